@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 import typer
 from typer.main import get_command
 
+from workers.cli.option_groups import with_groups
 from workers.fast_imports import importing
 
 if TYPE_CHECKING:
@@ -27,10 +28,13 @@ GROUPS = {
 }
 """Commands by what people do, in the order of the help page.
 
-Each is a module here, with `register(app)`.
+Each is a module here with a function, or a `typer.Typer`, of its name.
 """
 
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+_WITH_RARE_OPTIONS = ("worker", "check")
+"""Commands whose help shows rare options by `--help-all` alone."""
 
 INTERRUPTED = 130
 
@@ -73,13 +77,30 @@ def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
     # With a callback, typer keeps the command's name even if only one command is loaded.
     app.callback()(_online_svm)
     for name in commands:
-        import_module(f"workers.cli.{name}").register(app)
+        _add(app, name)
     command = cast("TyperGroup", get_command(app))  # with a callback it is a group
     for group, names in GROUPS.items():
         for name in command.commands.keys() & set(names):
             command.commands[name].rich_help_panel = group  # type: ignore[attr-defined]
     _mend_help(command)
     return command
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    """Add a command, or a group of commands, from its module."""
+    found = getattr(import_module(f"workers.cli.{name}"), name)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name)
+        return
+    app.command(name, cls=_command_class(name))(with_groups(found))
+
+
+def _command_class(name: str) -> "type[TyperCommand] | None":
+    if name not in _WITH_RARE_OPTIONS:
+        return None
+    from workers.cli.options import SettingsCommand
+
+    return SettingsCommand
 
 
 def _mend_help(command: "TyperGroup | TyperCommand") -> None:
@@ -179,9 +200,9 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
 def _tell(error: str) -> None:
     """Print the error that ends the command, as the log lines before it are."""
     if "structlog" in sys.modules:  # else nothing was logged, and importing it would take a while
-        from workers.cli import logs
+        from workers.cli.logs import tell_as_json
 
-        if logs.tell_as_json(error):
+        if tell_as_json(error):
             return
     print(f"online-svm: {error}", file=sys.stderr, flush=True)
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-from workers.cli.common import feed_store, note
-from workers.cli.reading import reading_of, selected, with_summary
+import typer
+
+from workers.cli.common import RedisOptions, note
+from workers.cli.source_options import SourceOptions
 from workers.plural import counted
 
 if TYPE_CHECKING:
@@ -19,73 +22,59 @@ HEAD = 1000
 """Rows that are looked at before it is told how they are read."""
 
 
-class FileOptions(NamedTuple):
-    """How a file is read; a feed and an archive are not read in any of these ways."""
+@dataclass(frozen=True, slots=True)
+class HistoryOptions(SourceOptions):
+    """How a history is read; a feed and an archive are not read as a file is."""
 
-    format: Literal["csv", "jsonl", "libsvm", "arff"] | None
-    label: str | None
-    prob: str | None
-    no_header: bool
-    features: int | None
-    drop: list[str] | None
-    id: str | None
-    na: list[str] | None
-    arrays: bool
-    shuffle: int | None
-    data_dir: Path | None
+    feed: Annotated[
+        bool, typer.Option("--feed", help="It is a feed, though a file or data set has the name.")
+    ] = False
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Entries to answer, at most.", show_default=False)
+    ] = None
 
-    def entries(self, source: str, limit: int | None) -> Iterator[Sequence[bytes]]:
+    def entries(self, source: str) -> Iterator[Sequence[bytes]]:
         """Yield the entries that `push` would send of a source; first say how it is read."""
         from workers.push.ingest import encoded
         from workers.push.rows import Layout
         from workers.push.sources import rows
 
-        reading = reading_of(
-            self.format, self.label, self.prob, False, self.no_header, self.features, self.drop,
-            self.id, self.na, self.data_dir, None,
-        )  # fmt: skip
         layout = Layout()
-        chosen, _ = selected(rows(source, reading, layout), self.shuffle, 0, limit)
-        for row in with_summary(chosen, layout, self.arrays, HEAD):
+        chosen, _ = self.chosen(rows(source, self.reading(), layout), limit=self.limit)
+        for row in self.told(chosen, layout, HEAD):
             yield encoded(row, self.arrays)
 
-    def refuse(self, source: str) -> None:
-        """Raise BadConfiguration if one is given where the source is no file."""
+    def refuse_file_options(self, source: str) -> None:
+        """Raise BadConfiguration if an option of a file is given where the source is none."""
         from workers.errors import BadConfiguration
 
-        for name, value in self._asdict().items():
-            if value not in (None, False):
+        for option in fields(SourceOptions):
+            if getattr(self, option.name) not in (None, False):
                 raise BadConfiguration(
-                    f"--{name.replace('_', '-')} is for a file, and {source} is none: it is taken "
-                    "for a feed, whose entries are answered as they are"
+                    f"--{option.name.replace('_', '-')} is for a file, and {source} is none: it is "
+                    "taken for a feed, whose entries are answered as they are"
                 )
 
 
 @contextmanager
 def opened_source(
-    source: str,
-    is_feed: bool,
-    how: FileOptions,
-    limit: int | None,
-    redis: str | None,
-    config: Path | None,
-    given: "WorkerSettings",
+    source: str, how: HistoryOptions, redis: RedisOptions, given: "WorkerSettings"
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
     """Yield the settings to start from and the entries of an archive, a feed or a file."""
     from workers.history.archive.layout import is_archive
 
-    archived = not is_feed and is_archive(Path(source))
-    if not archived and not is_feed and _is_readable(source):
-        yield given, how.entries(source, limit)
+    archived = not how.feed and is_archive(Path(source))
+    if not archived and not how.feed and _is_readable(source):
+        yield given, how.entries(source)
         return
-    how.refuse(source)
+    how.refuse_file_options(source)
     history = (
         nullcontext(_archived(source, given))
         if archived
-        else _feed_history(source, redis, config, given, is_feed)
+        else _feed_history(source, redis, given, how.feed)
     )
     with history as (base, entries):
-        yield base, islice(entries, limit)
+        yield base, islice(entries, how.limit)
 
 
 def _is_readable(source: str) -> bool:
@@ -100,11 +89,7 @@ def _is_readable(source: str) -> bool:
 
 @contextmanager
 def _feed_history(
-    name: str,
-    redis: str | None,
-    config: Path | None,
-    given: "WorkerSettings",
-    is_meant: bool,
+    name: str, redis: RedisOptions, given: "WorkerSettings", is_meant: bool
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
     """Yield the settings to start from and the entries of a feed.
 
@@ -119,7 +104,7 @@ def _feed_history(
 
     FeedKeys(name)
     try:
-        with feed_store(name, redis, config) as store:
+        with redis.store(name) as store:
             history = FeedHistory(store)
             yield history.settings(given), _told(history.entries(), history, name)
     except EmbeddedNotRunning as error:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from workers.cli.common import Config, Redis, note, redis_url, replacing_bytes, writing
+from workers.cli.common import RedisOptions, note, replacing_bytes, writing
 from workers.plural import counted
 
 SUFFIX = ".backup"
@@ -16,11 +16,6 @@ LONGEST = 3600.0
 
 TOLD = 5.0
 """Seconds between two lines that a worker is awaited."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("backup")(backup)
 
 
 def backup(
@@ -45,8 +40,8 @@ def backup(
             help="Seconds to wait for the worker to leave a snapshot of now; 0 does not ask it.",
         ),
     ] = 60.0,
-    redis: Redis = None,
-    config: Config = None,
+    *,
+    redis: RedisOptions,
 ) -> None:
     """Save a backup of a feed, or of each, as it is now; `restore FEED FILE` reads it.
 
@@ -59,7 +54,7 @@ def backup(
 
     if (feed is None) != all_feeds:
         raise BadConfiguration("give the name of a feed, or --all")
-    url = redis_url(redis, config)
+    url = redis.url()
     if feed is not None:
         _save(url, feed, out, timeout)
     elif lacking := _save_all(url, out, timeout):
@@ -85,11 +80,7 @@ def _save_all(url: str, directory: Path, timeout: float) -> int:
     for name in names:
         try:
             _save(url, name, directory / f"{name}{SUFFIX}", timeout)
-        except (
-            BadConfiguration,
-            StateLost,
-            InvalidStoredSnapshot,
-        ) as error:
+        except (BadConfiguration, StateLost, InvalidStoredSnapshot) as error:
             note(f"{name}: {error}")
             lacking += 1
     return lacking

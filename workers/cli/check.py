@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import Config, Json, Redis, attached_url, note, show_json
-from workers.cli.options import SettingsCommand, with_settings
+from workers.cli.common import Json, RedisOptions, attached_url, note, show_json
+from workers.cli.options import with_settings
 from workers.cli.worker import given_flags
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 
@@ -17,19 +17,14 @@ STORED = "stored with the feed"
 """Origin of a setting that a feed keeps from its first worker."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("check", cls=SettingsCommand)(check)
-
-
 @with_settings
 def check(
     feed: Annotated[
         str | None,
         typer.Argument(help="Name of the feed; default the settings alone.", show_default=False),
     ] = None,
-    redis: Redis = None,
-    config: Config = None,
+    *,
+    redis: RedisOptions,
     json: Json = False,
     accept_environment: Annotated[
         bool, typer.Option("--accept-environment", help="As for worker.")
@@ -44,16 +39,16 @@ def check(
     from workers.config.feed_settings import FeedSettings
     from workers.config.settings import load, origins
 
-    flags = given_flags(settings, redis, None)
+    flags = given_flags(settings, redis)
     if feed is None:
-        loaded = in_force = load(flags, config)
+        loaded = in_force = load(flags, redis.config)
     else:
-        loaded = FeedSettings(flags, config).of(feed)
+        loaded = FeedSettings(flags, redis.config).of(feed)
         in_force = _checked(feed, loaded, accept_environment)
     if json:
         show_json(in_force.shown())
         return
-    _print_toml(in_force, _origins(loaded, in_force, origins(flags, config)))
+    _print_toml(in_force, _origins(loaded, in_force, origins(flags, redis.config)))
 
 
 def _checked(feed: str, loaded: "WorkerSettings", accept_environment: bool) -> "WorkerSettings":

@@ -1,100 +1,103 @@
 """`combine`: several classifiers, one decision."""
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from workers.cli.common import Config, Redis, note, redis_url
+from workers.cli.common import RedisOptions, note
 
 if TYPE_CHECKING:
     from workers.combine.answers import Outcome
 
 
-Feeds = Annotated[list[str], typer.Argument(help="Feeds that score the same ids; at least two.")]
-Into = Annotated[str, typer.Option("--into", metavar="FEED", help="Feed to write the answers to.")]
-Rule = Annotated[
-    Literal["dempster", "cautious"] | None,
-    typer.Option(
-        help="Dempster's rule, or the cautious one, which counts overlap once (default dempster).",
-        show_default=False,
-    ),
-]
-Recalibration = Annotated[
-    Literal["platt", "isotonic"] | None,
-    typer.Option(
-        help="Map from the combined log odds to the probability (default platt).",
-        show_default=False,
-    ),
-]
-RecalibrateEvery = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Labels between two recalibrations (default 100).", show_default=False
-    ),
-]
-Window = Annotated[
-    int | None,
-    typer.Option(
-        min=10,
-        help="Labels that the recalibration is fitted on (default 2000).",
-        show_default=False,
-    ),
-]
-JoinWindow = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Places that the answers to one id may lie apart. An id that a feed lacks is "
-        "waited for until that feed is so far ahead (default 100).",
-        show_default=False,
-    ),
-]
+@dataclass(frozen=True, slots=True)
+class DecisionOptions:
+    """How masses are combined and recalibrated; None for what the combination was begun with."""
 
-Metrics = Annotated[
-    str | None,
-    typer.Option(
-        envvar="ONLINE_SVM_METRICS",
-        metavar="ADDRESS",
-        help="Address that serves /metrics, /livez and /readyz: a port of this machine, or "
-        "host:port.",
-        show_default=False,
-    ),
-]
-LogFormat = Annotated[
-    Literal["text", "json"],
-    typer.Option(
-        envvar="ONLINE_SVM_LOG_FORMAT",
-        help="Log lines as text for people, or as json objects (default text).",
-        show_default=False,
-    ),
-]
+    rule: Annotated[
+        Literal["dempster", "cautious"] | None,
+        typer.Option(
+            help="Dempster's rule, or the cautious one, which counts overlap once (default "
+            "dempster).",
+            show_default=False,
+        ),
+    ] = None
+    recalibration: Annotated[
+        Literal["platt", "isotonic"] | None,
+        typer.Option(
+            help="Map from the combined log odds to the probability (default platt).",
+            show_default=False,
+        ),
+    ] = None
+    recalibrate_every: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Labels between two recalibrations (default 100).", show_default=False
+        ),
+    ] = None
+    window: Annotated[
+        int | None,
+        typer.Option(
+            min=10,
+            help="Labels that the recalibration is fitted on (default 2000).",
+            show_default=False,
+        ),
+    ] = None
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("combine")(combine)
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """How the process works and what it tells."""
 
-
-def combine(
-    feeds: Feeds,
-    into: Into,
-    redis: Redis = None,
-    config: Config = None,
-    rule: Rule = None,
-    recalibration: Recalibration = None,
-    recalibrate_every: RecalibrateEvery = None,
-    window: Window = None,
-    join_window: JoinWindow = None,
-    batch: Annotated[int, typer.Option(min=1, max=65_536, help="Answers committed at once.")] = 256,
+    batch: Annotated[int, typer.Option(min=1, max=65_536, help="Answers committed at once.")] = 256
     wait_replicas: Annotated[
         int,
         typer.Option(
             min=0, max=16, help="Replicas of Redis that must have a commit before it counts."
         ),
-    ] = 0,
-    once: Annotated[bool, typer.Option("--once", help="Combine what is there, then end.")] = False,
-    metrics: Metrics = None,
-    log_format: LogFormat = "text",
+    ] = 0
+    once: Annotated[bool, typer.Option("--once", help="Combine what is there, then end.")] = False
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            envvar="ONLINE_SVM_METRICS",
+            metavar="ADDRESS",
+            help="Address that serves /metrics, /livez and /readyz: a port of this machine, or "
+            "host:port.",
+            show_default=False,
+        ),
+    ] = None
+    log_format: Annotated[
+        Literal["text", "json"],
+        typer.Option(
+            envvar="ONLINE_SVM_LOG_FORMAT",
+            help="Log lines as text for people, or as json objects (default text).",
+            show_default=False,
+        ),
+    ] = "text"
+
+
+def combine(
+    feeds: Annotated[
+        list[str], typer.Argument(help="Feeds that score the same ids; at least two.")
+    ],
+    into: Annotated[
+        str, typer.Option("--into", metavar="FEED", help="Feed to write the answers to.")
+    ],
+    *,
+    redis: RedisOptions,
+    decision: DecisionOptions,
+    join_window: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Places that the answers to one id may lie apart. An id that a feed lacks is "
+            "waited for until that feed is so far ahead (default 100).",
+            show_default=False,
+        ),
+    ] = None,
+    work: ServiceOptions,
 ) -> None:
     """Join the answers of feeds that score the same ids, combine them, and recalibrate.
 
@@ -107,20 +110,14 @@ def combine(
     from workers.monitor.watching import watching
     from workers.session.known_feeds import KnownFeeds
 
-    logs.configure(log_format)
-    named: dict[str, object] = {
-        "rule": rule,
-        "recalibration": recalibration,
-        "recalibrate_every": recalibrate_every,
-        "window": window,
-    }
-    options = {name: value for name, value in named.items() if value is not None}
+    logs.configure(work.log_format)
+    options = {name: value for name, value in asdict(decision).items() if value is not None}
     told = _Count()
-    url = redis_url(redis, config)
-    with watching(url, metrics) as watch:
+    url = redis.url()
+    with watching(url, work.metrics) as watch:
         waiting = service.run(
-            feeds, into, url, options, join_window, once, batch, told, watch, wait_replicas,
-            KnownFeeds.of_user(url),
+            feeds, into, url, options, join_window, work.once, work.batch, told, watch,
+            work.wait_replicas, KnownFeeds.of_user(url),
         )  # fmt: skip
     note(
         f"{into}: {told.answers:,} combined, {told.letters:,} dead letters, "

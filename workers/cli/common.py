@@ -3,6 +3,7 @@
 import secrets
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
@@ -43,6 +44,37 @@ DataDir = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Even if a worker holds the feed; it will exit.")
+]
+
+EVERY = 2.0
+"""Seconds between two lines of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisOptions:
+    """Where a command finds Redis."""
+
+    redis: Redis = None
+    config: Config = None
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The setting that was given as an option, if any."""
+        return {} if self.redis is None else {"redis": self.redis}
+
+    def url(self) -> str:
+        """Return the URL; see `redis_url`."""
+        return redis_url(self.redis, self.config)
+
+    @contextmanager
+    def store(self, feed: str) -> "Iterator[Store]":
+        """Open the store of a feed, for a command other than `worker`."""
+        from workers.broker.store import Store
+
+        with Store(self.url(), feed) as store:
+            yield store
 
 
 def redis_url(given: str | None, config: Path | None = None) -> str:
@@ -97,15 +129,6 @@ def _told(server: "Embedded") -> str:
 
 
 @contextmanager
-def feed_store(feed: str, redis: str | None, config: Path | None = None) -> "Iterator[Store]":
-    """Open the store of a feed, for a command other than `worker`."""
-    from workers.broker.store import Store
-
-    with Store(redis_url(redis, config), feed) as store:
-        yield store
-
-
-@contextmanager
 def writing(path: Path) -> "Iterator[None]":
     """Report in one line why the user's file cannot be written.
 
@@ -122,6 +145,22 @@ def writing(path: Path) -> "Iterator[None]":
         raise
     except OSError as error:
         raise BadConfiguration(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def check_picture(option: str, path: Path) -> None:
+    """Check that a picture of this name could be written.
+
+    Raises
+    ------
+    BadConfiguration
+        For another kind of file, or a directory that does not exist.
+    """
+    from workers.errors import BadConfiguration
+
+    if path.suffix.lower() != ".png":
+        raise BadConfiguration(f"{option} {path}: give a name that ends in .png")
+    if not path.parent.is_dir():
+        raise BadConfiguration(f"{option} {path}: there is no directory {path.parent}")
 
 
 @contextmanager

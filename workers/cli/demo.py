@@ -5,15 +5,10 @@ from typing import Annotated
 
 import typer
 
-from workers.cli.common import writing
+from workers.cli.common import check_picture, writing
 
 PICTURE = Path("demo-output/curves.png")
 """Default path of the picture."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo")(demo)
 
 
 def demo(
@@ -35,28 +30,12 @@ def demo(
 
     One feed drifts on purpose. Its report, an HTML file, is written beside the curves.
     """
-    _check(picture)  # before the demonstration, not when it is drawn
+    if picture == PICTURE:
+        with writing(picture):
+            picture.parent.mkdir(exist_ok=True)  # no other is made
+    check_picture("--picture", picture)  # before the demonstration, not when it is drawn
     from rich.console import Console
 
     from workers.demo.run import run
 
     run(picture, Console(), speed, page=page)
-
-
-def _check(picture: Path) -> None:
-    """Check that the picture can be written; create only the default directory.
-
-    Raises
-    ------
-    BadConfiguration
-        For another kind of file, or a directory that does not exist.
-    """
-    from workers.errors import BadConfiguration
-
-    if picture.suffix.lower() != ".png":
-        raise BadConfiguration(f"--picture {picture}: give a name that ends in .png")
-    with writing(picture):
-        if picture == PICTURE:
-            picture.parent.mkdir(exist_ok=True)
-        elif not picture.parent.is_dir():
-            raise BadConfiguration(f"--picture {picture}: there is no directory {picture.parent}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.common import Config, Feed, Json, Redis, Yes, confirm, feed_store, note, show_json
+from workers.cli.common import Feed, Json, RedisOptions, Yes, confirm, note, show_json
 from workers.plural import counted
 
 if TYPE_CHECKING:
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
 
     from workers.admin.erase.erasure import Copies, Erasure
     from workers.broker.store import Store
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("erase")(erase)
 
 
 def erase(
@@ -32,8 +27,8 @@ def erase(
             "--archive", metavar="DIR", help="Its archive, if there is one.", show_default=False
         ),
     ] = None,
-    redis: Redis = None,
-    config: Config = None,
+    *,
+    redis: RedisOptions,
     json: Json = False,
     yes: Yes = False,
 ) -> None:
@@ -45,7 +40,7 @@ def erase(
     from workers.admin.erase.erasure import erase as remove
 
     confirm(f"Erase all entries with this id from feed {feed!r} for good?", yes)
-    with feed_store(feed, redis, config) as store:
+    with redis.store(feed) as store:
         opened = nullcontext(None) if archive is None else _opened(archive, feed)
         with opened as copies:
             found = remove(store, id, copies)

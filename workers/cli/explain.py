@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import Config, Feed, Json, Redis, feed_store, show, show_json
+from workers.cli.common import Feed, Json, RedisOptions, show, show_json
 
 if TYPE_CHECKING:
     from online_svm.predictor.explanation import Explanation
@@ -13,11 +13,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 12  # features in a line
 _MISMATCH = 5
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("explain")(explain)
 
 
 def explain(
@@ -30,8 +25,8 @@ def explain(
             show_default=False,
         ),
     ],
-    redis: Redis = None,
-    config: Config = None,
+    *,
+    redis: RedisOptions,
     json: Json = False,
 ) -> None:
     """Rebuild one old answer: what it rested on, and proof by replay that its bytes are these.
@@ -42,7 +37,7 @@ def explain(
     from workers.history.explain import explain_answer
     from workers.reading.registry import require
 
-    with feed_store(feed, redis, config) as store:
+    with redis.store(feed) as store:
         require(store)
         found = explain_answer(store, id)
     if json:

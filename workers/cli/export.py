@@ -1,35 +1,34 @@
 """`export`: write the answers of a feed as a table, or all of it as Parquet files."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.common import Config, Feed, Json, Redis, feed_store, redis_url
-from workers.cli.export_archive import ArchiveOptions, export_archive
+from workers.cli.common import Feed, Json, RedisOptions, note, show_json
 from workers.cli.export_table import STANDARD_OUTPUT, export_table
+from workers.plural import counted
 
+if TYPE_CHECKING:
+    from workers.broker.store import Store
+    from workers.history.archive.archiver import Archived, Archiver
+    from workers.stop import Stop
+
+_POLL = 0.5  # seconds between two looks at a feed that has not begun
 _PARQUET = "Parquet files (--to)"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("export")(export)
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """Options of the CSV table."""
 
-
-def export(
-    feed: Feed,
-    target: Annotated[
-        Path, typer.Argument(metavar="[FILE]", help="Where to; - is standard output.")
-    ] = STANDARD_OUTPUT,
-    redis: Redis = None,
-    config: Config = None,
     features: Annotated[
         bool, typer.Option("--features", help="Add a column for each feature, as it was sent.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
-    ] = False,
+    ] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it is there.")] = (
+        False
+    )
     raw: Annotated[
         bool,
         typer.Option(
@@ -37,7 +36,13 @@ def export(
             help="Write text as it is. Without it, text that begins like a formula (= + - @) and "
             "is no number gets a ' in front, and a control character is written as an escape.",
         ),
-    ] = False,
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveOptions:
+    """Options of an archive."""
+
     to: Annotated[
         Path | None,
         typer.Option(
@@ -48,7 +53,7 @@ def export(
             show_default=False,
             rich_help_panel=_PARQUET,
         ),
-    ] = None,
+    ] = None
     follow: Annotated[
         bool,
         typer.Option(
@@ -56,7 +61,7 @@ def export(
             help="Go on with what comes, until Ctrl-C or SIGTERM.",
             rich_help_panel=_PARQUET,
         ),
-    ] = False,
+    ] = False
     every: Annotated[
         float,
         typer.Option(
@@ -66,7 +71,7 @@ def export(
             help="With --follow: write what is new after so long, at the latest.",
             rich_help_panel=_PARQUET,
         ),
-    ] = 30.0,
+    ] = 30.0
     group: Annotated[
         str,
         typer.Option(
@@ -75,7 +80,7 @@ def export(
             "with --downstream block trims nothing before the group downstream was.",
             rich_help_panel=_PARQUET,
         ),
-    ] = "downstream",
+    ] = "downstream"
     take_group: Annotated[
         bool,
         typer.Option(
@@ -83,7 +88,7 @@ def export(
             help="Take that group from an archive that was given up.",
             rich_help_panel=_PARQUET,
         ),
-    ] = False,
+    ] = False
     accept_gap: Annotated[
         bool,
         typer.Option(
@@ -91,7 +96,18 @@ def export(
             help="Go on where entries were trimmed before they came here.",
             rich_help_panel=_PARQUET,
         ),
-    ] = False,
+    ] = False
+
+
+def export(
+    feed: Feed,
+    target: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="Where to; - is standard output.")
+    ] = STANDARD_OUTPUT,
+    *,
+    redis: RedisOptions,
+    table: TableOptions,
+    archive: ArchiveOptions,
     json: Json = False,
 ) -> None:
     """Write the kept answers of a feed as CSV: a row an answer, a column a number.
@@ -106,20 +122,106 @@ def export(
     from workers.reading.answers import check_known
     from workers.reading.registry import require
 
-    if to is not None:
-        if target != STANDARD_OUTPUT or features or overwrite or raw:
+    if archive.to is not None:
+        if target != STANDARD_OUTPUT or table != TableOptions():
             raise BadConfiguration(
                 "FILE, --features, --overwrite and --raw are of the CSV table: "
                 "leave them out, or --to"
             )
-        options = ArchiveOptions(follow, every, group, take_group, accept_gap)
-        export_archive(redis_url(redis, config), feed, to, options, json)
+        _export_archive(redis.url(), feed, archive.to, archive, json)
         return
-    if follow or take_group or accept_gap or json:
+    if archive.follow or archive.take_group or archive.accept_gap or json:
         raise BadConfiguration(
             "--follow, --take-group, --accept-gap and --json are of Parquet files: give --to DIR"
         )
-    with feed_store(feed, redis, config) as store:
+    with redis.store(feed) as store:
         require(store)
         check_known(store)
-        export_table(store, target, features, overwrite, raw)
+        export_table(store, target, table.features, table.overwrite, table.raw)
+
+
+def _export_archive(url: str, feed: str, to: Path, options: ArchiveOptions, as_json: bool) -> None:
+    """Write answers, labels, reports, alarms and input of a feed, and go on with what comes.
+
+    The files say where to go on.
+    """
+    from workers.broker.store import Store
+    from workers.history.archive.archiver import Archiver
+    from workers.history.archive.identity import locked
+    from workers.history.archive.layout import place_of
+    from workers.history.archive.parquet import arrow
+    from workers.stop import Stop, signals
+
+    arrow()  # before anything is waited for
+    stop, directory, follow = Stop(), place_of(to, feed), options.follow
+    with signals(stop), Store(url, feed, stop) as store:
+        if not _has_begun(store, stop, follow):
+            return
+        with locked(directory):
+            archiver = Archiver(
+                store, directory, options.group, options.accept_gap, options.take_group
+            )
+            if follow:
+                store.be_patient()
+                note(_beginning(archiver, directory))
+            _run(archiver, stop, directory, follow, options.every)
+    if as_json:
+        show_json({"feed": feed, "directory": str(directory)} | _plain(archiver.done))
+
+
+def _run(archiver: "Archiver", stop: "Stop", directory: Path, follow: bool, every: float) -> None:
+    """Archive, and say what was added: after an error too, if anything was."""
+    try:
+        archiver.run(stop, follow, every)
+    except BaseException:
+        if archiver.done.answers:
+            note(describe(archiver.done, directory))
+        raise
+    note(describe(archiver.done, directory))
+
+
+def describe(done: "Archived", directory: Path) -> str:
+    """Return what was added, as text.
+
+    Examples
+    --------
+    >>> from workers.history.archive.archiver import Archived
+    >>> describe(Archived(2, 1, 1), Path("cold/feed=mail"))
+    '2 answers added to cold/feed=mail; the input of 1 of them was no longer kept'
+    """
+    text = f"{counted(done.answers, 'answer')} added to {directory}"
+    if done.missing:
+        text += f"; the input of {done.missing:,} of them was no longer kept"
+    return text
+
+
+def _beginning(archiver: "Archiver", directory: Path) -> str:
+    before = archiver.was_archived
+    where = "the oldest answer that is kept" if before is None else f"answer {before + 1:,}"
+    return f"archiving to {directory}, from {where} on"
+
+
+def _plain(done: "Archived") -> dict[str, int]:
+    return {"answers": done.answers, "input": done.inputs, "input_missing": done.missing}
+
+
+def _has_begun(store: "Store", stop: "Stop", follow: bool) -> bool:
+    """Return whether a feed has a state; wait for it if it is to be followed.
+
+    Raises
+    ------
+    BadConfiguration
+        If it has none and is not to be followed.
+    """
+    from workers.history.archive.archiver import no_answers
+
+    if store.state() is not None:
+        return True
+    if not follow:
+        raise no_answers(store.keys.feed)
+    note(f"waiting for feed {store.keys.feed!r} to begin")
+    store.be_patient()
+    while not stop.wait(_POLL):
+        if store.state() is not None:
+            return True
+    return False

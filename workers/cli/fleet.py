@@ -1,12 +1,13 @@
 """`fleet`: many feeds on many machines, placed by Ray."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import Config, Json, Redis, note
+from workers.cli.common import Json, RedisOptions, note
 from workers.cli.fleet_shards import AUTO, Address, loaded, opened, print_shards
 from workers.cli.options import with_settings
 from workers.runner.shard import MOST
@@ -15,12 +16,53 @@ if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
     from workers.placed.definition import FleetDefinition
 
-FLEET, PLACED = "fleet", 60.0
+
+@dataclass(frozen=True, slots=True)
+class FleetOptions:
+    """A fleet, and how its shards are awaited."""
+
+    address: Address = AUTO
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of the fleet.")] = "fleet"
+    wait: Annotated[
+        float,
+        typer.Option("--wait", min=0, metavar="SECONDS", help="For all shards to have a place."),
+    ] = 60.0
+    json: Json = False
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("fleet")(fleet)
+@dataclass(frozen=True, slots=True)
+class ShardOptions:
+    """The number of shards, and what Ray reserves each."""
+
+    replicas: Annotated[
+        int | None,
+        typer.Option(
+            "--replicas",
+            min=0,
+            max=MOST,
+            metavar="N",
+            help="Shards: one actor each; default those that the fleet has, or 1. 0 stops it.",
+            show_default=False,
+        ),
+    ] = None
+    cpus: Annotated[
+        float | None,
+        typer.Option(
+            "--cpus",
+            min=0,
+            help="Processors that Ray reserves a shard (default 1).",
+            show_default=False,
+        ),
+    ] = None
+    resource: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--resource",
+            metavar="NAME=AMOUNT",
+            help="Another resource of Ray that a shard needs; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
 
 
 @with_settings
@@ -33,44 +75,10 @@ def fleet(
             show_default=False,
         ),
     ] = None,
-    replicas: Annotated[
-        int | None,
-        typer.Option(
-            "--replicas",
-            min=0,
-            max=MOST,
-            metavar="N",
-            help="Shards: one actor each; default those that the fleet has, or 1. 0 stops it.",
-            show_default=False,
-        ),
-    ] = None,
-    address: Address = AUTO,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of the fleet.")] = FLEET,
-    cpus: Annotated[
-        float | None,
-        typer.Option(
-            "--cpus",
-            min=0,
-            help="Processors that Ray reserves a shard (default 1).",
-            show_default=False,
-        ),
-    ] = None,
-    resource: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--resource",
-            metavar="NAME=AMOUNT",
-            help="Another resource of Ray that a shard needs; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    wait: Annotated[
-        float,
-        typer.Option("--wait", min=0, metavar="SECONDS", help="For all shards to have a place."),
-    ] = PLACED,
-    redis: Redis = None,
-    config: Config = None,
-    json: Json = False,
+    *,
+    shards: ShardOptions,
+    place: FleetOptions,
+    redis: RedisOptions,
     **settings: Any,
 ) -> None:
     """Answer many feeds by processes that Ray places on machines, and restarts.
@@ -87,39 +95,28 @@ def fleet(
     from workers.config.feed_settings import FeedSettings
     from workers.config.settings import origins
     from workers.errors import BadConfiguration
+    from workers.placed.definition import told_settings
 
-    flags = given_flags(settings, redis, None)
-    place = _Place(address, name, wait, json)
+    flags, replicas = given_flags(settings, redis), shards.replicas
     if feeds:
         if replicas == 0:
             raise BadConfiguration("--replicas 0 stops the fleet: leave out the feeds")
-        general = FeedSettings(flags, config).general
-        definition = _defined(feeds, origins(flags, config), general, config, cpus, resource)
-        _start(definition, replicas, general, place)
+        general = FeedSettings(flags, redis.config).general
+        told = told_settings(general, origins(flags, redis.config))
+        _start(_defined(feeds, told, redis.config, shards), replicas, general, place)
     elif replicas is None:
         raise BadConfiguration("name feeds or patterns, or give --replicas N to change the fleet")
-    elif flags.keys() - {"redis"} or cpus is not None or resource:
+    elif flags.keys() - {"redis"} or shards.cpus is not None or shards.resource:
         raise BadConfiguration("settings of a fleet change with its feeds: name them too")
     else:
-        _scale(replicas, loaded(redis, config), place)
-
-
-class _Place(NamedTuple):
-    """The place of a fleet, and how its shards are awaited and told."""
-
-    address: str
-    name: str
-    wait: float
-    json: bool
+        _scale(replicas, loaded(redis), place)
 
 
 def _defined(
     feeds: Sequence[str],
-    origins: Mapping[str, str],
-    general: "WorkerSettings",
+    told: dict[str, dict[str, Any]],
     config: Path | None,
-    cpus: float | None,
-    resource: Sequence[str] | None,
+    shards: ShardOptions,
 ) -> "FleetDefinition":
     """Return what the options say of a fleet, with one shard.
 
@@ -131,20 +128,23 @@ def _defined(
     from workers.config import feed_sections
     from workers.config.setting_sources import settings_file
     from workers.feed.selection import Selection
-    from workers.placed.definition import FleetDefinition, check_stored, told_settings
+    from workers.placed.definition import FleetDefinition, check_stored
 
     Selection(feeds)  # raises for what is no name
     sections = feed_sections.sections(settings_file(config))
     for section in sections.values():
         check_stored(section)
     return FleetDefinition(
-        patterns=tuple(feeds), shards=1, cpus=1.0 if cpus is None else cpus,
-        resources=_amounts(resource or ()), feeds=sections, **told_settings(general, origins),
+        patterns=tuple(feeds), shards=1, cpus=1.0 if shards.cpus is None else shards.cpus,
+        resources=_amounts(shards.resource or ()), feeds=sections, **told,
     )  # fmt: skip
 
 
 def _start(
-    definition: "FleetDefinition", replicas: int | None, general: "WorkerSettings", place: _Place
+    definition: "FleetDefinition",
+    replicas: int | None,
+    general: "WorkerSettings",
+    place: FleetOptions,
 ) -> None:
     from workers.placed.operations import start
 
@@ -155,7 +155,7 @@ def _start(
         print_shards(start(store, actors, whole, place.wait), place.json)
 
 
-def _scale(replicas: int, settings: "WorkerSettings", place: _Place) -> None:
+def _scale(replicas: int, settings: "WorkerSettings", place: FleetOptions) -> None:
     from workers.placed.operations import scale, stop
 
     with opened(settings, place.address, place.name) as (store, actors):

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import show, show_json
+from workers.cli.common import RedisOptions, show, show_json
 
 if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
@@ -25,19 +24,17 @@ Address = Annotated[
 AUTO = "auto"
 
 
-def print_fleet(
-    name: str, address: str, redis: str | None, config: Path | None, json: bool
-) -> None:
+def print_fleet(name: str, address: str, redis: RedisOptions, json: bool) -> None:
     """Print where each shard of a fleet runs, and what each of its feeds does."""
-    with opened(loaded(redis, config), address, name) as (store, actors):
+    with opened(loaded(redis), address, name) as (store, actors):
         print_shards(actors.statuses(store.require().shards), json)
 
 
-def loaded(redis: str | None, config: Path | None) -> "WorkerSettings":
+def loaded(redis: RedisOptions) -> "WorkerSettings":
     """Return the settings that say where Redis is."""
     from workers.config import settings as known
 
-    return known.load({} if redis is None else {"redis": redis}, config, is_whole=False)
+    return known.load(redis.flags, redis.config, is_whole=False)
 
 
 @contextmanager

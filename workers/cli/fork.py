@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import Config, Feed, Redis, feed_store, note, redis_url
+from workers.cli.common import Feed, RedisOptions, note
 from workers.config.text_values import option
 from workers.plural import counted
 
@@ -13,21 +13,16 @@ if TYPE_CHECKING:
     from workers.admin.fork import Fork
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("fork")(fork)
-
-
 def fork(
     feed: Feed,
-    config: Config = None,
+    *,
+    redis: RedisOptions,
     to: Annotated[
         str | None,
         typer.Option(
             "--to", metavar="NAME", help="Name of the new feed; default FEED-2, FEED-3..."
         ),
     ] = None,
-    redis: Redis = None,
 ) -> None:
     """Copy the kept input of a feed to a new one, to answer it with other settings."""
     from workers.admin import fork as forking
@@ -37,10 +32,10 @@ def fork(
     from workers.errors import Unavailable
     from workers.feed.stored_settings import lost_settings
 
-    given = settings.load({}, config)  # check the settings before anything is copied
-    url = redis_url(redis, config)
-    flag = f" --config {config}" if config else ""
-    with feed_store(feed, url) as store:
+    given = settings.load({}, redis.config)  # check the settings before anything is copied
+    url = redis.url()
+    flag = f" --config {redis.config}" if redis.config else ""
+    with Store(url, feed) as store:
         state = store.state()
         lost = None if state is None else lost_settings(feed, state.agreement, given)
         name = to or _free_name(url, feed)

@@ -4,16 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.common import Config, Feed, Redis, feed_store
+from workers.cli.common import Feed, RedisOptions
 from workers.cli.common import note as tell
 
 if TYPE_CHECKING:
     from workers.broker.store import Store
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("note")(note)
 
 
 def note(
@@ -55,8 +50,8 @@ def note(
             show_default=False,
         ),
     ] = None,
-    redis: Redis = None,
-    config: Config = None,
+    *,
+    redis: RedisOptions,
 ) -> None:
     """Note what happened to a feed: the page and the report mark it in their plots.
 
@@ -66,7 +61,7 @@ def note(
 
     if sum(option is not None for option in (at, ack, silence)) > 1:
         raise BadConfiguration("give one of --at, --ack and --silence")
-    with feed_store(feed, redis, config) as store:
+    with redis.store(feed) as store:
         if ack is not None:
             said = _acknowledged(store, ack, text)
         elif silence is not None:

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 from typing_extensions import override
 
 from online_svm.config import PredictorConfig
+from workers.cli.option_groups import Command, with_parameters
 from workers.config.settings import Limits, WorkerSettings
 
 _OWN_OPTIONS = frozenset(("redis", "alarm_secret"))
@@ -39,8 +40,6 @@ COMMON = (
 _RARE = frozenset((*WorkerSettings.model_fields, "name", "shard", "accept_environment", "sigma"))
 _RARE -= {*COMMON, "redis"}
 _ALL = "online-svm.help-all"
-
-_Command = Callable[..., None]
 
 
 class SettingsCommand(TyperCommand):
@@ -78,11 +77,10 @@ HelpAll = Annotated[
 ]
 
 
-def with_settings(command: _Command) -> _Command:
+def with_settings(command: Command) -> Command:
     """Give a command that takes ``**settings`` one option for each setting, and `--help-all`.
 
-    An option is text, or None if it was not given. `workers.config.settings.load` converts it. The
-    command is to be registered as a `SettingsCommand`.
+    An option is text, or None if it was not given. `workers.config.settings.load` converts it.
     """
 
     @functools.wraps(command)
@@ -94,13 +92,13 @@ def with_settings(command: _Command) -> _Command:
         "help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll
     )
     names = (name for name in WorkerSettings.model_fields if name not in _OWN_OPTIONS)
-    return _with_parameters(called, [*_parameters(names), every])
+    return _with_more(called, [*_parameters(names), every])
 
 
-def with_some_settings(names: Iterable[str]) -> Callable[[_Command], _Command]:
+def with_some_settings(names: Iterable[str]) -> Callable[[Command], Command]:
     """Return a decorator that does so for some settings, which a command shares with `worker`."""
     made = _parameters(names)
-    return lambda command: _with_parameters(command, made)
+    return lambda command: _with_more(command, made)
 
 
 def _parameters(names: Iterable[str]) -> list[inspect.Parameter]:
@@ -116,15 +114,11 @@ def _parameters(names: Iterable[str]) -> list[inspect.Parameter]:
     ]
 
 
-def _with_parameters(command: _Command, made: list[inspect.Parameter]) -> _Command:
+def _with_more(command: Command, made: list[inspect.Parameter]) -> Command:
     """Let a command take these parameters in place of its ``**settings``."""
-    declared = inspect.signature(command)
-    fixed = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in fixed] + made
-    # typer reads a signature and its annotations; both are plain attributes of a function.
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
+    declared = inspect.signature(command).parameters.values()
+    fixed = [p.replace(kind=p.KEYWORD_ONLY) for p in declared if p.kind is not p.VAR_KEYWORD]
+    return with_parameters(command, fixed + made)
 
 
 def _option(name: str, field: FieldInfo) -> Any:

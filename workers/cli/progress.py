@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from workers.cli.common import EVERY
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
-
-EVERY = 2.0
-"""Seconds between two plain lines."""
 
 
 @contextmanager

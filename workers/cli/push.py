@@ -3,33 +3,13 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from workers.cli.common import Config, Feed, Redis, embedded_url, given_url, note
-from workers.cli.reading import (
-    Arrays,
-    DataDir,
-    Drop,
-    Format,
-    IdColumn,
-    Label,
-    LabelFile,
-    Na,
-    NoHeader,
-    NoLabel,
-    OptionalSource,
-    Prob,
-    Shuffle,
-    Slices,
-    Width,
-    reading_of,
-    selected,
-    with_summary,
-)
+from workers.cli.common import Feed, RedisOptions, embedded_url, given_url, note
+from workers.cli.source_options import PushedSourceOptions
 from workers.errors import BadConfiguration
 from workers.plural import counted
 from workers.push.high_water import HIGH_WATER, HIGH_WATER_BYTES
@@ -40,62 +20,65 @@ if TYPE_CHECKING:
     from workers.push.sources import Row
 
 
-Skip = Annotated[int, typer.Option(min=0, help="Rows to leave out at the start.")]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        min=0, help="Rows to push, at most; 0 only checks all of the source.", show_default=False
-    ),
-]
-Rate = Annotated[
-    float | None, typer.Option(min=1e-3, help="Rows a second, at most.", show_default=False)
-]
-HighWaterEntries = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        metavar="N",
-        help="Wait while N entries or more are beyond the worker's cursor, until half of them "
-        "are answered; 0 never waits.",
-    ),
-]
-HighWaterBytes = Annotated[
-    int,
-    typer.Option(
-        min=0, metavar="N", help="The same for N bytes of them: names and values of fields."
-    ),
-]
+@dataclass(frozen=True, slots=True)
+class PushOptions:
+    """Which rows are pushed, and how fast."""
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("push")(push)
+    skip: Annotated[int, typer.Option(min=0, help="Rows to leave out at the start.")] = 0
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Rows to push, at most; 0 only checks all of the source.",
+            show_default=False,
+        ),
+    ] = None
+    rate: Annotated[
+        float | None, typer.Option(min=1e-3, help="Rows a second, at most.", show_default=False)
+    ] = None
+    high_water: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Wait while N entries or more are beyond the worker's cursor, until half of them "
+            "are answered; 0 never waits.",
+        ),
+    ] = HIGH_WATER
+    high_water_bytes: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="The same for N bytes of them: names and values of fields."
+        ),
+    ] = HIGH_WATER_BYTES
 
 
 def push(
     feed: Feed,
-    source: OptionalSource = None,
-    labels: LabelFile = None,
-    redis: Redis = None,
-    config: Config = None,
-    format: Format = None,
-    label: Label = None,
-    prob: Prob = None,
-    no_label: NoLabel = False,
-    no_header: NoHeader = False,
-    features: Width = None,
-    drop: Drop = None,
-    id: IdColumn = None,
-    slice: Slices = None,
-    na: Na = None,
-    arrays: Arrays = False,
-    shuffle: Shuffle = None,
-    skip: Skip = 0,
-    limit: Limit = None,
-    rate: Rate = None,
-    high_water: HighWaterEntries = HIGH_WATER,
-    high_water_bytes: HighWaterBytes = HIGH_WATER_BYTES,
-    data_dir: DataDir = None,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            help="A file (CSV, JSON lines, LIBSVM, ARFF; .gz too), - for standard input (JSON "
+            "lines, else --format), a data set that comes with river (Phishing, ImageSegments, "
+            "Bananas), or a benchmark set by name.",
+            show_default=False,
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            help="In the place of a source: labels of examples that were pushed before, by the id "
+            "in --id COLUMN; for a feed with a --horizon. Other columns than the id and the label "
+            "are left out.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    redis: RedisOptions,
+    how: PushedSourceOptions,
+    options: PushOptions,
 ) -> None:
     """Append examples to the input of a feed, or with --labels FILE the labels of earlier ones.
 
@@ -103,91 +86,64 @@ def push(
     columns of the source. After Ctrl-C it prints how many rows Redis accepted, and the --skip to
     continue with.
     """
-    given = _checked(feed, redis, config)
-    reading = reading_of(
-        format, label, prob, no_label, no_header, features, drop, id, na, data_dir, slice
-    )
+    url = _checked(feed, redis)
+    reading = how.reading()
     if labels is not None:
         reading = _of_labels(reading)
-    name, chosen = _one_of(source, labels), _Chosen(shuffle, skip, limit or None)
-    plan = _planned(name, reading, chosen, arrays, rate, high_water)
-    if limit == 0:
+    plan = _planned(_one_of(source, labels), reading, how, options)
+    if options.limit == 0:
         _check(plan)
-        return
-    _push(plan, given or embedded_url(), feed, _Marks(high_water, high_water_bytes), limit)
+    else:
+        _push(plan, url or embedded_url(), feed, options)
 
 
-def _checked(feed: str, redis: str | None, config: Path | None) -> str | None:
+def _checked(feed: str, redis: RedisOptions) -> str | None:
     """Check name and URL of a feed, before a large file is read; return the URL that is given."""
     from workers.config.redis_url import check_url
     from workers.feed.keys import FeedKeys
 
     FeedKeys(feed)
-    given = given_url(redis, config)
+    given = given_url(redis.redis, redis.config)
     if given:
         check_url(given)
     return given
 
 
-class _Chosen(NamedTuple):
-    """Which rows of a source are pushed."""
-
-    shuffle: int | None
-    skip: int
-    limit: int | None
-
-
-class _Marks(NamedTuple):
-    """How many entries, and bytes of them, may wait for the worker; 0 bounds none."""
-
-    entries: int
-    size: int
-
-
 class _Plan(NamedTuple):
-    """What is pushed, and how.
+    """Rows to push, in their order.
 
     Attributes
     ----------
     rows : iterable of Row
     total : int or None
         Their number, where it is known.
-    skipped : int
     are_labels, arrays : bool
     chunk : int
         Rows sent at once.
-    rate : float or None
-        Rows a second, at most.
     """
 
     rows: "Iterable[Row]"
     total: int | None
-    skipped: int
     are_labels: bool
     arrays: bool
     chunk: int
-    rate: float | None
 
 
 def _planned(
-    name: str,
-    reading: "Reading",
-    chosen: _Chosen,
-    arrays: bool,
-    rate: float | None,
-    high_water: int,
+    name: str, reading: "Reading", how: PushedSourceOptions, options: PushOptions
 ) -> _Plan:
     """Open the source; before the first row is taken, the summary of its columns is printed."""
     from workers.push import ingest, sources
     from workers.push.rows import Layout
 
     layout = Layout()
-    rows, total = selected(sources.rows(name, reading, layout), *chosen)
-    chunk = ingest.CHUNK if rate is None else ingest.PushRate(rate).chunk
-    chunk = min(chunk, high_water or chunk)
+    found = sources.rows(name, reading, layout)
+    rows, total = how.chosen(found, options.skip, options.limit or None)
+    chunk = ingest.CHUNK if options.rate is None else ingest.PushRate(options.rate).chunk
+    chunk = min(chunk, options.high_water or chunk)
     if not reading.labels_only:
-        rows = with_summary(rows, layout, arrays, chunk)
-    return _Plan(rows, total, chosen.skip, reading.labels_only, arrays, chunk, rate)
+        rows = how.told(rows, layout, chunk)
+    return _Plan(rows, total, reading.labels_only, how.arrays, chunk)
 
 
 def _check(plan: _Plan) -> None:
@@ -199,30 +155,31 @@ def _check(plan: _Plan) -> None:
     note(f"{counted(count, what)} can be pushed; none was, as --limit 0 asks")
 
 
-def _push(plan: _Plan, url: str, feed: str, marks: _Marks, limit: int | None) -> None:
+def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
     """Push the rows, and say how many; after Ctrl-C, how to go on."""
     from workers.push.ingest import PushInterrupted
 
     began = time.monotonic()
     try:
-        sent = _pushed(plan, url, feed, marks)
+        sent = _pushed(plan, url, feed, options)
     except PushInterrupted as interrupted:
-        note(_resume_hint(interrupted.sent, interrupted.unsure, plan.skipped, limit))
+        told = interrupted.sent, interrupted.unsure
+        note(_resume_hint(*told, options.skip, options.limit))
         raise
     seconds = time.monotonic() - began
     what = "label" if plan.are_labels else "row"
     note(f"{counted(sent, what)} pushed to feed {feed!r} in {seconds:.1f} s")
 
 
-def _pushed(plan: _Plan, url: str, feed: str, marks: _Marks) -> int:
+def _pushed(plan: _Plan, url: str, feed: str, options: PushOptions) -> int:
     """Push the rows, no faster than the worker and the pace allow; return their number."""
     from workers.cli.progress import push_progress
     from workers.push import ingest
 
-    pace = None if plan.rate is None else ingest.PushRate(plan.rate)
+    pace = None if options.rate is None else ingest.PushRate(options.rate)
     with (
         push_progress(plan.total) as progress,
-        _back_pressure(url, feed, marks, plan.skipped) as wait,
+        _back_pressure(url, feed, options) as wait,
     ):
         return ingest.push(
             plan.rows,
@@ -232,7 +189,7 @@ def _pushed(plan: _Plan, url: str, feed: str, marks: _Marks) -> int:
             are_labels=plan.are_labels,
             throttle=_all(progress, wait, pace),
             chunk=plan.chunk,
-            skipped=plan.skipped,
+            skipped=options.skip,
             measure=None if wait is None else wait.add_bytes,
         )
 
@@ -287,18 +244,17 @@ status; go on with --skip 1 --limit 599'
 
 
 @contextmanager
-def _back_pressure(
-    url: str, feed: str, marks: _Marks, skipped: int
-) -> "Iterator[HighWater | None]":
+def _back_pressure(url: str, feed: str, options: PushOptions) -> "Iterator[HighWater | None]":
     """Wait for room for the first chunk; yield what waits after each chunk."""
-    if not any(marks):
+    mark, mark_bytes = options.high_water, options.high_water_bytes
+    if not (mark or mark_bytes):
         yield None
         return
     from workers.cli.progress import waiting_progress
     from workers.push.back_pressure import HighWater
 
-    tell = waiting_progress(*marks)
-    with HighWater(url, feed, marks.entries, tell, skipped=skipped, mark_bytes=marks.size) as wait:
+    tell = waiting_progress(mark, mark_bytes)
+    with HighWater(url, feed, mark, tell, skipped=options.skip, mark_bytes=mark_bytes) as wait:
         wait(0)
         yield wait
 

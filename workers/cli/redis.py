@@ -8,16 +8,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    group = typer.Typer(
-        help="The embedded Redis, which worker and push start.", no_args_is_help=True
-    )
-    group.command("stop")(stop)
-    group.command("status")(status)
-    app.add_typer(group, name="redis")
-
-
 def stop() -> None:
     """Stop the embedded Redis; its data stays, and the next worker or push starts it again."""
     from workers.broker import embedded
@@ -47,3 +37,8 @@ def _not_running(place: "Path") -> str:
     from workers.broker.embedded_directory import has_data
 
     return f"no embedded Redis runs in {place}" + ("; its data is there" * has_data(place))
+
+
+redis = typer.Typer(help="The embedded Redis, which worker and push start.", no_args_is_help=True)
+redis.command("stop")(stop)
+redis.command("status")(status)

@@ -1,30 +1,42 @@
 """`report`: a past run of a feed as one file, or two feeds on the same examples."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.common import (
-    Config,
-    Json,
-    Redis,
-    feed_store,
-    note,
-    replacing,
-    show_json,
-    writing,
-)
+from workers.cli.common import Json, RedisOptions, note, replacing, show_json, writing
 from workers.fast_imports import importing
+from workers.printable import printable
 
 if TYPE_CHECKING:
+    from online_svm.metrics.sequential.recent_mean import MeanSince
     from workers.dashboard.excerpt import Axis, Excerpt
+    from workers.history.comparison import FeedComparison, LossComparison
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """The file of a report, and the span of time that it shows."""
+
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")] = Path(
+        "report.html"
+    )
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Begin here, as 2026-03-12 or 2026-03-12T09:00 in UTC."),
+    ] = None
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End here; a date is its last moment.")
+    ] = None
+    along: Annotated[
+        str, typer.Option(metavar="n|time", help="Draw along examples learned, or along time.")
+    ] = "n"
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it is there.")] = (
+        False
+    )
 
 
 def report(
@@ -36,22 +48,8 @@ def report(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")] = Path(
-        "report.html"
-    ),
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Begin here, as 2026-03-12 or 2026-03-12T09:00 in UTC."),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End here; a date is its last moment.")
-    ] = None,
-    along: Annotated[
-        str, typer.Option(metavar="n|time", help="Draw along examples learned, or along time.")
-    ] = "n",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace FILE if it is there.")
-    ] = False,
+    *,
+    file: FileOptions,
     against: Annotated[
         str | None,
         typer.Option(
@@ -71,8 +69,7 @@ def report(
             help="With --against: chance of each test to be wrong, ever.",
         ),
     ] = 0.05,
-    redis: Redis = None,
-    config: Config = None,
+    redis: RedisOptions,
     json: Json = False,
 ) -> None:
     """Write what a feed keeps of a span of time as one HTML file that needs no network.
@@ -85,40 +82,42 @@ def report(
     """
     from workers.errors import BadConfiguration
 
-    if against is not None:
-        if since or until:
-            raise BadConfiguration("--against compares all that both keep: leave out the times")
-        _compare(feed, against, level, redis, config, json)
-        return
+    if against is None:
+        _write(feed, file, redis, json)
+    elif file.since or file.until:
+        raise BadConfiguration("--against compares all that both keep: leave out the times")
+    else:
+        _compare(feed, against, level, redis, json)
 
-    if along not in ("n", "time"):
-        raise BadConfiguration(f"--along {along!r}: expected n or time")
-    span = _milliseconds("--since", since), _milliseconds("--until", until, is_end=True)
-    past = _past(feed, span, "time" if along == "time" else "n", redis, config)
+
+def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> None:
+    """Write the report of a feed, and print its summary."""
+    from workers.errors import BadConfiguration
+
+    if file.along not in ("n", "time"):
+        raise BadConfiguration(f"--along {file.along!r}: expected n or time")
+    past = _past(feed, file, redis)
     with importing():
         from workers.dashboard.report.html_report import html_report
         from workers.dashboard.report.summary import sentences
     text = html_report(past)
-    with writing(out), replacing(out, overwrite) as file:
-        file.write(text)
-    if json:
-        show_json({"feed": feed, "file": str(out), "summary": sentences(past)})
+    with writing(file.out), replacing(file.out, file.overwrite) as target:
+        target.write(text)
+    if as_json:
+        show_json({"feed": feed, "file": str(file.out), "summary": sentences(past)})
         return
     for sentence in sentences(past):
         print(sentence)
-    note(f"the report is in {out}")
+    note(f"the report is in {file.out}")
 
 
-def _compare(
-    first: str, second: str, level: float, redis: str | None, config: Path | None, as_json: bool
-) -> None:
+def _compare(first: str, second: str, level: float, redis: RedisOptions, as_json: bool) -> None:
     """Print which of two feeds is better on the examples that both answered."""
-    from workers.cli.comparison_text import describe
     from workers.history.comparison import compare
     from workers.reading.answers import check_known
     from workers.reading.registry import require
 
-    with feed_store(first, redis, config) as one, feed_store(second, redis, config) as other:
+    with redis.store(first) as one, redis.store(second) as other:
         for store in (one, other):
             require(store)
             check_known(store)
@@ -129,14 +128,11 @@ def _compare(
         print(describe(first, second, found))
 
 
-def _past(
-    source: str,
-    span: tuple[float | None, float | None],
-    axis: "Axis",
-    redis: str | None,
-    config: Path | None,
-) -> "Excerpt":
+def _past(source: str, file: FileOptions, redis: RedisOptions) -> "Excerpt":
     """Return what a feed, an exported file or an archive holds of a span."""
+    since = _milliseconds("--since", file.since)
+    until = _milliseconds("--until", file.until, is_end=True)
+    axis: Axis = "time" if file.along == "time" else "n"
     with importing():
         from workers.dashboard.report.past_archive import read_archive
         from workers.dashboard.report.past_export import read_export
@@ -145,12 +141,12 @@ def _past(
         from workers.history.archive.reader import Archive
         from workers.reading.registry import require
     if Path(source).is_file():
-        return read_export(Path(source), *span, axis)
+        return read_export(Path(source), since, until, axis)
     if is_archive(Path(source)):
-        return read_archive(Archive(Path(source)), *span, axis)
-    with feed_store(source, redis, config) as store:
+        return read_archive(Archive(Path(source)), since, until, axis)
+    with redis.store(source) as store:
         require(store)
-        return read_past(store, *span, axis)
+        return read_past(store, since, until, axis)
 
 
 def _milliseconds(option: str, text: str | None, is_end: bool = False) -> float | None:
@@ -184,3 +180,38 @@ def _milliseconds(option: str, text: str | None, is_end: bool = False) -> float 
     if end < 0:
         raise BadConfiguration(f"{option} {text[:40]!r}: is before 1970")
     return end
+
+
+_SPELLED = {"brier": "Brier score", "log_loss": "log loss"}
+
+
+def describe(first: str, second: str, found: "FeedComparison") -> str:
+    """Return what was found, as text."""
+    names = {"first": printable(first), "second": printable(second)}
+    lines = [
+        f"{found.compared:,} labelled examples answered by both; {found.only_first:,} by "
+        f"{names['first']} alone, {found.only_second:,} by {names['second']} alone"
+    ]
+    for name, loss in found.losses.items():
+        lines.append(_line(_SPELLED[name], loss, names, found.level))
+        if loss.since.since:
+            lines.append(_since(loss.since, found.level))
+    return "\n".join(lines)
+
+
+def _since(mean: "MeanSince", level: float) -> str:
+    return (
+        f"  since number {mean.since + 1:,} of them: {mean.estimate:+.4f}, at {1 - level:.0%} in "
+        f"[{mean.lower:+.4f}, {mean.upper:+.4f}], whichever start is told"
+    )
+
+
+def _line(name: str, loss: "LossComparison", names: dict[str, str], level: float) -> str:
+    verdict = "no difference shown yet"
+    if loss.better is not None:
+        verdict = f"{names[loss.better]} is better (level {level:g})"
+    return (
+        f"{name}: {names['first']} {loss.first:.4f}, {names['second']} {loss.second:.4f}; "
+        f"difference {loss.difference:+.4f}, at {1 - level:.0%} in [{loss.lower:+.4f}, "
+        f"{loss.upper:+.4f}]: {verdict}"
+    )

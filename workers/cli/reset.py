@@ -4,25 +4,18 @@ from typing import Annotated
 
 import typer
 
-from workers.cli.common import Config, Feed, Redis, Yes, confirm, feed_store, note
+from workers.cli.common import Feed, Force, RedisOptions, Yes, confirm, note
 from workers.plural import counted
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("reset")(reset)
 
 
 def reset(
     feed: Feed,
-    redis: Redis = None,
-    config: Config = None,
+    *,
+    redis: RedisOptions,
     with_input: Annotated[
         bool, typer.Option("--input", help="Delete the input too, not only what came of it.")
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Even if a worker holds the feed; it will exit.")
-    ] = False,
+    force: Force = False,
     yes: Yes = False,
 ) -> None:
     """Delete the answers and the state of a feed; its input is then answered from the start."""
@@ -30,7 +23,7 @@ def reset(
 
     what = "its input, answers and state" if with_input else "its answers and state"
     confirm(f"Reset feed {feed!r}: delete {what} for good?", yes)
-    with feed_store(feed, redis, config) as store:
+    with redis.store(feed) as store:
         gone = forget(store, with_input, force)
         note(describe(feed, gone, store.length(store.keys.input)))
 

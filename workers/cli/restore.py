@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.common import Config, Feed, Redis, Yes, confirm, feed_store, note
+from workers.cli.common import Feed, Force, RedisOptions, Yes, confirm, note
 from workers.plural import counted
 
 if TYPE_CHECKING:
@@ -15,22 +15,15 @@ if TYPE_CHECKING:
 _FIRST_CLOCK_MS = 1_000_000_000_000  # 2001: a smaller ID is not a time in this century
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("restore")(restore)
-
-
 def restore(
     feed: Feed,
     file: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="What `backup` saved.", show_default=False),
     ],
-    redis: Redis = None,
-    config: Config = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Even if a worker holds the feed; it will exit.")
-    ] = False,
+    *,
+    redis: RedisOptions,
+    force: Force = False,
     yes: Yes = False,
 ) -> None:
     """Put a feed back to its backup, after Redis lost it; a worker continues from there."""
@@ -38,7 +31,7 @@ def restore(
     from workers.admin.backup import Backup
 
     backup = Backup.read(file)
-    with feed_store(feed, redis, config) as store:
+    with redis.store(feed) as store:
         replaces = restoring.exists(store)
         if replaces:
             at = f"{backup.position.seq:,}"

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import Config, Json, Redis, note, redis_url
+from workers.cli.common import Json, RedisOptions, note
 from workers.cli.fleet_shards import AUTO, Address, print_fleet
-from workers.cli.late_label_text import pending_text
-from workers.cli.validity_text import newest_accuracy, validity_lines
+from workers.cli.validity_text import newest_accuracy, pending_text, validity_lines
 from workers.feed.position import END, LAST_ID
 from workers.plural import counted, magnitude
 from workers.printable import printable, printable_json
@@ -25,17 +24,12 @@ _MANY = 1_000_000  # bytes of waiting entries that are worth a word
 _WIDE = 400  # columns if the output is not a terminal: more than the longest names need
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("status")(status)
-
-
 def status(
     feed: Annotated[
         str | None, typer.Argument(help="Name of the feed; default all.", show_default=False)
     ] = None,
-    redis: Redis = None,
-    config: Config = None,
+    *,
+    redis: RedisOptions,
     json: Json = False,
     check: Annotated[
         bool,
@@ -64,10 +58,10 @@ def status(
     if fleet is not None:
         if feed or check:
             raise BadConfiguration("--fleet shows shards: leave out FEED and --check")
-        print_fleet(fleet, address, redis, config, json)
+        print_fleet(fleet, address, redis, json)
         return
     try:
-        url = redis_url(redis, config)
+        url = redis.url()
     except EmbeddedNotRunning as error:
         if feed or check:
             raise

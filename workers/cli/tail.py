@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from workers.cli.common import Config, Feed, Json, Redis, feed_store, note
+from workers.cli.common import Feed, Json, RedisOptions, note
 from workers.plural import counted
 
 if TYPE_CHECKING:
@@ -19,16 +20,24 @@ _ENTRIES = {"met": "report", "dlq": "rejected entry", "alarms": "alarm", "events
 """Names of an entry of each stream beside the answers."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tail")(tail)
+@dataclass(frozen=True, slots=True)
+class FormOptions:
+    """How entries are printed."""
+
+    json: Json = False
+    features: Annotated[
+        bool,
+        typer.Option("--features", help="Show the features of answers, as they were sent."),
+    ] = False
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print the payloads as they are stored, and nothing else.")
+    ] = False
 
 
 def tail(
     feed: Feed,
-    redis: Redis = None,
-    config: Config = None,
-    json: Json = False,
+    *,
+    redis: RedisOptions,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
     count: Annotated[
         int, typer.Option("--count", "-n", min=0, help="Entries to begin with; 0 is all kept.")
@@ -40,13 +49,7 @@ def tail(
             "happened to the workers and what people noted (events)."
         ),
     ] = "out",
-    features: Annotated[
-        bool,
-        typer.Option("--features", help="Show the features of answers, as they were sent."),
-    ] = False,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Print the payloads as they are stored, and nothing else.")
-    ] = False,
+    form: FormOptions,
 ) -> None:
     """Show the last answers of a feed, with the label that was learned and whether it was right.
 
@@ -58,17 +61,17 @@ def tail(
     from workers.reading.answers import check_known
     from workers.reading.registry import require
 
-    if raw and stream == "dlq":
+    if form.raw and stream == "dlq":
         raise BadConfiguration("--raw: a rejected entry has fields and no payload; use --json")
-    if features and stream != "out":
+    if form.features and stream != "out":
         raise BadConfiguration(f"--features: --stream {stream} has none; leave out one of the two")
-    with feed_store(feed, redis, config) as store:
+    with redis.store(feed) as store:
         if not follow:
             require(store)
-        if not raw and stream in ("out", "met", "alarms"):
+        if not form.raw and stream in ("out", "met", "alarms"):
             check_known(store)
         _tell_if_empty(store, stream)
-        lines = _lines(store, stream, features, json, raw)
+        lines = _lines(store, stream, form)
         for page in _pages(store, _key(store, stream), count, follow):
             for text in lines(page):
                 print(text)
@@ -82,7 +85,7 @@ def _key(store: "Store", stream: Stream) -> str:
 
 
 def _lines(
-    store: "Store", stream: Stream, features: bool, json: bool, raw: bool
+    store: "Store", stream: Stream, form: FormOptions
 ) -> "Callable[[Sequence[Entry]], Iterator[str]]":
     """Return what gives the lines of a page of entries."""
     from workers.cli import stream_text as text
@@ -91,21 +94,21 @@ def _lines(
     from workers.reading.answers import newest
     from workers.reading.true_labels import TrueLabels
 
-    if raw:
+    if form.raw:
         return text.raw_lines
     if stream == "out":
-        truths = TrueLabels(store, features)
-        return lambda page: text.answer_lines(page, truths, json)
+        truths = TrueLabels(store, form.features)
+        return lambda page: text.answer_lines(page, truths, form.json)
     if stream == "alarms":
         return lambda page: text.alarm_lines(
-            page, commit_times(newest(store, store.keys.raised, KEPT)), json
+            page, commit_times(newest(store, store.keys.raised, KEPT)), form.json
         )
     by_page = {
         "met": text.report_lines,
         "dlq": text.dead_letter_lines,
         "events": text.event_lines,
     }[stream]
-    return lambda page: by_page(page, json)
+    return lambda page: by_page(page, form.json)
 
 
 def _tell_if_empty(store: "Store", stream: Stream) -> None:

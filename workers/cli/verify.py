@@ -5,24 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.common import Config, Feed, Json, Redis, feed_store, redis_url, show_json
-from workers.cli.reading import (
-    Arrays,
-    DataDir,
-    Drop,
-    Format,
-    IdColumn,
-    Label,
-    Na,
-    NoHeader,
-    NoLabel,
-    Prob,
-    Shuffle,
-    Slices,
-    Width,
-    reading_of,
-    selected,
-)
+from workers.cli.common import Feed, Json, RedisOptions, show_json
+from workers.cli.source_options import PushedSourceOptions
 from workers.plural import counted
 from workers.printable import printable
 
@@ -33,15 +17,10 @@ if TYPE_CHECKING:
 SHOWN = 3  # differences shown: the later ones usually follow from the first
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("verify")(verify)
-
-
 def verify(
     feed: Feed,
-    redis: Redis = None,
-    config: Config = None,
+    *,
+    redis: RedisOptions,
     json: Json = False,
     input: Annotated[
         str | None,
@@ -62,19 +41,7 @@ def verify(
             "are written.",
         ),
     ] = False,
-    format: Format = None,
-    label: Label = None,
-    prob: Prob = None,
-    no_label: NoLabel = False,
-    no_header: NoHeader = False,
-    features: Width = None,
-    drop: Drop = None,
-    id: IdColumn = None,
-    slice: Slices = None,
-    na: Na = None,
-    arrays: Arrays = False,
-    shuffle: Shuffle = None,
-    data_dir: DataDir = None,
+    how: PushedSourceOptions,
 ) -> None:
     """Answer the kept input again and compare the bytes; exit code 5 if any differ.
 
@@ -89,9 +56,9 @@ def verify(
     if repair:
         if input is not None:
             raise BadConfiguration("--repair answers the input that Redis keeps: leave out --input")
-        _repair(feed, redis_url(redis, config), json)
+        _repair(feed, redis.url(), json)
         return
-    with feed_store(feed, redis, config) as store:
+    with redis.store(feed) as store:
         if input is None:
             found = recompute(store)
         elif Path(input).is_dir():
@@ -100,11 +67,8 @@ def verify(
 
             found = verify_archive(store, Archive(Path(input), feed))
         else:
-            reading = reading_of(
-                format, label, prob, no_label, no_header, features, drop, id, na, data_dir, slice
-            )
-            chosen, _ = selected(rows(input, reading), shuffle, 0, None)
-            found = verify_history(store, (encoded(row, arrays) for row in chosen))
+            chosen, _ = how.chosen(rows(input, how.reading()))
+            found = verify_history(store, (encoded(row, how.arrays) for row in chosen))
     print(_as_json(feed, found) if json else describe(found))
     if not found.is_identical:
         raise ReplayMismatch(f"feed {feed!r}: {_mismatch(found)}")

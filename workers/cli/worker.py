@@ -1,12 +1,13 @@
 """`worker`: answer feeds."""
 
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workers.cli.common import Config, Redis, embedded_url, note
-from workers.cli.options import SettingsCommand, with_settings
+from workers.cli.common import RedisOptions, embedded_url, note
+from workers.cli.options import with_settings
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
 
@@ -23,20 +24,14 @@ Feeds = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("worker", cls=SettingsCommand)(worker)
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    """The name of a worker, its part of the feeds, and what it shows."""
 
-
-@with_settings
-def worker(
-    feeds: Feeds,
-    redis: Redis = None,
-    config: Config = None,
     name: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Stable name of this worker; default the host's name."),
-    ] = None,
+    ] = None
     shard: Annotated[
         str | None,
         typer.Option(
@@ -45,7 +40,28 @@ def worker(
             "that ends the host's name.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
+    dashboard: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Show the feeds in a browser, on this port of loopback; 0 is any free one.",
+            show_default=False,
+        ),
+    ] = None
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress lines: alarms, warnings and the stop.")
+    ] = False
+
+
+@with_settings
+def worker(
+    feeds: Feeds,
+    *,
+    redis: RedisOptions,
+    process: ProcessOptions,
     accept_environment: Annotated[
         bool,
         typer.Option(
@@ -61,19 +77,6 @@ def worker(
             show_default=False,
         ),
     ] = None,
-    dashboard: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PORT",
-            min=0,
-            max=65535,
-            help="Show the feeds in a browser, on this port of loopback; 0 is any free one.",
-            show_default=False,
-        ),
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress lines: alarms, warnings and the stop.")
-    ] = False,
     **settings: Any,
 ) -> None:
     """Answer feeds, each example before its label is learned, until stopped.
@@ -86,9 +89,9 @@ def worker(
         from workers.config.feed_settings import FeedSettings
         from workers.feed.selection import Selection
 
-        known = FeedSettings(given_flags(settings, redis, sigma), config)
+        known = FeedSettings(given_flags(settings, redis, sigma), redis.config)
         logs.configure(known.general.log_format)
-        part = None if shard is None else _shard(shard)
+        part = None if process.shard is None else _shard(process.shard)
         selection = Selection(feeds, None if part is None else part.owns)
         url = known.general.url or embedded_url()
     # Slow imports come last, so that a wrong setting is reported at once.
@@ -110,12 +113,12 @@ def worker(
     with ExitStack() as opened:
         opened.enter_context(signals(stop))
         watch = opened.enter_context(watching(url, general.metrics))
-        if dashboard is not None:
-            _open_page(opened, feeds, part, url, dashboard)
-        observe = opened.enter_context(closing(kind(is_quiet=quiet)))
+        if process.dashboard is not None:
+            _open_page(opened, feeds, part, url, process.dashboard)
+        observe = opened.enter_context(closing(kind(is_quiet=process.quiet)))
         service.run(
             selection, general, url, stop,
-            name=name, accept_environment=accept_environment, settings_of=known.of,
+            name=process.name, accept_environment=accept_environment, settings_of=known.of,
             observe=observe, watch=watch, known=KnownFeeds.of_user(url),
         )  # fmt: skip
 
@@ -142,7 +145,9 @@ def _shard(text: str) -> "Shard":
     return shard
 
 
-def given_flags(settings: dict[str, Any], redis: str | None, sigma: float | None) -> dict[str, Any]:
+def given_flags(
+    settings: dict[str, Any], redis: RedisOptions, sigma: float | None = None
+) -> dict[str, Any]:
     """Return the settings given as flags.
 
     Raises
@@ -152,12 +157,10 @@ def given_flags(settings: dict[str, Any], redis: str | None, sigma: float | None
 
     Examples
     --------
-    >>> given_flags({"C": "2", "gamma": None}, None, 0.5)
+    >>> given_flags({"C": "2", "gamma": None}, RedisOptions(), 0.5)
     {'C': '2', 'gamma': 2.0}
     """
-    flags = {
-        name: value for name, value in (settings | {"redis": redis}).items() if value is not None
-    }
+    flags = {name: value for name, value in settings.items() if value is not None} | redis.flags
     if sigma is not None:
         if "gamma" in flags:
             raise BadConfiguration("give --sigma or --gamma, not both")

@@ -3,18 +3,19 @@
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, TextIO
 
 from typing_extensions import override
 
-from workers.cli.progress import EVERY
-from workers.cli.ticker import Ticker
+from workers.cli.common import EVERY
 from workers.plural import counted
 from workers.printable import printable
 
 if TYPE_CHECKING:
+    from online_svm.stream.alarm import Alarm
     from online_svm.stream.prediction import LabelReport
     from workers.feed.position import Position
     from workers.session.answer import Outcome
@@ -54,7 +55,7 @@ class WorkerProgress:
         self._began = 0  # where the first outcome began
         self._last: tuple[str, Position] | None = None  # of the last outcome
         self._validity: LabelReport | None = None
-        self._lock, self._ticker = Lock(), Ticker(self._tell_what_is_due, every)
+        self._lock, self._ticker = Lock(), _Ticker(self._tell_what_is_due, every)
 
     def __call__(self, feed: str, outcome: "Outcome") -> None:
         """Count an outcome, print its alarms, and print a line if one is due."""
@@ -105,10 +106,10 @@ class WorkerProgress:
         self._answers.clear()
 
     def _write_alarms(self, feed: str, payload: bytes) -> None:
-        from workers.cli.stream_text import alarm_texts
+        from workers.reading.alarms import alarm_line
 
-        for text in alarm_texts(payload):
-            print(printable(f"{feed}: alarm: {text}"), file=self._target, flush=True)
+        for alarm in _alarms(payload):
+            print(printable(f"{feed}: alarm: {alarm_line(alarm)}"), file=self._target, flush=True)
 
     def _write_one(self, feed: str, at: "Position", rate: float | None) -> None:
         counts = f"{at.seq:,} answered, {at.n:,} learned{self._rejections(feed)}"
@@ -144,14 +145,10 @@ class LoggedProgress(WorkerProgress):
 
     @override
     def _write_alarms(self, feed: str, payload: bytes) -> None:
-        import orjson
         import structlog
 
-        from online_svm.stream.alarm import Alarm
-
-        for alarm in orjson.loads(payload)["alarms"]:
-            told = {name: alarm[name] for name in _ALARM_FIELDS}
-            told["words"] = Alarm.of(alarm).words
+        for alarm in _alarms(payload):
+            told = {name: getattr(alarm, name) for name in _ALARM_FIELDS} | {"words": alarm.words}
             structlog.get_logger("online_svm.worker").warning("alarm", feed=feed, **told)
 
     @override
@@ -174,3 +171,44 @@ class LoggedProgress(WorkerProgress):
         structlog.get_logger("online_svm.worker").info(
             "stopped" if rate is None else "progress", **figures, **more
         )
+
+
+def _alarms(payload: bytes) -> "list[Alarm]":
+    """Return the alarms of an entry."""
+    import orjson
+
+    from workers.reading.alarms import raised_alarms
+
+    return [raised.alarm for raised in raised_alarms(b"0-0", orjson.loads(payload))]
+
+
+class _Ticker:
+    """Calls a function every so many seconds from `start` until `close`.
+
+    Parameters
+    ----------
+    tick : callable
+        Called in a thread of its own.
+    every : float
+        Seconds between two calls.
+    """
+
+    def __init__(self, tick: Callable[[], None], every: float) -> None:
+        self._tick, self._every, self._ended = tick, every, Event()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Begin, unless it has begun."""
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="progress", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End; no call is under way afterwards."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every):
+            self._tick()

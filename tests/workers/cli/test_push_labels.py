@@ -5,8 +5,8 @@ from late_feed import flat, history, settings
 from world import drain, push, session
 
 from workers.broker.store import Store
-from workers.cli.late_label_text import late_label_lines
 from workers.cli.stream_text import line
+from workers.cli.validity_text import late_label_lines
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from session_steps import advance
 from watched_feed import Watched
 
 from workers.broker.store import Store
-from workers.cli.late_label_text import pending_text
 from workers.cli.status import describe
+from workers.cli.validity_text import pending_text
 from workers.dashboard.excerpt import Choice, Excerpt
 from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.labels_card import LabelsCard
