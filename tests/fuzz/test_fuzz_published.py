@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from workers.cli.export_table import flat
 from workers.cli.stream_text import line, with_fields
 from workers.combine.sources import bounds
-from workers.dashboard.answers_card import _row
+from workers.dashboard.answer_cards import answer_row
 from workers.dashboard.feed_view import ShownAnswer
 from workers.errors import StateLost
 from workers.message.compact.decode import parse
@@ -72,7 +72,7 @@ def test_hostile_bytes_are_shown_or_refused_by_every_reader(data):
     assert row["seq"] == message["seq"]
     assert len(message["probabilities"]) == len(message["venn"]) == len(message["classes"])
     assert bounds(message, "venn") == tuple(message["venn"][-1])
-    assert _row(ShownAnswer(entry[0], message, Truth(is_kept=True)))
+    assert answer_row(ShownAnswer(entry[0], message, Truth(is_kept=True)))
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -80,7 +80,7 @@ def opened_source(
 def _is_readable(source: str) -> bool:
     """Return whether `push` would read a source: a file, standard input, or a data set by name."""
     from workers.push.datasets import NAMES
-    from workers.push.named_sets import comes_with_river
+    from workers.push.sources import comes_with_river
 
     looks_like_a_path = "/" in source or Path(source).suffix != ""
     is_there = source == "-" or Path(source).exists() or looks_like_a_path

@@ -146,7 +146,7 @@ def _start(
     general: "WorkerSettings",
     place: FleetOptions,
 ) -> None:
-    from workers.placed.operations import start
+    from workers.placed.actors import start
 
     with opened(general, place.address, place.name) as (store, actors):
         before = store.get() if replicas is None else None
@@ -156,7 +156,7 @@ def _start(
 
 
 def _scale(replicas: int, settings: "WorkerSettings", place: FleetOptions) -> None:
-    from workers.placed.operations import scale, stop
+    from workers.placed.actors import scale, stop
 
     with opened(settings, place.address, place.name) as (store, actors):
         if replicas:

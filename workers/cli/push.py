@@ -12,12 +12,15 @@ from workers.cli.common import Feed, RedisOptions, embedded_url, given_url, note
 from workers.cli.source_options import PushedSourceOptions
 from workers.errors import BadConfiguration
 from workers.plural import counted
-from workers.push.high_water import HIGH_WATER, HIGH_WATER_BYTES
 
 if TYPE_CHECKING:
     from workers.push.back_pressure import HighWater
     from workers.push.rows import Reading
     from workers.push.sources import Row
+
+
+HIGH_WATER_BYTES = 1 << 28
+"""Bytes of input that may wait before a push waits: names and values of fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class PushOptions:
             help="Wait while N entries or more are beyond the worker's cursor, until half of them "
             "are answered; 0 never waits.",
         ),
-    ] = HIGH_WATER
+    ] = 1_000_000
     high_water_bytes: Annotated[
         int,
         typer.Option(

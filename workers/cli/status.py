@@ -229,7 +229,7 @@ def _of_bytes(size: int) -> str:
     """Return how many bytes wait, where they are many, and how many make a push wait."""
     if size < _MANY:
         return ""
-    from workers.push.high_water import HIGH_WATER_BYTES
+    from workers.cli.push import HIGH_WATER_BYTES
 
     return f", {magnitude(size)}; push waits at {magnitude(HIGH_WATER_BYTES)} unless told otherwise"
 

@@ -132,7 +132,7 @@ def _open_page(
     if part is None:
         opened.enter_context(page_beside(feeds, url, port))
     elif part.index < part.count:  # one that stands by has no feeds to show
-        opened.enter_context(page_beside(feeds, url, port, str(part)))
+        opened.enter_context(page_beside(feeds, url, port, "--shard", str(part)))
 
 
 def _shard(text: str) -> "Shard":

@@ -1,4 +1,4 @@
-"""The page beside a worker: in a process of its own, so that no answer waits for it."""
+"""The page in a process of its own, so that no answer waits for it."""
 
 import os
 import subprocess
@@ -13,13 +13,12 @@ _SECONDS = 10.0
 
 
 @contextmanager
-def page_beside(
-    feeds: Sequence[str], url: str, port: int, shard: str | None = None
-) -> Iterator[None]:
-    """Serve the page of feeds on loopback while the block runs; nothing waits for it to begin.
+def page_beside(feeds: Sequence[str], url: str, port: int, *options: str) -> Iterator[bytes]:
+    """Serve the page of feeds on loopback while the block runs.
 
-    It says on standard error where it is, or why it cannot be. It ends with this process, even if
-    that is killed: its standard input then ends.
+    It says on standard error where it is, or why it cannot be; with `--json` it says so only to
+    this process, which waits for that. It ends with this process, even if that is killed: its
+    standard input then ends.
 
     Parameters
     ----------
@@ -29,25 +28,32 @@ def page_beside(
         Of Redis.
     port : int
         0 for any free one.
-    shard : str, optional
-        `i/n`: only the feeds of this shard.
+    *options : str
+        More options of `dashboard`.
+
+    Yields
+    ------
+    bytes
+        The address of the page as JSON; without `--json` nothing, and nothing is waited for.
     """
     command = [sys.executable, "-m", "workers.cli", "dashboard", *feeds, "--port", str(port)]
-    command += [] if shard is None else ["--shard", shard]
+    is_told = "--json" in options
     # The URL may hold a password, which no list of processes may show. What it was made of stays
     # out: it is complete.
     environment = {name: text for name, text in os.environ.items() if not name.startswith(PREFIX)}
     process = subprocess.Popen(
-        [*command, "--until-input-ends"],
+        [*command, *options, "--until-input-ends"],
         env=environment | {f"{PREFIX}REDIS": url},
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if is_told else subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL if is_told else None,
     )
     try:
-        yield
+        yield b"" if process.stdout is None else process.stdout.readline()
     finally:
-        assert process.stdin is not None
-        process.stdin.close()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
         try:
             process.wait(_SECONDS)
         except subprocess.TimeoutExpired:

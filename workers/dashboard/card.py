@@ -18,10 +18,20 @@ from bokeh.models import (
     UIElement,
 )
 from bokeh.plotting import figure
+from typing_extensions import override
 
-from workers.dashboard.colours import NOTED
 from workers.dashboard.excerpt import Axis, Excerpt
 from workers.dashboard.text import HELP, safe
+
+# Okabe and Ito (2008), "Color Universal Design": told apart with any colour vision, on white and on
+# black. A colour is never the only sign: lines differ in dash or width too, and states are words.
+ACCURACY = "#D55E00"  # vermillion
+ANNOUNCED = "#0072B2"  # blue
+BAND = "#56B4E9"  # sky blue
+OTHER = "#009E73"  # bluish green
+ALARM = "#CC79A7"  # reddish purple
+NOTED = "#7D7D7D"  # grey, with a text beside it
+BAND_ALPHA = 0.3
 
 ASSETS = Path(__file__).parent / "assets"
 PARTS = (ASSETS / "parts.css").read_text("utf-8")
@@ -99,6 +109,22 @@ class Card(ABC):
         self._empty.visible = bool(why)
         for part in self._body:
             part.visible = not why
+
+
+class TextCard(Card):
+    """A card of text and tables; its `fill` ends with `show`."""
+
+    @override
+    def body(self) -> Sequence[UIElement]:
+        """Make the place of the text."""
+        self._text = markup()
+        return [self._text]
+
+    def show(self, text: str) -> str:
+        """Show HTML; return the empty text: there is something to show."""
+        if self._text.text != text:
+            self._text.text = text
+        return ""
 
 
 def plot(axis: Axis | None, y_label: str, height: int = HEIGHT, **options: object) -> figure:

@@ -12,7 +12,7 @@ from workers.dashboard.feed_view import (
     MOST_REPORTS,
     FeedView,
     ShownAnswer,
-    bounded,
+    shown_answers,
 )
 from workers.dashboard.reports import Report, parsed
 from workers.feed.position import parse_id
@@ -156,16 +156,10 @@ class FeedFollower:
     def _read_answers(self) -> None:
         view, stream = self.view, self._store.keys.out
         found = self._new_answers(stream) if self.viewers else newest(self._store, stream, 1)
-        messages = [message(entry) for entry in found]
-        if messages and isinstance(messages[-1], dict):
-            view.newest = messages[-1]
+        if found and isinstance(last := message(found[-1]), dict):
+            view.newest = last
         if self.viewers:
-            truths = self._truths.of(found, messages)
-            added = [
-                ShownAnswer(entry[0], message, bounded(truth))
-                for entry, message, truth in zip(found, messages, truths, strict=True)
-                if isinstance(message, dict)
-            ]
+            added = shown_answers(found, self._truths)
             kept = list(view.answers) if self._is_deep else []
             view.answers = deque(_with_late_labels(kept + added), maxlen=MOST_ANSWERS)
         self._is_deep = self.viewers > 0

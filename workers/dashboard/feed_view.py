@@ -2,14 +2,17 @@
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from workers.broker.batch_size import Entry
 from workers.dashboard.reports import Report
 from workers.feed.state_fields import PendingLabels
 from workers.reading.alarms import RaisedAlarm
+from workers.reading.answers import message
 from workers.reading.events import Event
-from workers.reading.true_labels import Truth
+from workers.reading.true_labels import TrueLabels, Truth
 
 MOST_REPORTS = 2000
 MOST_ANSWERS = 2000
@@ -60,6 +63,16 @@ def bounded(truth: Truth) -> Truth:
     """Return what became known of an example, without features where there are very many."""
     is_wide = truth.features is not None and len(truth.features) > MOST_FEATURES
     return replace(truth, features=None) if is_wide else truth
+
+
+def shown_answers(entries: Sequence[Entry], truths: TrueLabels) -> list[ShownAnswer]:
+    """Return entries of `out` with what is known of their labels; of other programs, none."""
+    messages = [message(entry) for entry in entries]
+    return [
+        ShownAnswer(entry[0], found, bounded(truth))
+        for entry, found, truth in zip(entries, messages, truths.of(entries, messages), strict=True)
+        if isinstance(found, dict)
+    ]
 
 
 @dataclass

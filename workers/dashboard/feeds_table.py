@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from workers.dashboard.drawings import sparkline
 from workers.dashboard.excerpt import Choice
 from workers.dashboard.feed_view import FeedView
 from workers.dashboard.reports import as_dict, as_list, recent
-from workers.dashboard.sparkline import sparkline
 from workers.dashboard.text import probability, rate, safe, seconds, whole
 
 STATES = (

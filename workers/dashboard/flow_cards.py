@@ -1,62 +1,21 @@
-"""Cards of the width of the intervals, and of the rate and the lag of the feed."""
+"""Cards of the rate and the lag of a feed, since the page began to follow it."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 from bokeh.models import UIElement
 
-from workers.dashboard.card import Card, legend, plot, source
-from workers.dashboard.colours import ACCURACY, ANNOUNCED
-from workers.dashboard.excerpt import Excerpt, thinned
-from workers.dashboard.reports import FIGURES, cumulative, recent, windowed
-from workers.dashboard.validity_cards import NO_REPORTS
-
-_LOWER, _UPPER = FIGURES.index("lower"), FIGURES.index("upper")
-
-
-class WidthCard(Card):
-    """Mean width of the announced intervals."""
-
-    title = "Width of the intervals"
-    words = (
-        "Mean of upper minus lower probability over the last scored examples (solid) and "
-        "over all (dashed), for the headline and the Venn predictor. Narrow is sharp; a width that "
-        "grows says that the calibration set shrank or changed."
-    )
-    section = "the-live-page"
-
-    def body(self) -> Sequence[UIElement]:
-        """Make the plot."""
-        self._source = source("x", "headline", "all", "venn")
-        drawn = plot(self.axis, "probability")
-        own = drawn.line("x", "headline", source=self._source, color=ANNOUNCED, width=2.5)
-        every = drawn.line("x", "all", source=self._source, color=ANNOUNCED, line_dash="dashed")
-        venn = drawn.line("x", "venn", source=self._source, color=ACCURACY, width=2)
-        drawn.y_range.start = 0
-        legend(
-            drawn,
-            [("headline, window", [own]), ("headline, all", [every]), ("Venn, window", [venn])],
-        )
-        return [drawn]
-
-    def fill(self, excerpt: Excerpt) -> str:
-        """Draw the widths."""
-        if not any(r.scored for r in excerpt.reports):
-            return NO_REPORTS
-        chosen = thinned(len(excerpt.reports))
-        figures = {
-            "headline": recent(excerpt.reports),
-            "all": cumulative(excerpt.reports, "headline"),
-            "venn": windowed(excerpt.reports, "venn"),
-        }
-        widths = {k: (v[:, _UPPER] - v[:, _LOWER])[chosen] for k, v in figures.items()}
-        self._source.data = {"x": excerpt.x()[chosen], **widths}
-        return ""
+from online_svm.types import Floats
+from workers.dashboard.card import ANNOUNCED, Card, plot, source
+from workers.dashboard.excerpt import Excerpt
+from workers.dashboard.feed_view import Sample
 
 
 class _SampleCard(Card):
     """A figure of each second since the page began to follow the feed."""
 
+    section = "the-live-page"
     unit: str
     is_of_samples = True
 
@@ -73,12 +32,14 @@ class _SampleCard(Card):
         """Draw the samples."""
         if not excerpt.samples:
             return "The feed has not been read yet."
-        times = np.array([1000 * sample.time for sample in excerpt.samples])
-        self._source.data = {"x": times, "y": self._values(excerpt)}
+        times = [1000 * sample.time for sample in excerpt.samples]
+        values = [self.value(sample) for sample in excerpt.samples]
+        self._source.data = {"x": _floats(times), "y": _floats(values)}
         return ""
 
-    def _values(self, excerpt: Excerpt) -> np.ndarray:
-        raise NotImplementedError
+    @abstractmethod
+    def value(self, sample: Sample) -> float:
+        """Return what is drawn of a sample."""
 
 
 class RateCard(_SampleCard):
@@ -89,11 +50,11 @@ class RateCard(_SampleCard):
         "Entries answered a second, a mean over ten seconds. It is measured while this page "
         "runs, for a quarter of an hour at most."
     )
-    section = "the-live-page"
     unit = "entries / s"
 
-    def _values(self, excerpt: Excerpt) -> np.ndarray:
-        return np.array([sample.rate for sample in excerpt.samples])
+    def value(self, sample: Sample) -> float:
+        """Return the rate."""
+        return sample.rate
 
 
 class LagCard(_SampleCard):
@@ -104,8 +65,12 @@ class LagCard(_SampleCard):
         "Entries of the input that wait for an answer. Above a thousand they are not counted one "
         "by one. A lag that grows means that the worker is too slow, or gone."
     )
-    section = "the-live-page"
     unit = "entries"
 
-    def _values(self, excerpt: Excerpt) -> np.ndarray:
-        return np.array([sample.waiting for sample in excerpt.samples], dtype=float)
+    def value(self, sample: Sample) -> float:
+        """Return how many wait."""
+        return sample.waiting
+
+
+def _floats(values: list[float]) -> Floats:
+    return np.array(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Cards of the sequential tests: their evidence, and how far the probabilities are off."""
+"""Cards of the sequential tests: evidence, distance from the truth, alarms and events."""
 
 import math
 from collections.abc import Sequence
@@ -6,12 +6,27 @@ from typing import NamedTuple
 
 from bokeh.models import Range1d, Span, UIElement
 
-from workers.dashboard.answers_card import scale
-from workers.dashboard.card import Card, legend, markup, plot, source
-from workers.dashboard.colours import ACCURACY, ALARM, ANNOUNCED, BAND, BAND_ALPHA, OTHER
+from workers.dashboard.card import (
+    ACCURACY,
+    ALARM,
+    ANNOUNCED,
+    BAND,
+    BAND_ALPHA,
+    OTHER,
+    Card,
+    TextCard,
+    legend,
+    markup,
+    plot,
+    source,
+)
+from workers.dashboard.drawings import scale
 from workers.dashboard.excerpt import Excerpt, thinned
 from workers.dashboard.reports import Report, as_dict, as_list, number
-from workers.dashboard.text import safe, whole
+from workers.dashboard.text import safe, table, whole
+from workers.reading.alarms import RaisedAlarm
+from workers.reading.entry_time import moment
+from workers.reading.events import Event
 
 NO_MONITORS = (
     "No report yet that has them. Or the reports of this feed carry no monitors: the feed was "
@@ -19,7 +34,8 @@ NO_MONITORS = (
 )
 
 _MOST = 100  # tests of a report
-_ROWS = 8
+_ROWS = 8  # parts that are off most
+_ALARMS = 10  # alarms, and events
 
 
 class Test(NamedTuple):
@@ -170,25 +186,75 @@ class DeviationCard(Card):
         rows = [nothing if test is None else test[-3:] for test in found]
         columns = dict(zip(("estimate", "lower", "upper"), zip(*rows, strict=True), strict=True))
         self._source.data = {"x": excerpt.x()[chosen], **columns}
-        self._table.text = _table(tests_of(reports[-1]))
+        self._table.text = _deviations(tests_of(reports[-1]))
         return ""
 
 
-def _table(tests: Sequence[Test]) -> str:
+def _deviations(tests: Sequence[Test]) -> str:
     known = [test for test in tests if not math.isnan(test.lower + test.upper + test.estimate)]
     known.sort(key=lambda test: (-max(test.lower, -test.upper), -abs(test.estimate)))
-    rows = "".join(
-        f'<tr><td class="text">{safe(_part(test), 30)}</td><td>{test.estimate:+.3f}</td>'
-        f"<td>{test.lower:+.3f} to {test.upper:+.3f}</td>"
-        f"<td>{scale(test.lower, test.estimate, test.upper)}</td><td>{whole(test.since)}</td></tr>"
+    columns = "<part", "off by", "confidence sequence", "-0.5 to +0.5", "since example"
+    rows = (
+        [safe(_part(test), 30), f"{test.estimate:+.3f}", f"{test.lower:+.3f} to {test.upper:+.3f}",
+         scale(test.lower, test.estimate, test.upper), whole(test.since)]
         for test in known[:_ROWS]
-    )
-    head = (
-        '<tr><th class="left">part</th><th>off by</th><th>confidence sequence</th>'
-        "<th>-0.5 to +0.5</th><th>since example</th></tr>"
-    )
-    return f'<div class="scroll"><table>{head}{rows}</table></div>'
+    )  # fmt: skip
+    return table(columns, rows)
 
 
 def _part(test: Test) -> str:
     return f"{test.scope} {test.name}".strip()
+
+
+class AlarmsCard(TextCard):
+    """The last alarms and events."""
+
+    title = "Alarms and events"
+    words = (
+        "An alarm is a sequential test that was rejected: after how many examples, and what was "
+        "found. Events tell what happened "
+        "to the workers of the feed, and what people said. Times are UTC; an alarm has that of the "
+        "entry that raised it, and that of its commit where it is known."
+    )
+    section = "monitors"
+    is_wide = True
+
+    def fill(self, excerpt: Excerpt) -> str:
+        """Write the tables."""
+        if not excerpt.has_alarms:
+            return "An exported file holds answers alone: no alarms, and no events."
+        if not (excerpt.alarms or excerpt.events):
+            return "No alarm was raised, and nothing happened to a worker, as far as is kept."
+        return self.show(_alarms(excerpt) + _events(excerpt.events))
+
+
+def _alarms(excerpt: Excerpt) -> str:
+    alarms = excerpt.alarms
+    if not alarms:
+        return '<p class="good">No alarm was raised, as far as is kept.</p>'
+    columns = "<entry of", "<committed", "example", "<what", "<found", "<done"
+    shown = (_alarm(one, excerpt.committed.get(one.entry)) for one in reversed(alarms[-_ALARMS:]))
+    more = len(alarms) - _ALARMS
+    rest = f'<p class="soft">{more:,} older alarms are kept.</p>' if more > 0 else ""
+    return table(columns, shown) + rest
+
+
+def _alarm(raised: RaisedAlarm, committed: int | None) -> list[str]:
+    alarm = raised.alarm
+    return [
+        moment(raised.time), "–" if committed is None else moment(committed), whole(alarm.n),
+        f'<span class="bad">{safe(alarm.kind, 20)}</span>', safe(alarm.words, 400),
+        safe(alarm.action, 20),
+    ]  # fmt: skip
+
+
+def _events(events: Sequence[Event]) -> str:
+    if not events:
+        return ""
+    return table(
+        ("<at", "<event", "<worker", "<detail"),
+        (
+            [moment(one.time), safe(one.code, 30), safe(one.writer, 30), safe(one.words, 120)]
+            for one in reversed(events[-_ALARMS:])
+        ),
+    )

@@ -7,22 +7,17 @@ from bokeh.events import DocumentReady
 from bokeh.models import Column, CustomJS, Row, UIElement
 
 from workers.dashboard import notices
-from workers.dashboard.alarms_card import AlarmsCard
-from workers.dashboard.answers_card import AnswersCard
+from workers.dashboard.answer_cards import AnswersCard, FeaturesCard, LabelsCard
 from workers.dashboard.card import Card, choice_of, grid, markup
 from workers.dashboard.excerpt import RANGES, Choice, Excerpt
-from workers.dashboard.features_card import FeaturesCard
 from workers.dashboard.feed_view import FeedView
 from workers.dashboard.feeds_table import row_of, table
-from workers.dashboard.flow_cards import LagCard, RateCard, WidthCard
+from workers.dashboard.flow_cards import LagCard, RateCard
 from workers.dashboard.follower import Follower
-from workers.dashboard.labels_card import LabelsCard
-from workers.dashboard.maps_card import MapsCard
-from workers.dashboard.monitor_cards import DeviationCard, EvidenceCard
-from workers.dashboard.parts_card import PartsCard
-from workers.dashboard.reliability_card import ReliabilityCard
+from workers.dashboard.monitor_cards import AlarmsCard, DeviationCard, EvidenceCard
+from workers.dashboard.recent_cards import PartsCard, ReliabilityCard
 from workers.dashboard.text import probability, rate, safe, seconds, whole
-from workers.dashboard.validity_cards import AccuracyCard
+from workers.dashboard.validity_cards import AccuracyCard, MapsCard, WidthCard
 
 CARDS: Sequence[type[Card]] = (
     AccuracyCard,

@@ -97,11 +97,6 @@ def _figures(method: Mapping[str, Any]) -> tuple[float, ...]:
     )
 
 
-def method_names(reports: Sequence[Report]) -> list[str]:
-    """Return the methods of the newest report, in its order."""
-    return list(reports[-1].methods) if reports else []
-
-
 def cumulative(reports: Sequence[Report], method: str) -> Floats:
     """Return the cumulative figures of a method, a row a report; shape (n_reports, 6)."""
     none = (math.nan,) * len(FIGURES)
@@ -167,19 +162,6 @@ def recent(reports: Sequence[Report]) -> Floats:
         if overall:
             row[:] = [number(overall.get(name)) for name in FIGURES]
     return figures
-
-
-def window_of(reports: Sequence[Report]) -> int:
-    """Return the examples that `recent` runs over, in the newest report.
-
-    Examples
-    --------
-    >>> window_of([])
-    500
-    """
-    held = as_dict(reports[-1].message.get("windowed")) if reports else {}
-    size = number(held.get("window"))
-    return int(size) if size > 0 else WINDOW
 
 
 def parsed(entries: Iterable[tuple[bytes, Any]]) -> list[Report]:

@@ -2,6 +2,7 @@
 
 import html
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from workers.printable import printable
@@ -27,6 +28,38 @@ def safe(value: Any, most: int = MOST) -> str:
         return "–"
     text = printable(str(value)[: 4 * most])
     return html.escape(text if len(text) <= most else text[: most - 1] + "…")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as HTML.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Headings. A column that begins with "<" is aligned left, and its cells are shortened where
+        they are too wide; the others have numbers.
+    rows : iterable of sequence of str
+        Cells, as HTML; the last one of a short row is as wide as the columns that are left.
+
+    Examples
+    --------
+    >>> table(["<part", "z"], [["a", "0.1"]]).count('class="left"')
+    1
+    """
+    heads = "".join(
+        f'<th class="left">{name[1:]}</th>' if name[:1] == "<" else f"<th>{name}</th>"
+        for name in columns
+    )
+    body = "".join(f"<tr>{_cells(columns, row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table><tr>{heads}</tr>{body}</table></div>'
+
+
+def _cells(columns: Sequence[str], row: Sequence[str]) -> str:
+    wide = len(columns) - len(row) + 1
+    kinds = [' class="text"' if name[:1] == "<" else "" for name in columns]
+    if wide > 1:
+        kinds[len(row) - 1] = f' class="left soft" colspan="{wide}"'
+    return "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=False))
 
 
 def probability(value: float) -> str:

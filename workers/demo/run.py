@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 import time
+import webbrowser
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 from rich.console import Console
 from rich.live import Live
 from rich.progress import Progress as Clock
@@ -21,10 +23,9 @@ from workers.broker import embedded
 from workers.broker.client import client
 from workers.broker.store import Store
 from workers.config.environment import PREFIX
+from workers.dashboard.beside import page_beside
 from workers.demo.curves import draw_curves
-from workers.demo.drift import Drift
-from workers.demo.feeds import SEED, Plan, Progress, alarm_sentence
-from workers.demo.page import live_page, show, write_report
+from workers.demo.feeds import SEED, Drift, Plan, Progress, alarm_sentence
 from workers.demo.view import LEGEND, Rate, line, methods_table, render
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
@@ -56,6 +57,7 @@ REPORT = "report.html"
 COMPILING = "preparing the numerical kernels: a first run compiles them, for a minute or more"
 _PATIENCE = 120.0  # seconds after which a feed that does not move has failed
 _REFRESH = 0.2
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 class DemoFailed(WorkerError):
@@ -97,15 +99,16 @@ def run(picture: Path, console: Console, speed: float = 1.0, *, page: bool = Fal
             _wait_for_workers(feeds, workers, connected)
         if page:
             names = [plan.feed for plan in PLANS]
-            link = stack.enter_context(live_page(names, server.url, _without_settings()))
+            told = stack.enter_context(page_beside(names, server.url, 0, "--json"))
+            link = orjson.loads(told)["url"]
             console.print(f"The page: {link}", soft_wrap=True)
-            show(link)
+            _show(link)
         for plan in PLANS:
             _start_pushing(plan, data[plan.feed], server.url, speed)
         _watch(feeds, workers, connected, console, server.url)
         report = picture.with_name(REPORT)
         with _doing("writing the report", console):
-            write_report(server.url, DRIFTING.feed, report)
+            _write_report(server.url, DRIFTING.feed, report)
         if page:
             console.print("The feeds are answered. The page stays until you press Enter.")
             sys.stdin.readline()
@@ -124,6 +127,21 @@ def _doing(text: str, console: Console) -> Iterator[None]:
     with Clock(*columns, console=console, transient=True) as clock:
         clock.add_task(text)
         yield
+
+
+def _show(link: str) -> None:
+    """Open a page in the user's browser, if there is a screen for it."""
+    if sys.platform != "linux" or any(os.environ.get(name) for name in _DISPLAYS):
+        webbrowser.open(link)
+
+
+def _write_report(url: str, feed: str, path: Path) -> None:
+    """Write the report of a feed as one HTML file."""
+    from workers.dashboard.report.html_report import html_report
+    from workers.dashboard.report.past_feed import read_past
+
+    with Store(url, feed) as store:
+        path.write_text(html_report(read_past(store, None, None, "n")), encoding="utf-8")
 
 
 def warm_up() -> None:

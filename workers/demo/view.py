@@ -9,8 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from workers.demo.drift import Drift
-from workers.demo.feeds import Progress, Report, alarm_sentence
+from workers.demo.feeds import Drift, Progress, Report, alarm_sentence
 from workers.printable import printable
 
 LEGEND = "[yellow]◆[/] accuracy so far   [cyan]█[/] probability announced so far"

@@ -1,4 +1,4 @@
-"""A fleet on a cluster of Ray: its actors begun, asked, drained.
+"""A fleet on a cluster of Ray: started, scaled, stopped; its actors begun, asked, drained.
 
 Facts of Ray that this rests on (2.60): a detached actor outlives the program that began it, until
 its cluster ends; `max_restarts=-1` starts it again whenever its process or its node is lost, where
@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from workers.errors import Unavailable
-from workers.placed.definition import FleetDefinition
+from workers.placed.definition import FleetDefinition, FleetStore
 from workers.placed.host import ShardHost
 
 ASK = 5.0
@@ -129,7 +129,7 @@ class Actors:
             return False
 
 
-def check_placed(told: list[dict[str, Any]]) -> None:
+def _check_placed(told: list[dict[str, Any]]) -> None:
     """Refuse a fleet of which some shards have no place.
 
     Raises
@@ -144,3 +144,56 @@ def check_placed(told: list[dict[str, Any]]) -> None:
             f"shards {numbers} are not placed yet ({missing[0]['problem']}); they begin when the "
             "cluster has room, and online-svm status --fleet says how far they are"
         )
+
+
+def start(
+    store: FleetStore, actors: Actors, definition: FleetDefinition, wait: float
+) -> list[dict[str, Any]]:
+    """Write the definition, begin the actors that are missing, and wait until all answer.
+
+    A fleet of that name that runs already becomes the one that is defined here: actors that run
+    follow the definition, and those that it does not name are ended.
+
+    Raises
+    ------
+    Unavailable
+        If some have no place after so many seconds.
+    """
+    store.put(definition)
+    actors.begin(definition)
+    # Those that are no longer wanted gave up their feeds when they saw the definition.
+    actors.end({index for index in actors.indices() if index >= definition.shards})
+    told = actors.wait(definition.shards, wait)
+    _check_placed(told)
+    return told
+
+
+def scale(store: FleetStore, actors: Actors, shards: int, wait: float) -> list[dict[str, Any]]:
+    """Change the number of shards, while feeds are answered; see `start`.
+
+    Only the feeds that must move do: their old shard leaves a snapshot and releases the lease, for
+    which the new one waits.
+
+    Raises
+    ------
+    BadConfiguration
+        If there is no such fleet.
+    Unavailable
+        As for `start`.
+    """
+    definition = store.require().model_copy(update={"shards": shards})
+    return start(store, actors, definition, wait)
+
+
+def stop(store: FleetStore, actors: Actors) -> list[int]:
+    """Drain all actors, end them, and forget the fleet; return those that could not be drained.
+
+    Raises
+    ------
+    BadConfiguration
+        If there is no such fleet.
+    """
+    store.put(store.require().model_copy(update={"shards": 0}))
+    lost = actors.end(actors.indices())
+    store.delete()
+    return lost

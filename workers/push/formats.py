@@ -3,6 +3,7 @@
 import csv
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TextIO, cast
@@ -10,7 +11,6 @@ from typing import Any, TextIO, cast
 import orjson
 
 from workers.push.columns_of_text import not_numbers
-from workers.push.lines import Lines
 from workers.push.rows import (
     BadSource,
     Format,
@@ -25,11 +25,58 @@ from workers.push.rows import (
     with_targets,
 )
 
+LONGEST = 16 * 2**20
+"""Largest number of characters in a line; more than the largest entry of any feed has."""
+
 WIDEST = 100_000
 """Largest number of features of any feed; see `workers.config.settings.Limits`."""
 
 _INDEX = re.compile("[0-9]{1,10}")
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)""", re.IGNORECASE)
+
+
+class Lines:
+    """Iterates over the lines of a text.
+
+    Parameters
+    ----------
+    source : text file
+
+    Attributes
+    ----------
+    number : int
+        Number of the last line read, from 1; 0 before the first.
+    may_wait : bool
+        Whether the next line may come only later: on standard input.
+    """
+
+    def __init__(self, source: TextIO) -> None:
+        self._source, self.number = source, 0
+        self.may_wait = source is sys.stdin
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield each line with its end.
+
+        Raises
+        ------
+        BadSource
+            If a line is too long, holds a NUL or is not UTF-8.
+        """
+        while line := self._next():
+            yield line
+
+    def _next(self) -> str:
+        self.number += 1
+        try:
+            line = self._source.readline(LONGEST + 1)
+        except UnicodeDecodeError:
+            raise BadSource("not UTF-8 text") from None
+        if len(line) > LONGEST:
+            raise BadSource(f"a line of more than {LONGEST:,} characters")
+        if "\0" in line:
+            raise BadSource("a NUL character: this is not UTF-8 text")
+        # Standard input keeps the byte order mark that a file is opened without.
+        return line.removeprefix("\ufeff") if self.number == 1 else line
 
 
 def _csv_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:

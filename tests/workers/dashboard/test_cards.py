@@ -8,22 +8,17 @@ import pytest
 from bokeh.models import Div
 
 from online_svm.stream.alarm import Alarm
-from workers.dashboard.alarms_card import AlarmsCard
-from workers.dashboard.answers_card import AnswersCard
+from workers.dashboard.answer_cards import LEAST as LEAST_FEATURES
+from workers.dashboard.answer_cards import AnswersCard, FeaturesCard, LabelsCard
 from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
-from workers.dashboard.features_card import LEAST as LEAST_FEATURES
-from workers.dashboard.features_card import FeaturesCard
 from workers.dashboard.feed_view import MOST_FEATURES, FeedView, Sample, ShownAnswer, bounded
 from workers.dashboard.feeds_table import row_of, table
 from workers.dashboard.help_page import rendered
-from workers.dashboard.labels_card import LabelsCard
-from workers.dashboard.maps_card import MOST_PANELS, MapsCard
-from workers.dashboard.monitor_cards import DeviationCard, EvidenceCard
+from workers.dashboard.monitor_cards import AlarmsCard, DeviationCard, EvidenceCard
 from workers.dashboard.page import CARDS
-from workers.dashboard.parts_card import PartsCard, worst
-from workers.dashboard.reliability_card import LEAST, ReliabilityCard
+from workers.dashboard.recent_cards import LEAST, PartsCard, ReliabilityCard, worst
 from workers.dashboard.reports import parsed, recent
-from workers.dashboard.validity_cards import AccuracyCard
+from workers.dashboard.validity_cards import MOST_PANELS, AccuracyCard, MapsCard
 from workers.reading.alarms import RaisedAlarm
 from workers.reading.events import Event, known_events
 from workers.reading.true_labels import Truth

@@ -11,7 +11,7 @@ from workers.admin.notes import note
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.report import past_export, past_feed
+from workers.dashboard.report import past_feed
 from workers.dashboard.report.past_export import read_export
 from workers.dashboard.report.past_feed import NothingKept, read_past
 from workers.dashboard.report.summary import sentences
@@ -173,7 +173,7 @@ def test_a_file_that_is_no_export_is_named(tmp_path, text, message):
 
 
 def test_a_long_export_is_drawn_in_evenly_spaced_points(tmp_path, monkeypatch):
-    monkeypatch.setattr(past_export, "MOST_REPORTS", 4)
+    monkeypatch.setattr(past_feed, "MOST_REPORTS", 4)
     path = tmp_path / "answers.csv"
     rows = [f"{i}-0,ok,{i},a,0.5,0.4,0.6,{i % 2}" for i in range(1000)]
     path.write_text("\n".join(["entry,status,n,label,probability,lower,upper,is_right", *rows]))

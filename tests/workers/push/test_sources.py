@@ -5,7 +5,7 @@ import time
 import pytest
 
 from workers.push import datasets as data
-from workers.push import lines
+from workers.push import formats
 from workers.push.sources import BadSource, Reading, Row, rows
 
 
@@ -290,7 +290,7 @@ ENDINGS = [
     [
         (b"\0", "a NUL character"),
         (b"\xff\xfe", "not UTF-8 text"),
-        (b"1" * (lines.LONGEST + 1), "a line of more than 16,777,216 characters"),
+        (b"1" * (formats.LONGEST + 1), "a line of more than 16,777,216 characters"),
     ],
     ids=["nul", "bytes", "long"],
 )

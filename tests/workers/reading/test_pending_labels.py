@@ -11,9 +11,9 @@ from watched_feed import Watched
 from workers.broker.store import Store
 from workers.cli.status import describe
 from workers.cli.validity_text import pending_text
+from workers.dashboard.answer_cards import LabelsCard
 from workers.dashboard.excerpt import Choice, Excerpt
 from workers.dashboard.feed_follower import FeedFollower
-from workers.dashboard.labels_card import LabelsCard
 from workers.errors import StateLost
 from workers.feed.state_fields import PENDING
 from workers.reading.lag import lag

@@ -4,13 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from workers.dashboard.excerpt import Axis, Excerpt
-from workers.dashboard.feed_view import ShownAnswer, bounded
-from workers.dashboard.report.past_feed import (
-    MOST_ALARMS,
-    MOST_ANSWERS,
-    NothingKept,
-    Thinned,
-)
+from workers.dashboard.feed_view import MOST_ANSWERS, ShownAnswer, bounded
+from workers.dashboard.report.past_feed import MOST_ALARMS, NothingKept, Thinned
 from workers.dashboard.reports import parsed
 from workers.feed.position import previous_id
 from workers.history.archive.reader import Archive

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from workers.dashboard.excerpt import Axis, Excerpt
-from workers.dashboard.feed_view import ShownAnswer
-from workers.dashboard.report.past_feed import MOST_ANSWERS, MOST_REPORTS, NothingKept
+from workers.dashboard.feed_view import MOST_ANSWERS, ShownAnswer
+from workers.dashboard.report.past_feed import NothingKept, Thinned
 from workers.dashboard.reports import Report
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
@@ -44,7 +44,7 @@ def read_export(
     NothingKept
         If it holds no answer of the span.
     """
-    sums, reports, step = _Sums(), list[Report](), _EVERY
+    sums, thinned = _Sums(), Thinned()
     answers: deque[ShownAnswer] = deque(maxlen=MOST_ANSWERS)
     for entry_id, row in _rows(path):
         time = float(parse_id(entry_id)[0])
@@ -52,12 +52,11 @@ def read_export(
             continue
         answer = _answer(entry_id, row)
         answers.append(answer)
-        if sums.add(answer) and sums.scored % step == 0:
-            reports.append(sums.report(time))
-            if len(reports) > MOST_REPORTS:
-                reports, step = reports[1::2], 2 * step
+        if sums.add(answer) and sums.scored % _EVERY == 0:
+            thinned.add([sums.report(time)])
     if not answers:
         raise NothingKept(f"{path}: holds no answer of this time")
+    reports = thinned.kept
     if sums.scored and (not reports or reports[-1].scored < sums.scored):
         reports.append(sums.report(float(parse_id(answers[-1].entry_id)[0])))
     return Excerpt(path.stem[:64], axis, reports, list(answers), has_alarms=False)

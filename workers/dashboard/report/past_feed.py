@@ -5,7 +5,7 @@ from typing import Any
 
 from workers.broker.store import Store
 from workers.dashboard.excerpt import Axis, Excerpt
-from workers.dashboard.feed_view import ShownAnswer, bounded
+from workers.dashboard.feed_view import MOST_ANSWERS, MOST_REPORTS, ShownAnswer, shown_answers
 from workers.dashboard.reports import Report, parsed
 from workers.errors import BadConfiguration
 from workers.feed.position import previous_id
@@ -14,8 +14,6 @@ from workers.reading.answers import message
 from workers.reading.events import known_events
 from workers.reading.true_labels import TrueLabels
 
-MOST_REPORTS = 2000
-MOST_ANSWERS = 2000
 MOST_ALARMS = 10_000
 
 
@@ -102,14 +100,7 @@ def read_past(
 def _answers(store: Store, after: bytes, upto: bytes) -> list[ShownAnswer]:
     """Return the last answers of a span, with the labels that are known."""
     found = store.call("XREVRANGE", store.keys.out, upto, b"(" + after, "COUNT", MOST_ANSWERS)
-    entries = found[::-1]
-    messages = [message(entry) for entry in entries]
-    truths = TrueLabels(store, with_features=True).of(entries, messages)
-    return [
-        ShownAnswer(entry[0], message, bounded(truth))
-        for entry, message, truth in zip(entries, messages, truths, strict=True)
-        if isinstance(message, dict)
-    ]
+    return shown_answers(found[::-1], TrueLabels(store, with_features=True))
 
 
 def _parsed_pages(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from online_svm.stream.alarm import Alarm
 from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.parts_card import PartFigures, worst
+from workers.dashboard.recent_cards import PartFigures, worst
 from workers.dashboard.reports import Report, as_dict, as_list, cumulative, number, recent
 from workers.plural import counted
 from workers.printable import printable
