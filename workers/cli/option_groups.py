@@ -25,7 +25,7 @@ def with_groups(command: Command) -> Command:
     a Point(x=3, y=4)
     """
     declared = inspect.signature(command).parameters.values()
-    groups = {p.name: p.annotation for p in declared if is_dataclass(p.annotation)}
+    groups: dict[str, Any] = {p.name: p.annotation for p in declared if is_dataclass(p.annotation)}
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
