@@ -25,8 +25,7 @@ from workers.dashboard.excerpt import Excerpt, thinned
 from workers.dashboard.reports import Report, as_dict, as_list, number
 from workers.dashboard.text import safe, table, whole
 from workers.reading.alarms import RaisedAlarm
-from workers.reading.entry_time import moment
-from workers.reading.events import Event
+from workers.reading.events import Event, moment
 
 NO_MONITORS = (
     "No report yet that has them. Or the reports of this feed carry no monitors: the feed was "
