@@ -21,7 +21,6 @@ from workers.broker.nodes import node_of, nodes_of
 from workers.broker.pipeline import key_of
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.combine import service
 from workers.dashboard.follower import Follower
 from workers.errors import Unavailable
@@ -66,17 +65,6 @@ def answer(url, feed, count=COUNT):
         return outcome(store)
 
 
-@pytest.fixture
-def run(capsys):
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
-
-
 def test_a_feed_on_any_node_has_the_bytes_of_one_on_a_lone_server(cluster, feeds, embedded_url):
     found = []
     for feed in feeds:
@@ -93,26 +81,26 @@ def test_all_keys_of_a_feed_are_on_one_node_and_the_feeds_on_three(cluster, feed
     assert found == {f"redis://{node.address}/0" for node in set.union(*nodes)}
 
 
-def test_the_commands_see_feeds_on_every_node(cluster, feeds, run):
+def test_the_commands_see_feeds_on_every_node(cluster, feeds, run_command):
     at = ("--redis", cluster.url)
-    code, said, told = run("status", *at)
+    code, said, told = run_command("status", *at)
     assert code == 0, told
     assert {line.split()[0] for line in said.splitlines()[1:]} >= set(feeds)
     for feed in feeds:
-        assert f"{COUNT} entries" in run("status", feed, *at)[1]
-        assert len(run("tail", feed, "--json", "-n", "0", *at)[1].splitlines()) == COUNT
-        assert run("verify", feed, *at)[0] == 0
-        assert run("tail", feed, "--stream", "dlq", *at)[0] == 0
+        assert f"{COUNT} entries" in run_command("status", feed, *at)[1]
+        assert len(run_command("tail", feed, "--json", "-n", "0", *at)[1].splitlines()) == COUNT
+        assert run_command("verify", feed, *at)[0] == 0
+        assert run_command("tail", feed, "--stream", "dlq", *at)[0] == 0
 
 
-def test_push_reaches_the_node_of_the_feed_and_the_list_of_feeds(cluster, run):
+def test_push_reaches_the_node_of_the_feed_and_the_list_of_feeds(cluster, run_command):
     feed = cluster.feed_on(1, "pushed")
-    code, _, said = run("push", feed, "Phishing", "--limit", "30", "--redis", cluster.url)
+    code, _, said = run_command("push", feed, "Phishing", "--limit", "30", "--redis", cluster.url)
     assert (code, "30 rows pushed" in said) == (0, True), said
     with Store(cluster.url, feed) as store:
         assert store.length(store.keys.input) == 30
         assert feed in names(store)
-        assert run("reset", feed, "--input", "--yes", "--redis", cluster.url)[0] == 0
+        assert run_command("reset", feed, "--input", "--yes", "--redis", cluster.url)[0] == 0
         assert feed not in names(store)
 
 
@@ -256,7 +244,9 @@ def test_a_commit_waits_until_all_keys_of_its_feed_are_on_one_node(cluster, embe
     assert found == answer(embedded_url, "clustered-waits")
 
 
-def test_alarms_are_committed_listed_and_silenced_as_on_a_lone_server(cluster, embedded_url, run):
+def test_alarms_are_committed_listed_and_silenced_as_on_a_lone_server(
+    cluster, embedded_url, run_command
+):
     def alarmed(url, feed):
         X, y = inverted(900, 450, 900)
         with Store(url, feed, block_ms=20) as store:
@@ -270,9 +260,9 @@ def test_alarms_are_committed_listed_and_silenced_as_on_a_lone_server(cluster, e
     found = alarmed(cluster.url, feed)
     assert found
     assert found == alarmed(embedded_url, "clustered-alarmed")
-    code, said, _ = run("tail", feed, "--stream", "alarms", "--redis", cluster.url)
+    code, said, _ = run_command("tail", feed, "--stream", "alarms", "--redis", cluster.url)
     assert (code, "calibration" in said) == (0, True)
-    assert run("note", feed, "x", "--silence", "30m", "--redis", cluster.url)[0] == 0
+    assert run_command("note", feed, "x", "--silence", "30m", "--redis", cluster.url)[0] == 0
 
 
 def test_entries_are_appended_once_each_while_the_slot_moves(cluster):
@@ -292,21 +282,21 @@ def test_entries_are_appended_once_each_while_the_slot_moves(cluster):
     assert found == [f"[{i}]".encode() for i in range(100)]
 
 
-def test_a_url_of_one_node_names_the_url_to_write(cluster, feeds, run):
+def test_a_url_of_one_node_names_the_url_to_write(cluster, feeds, run_command):
     for node in cluster.primaries:
         url = f"redis://{node.address}/0"
         for command in (("worker", feeds[0], "--classes", "a,b"), ("check", feeds[0])):
-            code, _, said = run(*command, "--redis", url)
+            code, _, said = run_command(*command, "--redis", url)
             assert code == 2
             assert f"is part of a Redis Cluster: write redis+cluster://{node.address}" in said
 
 
-def test_a_cluster_url_of_a_lone_server_says_what_it_is(tmp_path, run):
+def test_a_cluster_url_of_a_lone_server_says_what_it_is(tmp_path, run_command):
     server = Server(tmp_path)
     url = f"redis+cluster://127.0.0.1:{server.port}?client_name=hunter2"
     try:
         for command in (("status",), ("worker", "f"), ("push", "f", "Phishing")):
-            code, _, said = run(*command, "--redis", url)
+            code, _, said = run_command(*command, "--redis", url)
             assert code == 2
             assert "is not part of a Redis Cluster (cluster-enabled no)" in said
             assert "hunter2" not in said
@@ -314,7 +304,7 @@ def test_a_cluster_url_of_a_lone_server_says_what_it_is(tmp_path, run):
         server.kill()
 
 
-def test_each_role_does_its_part_on_every_node(cluster, run):
+def test_each_role_does_its_part_on_every_node(cluster, run_command):
     rules = [line.split() for line in ACL.read_text().splitlines()]
     for node in cluster.nodes:
         for _, name, *allowed in rules[2:]:
@@ -325,10 +315,10 @@ def test_each_role_does_its_part_on_every_node(cluster, run):
         return "--redis", cluster.url.replace("://", f"://osvm-{role}:pw-of-the-test@")
 
     feed = cluster.feed_on(2, "roles")
-    assert run("push", feed, "Phishing", "--limit", "20", *at("producer"))[0] == 0
-    assert run("check", feed, "--wait-replicas", "1", *at("worker"))[0] == 0
-    assert "waiting    20" in run("status", feed, *at("reader"))[1]
-    code, _, said = run("check", feed, *at("producer"))
+    assert run_command("push", feed, "Phishing", "--limit", "20", *at("producer"))[0] == 0
+    assert run_command("check", feed, "--wait-replicas", "1", *at("worker"))[0] == 0
+    assert "waiting    20" in run_command("status", feed, *at("reader"))[1]
+    code, _, said = run_command("check", feed, *at("producer"))
     assert (code, "pw-of-the-test" in said) == (2, False)
 
 

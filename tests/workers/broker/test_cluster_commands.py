@@ -10,7 +10,6 @@ from system_tools import package
 from world import drain, outcome, push, rows, session, wait_until
 
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.feed.selection import Selection
 from workers.reading.registry import names
 from workers.runner.shard import Shard
@@ -27,13 +26,11 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture
-def run(cluster, capsys):
+def run(cluster, run_command):
     def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, "--redis", cluster.url])
-        told = capsys.readouterr()
-        assert ended.value.code == 0, told.out + told.err
-        return told.out + told.err
+        code, *told = run_command(*arguments, "--redis", cluster.url)
+        assert code == 0, told
+        return "".join(told)
 
     return invoke
 

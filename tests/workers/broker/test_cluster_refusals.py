@@ -16,7 +16,6 @@ from workers.admin.reset import reset
 from workers.broker import pipeline
 from workers.broker.pipeline import key_of
 from workers.broker.store import Store
-from workers.cli import app as cli
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users-7.acl"
 
@@ -31,13 +30,11 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture
-def run(cluster, capsys):
+def run(cluster, run_command):
     def invoke(*arguments, user=""):
         url = cluster.url.replace("://", f"://{user}@") if user else cluster.url
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, "--redis", url])
-        told = capsys.readouterr()
-        return ended.value.code, told.out + told.err
+        code, *told = run_command(*arguments, "--redis", url)
+        return code, "".join(told)
 
     return invoke
 

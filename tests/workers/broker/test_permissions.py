@@ -1,9 +1,5 @@
 """The users of deploy/redis/users.acl do their work and nothing else; what lacks is named."""
 
-import signal
-import subprocess
-import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -11,15 +7,14 @@ import pytest
 import redis
 from archived_feed import answering, entry, push
 from posted_alarms import alarm
-from processes import Process
 from system_tools import package
+from world import Worker
 
 from workers.admin.notes import note, silence
 from workers.broker import permissions
 from workers.broker.client import client
 from workers.broker.connection import Connection
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.follower import Follower
 from workers.errors import AccessDenied
@@ -56,45 +51,28 @@ def switched_on(url):
     return {name: url.replace("unix://", f"unix://{name}:{PASSWORD}@") for name in RULES}
 
 
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
-    told = capsys.readouterr()
-    return ended.value.code, told.out, told.err
-
-
 def work(url, feed, seq, *options):
-    """Run the worker until the feed has answered `seq` entries; return its exit code and notes."""
-    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", url, *SETTINGS]
-    with Process([*command, *options], stderr=subprocess.PIPE, text=True) as worker:
-        try:
-            deadline = time.monotonic() + 60
-            with Store(url, feed) as store:
-                while store.length(store.keys.out) < seq and worker.poll() is None:
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
-        finally:
-            worker.send_signal(signal.SIGTERM)
-            said = worker.communicate(timeout=30)[1]
-    return worker.returncode, said
+    """Run the worker until the feed has answered `seq` entries; return what it said."""
+    command = ("worker", feed, "--redis", url, *SETTINGS, *options)
+    with Store(url, feed) as store, Worker(*command) as worker:
+        worker.wait_for(store, seq)
+        return worker.stopped(30)
 
 
 @pytest.mark.slow
-def test_each_role_does_its_part_under_its_own_user(own_redis, urls, capsys):
-    pushed = run(
-        capsys, "push", "f", "Phishing", "--limit", "150", "--redis", urls["osvm-producer"]
+def test_each_role_does_its_part_under_its_own_user(own_redis, urls, run_command):
+    pushed = run_command(
+        "push", "f", "Phishing", "--limit", "150", "--redis", urls["osvm-producer"]
     )
     assert pushed[0] == 0, pushed
-    code, said = work(urls["osvm-worker"], "f", 150)
-    assert code == 0, said
-    assert "NOPERM" not in said
+    assert "NOPERM" not in work(urls["osvm-worker"], "f", 150)
     reader = ("--redis", urls["osvm-reader"])
-    assert "150 entries, 150 learned" in run(capsys, "status", "f", *reader)[1]
-    assert run(capsys, "status", *reader)[1].splitlines()[1].split()[:3] == ["f", "none", "150"]
-    assert len(run(capsys, "tail", "f", "--json", "-n", "0", *reader)[1].splitlines()) == 150
-    assert run(capsys, "tail", "f", "--stream", "met", *reader)[0] == 0
-    assert run(capsys, "tail", "f", "--stream", "dlq", *reader)[0] == 0
-    assert run(capsys, "verify", "f", *reader)[0] == 0
+    assert "150 entries, 150 learned" in run_command("status", "f", *reader)[1]
+    assert run_command("status", *reader)[1].splitlines()[1].split()[:3] == ["f", "none", "150"]
+    assert len(run_command("tail", "f", "--json", "-n", "0", *reader)[1].splitlines()) == 150
+    assert run_command("tail", "f", "--stream", "met", *reader)[0] == 0
+    assert run_command("tail", "f", "--stream", "dlq", *reader)[0] == 0
+    assert run_command("verify", "f", *reader)[0] == 0
     with Store(own_redis.url, "f") as store:
         group = store.call("XINFO", "GROUPS", store.keys.input)[0]
         assert b"osvm" in group  # housekeeping that the commit lets fail was allowed as well
@@ -102,58 +80,48 @@ def test_each_role_does_its_part_under_its_own_user(own_redis, urls, capsys):
         assert store.length(store.keys.input) < 150  # the input was trimmed
 
 
-def test_an_archiver_reads_a_feed_and_moves_its_group(own_redis, urls, tmp_path, capsys):
+def test_an_archiver_reads_a_feed_and_moves_its_group(own_redis, urls, tmp_path, run_command):
     package("pyarrow", "pip install 'online-svm[archive]'")
     with answering(own_redis.url, "f") as (store, answer, _):
         push(store, 0, 20)
         answer()
         place = ("--to", str(tmp_path), "--redis", urls["osvm-archiver"])
-        code, _, said = run(capsys, "export", "f", *place)
+        code, _, said = run_command("export", "f", *place)
         assert (code, "20 answers added" in said) == (0, True), said
         (flat,) = store.call("XINFO", "GROUPS", store.keys.out)
         assert flat[flat.index(b"last-delivered-id") + 1] == entry(19)[0].encode()
-    with client(urls["osvm-archiver"]) as connected:
-        for command in (("XADD", "osvm:{f}:in", "*", "x", "[1]"), ("DEL", "osvm:{f}:out")):
-            with pytest.raises(redis.exceptions.NoPermissionError):
-                connected.execute_command(*command)
 
 
 @pytest.mark.slow
-def test_a_worker_that_waits_for_a_consumer_group_needs_no_more(urls, capsys, own_redis):
-    run(capsys, "push", "f", "Phishing", "--limit", "60", "--redis", urls["osvm-producer"])
+def test_a_worker_that_waits_for_a_consumer_group_needs_no_more(urls, run_command, own_redis):
+    run_command("push", "f", "Phishing", "--limit", "60", "--redis", urls["osvm-producer"])
     with Store(own_redis.url, "f") as store:
         options = ("--downstream", "block", "--retain-out", "20")
-        code, said = work(urls["osvm-worker"], "f", 20, *options)
-        assert code == 0, said
+        work(urls["osvm-worker"], "f", 20, *options)
         assert store.length(store.keys.out) == 20  # early refits cut the batches at 10 and at 20
 
 
-@pytest.mark.parametrize(
-    ("role", "command"),
-    [
-        ("osvm-producer", ("XADD", "osvm:{f}:out", "*", "p", "x")),
-        ("osvm-producer", ("DEL", "osvm:{f}:in")),
-        ("osvm-producer", ("HSET", "osvm:{f}:st", "epoch", "9")),
-        ("osvm-producer", ("XTRIM", "osvm:{f}:in", "MAXLEN", "0")),
-        ("osvm-producer", ("EVAL", "return 1", "0")),
-        ("osvm-producer", ("SREM", "osvm:feeds", "f")),
-        ("osvm-producer", ("SMEMBERS", "osvm:feeds")),
-        ("osvm-producer", ("SADD", "elsewhere", "x")),
-        ("osvm-reader", ("XADD", "osvm:{f}:in", "*", "x", "[1]")),
-        ("osvm-reader", ("HSET", "osvm:{f}:st", "epoch", "9")),
-        ("osvm-reader", ("DEL", "osvm:{f}:out")),
-        ("osvm-reader", ("GET", "elsewhere")),
-        ("osvm-producer", ("SET", "osvm:fleet:f", "{}")),
-        ("osvm-reader", ("SET", "osvm:fleet:f", "{}")),
-        ("osvm-worker", ("GET", "elsewhere")),
-        ("osvm-worker", ("FLUSHALL",)),
-        ("osvm-worker", ("CONFIG", "GET", "*")),
-        ("osvm-worker", ("SADD", "elsewhere", "x")),
+FORBIDDEN = {
+    "producer": [
+        "XADD osvm:{f}:out * p x", "DEL osvm:{f}:in", "HSET osvm:{f}:st epoch 9", "EVAL 1 0",
+        "XTRIM osvm:{f}:in MAXLEN 0", "SREM osvm:feeds f", "SMEMBERS osvm:feeds",
+        "SADD elsewhere x", "SET osvm:fleet:f {}",
     ],
-)
-def test_a_role_may_not_do_what_is_not_its_part(urls, role, command):
-    with client(urls[role]) as connected, pytest.raises(redis.exceptions.NoPermissionError):
-        connected.execute_command(*command)
+    "reader": [
+        "XADD osvm:{f}:in * x [1]", "HSET osvm:{f}:st epoch 9", "DEL osvm:{f}:out",
+        "GET elsewhere", "SET osvm:fleet:f {}",
+    ],
+    "worker": ["GET elsewhere", "FLUSHALL", "CONFIG GET *", "SADD elsewhere x"],
+    "archiver": ["XADD osvm:{f}:in * x [1]", "DEL osvm:{f}:out"],
+}  # fmt: skip
+
+
+def test_no_role_may_do_what_is_not_its_part(urls):
+    for role, commands in FORBIDDEN.items():
+        with client(urls[f"osvm-{role}"]) as connected:
+            for command in commands:
+                with pytest.raises(redis.exceptions.NoPermissionError):
+                    connected.execute_command(*command.split())
 
 
 @pytest.mark.parametrize("role", ["osvm-reader", "osvm-worker"])
@@ -223,9 +191,9 @@ def denied_to(own_redis, *removed, role="osvm-worker"):
 
 
 @pytest.mark.parametrize("removed", [(), ("~osvm:feeds",), ("+sadd",)])
-def test_a_producer_pushes_whether_or_not_it_may_list_the_feed(own_redis, capsys, removed):
+def test_a_producer_pushes_whether_or_not_it_may_list_the_feed(own_redis, run_command, removed):
     url = denied_to(own_redis, *removed, role="osvm-producer")
-    code, _, said = run(capsys, "push", "f", "Phishing", "--limit", "3", "--redis", url)
+    code, _, said = run_command("push", "f", "Phishing", "--limit", "3", "--redis", url)
     assert (code, "3 rows pushed" in said) == (0, True), said
     with Store(own_redis.url, "f") as store:
         assert store.length(store.keys.input) == 3
@@ -255,29 +223,23 @@ def test_without_any_one_command_the_check_names_it(own_redis):
             permissions.check(denied_to(own_redis, rule), permissions.of_worker(FeedKeys("f")))
 
 
-@pytest.mark.parametrize("rule", sorted(OF_WEBHOOK))
-def test_a_worker_that_posts_alarms_needs_two_more(own_redis, rule):
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [(permissions.of_webhook, rule) for rule in sorted(OF_WEBHOOK)]
+    + [(permissions.of_publisher, rule) for rule in sorted(OF_PUBLISHER)],
+)
+def test_a_worker_that_posts_alarms_or_publishes_states_needs_two_more(own_redis, more, rule):
     url, keys = denied_to(own_redis, rule), FeedKeys("f")
     permissions.check(url, permissions.of_worker(keys))
     with pytest.raises(AccessDenied, match=rule[1:].upper()):
-        permissions.check(url, permissions.of_webhook(keys))
+        permissions.check(url, more(keys))
 
 
-def test_a_worker_whose_feeds_are_named_by_patterns_needs_one_more(own_redis, capsys):
+def test_a_worker_whose_feeds_are_named_by_patterns_needs_one_more(own_redis, run_command):
     url = denied_to(own_redis, "+sscan")
     permissions.check(url, permissions.of_worker(FeedKeys("f")))
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["worker", "f-*", "--redis", url])
-    assert ended.value.code == 2
-    assert "run SSCAN on osvm:feeds" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("rule", sorted(OF_PUBLISHER))
-def test_a_worker_that_publishes_states_needs_two_more(own_redis, rule):
-    url, keys = denied_to(own_redis, rule), FeedKeys("f")
-    permissions.check(url, permissions.of_worker(keys))
-    with pytest.raises(AccessDenied, match=rule[1:].upper()):
-        permissions.check(url, permissions.of_publisher(keys))
+    code, _, said = run_command("worker", "f-*", "--redis", url)
+    assert (code, "run SSCAN on osvm:feeds" in said) == (2, True), said
 
 
 @pytest.mark.parametrize(("rule", "several"), OF_SEVERAL_SERVERS.items())
@@ -304,9 +266,9 @@ def test_the_check_writes_nothing(own_redis, urls):
 
 
 @pytest.mark.parametrize("rule", ["+xadd", "+hincrby", "+xgroup", "~osvm:feeds", "+info"])
-def test_a_worker_without_a_rule_exits_2_before_any_write(own_redis, capsys, rule):
+def test_a_worker_without_a_rule_exits_2_before_any_write(own_redis, run_command, rule):
     url = denied_to(own_redis, rule)
-    code, _, said = run(capsys, "worker", "f", "--redis", url, *SETTINGS)
+    code, _, said = run_command("worker", "f", "--redis", url, *SETTINGS)
     assert code == 2
     assert len(said.strip().splitlines()) <= 2
     assert "users.acl" in said or "denies access" in said
@@ -315,10 +277,10 @@ def test_a_worker_without_a_rule_exits_2_before_any_write(own_redis, capsys, rul
         assert admin.execute_command("DBSIZE") == 0
 
 
-def test_a_wrong_password_exits_2_and_is_not_repeated(urls, capsys):
+def test_a_wrong_password_exits_2_and_is_not_repeated(urls, run_command):
     url = urls["osvm-worker"].replace(PASSWORD, "a-wrong-one")
     for command in (("worker", "f", *SETTINGS), ("push", "f", "Phishing"), ("status", "f")):
-        code, out, said = run(capsys, *command, "--redis", url)
+        code, out, said = run_command(*command, "--redis", url)
         assert code == 2
         assert "denies access" in said
         assert "a-wrong-one" not in out + said

@@ -9,7 +9,6 @@ from world import outcome, rows, wait_until
 
 from workers.broker.nodes import nodes_of
 from workers.broker.store import Store
-from workers.cli import app as cli
 
 COUNT = 300
 
@@ -20,36 +19,25 @@ def watched(tmp_path_factory):
         yield watched
 
 
-@pytest.fixture
-def run(capsys):
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
-
-
-def test_the_commands_go_to_the_primary(watched, run):
+def test_the_commands_go_to_the_primary(watched, run_command):
     at = ("--redis", watched.url)
-    assert run("push", "f", "Phishing", "--limit", "30", *at)[0] == 0
-    assert "waiting    30" in run("status", "f", *at)[1]
-    code, _, said = run("check", "f", *at)
+    assert run_command("push", "f", "Phishing", "--limit", "30", *at)[0] == 0
+    assert "waiting    30" in run_command("status", "f", *at)[1]
+    code, _, said = run_command("check", "f", *at)
     assert (code, "a worker may begin" in said) == (0, True), said
     with Store(watched.url, "f") as store:
         assert store.call("ROLE")[0] == b"master"
 
 
-def test_a_service_that_the_sentinels_do_not_watch_is_named(watched, run):
-    code, _, said = run("status", "--redis", watched.url.replace("/main", "/mian"))
+def test_a_service_that_the_sentinels_do_not_watch_is_named(watched, run_command):
+    code, _, said = run_command("status", "--redis", watched.url.replace("/main", "/mian"))
     assert code == 2
     assert "the sentinels know no service 'mian'" in said
 
 
-def test_sentinels_that_are_asked_for_the_data_say_what_they_are(watched, run):
+def test_sentinels_that_are_asked_for_the_data_say_what_they_are(watched, run_command):
     port = watched.url.partition(":")[2].rpartition(":")[2].partition("/")[0]
-    code, _, said = run("status", "--redis", f"redis://127.0.0.1:{port}")
+    code, _, said = run_command("status", "--redis", f"redis://127.0.0.1:{port}")
     assert code == 2
     assert "the URL of a Sentinel is redis+sentinel://HOST:PORT/SERVICE" in said
 

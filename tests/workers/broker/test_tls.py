@@ -2,17 +2,16 @@
 
 import socket
 import subprocess
-import time
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from certificates import make_certificates, server_with_tls
 from processes import Process
+from world import wait_until
 
 from workers.broker.client import client
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.config.credentials import complete
 from workers.errors import BadConfiguration
 
@@ -57,10 +56,7 @@ def start(certificates):
         processes.append(
             Process([server_with_tls(), *arguments], stdout=subprocess.DEVNULL, cwd=certificates)
         )
-        deadline = time.monotonic() + 10
-        while not listens(port):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: listens(port))
         return port
 
     yield started
@@ -75,13 +71,11 @@ def port(start):
 
 
 @pytest.fixture
-def run(capsys):
+def run(run_command):
     def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        told = capsys.readouterr()
-        assert PASSWORD not in told.out + told.err
-        return ended.value.code, told.out + told.err
+        code, *told = run_command(*arguments)
+        assert PASSWORD not in "".join(told)
+        return code, "".join(told)
 
     return invoke
 

@@ -4,7 +4,6 @@ import pytest
 from world import CONFIG, drain, push, rows, session
 
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.config.settings import Limits
 from workers.errors import StateLost
 from workers.feed.agreement import agreement
@@ -76,34 +75,23 @@ def test_a_wrong_count_of_learned_examples_is_damage_and_not_other_bytes(worked)
         session(worked)
 
 
-@pytest.fixture
-def run(capsys):
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
-
-
 @pytest.mark.parametrize("command", ["worker", "check", "status", "verify"])
-def test_every_command_ends_with_4_and_one_line(worked, redis_url, feed, run, command):
+def test_every_command_ends_with_4_and_one_line(worked, redis_url, feed, run_command, command):
     worked.call("HSET", worked.keys.state, "cursor", "zz")
-    code, _, err = run(command, feed, "--redis", redis_url)
+    code, _, err = run_command(command, feed, "--redis", redis_url)
     assert code == 4
     assert f"osvm:{{{feed}}}:st is damaged: field 'cursor' is b'zz', not the ID of an entry" in err
     assert len([line for line in err.splitlines() if line.startswith("online-svm: ")]) == 1
 
 
-def test_a_damaged_feed_hides_no_other_from_status(redis_url, feed, run):
+def test_a_damaged_feed_hides_no_other_from_status(redis_url, feed, run_command):
     with Store(redis_url, feed) as one, Store(redis_url, f"{feed}-2") as two:
         for store in (one, two):
             push(store, rows()[:COUNT])
             drain(session(store), COUNT)
             store.register()
         one.call("HSET", one.keys.state, "cursor", "zz")
-        code, out, err = run("status", "--redis", redis_url, "--json")
+        code, out, err = run_command("status", "--redis", redis_url, "--json")
     assert code == 0
     assert f'"feed":"{feed}-2"' in out
     assert f"{feed}: osvm:{{{feed}}}:st is damaged" in err

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_steps import answer_batch
+from world import session
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -18,9 +19,6 @@ from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
 from workers.message.schema import DuplicateMessage
 from workers.session.answer import process
-from workers.session.recovery import Recovery
-from workers.session.session import Session
-from workers.stop import Stop
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=40, refit_every=10, metrics_every=7, gamma=0.5)
 
@@ -139,19 +137,13 @@ def test_a_body_that_is_none_of_this_window_is_refused(body):
         RecentIds(2).restore_from(body)
 
 
-def session(store, limits):
-    ours = agreement(CONFIG, limits)
-    stop = Stop()
-    recovery = Recovery(store, ours, limits, lambda: OnlinePredictor(CONFIG), "tester", stop)
-    return Session(store, recovery, limits, batch=16, snapshot_every=30)
-
-
 def test_a_worker_that_is_replaced_again_and_again_learns_each_id_once(store):
     limits = Limits(dedupe_window=20)
     for i in range(120):
         entry = (f"{i % 15}-{i // 30}", i % 7 - 3, "ab"[i % 2])
         store.call("XADD", store.keys.input, f"{i + 1}-0", *fields(entry))
-    while (running := session(store, limits)).position.seq < 120:
+    options = {"config": CONFIG, "limits": limits, "batch": 16, "snapshot_every": 30}
+    while (running := session(store, **options)).position.seq < 120:
         answer_batch(running)  # and away: the next one takes over
     assert running.position.n == 60
     assert verify(store).is_identical

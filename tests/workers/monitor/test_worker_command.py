@@ -4,15 +4,14 @@ import json
 import os
 import socket
 import sys
-import time
 import urllib.request
 
 import pytest
 from monitored_feed import COUNT, push
 from processes import LIMIT, Process
+from world import wait_until
 
 from workers.broker.store import Store
-from workers.cli import app as cli
 
 SETTINGS = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--committee", "single"]
 
@@ -20,13 +19,6 @@ SETTINGS = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--comm
 def scraped(address):
     with urllib.request.urlopen(address, timeout=LIMIT) as reply:
         return reply.read().decode()
-
-
-def until(is_true):
-    deadline = time.monotonic() + LIMIT
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -43,11 +35,15 @@ def test_systemd_is_told_when_a_worker_answers_and_that_it_stops(embedded_url, f
     environment = os.environ | {"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "300000"}
     with Process([*command, *SETTINGS, "--quiet"], stderr=-3, env=environment) as worker:
         told = set()
-        until(lambda: told.update(manager.recv(4096).decode().splitlines()) or "READY=1" in told)
+        wait_until(
+            lambda: told.update(manager.recv(4096).decode().splitlines()) or "READY=1" in told
+        )
         assert {"STATUS=feeds: the worker is starting", "STATUS=answers", "WATCHDOG=1"} <= told
         worker.terminate()
         assert worker.wait() == 0
-        until(lambda: told.update(manager.recv(4096).decode().splitlines()) or "STOPPING=1" in told)
+        wait_until(
+            lambda: told.update(manager.recv(4096).decode().splitlines()) or "STOPPING=1" in told
+        )
 
 
 def test_a_worker_is_scraped_and_every_line_it_logs_is_a_json_object(embedded_url, feed):
@@ -60,9 +56,9 @@ def test_a_worker_is_scraped_and_every_line_it_logs_is_a_json_object(embedded_ur
             assert first["event"] == "metrics are served"
             assert first["address"].startswith("http://127.0.0.1:")
             answers = f'online_svm_answers_total{{feed="{feed}"}} {COUNT}.0'
-            until(lambda: answers in scraped(first["address"]))
+            wait_until(lambda: answers in scraped(first["address"]))
             lag = f'online_svm_lag_entries{{feed="{feed}"}} 0.0'
-            until(lambda: lag in scraped(first["address"]))  # it is read twice a second
+            wait_until(lambda: lag in scraped(first["address"]))  # it is read twice a second
             worker.terminate()
             _, rest = worker.communicate()
         lines = [json.loads(line) for line in rest.splitlines()]
@@ -72,22 +68,17 @@ def test_a_worker_is_scraped_and_every_line_it_logs_is_a_json_object(embedded_ur
         assert (lines[-1]["feed"], lines[-1]["answered"]) == (feed, COUNT)
 
 
-def run(capsys, *arguments):
-    """Run the command in this process; return the exit code and its last line."""
-    try:
-        cli.main(["worker", *arguments])
-    except SystemExit as ended:
-        return ended.code, capsys.readouterr().err.splitlines()[-1]
-
-
-def test_the_error_that_ends_a_worker_is_a_json_object_too(embedded_url, capsys):
-    code, line = run(capsys, "no name", "--redis", embedded_url, "--log-format", "json")
-    said = json.loads(line)
+def test_the_error_that_ends_a_worker_is_a_json_object_too(embedded_url, run_command):
+    command = ("worker", "no name", "--redis", embedded_url, "--log-format", "json")
+    code, _, said = run_command(*command)
+    said = json.loads(said.splitlines()[-1])
     assert (code, said["level"]) == (2, "error")
     assert said["event"].startswith("feed name 'no name'")
 
 
-def test_an_address_that_is_none_ends_the_command_in_one_line(embedded_url, feed, capsys):
-    code, line = run(capsys, feed, "--redis", embedded_url, "--metrics", "nowhere")
+def test_an_address_that_is_none_ends_the_command_in_one_line(embedded_url, feed, run_command):
+    code, _, said = run_command("worker", feed, "--redis", embedded_url, "--metrics", "nowhere")
     assert code == 2
-    assert line.startswith("online-svm: setting metrics: 'nowhere' is no address: write a port")
+    assert said.splitlines()[-1].startswith(
+        "online-svm: setting metrics: 'nowhere' is no address: write a port"
+    )
