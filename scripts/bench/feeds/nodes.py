@@ -97,6 +97,7 @@ def run(url: str, counts: Sequence[int], seconds: float, tell: Tell = silent) ->
             for feed in feeds:
                 with Store(url, feed, patience=10.0) as store:
                     reset(store, with_input=True, force=True)
+                    store.call("DEL", store.keys.anew)  # else it stays for the days after a reset
 
 
 def _measured(url: str, connection: Connection, feeds: Sequence[str], seconds: float) -> Rest:

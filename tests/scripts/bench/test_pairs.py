@@ -176,5 +176,5 @@ def test_this_checkout_is_as_fast_as_itself(tmp_path):
     python.chmod(0o755)
     asked = Comparison("profile", own, ("--examples", "600"))
     found = {one.name: one for one in pairs.run(asked, 2, tmp_path / "runs.jsonl")}
-    assert {"session: whole", "default: whole", "session: parse"} <= set(found)
-    assert 0.2 < found["session: whole"].ratio < 5.0
+    assert {"engine: whole", "default: whole", "engine: parse"} <= set(found)
+    assert 0.2 < found["engine: whole"].ratio < 5.0

@@ -16,8 +16,8 @@ from workers.config.settings import WorkerSettings
 def test_a_small_run_gives_a_ratio_to_each_peer(embedded_url):
     rows = bench.run(600, url=embedded_url, repeats=1)
     assert [row.name for row in rows] == [
-        "session / null worker",
-        "session / reads and commits alone",
+        "engine / null worker",
+        "engine / reads and commits alone",
         "default / null worker",
         "default / one refit after the other",
         "default / river StandardScaler | LogisticRegression",
