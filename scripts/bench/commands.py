@@ -261,10 +261,9 @@ def quality(
     calibration error, coverage (what right intervals would reach) and width of the intervals, and
     processor time. The venn-abers package comes with the dev extra.
     """
-    from scripts.bench.quality.cells import cells_of
     from scripts.bench.quality.report import GROUPS, means, tables
     from scripts.bench.quality.rows import METHODS
-    from scripts.bench.quality.run import run
+    from scripts.bench.quality.run import cells_of, run
     from scripts.bench.quality.streams import DEVELOPMENT, STREAMS
 
     names = chosen("--streams", streams, ",", tuple(STREAMS if held_out else DEVELOPMENT))
@@ -282,9 +281,7 @@ def quality(
 
 @app.command()
 def monitors(
-    streams: Annotated[
-        int, typer.Option(min=2, help="Streams of each kind, for slow peers shorter.")
-    ] = 200,
+    streams: Annotated[int, typer.Option(min=2, help="Streams of each kind.")] = 200,
     worlds: NamesWithCommas = None,
     detectors: NamesWithCommas = None,
     jobs: Jobs = 1,
@@ -294,17 +291,16 @@ def monitors(
     """Measure how soon a change is found, at the same mean run length without one.
 
     Simulated streams of 10,000 examples with a change after 5,000: the share found and the median
-    delay, beside river's ADWIN, Page-Hinkley and DDM, CUSUM, and the
-    packages online-cp and glide-py where they are installed. Each is made as sensitive as a mean of
-    10,000 examples to a false alarm allows. The default monitors have their own level, and stand
-    on streams without a change as well, also where the default predictor answers, and where the
-    labels of one class come sooner.
+    delay, beside river's ADWIN, Page-Hinkley and DDM, and CUSUM. Each is made as sensitive as a
+    mean of 10,000 examples to a false alarm allows. The default monitors have their own level, and
+    stand on streams without a change as well, also where the default predictor answers, and where
+    the labels of one class come sooner.
 
     And the first 10,000 examples of 2cdt, 2cht, moving-squares and Elec2, answered by the default
     predictor with one machine: how many alarms, the first, and the delay where the change is known.
     """
-    from scripts.bench.monitors.measure import DETECTORS, STREAMS, cells_of
-    from scripts.bench.monitors.run import run
+    from scripts.bench.monitors.detectors import DETECTORS
+    from scripts.bench.monitors.run import STREAMS, cells_of, run
 
     names = chosen("--worlds", worlds, ";", STREAMS)
     cells = cells_of(names, chosen("--detectors", detectors, ";", tuple(DETECTORS)), streams)

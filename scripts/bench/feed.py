@@ -2,16 +2,17 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 import numpy as np
 import orjson
-import redis
 import structlog
 
 from workers.admin.reset import reset
 from workers.broker import embedded
+from workers.broker.client import TIMEOUT, client
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.selection import Selection
@@ -25,7 +26,7 @@ FEATURES = 20
 # Answered before the clock starts: the window is full then, the early refits are over (the last
 # is at 5,120), and every process has started.
 WARM_UP = 5376
-_PUSH = 1000
+_TOGETHER = 500  # entries of one pipeline
 
 Pairs = list[tuple[list[float], str]]
 
@@ -41,16 +42,33 @@ def stream(entries: int) -> Pairs:
     return list(zip(X.tolist(), np.array(["a", "b"])[codes].tolist(), strict=True))
 
 
+def fields(example: tuple[list[float], str]) -> tuple[bytes | str, ...]:
+    """Return the fields of an input entry.
+
+    Examples
+    --------
+    >>> fields(([0.5, 1.0], "a"))
+    ('x', b'[0.5,1.0]', 'y', 'a')
+    """
+    x, label = example
+    return "x", orjson.dumps(x), "y", label
+
+
+def send(url: str, entries: Iterable[tuple[str, Sequence[bytes | str]]]) -> None:
+    """Add entries, each a stream and its fields, some hundred at a time."""
+    sent = iter(entries)
+    with client(url, TIMEOUT) as connected:
+        while page := list(islice(sent, _TOGETHER)):
+            with connected.pipeline(transaction=False) as pipeline:
+                for key, row in page:
+                    pipeline.execute_command("XADD", key, "*", *row)
+                pipeline.execute()
+
+
 def push(store: Store, examples: Pairs) -> None:
     """Fill the input of a feed that is begun anew."""
-    keys = store.keys
     reset(store, with_input=True)
-    with redis.Redis.from_url(store.url) as client:
-        for begin in range(0, len(examples), _PUSH):
-            with client.pipeline(transaction=False) as pipeline:
-                for x, label in examples[begin : begin + _PUSH]:
-                    pipeline.xadd(keys.input, {"x": orjson.dumps(x), "y": label})
-                pipeline.execute()
+    send(store.url, ((store.keys.input, fields(example)) for example in examples))
 
 
 def our_worker(

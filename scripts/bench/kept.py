@@ -5,19 +5,34 @@ that a change of ours leaves the lines of peers as they are.
 """
 
 import fcntl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import orjson
+from pydantic import TypeAdapter
 
 from scripts.bench.report import Tell
 from scripts.parallel import each_as_it_ends
 from workers.errors import BadConfiguration
+from workers.history.backtest.kept_results import code_digest
 
 Cell = TypeVar("Cell")
 Measured = TypeVar("Measured")
-Key = tuple[Any, ...]
+Key = Mapping[str, Any]
+"""Names and values, none of them a list, of what was measured; one name is never "measured"."""
+
+
+def program(package: str | None = None) -> str:
+    """Return what a result is of: this code, or a package in the version that is installed.
+
+    Examples
+    --------
+    >>> program("river").partition(" ")[0], program().partition(" ")[0]
+    ('river', 'online-svm')
+    """
+    return f"{package} {version(package)}" if package else f"online-svm {code_digest()[:16]}"
 
 
 class KeptLines(Generic[Measured]):
@@ -27,11 +42,8 @@ class KeptLines(Generic[Measured]):
     ----------
     path : Path
         Made if it is not there. A last line that was cut off is removed.
-    names : sequence of str
-        Names of the parts of a key, as the file spells them.
-    plain, of_plain : callable
-        To JSON values and back. `of_plain` raises ValueError, KeyError or TypeError for what
-        `plain` did not give.
+    kind : type
+        Of what is measured: whatever pydantic writes as JSON and reads again.
 
     Raises
     ------
@@ -43,22 +55,15 @@ class KeptLines(Generic[Measured]):
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory:
     ...     file = Path(directory) / "kept.jsonl"
-    ...     KeptLines(file, ["stream"], str, float).add(("elec2",), 0.5)
-    ...     kept = KeptLines(file, ["stream"], str, float)
-    >>> kept.get(("elec2",)), kept.get(("adult",))
+    ...     KeptLines(file, float).add({"stream": "elec2"}, 0.5)
+    ...     kept = KeptLines(file, float)
+    >>> kept.get({"stream": "elec2"}), kept.get({"stream": "adult"})
     (0.5, None)
     """
 
-    def __init__(
-        self,
-        path: Path,
-        names: Sequence[str],
-        plain: Callable[[Measured], Any],
-        of_plain: Callable[[Any], Measured],
-    ) -> None:
-        self._path, self._names = path, tuple(names)
-        self._plain, self._of_plain = plain, of_plain
-        self._kept: dict[Key, Measured] = {}
+    def __init__(self, path: Path, kind: Any) -> None:
+        self._path, self._kind = path, TypeAdapter[Measured](kind)
+        self._kept: dict[frozenset[tuple[str, Any]], Measured] = {}
         try:
             whole = _whole_lines(path)
         except OSError as error:
@@ -68,10 +73,10 @@ class KeptLines(Generic[Measured]):
 
     def _read(self, number: int, line: bytes) -> None:
         try:
-            values = orjson.loads(line)
-            key = tuple(values[name] for name in self._names)
-            self._kept[key] = self._of_plain(values["measured"])
-        except (ValueError, KeyError, TypeError):
+            key = orjson.loads(line)
+            measured = self._kind.validate_python(key.pop("measured"))
+            self._kept[frozenset(key.items())] = measured
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise BadConfiguration(
                 f"--results {self._path}, line {number}: no cell of this benchmark; choose another "
                 "file, or delete the line"
@@ -79,19 +84,19 @@ class KeptLines(Generic[Measured]):
 
     def get(self, key: Key) -> Measured | None:
         """Return what is kept under a key; None if there is nothing."""
-        return self._kept.get(key)
+        return self._kept.get(frozenset(key.items()))
 
     def add(self, key: Key, measured: Measured) -> None:
         """Keep one more: its line is written at once."""
-        self._kept[key] = measured
-        line = dict(zip(self._names, key, strict=True)) | {"measured": self._plain(measured)}
+        self._kept[frozenset(key.items())] = measured
+        line = {**key, "measured": self._kind.dump_python(measured, mode="json")}
         with self._path.open("ab") as target:
             fcntl.flock(target, fcntl.LOCK_EX)  # another run may write to the same file
             target.write(orjson.dumps(line) + b"\n")
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """Return the lines of the file, without a last one that was cut off."""
+    """Return the lines of the file; a last one that was cut off is removed."""
     with path.open("a+b") as target:
         fcntl.flock(target, fcntl.LOCK_EX)  # what is cut off now is of a run that has ended
         target.seek(0)
@@ -128,26 +133,21 @@ def measured_cells(
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from scripts.bench.report import silent
     >>> with TemporaryDirectory() as directory:
-    ...     kept = KeptLines(Path(directory) / "kept.jsonl", ["cell"], int, int)
-    ...     measured_cells([-2, 3], abs, kept, lambda cell: (cell,), 1, silent)
+    ...     kept = KeptLines(Path(directory) / "kept.jsonl", int)
+    ...     measured_cells([-2, 3], abs, kept, lambda cell: {"cell": cell}, 1, silent)
     {-2: 2, 3: 3}
     """
-    missing = [cell for cell in cells if kept.get(key(cell)) is None]
+    found = {cell: kept.get(key(cell)) for cell in cells}
+    missing = [cell for cell, one in found.items() if one is None]
     skipped: dict[Cell, str] = {}
-    for number, (cell, found) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
+    for number, (cell, one) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
         tell(f"{number} of {len(missing)}: {cell}")
-        if isinstance(found, str):
-            skipped[cell] = found
+        if isinstance(one, str):
+            skipped[cell] = one
         else:
-            kept.add(key(cell), found)
-    return {cell: skipped[cell] if cell in skipped else _known(kept, key(cell)) for cell in cells}
-
-
-def _known(kept: KeptLines[Measured], key: Key) -> Measured:
-    found = kept.get(key)
-    assert found is not None
-    return found
+            kept.add(key(cell), one)
+            found[cell] = one
+    return {cell: skipped[cell] if one is None else one for cell, one in found.items()}

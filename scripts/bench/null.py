@@ -12,8 +12,8 @@ import redis
 from workers.feed.keys import FeedKeys
 
 GROUP = "null"
+BATCH = 256
 _BLOCK_MS = 1000
-_BATCH = 256
 
 
 def serve(url: str, feed: str, length: int) -> None:
@@ -22,21 +22,28 @@ def serve(url: str, feed: str, length: int) -> None:
     with redis.Redis.from_url(url, protocol=2) as client:
         client.xgroup_create(keys.input, GROUP, "0", mkstream=True)
         while True:
-            # Any: redis-py declares every shape that any reply of any protocol may have.
-            reply: Any = client.xreadgroup(
-                GROUP, "one", {keys.input: ">"}, count=_BATCH, block=_BLOCK_MS
-            )
-            if reply:
-                answer(client, keys, reply[0][1], payload)
+            answer_next(client, keys, payload, block=_BLOCK_MS)
 
 
-def answer(client: redis.Redis, keys: FeedKeys, entries: Any, payload: bytes) -> None:
-    """Answer entries as they came, all with the same payload, and acknowledge them."""
+def answer_next(
+    client: redis.Redis,
+    keys: FeedKeys,
+    payload: bytes,
+    count: int = BATCH,
+    block: int | None = None,
+) -> int:
+    """Read entries, answer all with the same payload, acknowledge them; return how many."""
+    # Any: redis-py declares every shape that any reply of any protocol may have.
+    reply: Any = client.xreadgroup(GROUP, "one", {keys.input: ">"}, count=count, block=block)
+    if not reply:
+        return 0
+    ids = [entry_id for entry_id, _ in reply[0][1]]
     with client.pipeline(transaction=True) as pipeline:
-        for entry_id, _ in entries:
+        for entry_id in ids:
             pipeline.xadd(keys.out, {"p": payload}, id=entry_id)
-        pipeline.xack(keys.input, GROUP, *(entry_id for entry_id, _ in entries))
+        pipeline.xack(keys.input, GROUP, *ids)
         pipeline.execute()
+    return len(ids)
 
 
 if __name__ == "__main__":

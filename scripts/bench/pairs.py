@@ -20,13 +20,12 @@ import orjson
 from scipy import stats
 from typing_extensions import override
 
+from scripts.bench.kept import KeptLines
+from scripts.bench.processes import ROOT
 from scripts.bench.report import Result, Tell, silent
 from workers.errors import BadConfiguration, WorkerError
 
 LEVEL = 0.95
-ROOT = Path(__file__).parents[2]
-"""This checkout."""
-
 THIS, AGAINST = "this", "against"
 
 PEER = "peer: "
@@ -170,47 +169,6 @@ class Comparison:
     options: tuple[str, ...] = ()
 
 
-class Journal:
-    """The runs of a comparison, in a file: a line that says what is compared, then one a run.
-
-    Parameters
-    ----------
-    path : Path
-    head : dict
-        What is compared.
-
-    Raises
-    ------
-    BadConfiguration
-        If the file holds something else.
-    """
-
-    def __init__(self, path: Path, head: dict[str, Any]) -> None:
-        self._path = path
-        self.runs: dict[tuple[int, str], Speeds] = {}
-        whole = path.read_bytes().rpartition(b"\n")[0] if path.exists() else b""
-        try:
-            first, *lines = map(orjson.loads, whole.splitlines() or [orjson.dumps(head)])
-            is_same = first == head
-            self.runs = {(line["pair"], line["side"]): line["speeds"] for line in lines}
-        except (ValueError, TypeError, KeyError):
-            is_same = False
-        if not is_same:
-            raise BadConfiguration(
-                f"--results {path}: it is of another comparison, or of other commits; choose "
-                "another file, or remove it"
-            )
-        # What an interrupted run began to write goes.
-        path.write_bytes((whole or orjson.dumps(head)) + b"\n")
-
-    def add(self, pair: int, side: str, found: Speeds) -> None:
-        """Keep a run."""
-        self.runs[pair, side] = found
-        line = orjson.dumps({"pair": pair, "side": side, "speeds": found})
-        with self._path.open("ab") as target:
-            target.write(line + b"\n")
-
-
 def run(asked: Comparison, pairs: int, path: Path, tell: Tell = silent) -> Iterator[PairedRatio]:
     """Run what the file lacks, and yield the ratio of every figure that all runs have.
 
@@ -220,26 +178,32 @@ def run(asked: Comparison, pairs: int, path: Path, tell: Tell = silent) -> Itera
     pairs : int
         Two or more.
     path : Path
-        Of the file with the runs; made if it is not there.
+        Of the file with the runs; made if it is not there. Runs of other commits or options in it
+        are not used.
     tell : callable
         Is told which run is next.
 
     Raises
     ------
     BadConfiguration
-        If the other checkout has no interpreter, or the file is of another comparison.
+        If the other checkout has no interpreter, or the file is of something else.
     BenchFailed
         If a benchmark fails.
     """
     sides = {THIS: Checkout(ROOT, Path(sys.executable)), AGAINST: Checkout.at(asked.against)}
-    revisions = {name: f"{one.directory} {one.revision()}" for name, one in sides.items()}
-    journal = Journal(path, {"bench": asked.bench, "options": list(asked.options), **revisions})
+    kept = KeptLines[Speeds](path, Speeds)
+    compared: dict[str, Any] = {"bench": asked.bench, "options": " ".join(asked.options)}
+    compared |= {name: f"{one.directory} {one.revision()}" for name, one in sides.items()}
+    runs: dict[str, list[Speeds]] = {name: [] for name in sides}
     for pair in range(pairs):
         for name in (AGAINST, THIS) if pair % 2 else (THIS, AGAINST):
-            if (pair, name) not in journal.runs:
+            key = compared | {"pair": pair, "side": name}
+            found = kept.get(key)
+            if found is None:
                 tell(f"pair {pair + 1} of {pairs}: {sides[name].directory}")
-                journal.add(pair, name, sides[name].speeds(asked.bench, asked.options))
-    runs = {name: [journal.runs[pair, name] for pair in range(pairs)] for name in sides}
+                found = sides[name].speeds(asked.bench, asked.options)
+                kept.add(key, found)
+            runs[name].append(found)
     for name in runs[THIS][0]:
         if all(name in found for found in (*runs[THIS], *runs[AGAINST])):
             ours, theirs = ([found[name] for found in runs[side]] for side in (THIS, AGAINST))

@@ -13,7 +13,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
 from online_svm.refit.task import RefitResult
 from scripts.bench.feed import WARM_UP, Pairs, push, rate
-from scripts.bench.null import GROUP, answer
+from scripts.bench.null import GROUP, answer_next
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.agreement import agreement
@@ -43,9 +43,7 @@ def null_worker(url: str, examples: Pairs, batch: int, length: int) -> float:
 
         def drain(count: int) -> None:
             while store.length(keys.out) < count:
-                # Any: redis-py declares every shape that any reply of any protocol may have.
-                reply: Any = client.xreadgroup(GROUP, "one", {keys.input: ">"}, count=batch)
-                answer(client, keys, reply[0][1], payload)
+                answer_next(client, keys, payload, batch)
 
         drain(WARM_UP)
         left = len(examples) - store.length(keys.out)

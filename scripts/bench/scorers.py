@@ -12,16 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import orjson
 import redis
 from typing_extensions import override
 
-from scripts.bench.feed import WARM_UP, Pairs, push, quiet, server, stream
-from scripts.bench.null import GROUP, answer
+from scripts.bench.drift import drifting
+from scripts.bench.feed import WARM_UP, Pairs, fields, push, quiet, send, server, stream
+from scripts.bench.latency import Client
+from scripts.bench.null import BATCH, GROUP, answer_next
 from scripts.bench.processes import Measured, python, redis_seconds, seconds_of
 from scripts.bench.report import Result, Row, Tell, silent
+from scripts.bench.timing import timed
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.selection import Selection
@@ -32,7 +36,6 @@ from workers.stop import Stop
 REQUESTS = 20_000
 REPEATS = 3
 COUNTS = (1, 2, 4)
-BATCH = 256
 _FEED = "bench-scorers"
 _ASKED_SINGLY = 500
 _PUSH = 1000
@@ -179,10 +182,8 @@ def _null(url: str, rows: Pairs, length: int) -> Figures:
         client.xgroup_create(keys.input, GROUP, "0")
 
         def drain() -> None:
-            # Any: redis-py declares every shape that any reply of any protocol may have.
-            reply: Any
-            while reply := client.xreadgroup(GROUP, "one", {keys.input: ">"}, count=BATCH):
-                answer(client, keys, reply[0][1], b"x" * length)
+            while answer_next(client, keys, b"x" * length):
+                pass
 
         return _figures(store, len(rows), time.process_time, drain)
 
@@ -216,12 +217,7 @@ def _warm(store: Store, scorers: Sequence[Measured], rows: Pairs) -> None:
 
 
 def _push(store: Store, rows: Pairs) -> None:
-    with redis.Redis.from_url(store.url) as client:
-        for begin in range(0, len(rows), _PUSH):
-            with client.pipeline(transaction=False) as pipeline:
-                for x, _ in rows[begin : begin + _PUSH]:
-                    pipeline.xadd(store.keys.requests, {"x": orjson.dumps(x)})
-                pipeline.execute()
+    send(store.url, ((store.keys.requests, fields(row)[:2]) for row in rows))
 
 
 def _wait(store: Store, scorers: Sequence[Measured]) -> None:
@@ -242,7 +238,7 @@ def _singly(url: str, rows: Pairs, length: int) -> Row:
         _warm(store, [one], rows[:_PUSH])
         asker = Asker(url, _FEED)
         asked = [orjson.dumps(x) for x, _ in rows[:_ASKED_SINGLY]]
-        ours = [_timed(lambda x=x: asker.ask([x])) for x in asked]
+        ours = [timed(partial(asker.ask, [x]))[0] for x in asked]
         asker.close()
     peer = _null_round_trips(url, length)
     at_most = sorted(ours)[int(0.99 * len(ours))]
@@ -254,26 +250,8 @@ def _null_round_trips(url: str, length: int) -> float:
     """Return the median seconds from an entry to the answer of the null worker."""
     feed = "bench-null-single"
     with Store(url, feed) as store:
-        keys = store.keys
-        store.call("DEL", keys.input, keys.out)
-        with python("-m", "scripts.bench.null", url, feed, str(length)) as null:
-            null.wait_until(lambda: bool(store.call("EXISTS", keys.input)))
-
-            def ask() -> None:
-                entry = store.call("XADD", keys.input, "*", "x", "[1]")
-                before = b"%d-%d" % _before(entry)
-                while not store.call("XREAD", "BLOCK", 1000, "STREAMS", keys.out, before):
-                    null.check()
-
-            return statistics.median(_timed(ask) for _ in range(_ASKED_SINGLY))
-
-
-def _before(entry: bytes) -> tuple[int, int]:
-    milliseconds, number = (int(part) for part in entry.split(b"-"))
-    return (milliseconds, number - 1) if number else (milliseconds - 1, 2**63)
-
-
-def _timed(work: Any) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+        store.call("DEL", store.keys.input, store.keys.out)
+    rows = drifting(_ASKED_SINGLY + 1)
+    with python("-m", "scripts.bench.null", url, feed, str(length)), Client(url, feed) as client:
+        client.ask(next(rows))  # waits until it has started
+        return statistics.median(map(client.ask, rows))

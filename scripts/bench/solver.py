@@ -7,13 +7,10 @@ which adds and forgets 250.
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
-from typing_extensions import override
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.rolling_machine import RollingMachine
@@ -21,43 +18,16 @@ from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.classifier import InductiveVennClassifier
 from scripts.bench.refits import refit_rows
-from scripts.bench.report import Result, Row, Tell, silent
+from scripts.bench.report import Row, Tell, silent
 from scripts.bench.timing import Stopwatch, best_of
 from workers.push.datasets import load
 
 TRAIN_FRACTION = 0.7
 CAR_GAMMAS = {"gamma 0.2": 0.2, "sigma 0.6": 1 / (2 * 0.6**2), "sigma 0.2": 1 / (2 * 0.2**2)}
 STRIDE = 8  # SVC is timed at every eighth step of the protocol, and the sum multiplied by eight
-CHECKPOINTS = 10
 N_FEATURES = 20
 WINDOWS = {1000: 1000, 5000: 300}  # size: steps timed
 REFIT_WINDOW, REFIT_EVERY, REFITS = 2000, 250, 12
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement(Result):
-    """Largest differences from SVC over the checkpoints of the protocol.
-
-    Attributes
-    ----------
-    name : str
-    decision : float
-        Of the decision values of all examples held, SVC at the same tolerance.
-    objective : float
-        Of the dual objective, relative to max(1, |objective|), SVC at a thousandth of it: at the
-        same tolerance SVC itself is several millionths below the optimum.
-    """
-
-    name: str
-    decision: float
-    objective: float
-
-    @override
-    def plain(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return f"{self.name:<44}decision {self.decision:.1e}  objective {self.objective:.1e}"
 
 
 def run(
@@ -67,7 +37,7 @@ def run(
     windows: dict[int, int] | None = None,
     refits: int = REFITS,
     tell: Tell = silent,
-) -> Iterator[Row | Agreement]:
+) -> Iterator[Row]:
     """Measure, and yield each comparison as it is there.
 
     Parameters
@@ -103,9 +73,7 @@ def _car(data_dir: Path | str | None, n: int | None) -> tuple[Floats, Ints]:
     return data.X[order], np.unique(data.y[order], return_inverse=True)[1].astype(np.int64)
 
 
-def _protocol(
-    name: str, X: Floats, codes: Ints, gamma: float, stride: int
-) -> tuple[Row, Row, Agreement]:
+def _protocol(name: str, X: Floats, codes: Ints, gamma: float, stride: int) -> tuple[Row, Row]:
     """Time the protocol as a user runs it, and the solver's part of it alone."""
     gram = Kernel("rbf", gamma)(X, X)
     peer = _svc_seconds(gram, codes, stride)
@@ -113,12 +81,11 @@ def _protocol(
     _progressive(X[:50], codes[:50], gamma)  # compiles, or loads what was compiled
     with whole.running():
         _progressive(X, codes, gamma)
-    machine, solver, agreement = _followed(name, X, codes, gamma, gram)
+    machine, solver = _followed(X, codes, gamma)
     steps = f"{1e6 * solver.seconds / len(X):.0f} us and {machine.steps / len(X):.0f} pair steps"
     return (
         Row(f"{name}, progressive_interval", whole.seconds, peer, f"{len(X)} steps"),
         Row(f"{name}, solver", solver.seconds, peer, f"{steps} a step"),
-        agreement,
     )
 
 
@@ -150,42 +117,16 @@ def _svc_seconds(gram: Floats, codes: Ints, stride: int) -> float:
     return clock.seconds * stride
 
 
-def _followed(
-    name: str, X: Floats, codes: Ints, gamma: float, gram: Floats
-) -> tuple[RollingMachine, Stopwatch, Agreement]:
-    """Run the protocol's machine alone, and compare it with SVC at the checkpoints."""
+def _followed(X: Floats, codes: Ints, gamma: float) -> tuple[RollingMachine, Stopwatch]:
+    """Run the protocol's machine alone."""
     machine, clock = _machine(gamma, int(codes.max()) + 1), Stopwatch()
-    checkpoints = set(np.linspace(len(X) // CHECKPOINTS, len(X) - 1, CHECKPOINTS, dtype=int))
-    worst = (0.0, 0.0)
-    for n in range(len(X)):
-        with clock.running():
+    with clock.running():
+        for n in range(len(X)):
             machine.promote(_training_size(n) - machine.n_training)
             machine.solve()
             machine.observer_values()
-        if n in checkpoints:
-            worst = tuple(np.maximum(worst, _differences(machine, gram, codes, n)))
-        with clock.running():
             machine.extend(X[n : n + 1], codes[n : n + 1])
-    return machine, clock, Agreement(f"{name}, {CHECKPOINTS} checkpoints", *map(float, worst))
-
-
-def _differences(machine: RollingMachine, gram: Floats, codes: Ints, n: int) -> tuple[float, float]:
-    q = machine.n_training
-    values, objectives = machine.decision_values(), machine.dual_objective()
-    decision = objective = 0.0
-    for c, target in _targets(codes, q):
-        equal = SVC(kernel="precomputed", tol=machine.tol).fit(gram[:q, :q], target)
-        difference = values[:, c] - equal.decision_function(gram[:n, :q])
-        decision = max(decision, float(np.abs(difference).max()))
-        best = _objective(SVC(kernel="precomputed", tol=1e-3 * machine.tol), gram[:q, :q], target)
-        objective = max(objective, abs(float(objectives[c]) - best) / max(1.0, abs(best)))
-    return decision, objective
-
-
-def _objective(svc: SVC, gram: Floats, target: Bools) -> float:
-    svc.fit(gram, target)
-    alpha, support = svc.dual_coef_[0], svc.support_
-    return float(np.abs(alpha).sum() - 0.5 * alpha @ gram[np.ix_(support, support)] @ alpha)
+    return machine, clock
 
 
 def _machine(gamma: float, n_classes: int = 2, window: int | None = None) -> RollingMachine:

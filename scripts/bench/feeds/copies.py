@@ -6,11 +6,8 @@ the snapshot, under another name are a feed that goes on from where the first on
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import islice
 
-import orjson
-
-from scripts.bench.feed import Pairs
+from scripts.bench.feed import Pairs, fields, send
 from scripts.bench.feed import push as push_all
 from scripts.bench.processes import python, worker
 from workers.broker.client import TIMEOUT, client
@@ -84,25 +81,7 @@ def copy(url: str, feeds: Sequence[str], template: str = TEMPLATE) -> None:
 
 def push(url: str, feeds: Sequence[str], examples: Pairs) -> None:
     """Push the same examples to each of the feeds, one after the other in turn."""
-    sent = ((FeedKeys(feed).input, row) for row in map(fields, examples) for feed in feeds)
-    with client(url, TIMEOUT) as connected:
-        while page := list(islice(sent, 500)):
-            with connected.pipeline(transaction=False) as pipeline:
-                for key, row in page:
-                    pipeline.execute_command("XADD", key, "*", *row)
-                pipeline.execute()
-
-
-def fields(example: tuple[list[float], str]) -> tuple[bytes | str, ...]:
-    """Return the fields of an input entry.
-
-    Examples
-    --------
-    >>> fields(([0.5, 1.0], "a"))
-    ('x', b'[0.5,1.0]', 'y', 'a')
-    """
-    x, label = example
-    return "x", orjson.dumps(x), "y", label
+    send(url, ((FeedKeys(feed).input, row) for row in map(fields, examples) for feed in feeds))
 
 
 def answered(url: str, feeds: Sequence[str]) -> list[int]:

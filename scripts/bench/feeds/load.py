@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
-from scripts.bench.feed import Pairs
-from scripts.bench.feeds.copies import fields
+from scripts.bench.feed import Pairs, fields
 from scripts.bench.processes import Measured, WorkerEnded
 from workers.broker.client import TIMEOUT, client
 from workers.feed.keys import FeedKeys

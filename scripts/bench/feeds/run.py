@@ -16,8 +16,6 @@ from workers.config.settings import WorkerSettings
 GRACE: float = WorkerSettings.model_fields["grace"].default
 """Seconds in which a process that is asked to stop has ended."""
 
-_NAMES = ("part", "sizes")
-
 
 def run(
     sizes: Sizes, results: Path, parts: Sequence[str] = tuple(PARTS), tell: Tell = silent
@@ -38,7 +36,7 @@ def run(
     BadConfiguration
         If the file cannot be read, or on a system without /proc.
     """
-    kept = KeptLines[Figures](results, _NAMES, dict, dict)
+    kept = KeptLines[Figures](results, Figures)
     for name in parts:
         key = key_of(name, sizes)
         figures = kept.get(key)
@@ -61,7 +59,10 @@ def result(part: str, sizes: Sizes, figures: Figures) -> Checked:
 def key_of(part: str, sizes: Sizes) -> Key:
     """Return the key under which a part is kept."""
     parts = (value if isinstance(value, tuple) else (value,) for value in astuple(sizes))
-    return part, "/".join("+".join(f"{number:g}" for number in part) for part in parts)
+    return {
+        "part": part,
+        "sizes": "/".join("+".join(f"{number:g}" for number in one) for one in parts),
+    }
 
 
 def _idle(sizes: Sizes, found: Figures) -> list[Check]:

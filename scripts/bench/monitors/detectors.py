@@ -14,15 +14,7 @@ from scripts.bench.monitors.worlds import Stream
 
 
 class Detector(Protocol):
-    """Something that looks at a stream from some row on until it raises an alarm.
-
-    Attributes
-    ----------
-    is_slow : bool
-        It is run on fewer streams.
-    """
-
-    is_slow: bool = False
+    """Something that looks at a stream from some row on until it raises an alarm."""
 
     def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
         """Return the row of the first alarm, begun at row `begin`; None if there is none."""
@@ -46,7 +38,7 @@ class Detector(Protocol):
         ...
 
 
-class Path(Detector):
+class Rising(Detector):
     """A detector whose statistic rises to a threshold: any threshold can be tried at no cost."""
 
     def path(self, stream: Stream, begin: int) -> Floats:
@@ -64,7 +56,7 @@ class Path(Detector):
         return ()  # any number
 
 
-class PlainCusum(Path):
+class PlainCusum(Rising):
     """Page's CUSUM of y - p in both directions, with a reference value of half a .05 shift."""
 
     @override
@@ -131,3 +123,27 @@ _RIVER: dict[str, Any] = {
     "Page-Hinkley": drift.PageHinkley,
     "DDM": drift.binary.DDM,
 }
+
+OF_ALL, OF_LATE = "default monitors, level .01", "of them, calibration"
+
+OURS: dict[str, Detector] = {
+    OF_ALL: Default(),
+    OF_LATE: Default("calibration"),
+    "of them, exchangeability": Default("exchangeability"),
+}
+
+PEERS: dict[str, Detector] = {
+    "CUSUM (Page)": PlainCusum(),
+    "river ADWIN": River(
+        "ADWIN", [{"delta": 10.0**-k} for k in (8, 5, 3, 2, 1.5, 1.3, 1.15, 1, 0.7)]
+    ),
+    "river Page-Hinkley": River(
+        "Page-Hinkley",
+        [{"threshold": t, "delta": 0.02} for t in (100, 70, 50, 35, 25, 18, 13, 9, 6, 4)],
+    ),
+    "river DDM": River(
+        "DDM", [{"drift_threshold": t} for t in (6, 5, 4.5, 4, 3.5, 3, 2.5, 2)], of_errors=True
+    ),
+}
+
+DETECTORS: dict[str, Detector] = OURS | PEERS

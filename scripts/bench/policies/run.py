@@ -6,9 +6,8 @@ not scored. An answer that was `warming` counts as all classes alike.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +17,22 @@ from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type inf
 )
 from typing_extensions import override
 
-from online_svm.config import PredictorConfig
 from online_svm.metrics.scores import log_loss
-from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.stream_monitors import ONE_CHANGE
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats
-from scripts.bench.kept import KeptLines, Key, measured_cells
+from scripts.bench.kept import KeptLines, Key, measured_cells, program
 from scripts.bench.policies.streams import SINGLE, Stream, stream
-from scripts.bench.quality.answers import EVERY, unknown
+from scripts.bench.quality.answers import EVERY, answers_of, unknown
 from scripts.bench.quality.river_models import adaptive_forest, of_river
 from scripts.bench.report import Result, Tell, silent
 from workers.errors import BadConfiguration
-from workers.history.backtest.kept_results import code_digest
 
 ARF = "river ARF"
 
 AFTER = 2000
 """Examples after a change of which the log loss is given on its own."""
-
-_NAMES = ("stream", "draw", "method", "examples", "program")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +63,9 @@ def ours(stream: Stream, **changes: Any) -> Answered:
     >>> found.probabilities.shape, int(found.is_warming.sum()), found.acted
     ((60, 2), 10, [])
     """
-    classes = tuple(str(code) for code in range(stream.n_classes))
-    config = PredictorConfig.model_validate({"classes": classes} | changes)
-    labels = [str(code) for code in stream.codes.tolist()]
-    n = len(labels)
+    n = len(stream.codes)
     said, is_warming, alarms = unknown(n, stream.n_classes), np.ones(n, dtype=np.bool_), []
-    for answer in OnlinePredictor(config).step_many(stream.X, labels):
+    for answer in answers_of(stream.X, stream.codes, stream.n_classes, **changes):
         if isinstance(answer, Alarm):
             alarms.append(answer)
         elif isinstance(answer, PredictionBlock) and answer.status == "ok":
@@ -136,9 +127,13 @@ class Cell:
     @property
     def key(self) -> Key:
         """What it is kept under: our sources, or the version of river, are part of it."""
-        ours = f"online-svm {code_digest()[:16]}"
-        program = f"river {version('river')}" if self.method == ARF else ours
-        return (self.stream, self.draw, self.method, self.examples, program)
+        return {
+            "stream": self.stream,
+            "draw": self.draw,
+            "method": self.method,
+            "examples": self.examples,
+            "program": program("river" if self.method == ARF else None),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +288,7 @@ def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent
     BadConfiguration
         If the file cannot be read, or a line of it is none of this benchmark.
     """
-    kept = KeptLines(results, _NAMES, asdict, lambda values: Measured(**values))
+    kept = KeptLines[Measured](results, Measured)
     found = measured_cells(cells, measure, kept, lambda cell: cell.key, jobs, tell)
     streams = list(dict.fromkeys(cell.stream for cell in cells))
     draws: dict[tuple[str, str], list[Measured | str]] = {}

@@ -3,7 +3,10 @@
 They are fitted on the last 2,000 examples at every 250th, and answer the next 250 at once.
 """
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,6 @@ from sklearn.svm import SVC
 
 from online_svm.stream.split import training_mask
 from online_svm.types import Bools, Floats, Ints
-from scripts.bench.packages import peer_package, unwarned
 from scripts.bench.quality.answers import EVERY, WINDOW, Answers, Method, unknown
 from workers.errors import BadConfiguration
 from workers.history.backtest.prequential import Published
@@ -102,7 +104,7 @@ def venn_abers_package(row: str) -> Method:
     def answer(X: Floats, codes: Ints, n_classes: int) -> Answers:
         if n_classes > 2:
             raise BadConfiguration("bench quality: of the venn-abers package two classes only")
-        package = peer_package("quality", "venn_abers")
+        package = _package()
 
         def fit(rows: Floats, targets: Ints, trains: Bools) -> Predict:
             svc = SVC().fit(rows[trains], targets[trains])
@@ -110,10 +112,36 @@ def venn_abers_package(row: str) -> Method:
             peer.fit(_squashed(svc, rows[~trains]), targets[~trains].astype(float))
             return lambda asked: np.asarray(peer.predict_proba(_squashed(svc, asked))[0])
 
-        with unwarned():
+        with _unwarned():
             return _rolling(row, fit)(X, codes, n_classes)
 
     return answer
+
+
+def _package() -> Any:
+    """Import the venn-abers package, which only this comparison needs.
+
+    Raises
+    ------
+    BadConfiguration
+        If it is not installed.
+    """
+    try:
+        with np.errstate():  # importing venn_abers switches numpy's warnings off for everyone
+            return import_module("venn_abers")
+    except ImportError as error:
+        raise BadConfiguration(
+            "bench quality: the venn-abers package is not installed; "
+            "pip install 'online-svm[dev]' brings it"
+        ) from error
+
+
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Silence what venn-abers warns of: it divides by zero on its way, and takes minima of NaN."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _squashed(svc: Any, rows: Floats) -> Floats:

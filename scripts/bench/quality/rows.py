@@ -1,14 +1,12 @@
 """The methods that the quality benchmark runs, by name. One run may give several rows."""
 
 from functools import partial
-from importlib.metadata import version
 
 from sklearn.svm import SVC
 
+from scripts.bench.kept import program as program_of
 from scripts.bench.quality import river_models, rolling
-from scripts.bench.quality.answers import Method
-from scripts.bench.quality.ours import ours
-from workers.history.backtest.kept_results import code_digest
+from scripts.bench.quality.answers import Method, ours
 
 HEADLINE = "headline"
 SINGLE = "single"
@@ -70,6 +68,5 @@ def program(method: str) -> str:
     'river'
     """
     if method in OURS:
-        return f"online-svm {code_digest()[:16]}"
-    library = "river" if method in _RIVER else "scikit-learn"
-    return f"{library} {version(library)}"
+        return program_of()
+    return program_of("river" if method in _RIVER else "scikit-learn")

@@ -1,23 +1,123 @@
-"""Run the cells that are not kept yet, and collect all of them."""
+"""Cells of the quality benchmark, one method on one shuffle of one stream, and their means."""
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type information
+    threadpool_limits,
+)
 from typing_extensions import override
 
 from online_svm.types import Floats
 from scripts.bench.kept import KeptLines, Key, measured_cells
-from scripts.bench.quality.cells import Cell, Measured, measure
-from scripts.bench.quality.rows import program
-from scripts.bench.quality.streams import STREAMS
+from scripts.bench.quality.answers import EVERY
+from scripts.bench.quality.rows import METHODS, program
+from scripts.bench.quality.streams import STREAMS, stream
 from scripts.bench.report import Result, Tell, silent
-from workers.history.backtest.result import Scores
+from workers.errors import BadConfiguration
+from workers.history.backtest.result import Scores, scores
 
-_NAMES = ("stream", "shuffle", "method", "of", "program")
+WARM_UP = EVERY + 10
+"""Examples answered and thrown away before the clock starts: every method has then fitted once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is run; `examples` keeps the first ones only.
+
+    Examples
+    --------
+    >>> print(Cell("phishing", 3, "river ARF"))
+    phishing, shuffle 3, river ARF
+    """
+
+    stream: str
+    shuffle: int
+    method: str
+    examples: int | None = None
+    data_dir: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.stream}, shuffle {self.shuffle}, {self.method}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of a cell.
+
+    Attributes
+    ----------
+    examples : int
+        All that were answered; the first 250 are not scored.
+    seconds : float
+        Processor time of the run, all threads.
+    rows : dict of str to Scores
+        A row of the table for each probability that the method published.
+    """
+
+    examples: int
+    seconds: float
+    rows: dict[str, Scores]
+
+
+def measure(cell: Cell) -> Measured | str:
+    """Run a cell; return why where it cannot run here.
+
+    Examples
+    --------
+    >>> measure(Cell("elec2", 0, "river ARF", data_dir="/nowhere"))  # doctest: +ELLIPSIS
+    'no data directory /nowhere: ...'
+    """
+    method, n_classes = METHODS[cell.method], STREAMS[cell.stream].n_classes
+    try:
+        X, codes = stream(cell.stream, cell.shuffle, cell.data_dir)
+        X, codes = X[: cell.examples], codes[: cell.examples]
+        with threadpool_limits(1):  # threads that wait for a processor would slow the peers down
+            method(X[:WARM_UP], codes[:WARM_UP], n_classes)  # loads the code
+            began = time.process_time()
+            answers = method(X, codes, n_classes)
+            seconds = time.process_time() - began
+    except BadConfiguration as error:
+        return str(error)
+    classes = tuple(str(code) for code in range(n_classes))
+    scored = slice(EVERY, None)
+    rows = {
+        name: scores(said.changed(lambda values: values[scored]), classes, codes[scored])
+        for name, said in answers.items()
+    }
+    return Measured(len(X), seconds, rows)
+
+
+def cells_of(
+    streams: tuple[str, ...],
+    methods: tuple[str, ...],
+    shuffles: int,
+    examples: int | None = None,
+    data_dir: Path | str | None = None,
+) -> list[Cell]:
+    """Return the cells of a run: a stream in time order has one shuffle.
+
+    All streams come first by the first method, then by the next, so that a run that is cut off has
+    whole rows.
+
+    Examples
+    --------
+    >>> len(cells_of(("phishing", "elec2"), ("headline", "river ARF"), shuffles=3))
+    8
+    """
+    folder = None if data_dir is None else str(data_dir)
+    return [
+        Cell(name, shuffle, method, examples, folder)
+        for shuffle in range(shuffles)
+        for method in methods
+        for name in streams
+        if shuffle == 0 or not STREAMS[name].is_single
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +210,7 @@ def run(
     skipped : list of str
         What could not be measured, and why.
     """
-    kept = KeptLines(results, _NAMES, Measured.plain, Measured.of_plain)
+    kept = KeptLines[Measured](results, Measured)
     found = measured_cells(cells, measure, kept, _key, jobs, tell)
     skipped = {
         f"{cell.stream}, {cell.method}: {one}": None
@@ -121,15 +221,21 @@ def run(
 
 
 def _key(cell: Cell) -> Key:
-    return (cell.stream, cell.shuffle, cell.method, cell.examples, program(cell.method))
+    return {
+        "stream": cell.stream,
+        "shuffle": cell.shuffle,
+        "method": cell.method,
+        "of": cell.examples,
+        "program": program(cell.method),
+    }
 
 
 def _collected(measured: list[tuple[Cell, Measured]]) -> list[Quality]:
     runs: dict[str, dict[str, list[tuple[Measured, Scores]]]] = {}
     for cell, found in measured:
         of_stream = runs.setdefault(cell.stream, {})
-        for row, scores in found.rows.items():
-            of_stream.setdefault(row, []).append((found, scores))
+        for row, scored in found.rows.items():
+            of_stream.setdefault(row, []).append((found, scored))
     return [
         _quality(stream, row, shuffles)
         for stream, rows in runs.items()

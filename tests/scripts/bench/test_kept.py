@@ -7,22 +7,22 @@ from workers.errors import BadConfiguration
 
 
 def kept(path):
-    return KeptLines(path, ("stream", "draw"), str, float)
+    return KeptLines(path, float)
 
 
 def test_what_is_added_is_there_for_the_next_run_and_a_line_that_was_cut_off_is_not(tmp_path):
-    path = tmp_path / "kept.jsonl"
+    path, one, two = tmp_path / "kept.jsonl", *({"stream": "a", "draw": i} for i in range(2))
     first = kept(path)
-    first.add(("a", 0), 0.5)
-    first.add(("a", 1), 0.25)
+    first.add(one, 0.5)
+    first.add(two, 0.25)
     assert path.read_text() == (
-        '{"stream":"a","draw":0,"measured":"0.5"}\n{"stream":"a","draw":1,"measured":"0.25"}\n'
+        '{"stream":"a","draw":0,"measured":0.5}\n{"stream":"a","draw":1,"measured":0.25}\n'
     )
     path.write_bytes(path.read_bytes()[:-5])
     second = kept(path)
-    assert (second.get(("a", 0)), second.get(("a", 1))) == (0.5, None)
-    second.add(("a", 1), 0.75)
-    assert kept(path).get(("a", 1)) == 0.75
+    assert (second.get(one), second.get(two)) == (0.5, None)
+    second.add(two, 0.75)
+    assert kept(path).get(two) == 0.75
 
 
 @pytest.mark.parametrize("line", ["{}", "[1]", "no json", '{"stream": "a", "draw": 0}'])

@@ -18,7 +18,6 @@ from scripts.bench.feeds.load import steady
 from scripts.bench.processes import family, python, worker
 from scripts.command_line import main
 from workers.broker.store import Store
-from workers.errors import BadConfiguration
 from workers.session import snapshots
 
 SMALL = harness.Sizes(
@@ -98,7 +97,7 @@ def out(url, feed):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_command_prints_what_is_kept(tmp_path, capsys, as_json):
     results = tmp_path / "feeds.jsonl"
-    kept = run.KeptLines(results, ("part", "sizes"), dict, dict)
+    kept = run.KeptLines(results, measure.Figures)
     kept.add(run.key_of("busy", harness.Sizes()), FIGURES)
     options = ["--parts", "busy", "--results", str(results), *(["--json"] if as_json else [])]
     with pytest.raises(SystemExit) as ended:
@@ -112,13 +111,6 @@ def test_the_command_prints_what_is_kept(tmp_path, capsys, as_json):
     else:
         assert len(lines) == len(FIGURES) + 2
         assert [line.endswith("ok") for line in lines[-2:]] == [True, True]
-
-
-def test_a_file_of_something_else_is_refused(tmp_path):
-    other = tmp_path / "other.jsonl"
-    other.write_text('{"stream":"elec2"}\n')
-    with pytest.raises(BadConfiguration, match="no cell"):
-        next(iter(run.run(SMALL, other)))
 
 
 def test_a_process_started_by_another_thread_belongs_to_the_family():

@@ -7,6 +7,7 @@ import orjson
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
+from scripts.bench import kept
 from scripts.bench.commands import app
 from scripts.bench.policies import run as run_module
 from scripts.bench.policies.run import (
@@ -19,9 +20,8 @@ from scripts.bench.policies.run import (
     run,
     scored,
 )
-from scripts.bench.policies.streams import DRAWN, STREAMS, Stream, stream
+from scripts.bench.policies.streams import DRAWN, Stream, stream
 from scripts.command_line import main
-from workers.errors import BadConfiguration
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -134,7 +134,7 @@ def test_a_peer_answers_the_same_examples():
 def test_ours_are_measured_again_after_a_change_of_ours_and_peers_are_not(monkeypatch):
     cells = [Cell("swap", 0, method, 500) for method in METHODS]
     before = [cell.key for cell in cells]
-    monkeypatch.setattr(run_module, "code_digest", lambda: "another")
+    monkeypatch.setattr(kept, "code_digest", lambda: "another")
     after = [cell.key for cell in cells]
     assert [a == b for a, b in zip(before, after, strict=True)] == [False] * 4 + [True]
 
@@ -178,13 +178,6 @@ def test_a_stream_whose_file_is_not_there_is_named_and_the_rest_is_measured(tmp_
     assert swap.plain()["draws"] == 1
 
 
-def test_a_file_of_another_benchmark_is_refused(tmp_path):
-    file = tmp_path / "other.jsonl"
-    file.write_text('{"world": "season"}\n')
-    with pytest.raises(BadConfiguration, match="line 1: no cell of this benchmark"):
-        list(run([], file))
-
-
 @pytest.mark.parametrize("json", [False, True])
 def test_the_command_prints_a_line_for_each_stream_and_method(monkeypatch, capsys, tmp_path, json):
     monkeypatch.setattr(run_module, "measure", lambda _: figures(0.25))
@@ -199,17 +192,3 @@ def test_the_command_prints_a_line_for_each_stream_and_method(monkeypatch, capsy
     else:
         found = [(line[:16].strip(), line[16:27].strip()) for line in lines]
     assert found == [(s, m) for s in ("rare", "swap") for m in ("reset", "river ARF")]
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--streams", "elec"], f"--streams elec: unknown; one of {','.join(STREAMS)}"),
-        (["--rows", "resett"], "--rows resett: unknown; one of none,report,refit,reset,river ARF"),
-    ],
-)
-def test_a_stream_or_row_that_is_not_known_is_named(capsys, options, told):
-    with pytest.raises(SystemExit) as ended:
-        main(app, "bench", ["policies", *options])
-    assert ended.value.code == 2
-    assert told in " ".join(capsys.readouterr().err.split())

@@ -12,7 +12,7 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
 from scripts.bench.quality import rolling
-from scripts.bench.quality.ours import ours
+from scripts.bench.quality.answers import ours
 from scripts.bench.quality.rolling import calibrated, venn_abers_package
 from scripts.bench.quality.rows import METHODS
 from scripts.bench.quality.streams import stream

@@ -5,12 +5,9 @@ import orjson
 import pytest
 
 from scripts.bench.commands import app
-from scripts.bench.quality import cells as cells_module
-from scripts.bench.quality import rows
 from scripts.bench.quality import run as run_module
-from scripts.bench.quality.cells import Cell, Measured, cells_of, measure
 from scripts.bench.quality.report import means, tables
-from scripts.bench.quality.run import Quality, run
+from scripts.bench.quality.run import Cell, Quality, cells_of, measure, run
 from scripts.command_line import main
 from workers.history.backtest.prequential import Published
 from workers.history.backtest.result import scores
@@ -39,7 +36,7 @@ def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
         said[:250] = [1.0, 0.0]
         return {"known": Published(said)}
 
-    monkeypatch.setitem(cells_module.METHODS, "known", method)
+    monkeypatch.setitem(run_module.METHODS, "known", method)
     found = measure(Cell("phishing", 0, "known", examples=400))
     assert seen == [260, 400]
     assert found.examples == 400
@@ -54,35 +51,11 @@ def test_a_cell_that_cannot_run_here_is_named_and_the_rest_is_measured(tmp_path)
     assert skipped[0].startswith(f"elec2, {RIVER}: elec.csv is not in ")
 
 
-def test_what_is_kept_is_not_measured_again(monkeypatch, tmp_path):
-    path, cells = tmp_path / "kept.jsonl", cells_of(("phishing",), (RIVER,), 2, 300)
-    first, _ = run(cells[:1], path)
-    measured = []
-    monkeypatch.setattr(run_module, "measure", lambda cell: measured.append(cell) or measure(cell))
-    whole, _ = run(cells, path)
-    assert measured == cells[1:]
-    assert whole[0].shuffles[0] == first[0].shuffles[0]
-    again, _ = run(cells, path)
-    assert measured == cells[1:]
-    assert again == whole
-
-
 def test_processes_find_what_one_process_finds(tmp_path):
     cells = cells_of(("phishing",), (RIVER, "rolling LR"), 1, 300)
     one, _ = run(cells, tmp_path / "one.jsonl")
     two, _ = run(cells, tmp_path / "two.jsonl", jobs=2)
     assert [(q.row, q.shuffles) for q in one] == [(q.row, q.shuffles) for q in two]
-
-
-def test_ours_are_measured_again_after_a_change_of_ours_and_peers_are_not(monkeypatch, tmp_path):
-    cells = [Cell("phishing", 0, name, 300) for name in ("single", RIVER)]
-    file, measured = tmp_path / "kept.jsonl", []
-    known = Measured(300, 1.0, {"known": scores_of(0.3)})
-    monkeypatch.setattr(run_module, "measure", lambda cell: measured.append(cell) or known)
-    run(cells, file)
-    monkeypatch.setattr(rows, "code_digest", lambda: "another")
-    run(cells, file)
-    assert measured == [*cells, cells[0]]
 
 
 def test_means_are_over_the_streams_that_all_rows_of_them_have():
@@ -132,18 +105,3 @@ def test_the_command_prints_tables_or_json(monkeypatch, capsys, tmp_path, json):
         assert lines[-1]["mean_log_loss"] == 0.29
     else:
         assert out.index("phishing") < out.index(SIGMOID)
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--streams", "phising"], "--streams phising: unknown; one of phishing,bananas,"),
-        (["--streams", "digits"], "--streams digits: unknown"),
-        (["--rows", "river"], "--rows river: unknown; one of headline;"),
-    ],
-)
-def test_a_stream_or_row_that_is_not_known_is_named(capsys, options, told):
-    with pytest.raises(SystemExit) as ended:
-        main(app, "bench", ["quality", *options])
-    assert ended.value.code == 2
-    assert told in " ".join(capsys.readouterr().err.split())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scripts.bench.quality import synthetic
-from scripts.bench.quality.cells import cells_of
+from scripts.bench.quality.run import cells_of
 from scripts.bench.quality.streams import DEVELOPMENT, HELD_OUT, STREAMS, stream
 from workers.errors import BadConfiguration
 from workers.push.datasets import DataNotFound
