@@ -10,12 +10,16 @@ A replay of the input, from a snapshot whose hash is in `st`, gives the only pos
 Any other difference is refused, and nothing is written.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.admin.repair_store import Change, RepairStore, refusal
+from workers.broker.batch_size import Entry
 from workers.broker.commit_script import lost
 from workers.broker.lease import is_held
+from workers.broker.pipeline import Argument
+from workers.broker.script import Script
 from workers.broker.store import Store
+from workers.errors import NotRepairable
 from workers.feed.agreement import check_computed, check_whole
 from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState
@@ -23,6 +27,8 @@ from workers.reading.registry import FeedInUse, require
 from workers.session.answer import Outcome
 from workers.session.consistency import find_ends, last_id
 from workers.session.replay import Replay, check_same, compare, entries_of, restored
+
+_REPAIR = Script.load("streams", "repair")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,34 @@ class Repaired:
     appended: int = 0
 
 
-def repair(store: RepairStore) -> Repaired:
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a repair writes, and what must be unchanged when it does.
+
+    Attributes
+    ----------
+    epoch : int
+    before : Position
+        In `st`.
+    after : Position
+        In `st` afterwards.
+    lease : bytes
+        Value of the lease of a worker that is gone; empty if there is none.
+    end : bytes
+        The last ID added to `out`.
+    missing : (entries, entries, entries, entries)
+        To append to `out`, `met`, `alarms` and `dlq`.
+    """
+
+    epoch: int
+    before: Position
+    after: Position
+    lease: bytes
+    end: bytes
+    missing: tuple[Sequence[Entry], ...] = ((), (), (), ())
+
+
+def repair(store: Store) -> Repaired:
     """Make state and answers of a feed agree, atomically and fenced, or raise.
 
     Raises
@@ -74,7 +107,7 @@ def repair(store: RepairStore) -> Repaired:
     return Repaired(before, before, appended)
 
 
-def _move_state_forward(store: RepairStore, state: FeedState, end: bytes, held: bytes) -> Position:
+def _move_state_forward(store: Store, state: FeedState, end: bytes, held: bytes) -> Position:
     """Move the state to the end of the answers, which must equal those of a replay."""
     replay = _replay_from(store, state, state.position.cursor)
     check_same(store.keys.feed, replay.run(store, state.position.cursor), state.position)
@@ -90,11 +123,11 @@ def _move_state_forward(store: RepairStore, state: FeedState, end: bytes, held: 
         last = last_id(store, stream)
         if last is not None and parse_id(last) > parse_id(end):
             raise refusal(store.keys.feed, f"{stream} holds {last.decode()}, beyond the answers")
-    store.repair(Change(state.epoch, state.position, replay.position, held, end))
+    write_change(store, Change(state.epoch, state.position, replay.position, held, end))
     return replay.position
 
 
-def _append_missing(store: RepairStore, state: FeedState, end: bytes, held: bytes) -> int:
+def _append_missing(store: Store, state: FeedState, end: bytes, held: bytes) -> int:
     """Append the missing answers; return how many."""
     upto = state.position.cursor
     # Replay twice: first to check that it ends at the digest in the state, then to write.
@@ -108,7 +141,7 @@ def _append_missing(store: RepairStore, state: FeedState, end: bytes, held: byte
             [entry for entry in entries if parse_id(entry[0]) > parse_id(last)]
             for entries, last in zip(entries_of(outcome), ends, strict=True)
         )
-        store.repair(Change(epoch, state.position, state.position, held, end, missing))
+        write_change(store, Change(epoch, state.position, state.position, held, end, missing))
         appended, epoch, end = appended + len(missing[0]), epoch + 1, outcome.ids[-1]
     return appended
 
@@ -138,3 +171,43 @@ def _replay_from(store: Store, state: FeedState, upto: bytes) -> Replay:
     if replay is None:
         raise refusal(store.keys.feed, f"no good snapshot stands at or before {upto.decode()}")
     return replay
+
+
+def write_change(store: Store, change: Change) -> None:
+    """Write a change by a script, all or nothing; the epoch grows by one.
+
+    Raises
+    ------
+    FeedInUse
+        If a worker took over the feed or wrote to it meanwhile.
+    StateLost, NotRepairable
+        If nothing was written, and the feed cannot be repaired.
+    """
+    keys, after = store.keys, change.after
+    named = [keys.state, keys.input, *keys.outputs, keys.lease]
+    args: list[Argument] = [change.epoch, change.before.cursor, change.lease, change.end]
+    args += [after.cursor, after.seq, after.n, after.digest.hex()]
+    args += [len(entries) for entries in change.missing]
+    for entries in change.missing:
+        for entry_id, fields in entries:
+            args += (entry_id, *fields[1::2])
+    code, *detail = store.run(_REPAIR, named, args)
+    if code == b"OK":
+        return
+    if code == b"LOST":
+        raise lost(keys)
+    if code in (b"TYPE", b"OUTPUT"):
+        what = " ".join(part.decode() for part in detail)
+        raise refusal(keys.feed, f"nothing can be added to {what}")
+    raise FeedInUse(
+        f"feed {keys.feed!r} was taken or written to meanwhile: stop its worker, and run this "
+        "command again"
+    )
+
+
+def refusal(feed: str, why: str) -> NotRepairable:
+    """Return the error for a feed that cannot be repaired; it says what to do instead."""
+    return NotRepairable(
+        f"feed {feed!r} cannot be repaired: {why}. Nothing was written. Go on from a backup: "
+        f"online-svm restore {feed} FILE; or begin anew: online-svm reset {feed}"
+    )

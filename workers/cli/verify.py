@@ -12,7 +12,7 @@ from workers.printable import printable
 
 if TYPE_CHECKING:
     from workers.admin.repair import Repaired
-    from workers.admin.verification import Difference, Verification
+    from workers.admin.verify import Difference, Verification
 
 SHOWN = 3  # differences shown: the later ones usually follow from the first
 
@@ -76,9 +76,9 @@ def verify(
 
 def _repair(feed: str, url: str, as_json: bool) -> None:
     from workers.admin.repair import repair
-    from workers.admin.repair_store import RepairStore
+    from workers.broker.store import Store
 
-    with RepairStore(url, feed) as store:
+    with Store(url, feed) as store:
         done = repair(store)
     if as_json:
         moved = done.after.seq - done.before.seq

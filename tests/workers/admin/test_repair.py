@@ -4,11 +4,12 @@ import pytest
 from session_steps import answer_batch
 from world import CONFIG, drain, outcome, payloads, push, rows, session
 
-from workers.admin.repair import repair
-from workers.admin.repair_store import Change, RepairStore
+from workers.admin import repair as repairing
+from workers.admin.repair import Change, repair, write_change
 from workers.admin.restore import backup_of, restore
 from workers.broker.feed_reader import PAGE
 from workers.broker.lease import Holder
+from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.config.settings import Limits
 from workers.errors import (
@@ -28,7 +29,7 @@ from workers.session import preflight
 EARLIER, COUNT, ALL = 60, 120, 160
 
 
-class SmallPages(RepairStore):
+class SmallPages(Store):
     """Walks streams a few entries at a time, so that a repair takes many steps."""
 
     def pages(self, stream, after, upto=b"+", count=PAGE):
@@ -135,14 +136,13 @@ def test_a_repair_that_was_cut_off_is_finished_by_the_next(store, whole, monkeyp
     ahead(store, kept)
     steps = []
 
-    def write(self, change):
+    def cut(store, change):
         steps.append(change)
         if len(steps) == 4:
             raise KeyboardInterrupt
-        return whole_repair(self, change)
+        return write_change(store, change)
 
-    whole_repair = RepairStore.repair
-    monkeypatch.setattr(RepairStore, "repair", write)
+    monkeypatch.setattr(repairing, "write_change", cut)
     with pytest.raises(KeyboardInterrupt):
         repair(store)
     with pytest.raises(StateAhead):
@@ -310,7 +310,7 @@ def test_a_feed_that_somebody_takes_meanwhile_is_left_as_it_is(store, whole, hap
         store.call("SET", store.keys.lease, Holder.here("alive").encode())
     before = everything(store)
     with pytest.raises(FeedInUse, match="meanwhile"):
-        store.repair(change)
+        write_change(store, change)
     assert everything(store) == before
 
 
@@ -352,7 +352,7 @@ def test_the_command_says_what_it_did(store, whole, redis_url, feed, run):
 
 def test_a_feed_that_is_not_there_is_named(redis_url, feed):
     with (
-        RepairStore(redis_url, f"{feed}-not") as store,
+        Store(redis_url, f"{feed}-not") as store,
         pytest.raises(BadConfiguration, match="no feed"),
     ):
         repair(store)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from online_svm.config import PredictorConfig
-from workers.admin.verification import Difference
+from workers.admin.verify import Difference
 from workers.broker.lease import Holder
 from workers.broker.store import Store
 from workers.cli import export_table as export_module

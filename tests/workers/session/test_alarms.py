@@ -11,7 +11,6 @@ from session_steps import advance
 from world import drain, push
 
 from workers.admin import repair
-from workers.admin.repair_store import RepairStore
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
@@ -163,7 +162,7 @@ def test_verify_compares_the_alarms(embedded_url, feed, expected):
 
 def test_repair_appends_the_alarms_that_are_missing(embedded_url, feed, expected):
     answered(embedded_url, feed, replay_budget=100_000).abandon()
-    with RepairStore(embedded_url, feed) as store:
+    with Store(embedded_url, feed) as store:
         for key in store.keys.outputs[:3]:  # as if Redis had lost the last of them
             kept = [e for e in store.call("XRANGE", key, "-", "+") if parse_id(e[0]) <= (410, 0)]
             store.call("DEL", key)

@@ -20,8 +20,16 @@ from typing import Protocol
 from workers.admin.backup import Backup
 from workers.admin.erase.learned_again import learn_again
 from workers.admin.erase.links import Entries, Source, link_digests
-from workers.admin.erase.record import erased_of, finish, write
-from workers.admin.erase.streams import among, ids_of_person, is_text, names_person, without
+from workers.admin.erase.streams import (
+    among,
+    erased_of,
+    finish,
+    ids_of_person,
+    is_text,
+    names_person,
+    without,
+    write,
+)
 from workers.admin.restore import restore
 from workers.admin.verify import feed_state
 from workers.broker.leases import holding

@@ -1,4 +1,4 @@
-"""Streams without some entries: found, and copied without them."""
+"""Erased entries in Redis: the list of them, how they are found, and streams without them."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -6,9 +6,11 @@ from typing import Any
 import orjson
 
 from workers.broker.batch_size import Entry
+from workers.broker.feed_reader import FeedReader, pairs_of
 from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.errors import Unavailable
+from workers.feed.erased import Erased
 from workers.reading.answers import payload
 
 _REPLACE = Script.load("streams", "replace_stream")
@@ -17,6 +19,29 @@ _ATTEMPTS = 100
 """Times to copy what came meanwhile: each time it is far less than the time before."""
 
 _COPY_SECONDS = 3600  # a copy that nobody finished expires
+
+
+def erased_of(store: FeedReader) -> Erased:
+    """Return what was erased from a feed.
+
+    Raises
+    ------
+    StateLost
+        If the list is damaged.
+    """
+    key = store.keys.erased
+    return Erased.parse(pairs_of(store.call("HGETALL", key)), key)
+
+
+def write(store: FeedReader, record: Erased) -> None:
+    """Write what was erased, or is about to be."""
+    fields = [part for pair in record.fields() for part in pair]
+    store.call("HSET", store.keys.erased, *fields)
+
+
+def finish(store: FeedReader) -> None:
+    """Note that nothing is left to erase."""
+    store.call("HDEL", store.keys.erased, "unfinished")
 
 
 def ids_of_person(store: Store, sent: bytes, upto: bytes) -> tuple[set[bytes], int]:

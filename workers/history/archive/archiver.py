@@ -13,17 +13,17 @@ from pathlib import Path
 
 import structlog
 
-from workers.admin.erase.record import erased_of
+from workers.admin.erase.streams import erased_of
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import parse_id, previous_id
 from workers.feed.retention import DOWNSTREAM
 from workers.history.archive.acknowledgement import Acknowledgement
-from workers.history.archive.continuity import BegunAnew, last_archived
 from workers.history.archive.gathering import Gathered, Gatherer
-from workers.history.archive.held import HeldRows
 from workers.history.archive.identity import claim
+from workers.history.archive.parquet import HeldRows
+from workers.history.archive.reader import BegunAnew, last_archived
 from workers.history.archive.writer import ArchiveWriter
 from workers.stop import Stop
 

@@ -12,8 +12,8 @@ from workers.broker.store import Store
 from workers.feed.position import START, parse_id
 from workers.feed.state import FeedState
 from workers.history.archive import layout
-from workers.history.archive.continuity import BegunAnew, last_archived
-from workers.history.archive.reader import Archive
+from workers.history.archive.parquet import without
+from workers.history.archive.reader import Archive, BegunAnew, last_archived
 from workers.history.archive.writer import ArchiveWriter
 
 
@@ -62,13 +62,11 @@ class ErasableArchive(Copies):
 
     @override
     def erase(self, gone: frozenset[bytes]) -> int:
-        texts, removed = [at.decode() for at in gone], 0
-        pa = self._writer.pyarrow
+        removed = 0
         for kind in layout.OF_ENTRIES:
             for part in layout.parts(self._archive.directory, kind):
                 table = self._writer.read(part)
-                is_gone = pa.compute.is_in(table.column("entry"), pa.array(texts, pa.string()))
-                left = table.filter(pa.compute.invert(is_gone))
+                left = without(table, gone)
                 if left.num_rows < table.num_rows:
                     removed += table.num_rows - left.num_rows
                     self._writer.replace(part, left)

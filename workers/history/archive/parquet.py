@@ -1,14 +1,17 @@
-"""pyarrow, imported here alone: it is an optional extra, and takes a while. Parts are read here."""
+"""Rows as tables of pyarrow, and parts that are read.
+
+pyarrow is imported here alone: it is an optional extra, and takes a while.
+"""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workers.errors import BadConfiguration
-from workers.history.archive.layout import kind_of
-from workers.history.archive.rows import schema
+from workers.history.archive.layout import KINDS, OF_ENTRIES, kind_of
+from workers.history.archive.rows import Row, schema
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -81,3 +84,56 @@ def _check(part: Path, columns: Sequence[str], source: Any, pa: Any) -> None:
     if wrong or not source.metadata.num_rows:
         what = f"has no column {wrong[0]!r} as archives have it" if wrong else "has no rows"
         raise BadConfiguration(f"{part}: is no part of an archive: it {what}. Move it away")
+
+
+def without(table: Any, erased: Collection[bytes]) -> Any:
+    """Return a table without the rows of erased entries."""
+    if not erased:
+        return table
+    pa = arrow()
+    gone = pa.array([at.decode() for at in erased], pa.string())
+    is_gone = pa.compute.is_in(table.column("entry"), gone)
+    return table.filter(pa.compute.invert(is_gone))
+
+
+class HeldRows:
+    """Rows that wait to be written, by kind, in the order of their entries.
+
+    They are held as columns: objects of Python take several times the memory.
+
+    Attributes
+    ----------
+    bytes : int
+        What they take.
+
+    Examples
+    --------
+    >>> held = HeldRows()
+    >>> held.add({"alarms": [{"entry": "5-0", "time": 5, "payload": "{}"}]})
+    >>> held.count("alarms"), held.count("answers")
+    (1, 0)
+    """
+
+    def __init__(self) -> None:
+        self._pa = arrow()
+        self._tables: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+        self.bytes = 0
+
+    def add(self, rows: Mapping[str, Sequence[Row]]) -> None:
+        """Hold more rows."""
+        for kind, of_kind in rows.items():
+            if of_kind:
+                table = self._pa.Table.from_pylist(of_kind, schema=schema(kind, self._pa))
+                self._tables[kind].append(table)
+                self.bytes += table.nbytes
+
+    def count(self, kind: str) -> int:
+        """Return the number of rows of a kind."""
+        return sum(table.num_rows for table in self._tables[kind])
+
+    def tables(self, erased: Collection[bytes]) -> dict[str, Any]:
+        """Return the rows of each kind that has any, without those of erased entries."""
+        found = {kind: self._pa.concat_tables(held) for kind, held in self._tables.items() if held}
+        for kind in found.keys() & {*OF_ENTRIES}:
+            found[kind] = without(found[kind], erased)
+        return found

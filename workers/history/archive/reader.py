@@ -1,20 +1,37 @@
-"""Read an archive: its rows in the order of their entries, a page at a time."""
+"""Read an archive: its rows in the order of their entries, a page at a time.
+
+It is of the feed that Redis has, or of an earlier one with its name: `last_archived` tells.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from workers.broker.batch_size import Entry
+from workers.broker.feed_reader import FeedReader
+from workers.errors import BadConfiguration
 from workers.feed.keys import FIELD
 from workers.feed.position import parse_id, previous_id
+from workers.feed.state import FeedState
 from workers.history.archive import layout
 from workers.history.archive.identity import Identity, read_identity
 from workers.history.archive.parquet import arrow, last_row, opened
+from workers.reading.answers import answer, payload
 
 PAGE = 1000
 """Rows of a page."""
 
 _BEYOND = (2**64, 0)  # after any ID
+
+
+class BegunAnew(BadConfiguration):
+    """A feed that was reset after it was archived: its answers are others."""
+
+    def __init__(self, feed: str, directory: Path) -> None:
+        super().__init__(
+            f"feed {feed!r} was begun anew after {directory} was written: archive it to another "
+            "directory"
+        )
 
 
 class Archive:
@@ -135,3 +152,31 @@ def last_answer(directory: Path) -> tuple[bytes, bytes, int | None] | None:
         return None
     entry, text, seq = last_row(found[-1], ["entry", "payload", "seq"])
     return entry.encode(), text.encode(), seq
+
+
+def last_archived(store: FeedReader, state: FeedState, directory: Path) -> int | None:
+    """Return the `seq` of the last archived answer; None if none is archived.
+
+    A feed that answers the same input again has the same answers, and the archive goes on.
+
+    Raises
+    ------
+    BegunAnew
+        If the feed has another answer there, has not come so far, or goes on with a lower `seq`.
+    BadConfiguration
+        If the archive cannot be read.
+    """
+    last = last_answer(directory)
+    if last is None:
+        return None
+    entry_id, text, seq = last
+    out = store.keys.out
+    same = store.call("XRANGE", out, entry_id, entry_id)
+    is_other = bool(same) and payload(same[0]) != text
+    is_behind = parse_id(state.position.cursor) < parse_id(entry_id)
+    following = store.call("XRANGE", out, b"(" + entry_id, "+", "COUNT", 1)
+    then = answer(following[0]).get("seq") if following else None
+    is_lower = isinstance(then, int) and seq is not None and then <= seq
+    if is_other or is_behind or is_lower:
+        raise BegunAnew(store.keys.feed, directory)
+    return seq

@@ -12,9 +12,8 @@ from itertools import chain
 
 from workers.admin.erase.learned_again import learn_again
 from workers.admin.erase.links import links
-from workers.admin.erase.record import erased_of
-from workers.admin.verification import Verification
-from workers.admin.verify import Comparison, feed_state
+from workers.admin.erase.streams import erased_of
+from workers.admin.verify import Comparison, Verification, feed_state
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration

@@ -5,7 +5,7 @@ from archived_feed import answering, entry, push, stream
 from erase_traces import KEPT, PERSON, push_with_person, stored, traces_in
 
 from workers.admin.erase.erasure import erase
-from workers.admin.erase.record import erased_of
+from workers.admin.erase.streams import erased_of
 from workers.admin.verify import verify
 from workers.broker.store import Store
 

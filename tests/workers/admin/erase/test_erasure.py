@@ -21,8 +21,7 @@ from erase_traces import (
 
 from workers.admin.erase import erasure
 from workers.admin.erase.erasure import erase
-from workers.admin.erase.record import erased_of
-from workers.admin.erase.streams import without
+from workers.admin.erase.streams import erased_of, without
 from workers.admin.verify import verify, verify_history
 from workers.broker.leases import holding
 from workers.broker.store import Store

@@ -28,7 +28,7 @@ from workers.errors import BadConfiguration, InputLost  # noqa: E402
 from workers.failpoints import EXIT_CODE, OF_ARCHIVE  # noqa: E402
 from workers.feed.position import parse_id  # noqa: E402
 from workers.feed.retention import DOWNSTREAM  # noqa: E402
-from workers.history.archive import gathering, held, writer  # noqa: E402
+from workers.history.archive import gathering, parquet, writer  # noqa: E402
 from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
 from workers.history.archive.layout import feed_directory  # noqa: E402
@@ -242,13 +242,13 @@ def test_a_feed_that_answers_the_same_input_again_has_the_same_archive(answered,
 def test_large_input_is_held_in_parts(answered, tmp_path, monkeypatch):
     """A page has a thousand answers, and each of their entries may have a MiB."""
     most = []
-    hold = held.HeldRows.add
+    hold = parquet.HeldRows.add
 
     def watched(self, rows):
         most.append(len(rows["input"]))
         hold(self, rows)
 
-    monkeypatch.setattr(held.HeldRows, "add", watched)
+    monkeypatch.setattr(parquet.HeldRows, "add", watched)
     monkeypatch.setattr(gathering, "MOST_INPUT", 1)
     monkeypatch.setattr(feed_reader, "PAGE_BYTES", 500)
     done = archive(answered, tmp_path)

@@ -11,7 +11,7 @@ from archived_feed import answering, archive, entry, push, rows_of, stream  # no
 
 from workers.admin.erase import erasure  # noqa: E402
 from workers.admin.erase.erasure import erase  # noqa: E402
-from workers.admin.erase.record import erased_of  # noqa: E402
+from workers.admin.erase.streams import erased_of  # noqa: E402
 from workers.admin.reset import reset  # noqa: E402
 from workers.errors import BadConfiguration  # noqa: E402
 from workers.history.archive.archiver import Archiver  # noqa: E402
