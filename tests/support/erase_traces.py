@@ -4,6 +4,8 @@ import struct
 
 from archived_feed import entry
 
+from workers.broker.store import Store
+
 PERSON = "person-7"
 VALUE = 3.141592653
 TRACES = (PERSON.encode(), b"3.141592653", struct.pack("<d", VALUE))
@@ -31,3 +33,31 @@ def stored(store):
 
 def traces_in(data):
     return [trace for trace in TRACES if trace in data]
+
+
+class Cut(BaseException):
+    """The process ends here."""
+
+
+class CutStore(Store):
+    """A store that ends at its n-th call: Redis has done those before it, and not this one.
+
+    To Redis that is also an end right after the call before, whose reply was lost.
+    """
+
+    left = 10**9
+
+    def call(self, *command):
+        return self._counted(super().call, *command)
+
+    def run(self, script, keys, args):
+        return self._counted(super().run, script, keys, args)
+
+    def append(self, stream, entries):
+        return self._counted(super().append, stream, entries)
+
+    def _counted(self, do, *arguments):
+        self.left -= 1
+        if self.left == 0:
+            raise Cut
+        return do(*arguments)

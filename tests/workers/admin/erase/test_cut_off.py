@@ -2,42 +2,13 @@
 
 import pytest
 from archived_feed import answering, entry, push, stream
-from erase_traces import KEPT, PERSON, push_with_person, stored, traces_in
+from erase_traces import KEPT, PERSON, Cut, CutStore, push_with_person, stored, traces_in
 
 from workers.admin.erase.erasure import erase
 from workers.admin.erase.streams import erased_of
 from workers.admin.verify import verify
-from workers.broker.store import Store
 
 CHANGES = KEPT | {"horizon": 20}
-
-
-class Cut(BaseException):
-    """The process ends here."""
-
-
-class CutStore(Store):
-    """A store that ends at its n-th call: Redis has done those before it, and not this one.
-
-    To Redis that is also an end right after the call before, whose reply was lost.
-    """
-
-    left = 10**9
-
-    def call(self, *command):
-        return self._counted(super().call, *command)
-
-    def run(self, script, keys, args):
-        return self._counted(super().run, script, keys, args)
-
-    def append(self, stream, entries):
-        return self._counted(super().append, stream, entries)
-
-    def _counted(self, do, *arguments):
-        self.left -= 1
-        if self.left == 0:
-            raise Cut
-        return do(*arguments)
 
 
 def saved(store):

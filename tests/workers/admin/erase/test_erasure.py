@@ -19,7 +19,6 @@ from erase_traces import (
     traces_in,
 )
 
-from workers.admin.erase import erasure
 from workers.admin.erase.erasure import erase
 from workers.admin.erase.streams import erased_of, without
 from workers.admin.verify import verify, verify_history
@@ -84,19 +83,6 @@ def test_deleting_alone_would_leave_the_bytes(feed_of_person):
     """Why streams are copied: Redis marks a deleted entry, and keeps it."""
     feed_of_person.call("XDEL", feed_of_person.keys.input, AT)
     assert traces_in(feed_of_person.call("DUMP", feed_of_person.keys.input))
-
-
-def test_every_other_entry_stays_as_it_was(feed_of_person):
-    store = feed_of_person
-    before = {name: others(store, name) for name in ("input", "out", "met", "alarms", "dlq")}
-    position = store.state().position
-    found = erase(store, PERSON)
-    assert (found.entries, found.unlinked) == (1, 0)
-    assert {name: stream(store, name) for name in before} == before
-    after = store.state().position
-    assert (after.cursor, after.seq, after.digest) == (
-        position.cursor, position.seq, position.digest,
-    )  # fmt: skip
 
 
 def test_the_feed_goes_on_and_is_verified(feed_of_person):
@@ -168,20 +154,6 @@ def parse(entry_id):
     return tuple(map(int, entry_id.split(b"-")))
 
 
-def test_several_erasures_follow_one_another(feed_of_person):
-    store = feed_of_person
-    erase(store, PERSON)
-    go_on(store, 100, 120)
-    for i in (20, 110, 99):
-        assert erase(store, f"id-{i}").unlinked == 0
-    assert set(erased_of(store).entries) == {entry(i)[0].encode() for i in (50, 20, 110, 99)}
-    go_on(store, 120, 140)
-    assert verify(store).is_identical
-    assert [json.loads(p)["seq"] for _, (_, p) in stream(store, "out")] == [
-        i for i in range(140) if i not in (50, 20, 110, 99)
-    ]
-
-
 def test_labels_that_came_late_go_too(redis_url, feed):
     with answering(redis_url, feed, **KEPT, horizon=5) as (store, answer, _):
         push(store, 0, 60)
@@ -247,29 +219,6 @@ def test_a_stream_of_nothing_else_is_empty_and_counts_on(store):
     assert stream(store, "input") == []
     assert store.call("TYPE", store.keys.input) == b"stream"
     assert "7-3" in str(store.call("XINFO", "STREAM", store.keys.input))
-
-
-@pytest.mark.parametrize("step", ["write", "restore", "without", "finish"])
-def test_an_erasure_that_was_cut_off_is_finished_by_the_next(feed_of_person, step, monkeypatch):
-    store = feed_of_person
-    original, calls = getattr(erasure, step), []
-
-    def cut(*arguments, **more):
-        calls.append(step)
-        if len(calls) == 2 or step in ("restore", "finish"):
-            raise KeyboardInterrupt
-        return original(*arguments, **more)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(erasure, step, cut)
-        with pytest.raises(KeyboardInterrupt):
-            erase(store, PERSON)
-    assert verify(store).is_identical  # whatever was done, the feed can go on
-    erase(store, PERSON)
-    assert traces_in(b"".join(store.call("DUMP", key) for key in keys_of(store))) == []
-    assert not erased_of(store).is_unfinished
-    go_on(store)
-    assert verify(store).is_identical
 
 
 def keys_of(store):

@@ -67,12 +67,6 @@ def acknowledged(store, group=DOWNSTREAM):
     return None
 
 
-def test_every_entry_of_every_stream_is_in_the_archive_as_redis_had_it(answered, tmp_path):
-    done = archive(answered, tmp_path)
-    assert (done.answers, done.inputs, done.missing) == (100, 100, 0)
-    assert_whole(answered, tmp_path)
-
-
 def test_the_day_is_that_of_the_entry_in_utc(answered, tmp_path):
     archive(answered, tmp_path)
     place = tmp_path / f"feed={answered.keys.feed}" / "kind=answers"
@@ -113,15 +107,6 @@ def test_a_late_label_names_its_example(embedded_url, feed, tmp_path):
     assert (last["id"], last["label"], last["is_late"]) == ("late", "b", True)
 
 
-def test_a_second_run_adds_what_is_new_and_nothing_else(embedded_url, feed, tmp_path):
-    with answering(embedded_url, feed) as (store, answer, _):
-        for end in (30, 31, 75, 75, 100):
-            push(store, len(stream(store, "input")), end)
-            answer()
-            archive(store, tmp_path)
-            assert_whole(store, tmp_path)
-
-
 def test_rows_of_a_day_are_added_to_its_part_until_it_is_full(
     embedded_url, feed, tmp_path, monkeypatch
 ):
@@ -135,11 +120,6 @@ def test_rows_of_a_day_are_added_to_its_part_until_it_is_full(
     parts = list((tmp_path / f"feed={feed}" / "kind=answers").glob("*/*"))
     counts = sorted(pq.read_metadata(path).num_rows for path in parts)
     assert counts == [14, 14, 14, 17]
-
-
-def test_the_group_stands_behind_what_is_on_disk(answered, tmp_path):
-    archive(answered, tmp_path)
-    assert acknowledged(answered) == stream(answered, "out")[-1][0]
 
 
 def test_a_group_that_was_dropped_while_it_follows_is_made_again(answered, tmp_path):

@@ -7,17 +7,15 @@ from system_tools import package
 
 pa = package("pyarrow", "pip install 'online-svm[archive]'")
 
-from archived_feed import answering, archive, entry, push, rows_of, stream  # noqa: E402
+from archived_feed import answering, archive, entry, push, rows_of  # noqa: E402
 
-from workers.admin.erase import erasure  # noqa: E402
 from workers.admin.erase.erasure import erase  # noqa: E402
-from workers.admin.erase.streams import erased_of  # noqa: E402
 from workers.admin.reset import reset  # noqa: E402
 from workers.errors import BadConfiguration  # noqa: E402
 from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.erasure import ErasableArchive  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
-from workers.history.archive.layout import KINDS, feed_directory  # noqa: E402
+from workers.history.archive.layout import feed_directory  # noqa: E402
 from workers.history.archive.reader import Archive  # noqa: E402
 from workers.history.archive.verification import verify_archive  # noqa: E402
 from workers.stop import Stop  # noqa: E402
@@ -75,14 +73,6 @@ def test_no_file_has_a_trace(answered, tmp_path):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_every_other_row_stays(answered, tmp_path):
-    before = {kind: rows_of(tmp_path, answered.keys.feed, kind) for kind in KINDS}
-    erase_with(answered, tmp_path)
-    for kind, rows in before.items():
-        left = [row for row in rows if row["entry"] != AT]
-        assert rows_of(tmp_path, answered.keys.feed, kind) == left
-
-
 def test_the_rest_is_recomputed_or_checked_by_the_digest(answered, tmp_path):
     erase_with(answered, tmp_path)
     go_on(answered)
@@ -92,24 +82,6 @@ def test_the_rest_is_recomputed_or_checked_by_the_digest(answered, tmp_path):
     assert found.is_identical
     # 50 before the person's, 49 after it that were learned with it, 60 since the erasure.
     assert (found.erased, found.answers, found.chained, found.unlinked) == (1, 110, 49, 0)
-
-
-@pytest.mark.parametrize("is_archived_before", [True, False])
-def test_the_report_at_an_erased_entry_stays(answered, tmp_path, is_archived_before):
-    """It holds sums over many; and it is a link of the chain."""
-    go_on(answered)
-    if is_archived_before:
-        archive(answered, tmp_path)
-    reported = [int(at.decode().split("-")[0]) for at, _ in stream(answered, "met")]
-    last = max(i for i in range(100, 140) if int(entry(i)[0].split("-")[0]) in reported)
-    assert erase_with(answered, tmp_path, f"id-{last}").entries == 1
-    archive(answered, tmp_path)
-    go_on(answered, 140, 150)
-    archive(answered, tmp_path)
-    held = [row["entry"] for row in rows_of(tmp_path, answered.keys.feed, "reports")]
-    assert held == [at.decode() for at, _ in stream(answered, "met")]
-    assert entry(last)[0] in held
-    assert verify_archive(answered, of_archive(answered, tmp_path)).is_identical
 
 
 @pytest.mark.parametrize("seq", [10, 70, 120])
@@ -128,42 +100,6 @@ def test_a_changed_answer_is_found_wherever_it_is(answered, tmp_path, seq):
             field = table.schema.field(place)
             pa.parquet.write_table(table.set_column(place, field, pa.array(payloads)), path)
     assert not verify_archive(answered, of_archive(answered, tmp_path)).is_identical
-
-
-def test_several_erasures_leave_a_history_that_can_be_verified(answered, tmp_path):
-    erase_with(answered, tmp_path)
-    go_on(answered)
-    archive(answered, tmp_path)
-    for i in (0, 20, 99, 110, 139):
-        assert erase_with(answered, tmp_path, f"id-{i}").unlinked == 0
-    go_on(answered, 140, 180)
-    archive(answered, tmp_path)
-    found = verify_archive(answered, of_archive(answered, tmp_path))
-    assert found.is_identical
-    assert (found.erased, found.answers, found.chained) == (6, 40, 134)
-
-
-def test_what_redis_gave_up_long_ago_is_erased_in_the_archive(answered, tmp_path):
-    go_on(answered)
-    archive(answered, tmp_path)
-    for stream_of in (answered.keys.input, answered.keys.out):
-        answered.call("XTRIM", stream_of, "MAXLEN", "=", 60)
-    found = erase_with(answered, tmp_path)
-    assert (found.entries, found.archived, found.unlinked) == (1, 3, 0)
-    assert erased_of(answered).entries[AT.encode()].seq == 50
-    assert verify_archive(answered, of_archive(answered, tmp_path)).is_identical
-
-
-def test_the_archive_goes_on_after_an_erasure(answered, tmp_path):
-    """Whether the row was archived before, or never, or was the last one."""
-    go_on(answered)
-    erase_with(answered, tmp_path)
-    erase(answered, "id-120")
-    erase_with(answered, tmp_path, "id-99")
-    archive(answered, tmp_path)
-    seqs = [row["seq"] for row in rows_of(tmp_path, answered.keys.feed, "answers")]
-    assert seqs == [i for i in range(140) if i not in (50, 99, 120)]
-    assert stream(answered, "out")[-1][0].decode() == entry(139)[0]
 
 
 def test_what_an_archiver_holds_is_not_written_once_it_is_erased(embedded_url, feed, tmp_path):
@@ -198,18 +134,6 @@ def test_of_an_archive_of_an_earlier_feed_only_its_rows_go(answered, tmp_path, i
     assert store.call("EXISTS", store.keys.erased) == 0
     with pytest.raises(BadConfiguration, match=r"earlier feed .* has nothing of this id"):
         erase_with(store, tmp_path)
-
-
-def test_an_erasure_that_was_cut_off_is_finished_in_the_archive(answered, tmp_path, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setattr(ErasableArchive, "erase", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            erase_with(answered, tmp_path)
-    assert erased_of(answered).is_unfinished
-    assert PERSON.encode() in contents(tmp_path)
-    erase_with(answered, tmp_path)
-    assert PERSON.encode() not in contents(tmp_path)
-    assert erasure.WRITER == "erase"
 
 
 def test_the_commands_say_what_was_erased_and_what_verify_knows(answered, tmp_path, run_command):
