@@ -44,7 +44,7 @@ SERVICE = (
 )
 """Parts of `workers`, likewise."""
 
-ANYWHERE = {"errors", "failpoints", "fast_imports", "plural", "printable", "stop", "trouble"}
+ANYWHERE = {"errors", "failpoints", "fast_imports", "log", "plural", "printable", "stop", "trouble"}
 """Single modules of `workers` that any part may import; they import none but one another."""
 
 LOOSE = 8

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-import structlog
-
 from workers.errors import ReadCut, ReadTooLarge
+from workers.log import Logger
 
 Entry = tuple[bytes, list[bytes]]
 """ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
@@ -18,7 +17,7 @@ reply in its memory before it sends any of it."""
 
 _AGAIN = 256  # full reads after a cut one, before more entries are requested again
 
-log = structlog.get_logger("online_svm.redis")
+log = Logger("online_svm.redis")
 
 
 class BatchSize:

@@ -11,7 +11,6 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 import redis
-import structlog
 
 from workers.broker.backoff import delays
 from workers.broker.client import TIMEOUT, client
@@ -20,6 +19,7 @@ from workers.broker.pipeline import Argument, Pipeline, Sent, Unacknowledged
 from workers.broker.redis_errors import UnknownScript, kind_of, translated
 from workers.broker.script import Script
 from workers.errors import ReadCut, ReadTooLarge, Stopped, Unavailable
+from workers.log import Logger
 from workers.stop import Stop
 from workers.trouble import Trouble, still
 
@@ -29,7 +29,7 @@ _REDIRECTS = 5
 _HASTY_CONNECT = 1.0
 """Seconds for a connection to be made, where the commands for other nodes wait for that."""
 
-log = structlog.get_logger("online_svm.redis")
+log = Logger("online_svm.redis")
 
 
 class Connection:

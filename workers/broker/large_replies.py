@@ -9,11 +9,10 @@ Nothing here writes, so its scripts have no failpoints.
 
 from math import inf
 
-import structlog
-
 from workers.broker.connection import Connection
 from workers.broker.script import Script
 from workers.errors import ReadCut, ReplyNotGiven, Stopped, Unavailable, WorkerError
+from workers.log import Logger
 
 _ENTRY_SIZE = Script.load("entry_size")
 _PIECE = Script.load("piece")
@@ -32,7 +31,7 @@ _OVERHEAD = 1 << 15
 
 _FIRST_PIECE, _LEAST_PIECE = 1 << 20, 1 << 10
 
-log = structlog.get_logger("online_svm.redis")
+log = Logger("online_svm.redis")
 
 
 def most_cuts(count: int) -> int:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
-import structlog
 from typing_extensions import override
 
 from workers.broker.connection import Connection
@@ -22,9 +21,10 @@ from workers.broker.pipeline import Sent
 from workers.broker.script import Script
 from workers.errors import Stopped, Unavailable, WorkerError, WrongKeyType
 from workers.feed.keys import FeedKeys
+from workers.log import Logger
 from workers.stop import Stop
 
-log = structlog.get_logger("online_svm.lease")
+log = Logger("online_svm.lease")
 
 TOGETHER = 100
 """Leases in one call: the script keeps Redis from others for some 0.2 ms."""

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import structlog
-
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
@@ -22,6 +20,7 @@ from workers.errors import ReadTooLarge, WorkerError
 from workers.feed.keys import SCORERS, FeedKeys
 from workers.feed.position import parse_id, previous_id
 from workers.feed.publication import Publication
+from workers.log import Logger
 from workers.stop import Stop
 from workers.trouble import Trouble
 
@@ -35,7 +34,7 @@ FORGOTTEN_MS = 3_600_000
 BATCH_BYTES = 1 << 24
 """Bytes of requests taken at once, about."""
 
-log = structlog.get_logger("online_svm.scorer")
+log = Logger("online_svm.scorer")
 
 
 class Request(NamedTuple):

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import structlog
-
 from workers.broker.batch_size import Entry
 from workers.broker.commit_script import arguments_of, input_lost, keys_of, lost, refused
 from workers.broker.connection import Connection
@@ -18,10 +16,11 @@ from workers.feed.keys import ALARM, FIELD, REGISTRY
 from workers.feed.publication import Publication
 from workers.feed.retention import Retention
 from workers.feed.state import Agreement, FeedState, Pointer, initial_fields
+from workers.log import Logger
 from workers.message.event import KEPT, EventCode, encode_event
 from workers.stop import Stop
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 # If the worker dies before a commit points at its snapshot, the snapshot expires.
 _UNREFERENCED_SECONDS = 3600

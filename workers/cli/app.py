@@ -60,12 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # Import only the named command, so that a short one need not wait for the others.
     named = (_words_to_complete() or given)[:1]
     with importing():
-        command = application(named if named and named[0] in COMMANDS else COMMANDS)
+        is_known = bool(named) and named[0] in COMMANDS
+        command = application(named) if is_known else application(COMMANDS, is_overview=True)
     sys.exit(_run(command, given))
 
 
-def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
-    """Return the command line with these commands."""
+def application(commands: Sequence[str] = COMMANDS, is_overview: bool = False) -> "TyperGroup":
+    """Return the command line with these commands; for an overview, without their settings."""
     app = typer.Typer(
         name="online-svm",
         help="Answer a live stream with calibrated SVM probabilities and intervals, before each "
@@ -77,7 +78,7 @@ def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
     # With a callback, typer keeps the command's name even if only one command is loaded.
     app.callback()(_online_svm)
     for name in commands:
-        _add(app, name)
+        _add(app, name, is_overview)
     command = cast("TyperGroup", get_command(app))  # with a callback it is a group
     for group, names in GROUPS.items():
         for name in command.commands.keys() & set(names):
@@ -86,21 +87,19 @@ def application(commands: Sequence[str] = COMMANDS) -> "TyperGroup":
     return command
 
 
-def _add(app: typer.Typer, name: str) -> None:
+def _add(app: typer.Typer, name: str, is_overview: bool) -> None:
     """Add a command, or a group of commands, from its module."""
     found = getattr(import_module(f"workers.cli.{name}"), name)
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=name)
         return
-    app.command(name, cls=_command_class(name))(with_groups(found))
+    names, kind = getattr(found, "settings", None), None
+    if names is not None and not is_overview:
+        from workers.cli.options import SettingsCommand, settings_added
 
-
-def _command_class(name: str) -> "type[TyperCommand] | None":
-    if name not in _WITH_RARE_OPTIONS:
-        return None
-    from workers.cli.options import SettingsCommand
-
-    return SettingsCommand
+        found = settings_added(found, names)
+        kind = SettingsCommand if name in _WITH_RARE_OPTIONS else None
+    app.command(name, cls=kind)(with_groups(found))
 
 
 def _mend_help(command: "TyperGroup | TyperCommand") -> None:

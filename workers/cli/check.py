@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.cli.common import Json, RedisOptions, attached_url, note, show_json
-from workers.cli.options import with_settings
+from workers.cli.option_groups import with_settings
 from workers.cli.worker import given_flags
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 

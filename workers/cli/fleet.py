@@ -9,7 +9,7 @@ import typer
 
 from workers.cli.common import Json, RedisOptions, note
 from workers.cli.fleet_shards import AUTO, Address, loaded, opened, print_shards
-from workers.cli.options import with_settings
+from workers.cli.option_groups import with_settings
 from workers.runner.shard import MOST
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Groups of options: a parameter whose type is a dataclass stands for one option a field."""
+"""Groups of options: a dataclass stands for one option a field, ``**settings`` for settings."""
 
 import functools
 import inspect
@@ -7,6 +7,22 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 Command = Callable[..., None]
+
+
+def with_settings(command: Command) -> Command:
+    """Give a command that takes ``**settings`` one option for each setting, and `--help-all`."""
+    return with_some_settings()(command)
+
+
+def with_some_settings(*names: str) -> Callable[[Command], Command]:
+    """Return a decorator that does so for some settings; see `workers.cli.options`."""
+
+    def marked(command: Command) -> Command:
+        # The options are made where the command is asked for: the settings take long to load.
+        command.settings = names  # type: ignore[attr-defined]
+        return command
+
+    return marked
 
 
 def with_groups(command: Command) -> Command:
@@ -33,8 +49,8 @@ def with_groups(command: Command) -> Command:
             given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         command(**given)
 
-    made = [one for p in declared for one in _options_of(p, groups)]
-    return with_parameters(called, made) if groups else command
+    named = (p for p in declared if p.kind is not p.VAR_KEYWORD)
+    return with_parameters(called, [one for p in named for one in _options_of(p, groups)])
 
 
 def _options_of(

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -77,28 +77,31 @@ HelpAll = Annotated[
 ]
 
 
-def with_settings(command: Command) -> Command:
-    """Give a command that takes ``**settings`` one option for each setting, and `--help-all`.
+def settings_added(command: Command, names: Sequence[str]) -> Command:
+    """Return a command that takes settings, as text or None, in place of its ``**settings``.
 
-    An option is text, or None if it was not given. `workers.config.settings.load` converts it.
+    `workers.config.settings.load` converts them.
+
+    Parameters
+    ----------
+    command : callable
+    names : sequence of str
+        Settings that it shares with `worker`; none for every one, and `--help-all`.
     """
+    every = [name for name in WorkerSettings.model_fields if name not in _OWN_OPTIONS]
+    made = _parameters(names or every)
+    if not names:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        made.append(inspect.Parameter("help_all", kind, default=False, annotation=HelpAll))
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
         given.pop("help_all", None)  # it is done
         command(**given)
 
-    every = inspect.Parameter(
-        "help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll
-    )
-    names = (name for name in WorkerSettings.model_fields if name not in _OWN_OPTIONS)
-    return _with_more(called, [*_parameters(names), every])
-
-
-def with_some_settings(names: Iterable[str]) -> Callable[[Command], Command]:
-    """Return a decorator that does so for some settings, which a command shares with `worker`."""
-    made = _parameters(names)
-    return lambda command: _with_more(command, made)
+    declared = inspect.signature(command).parameters.values()
+    fixed = [p.replace(kind=p.KEYWORD_ONLY) for p in declared if p.kind is not p.VAR_KEYWORD]
+    return with_parameters(called, fixed + made)
 
 
 def _parameters(names: Iterable[str]) -> list[inspect.Parameter]:
@@ -112,13 +115,6 @@ def _parameters(names: Iterable[str]) -> list[inspect.Parameter]:
         )
         for name in names
     ]
-
-
-def _with_more(command: Command, made: list[inspect.Parameter]) -> Command:
-    """Let a command take these parameters in place of its ``**settings``."""
-    declared = inspect.signature(command).parameters.values()
-    fixed = [p.replace(kind=p.KEYWORD_ONLY) for p in declared if p.kind is not p.VAR_KEYWORD]
-    return with_parameters(command, fixed + made)
 
 
 def _option(name: str, field: FieldInfo) -> Any:

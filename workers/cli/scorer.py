@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from workers.cli.common import Feed, RedisOptions
-from workers.cli.options import with_some_settings
+from workers.cli.option_groups import with_some_settings
 from workers.fast_imports import importing
 from workers.scorer.settings import ScorerSettings
 
@@ -56,7 +56,7 @@ class AnswerOptions:
     ] = _DEFAULT.claim_after
 
 
-@with_some_settings(("metrics", "log_format", "wait_redis"))
+@with_some_settings("metrics", "log_format", "wait_redis")
 def scorer(
     feed: Feed,
     *,

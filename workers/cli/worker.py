@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workers.cli.common import RedisOptions, embedded_url, note
-from workers.cli.options import with_settings
+from workers.cli.option_groups import with_settings
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
 

@@ -20,7 +20,7 @@ from workers.scorer.scorer import Scorer
 from workers.scorer.settings import ScorerSettings
 from workers.stop import Stop
 
-DEPLOY = Path(__file__).parents[4] / "deploy" / "redis"
+DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
 PASSWORD = "pw-of-the-test"
 
 
