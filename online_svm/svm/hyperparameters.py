@@ -5,11 +5,12 @@ This file imports no scikit-learn: refits in a worker use it too.
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from online_svm.compiled.kernels import Kernel, KernelName
 from online_svm.compiled.ordered_sums import variance
 from online_svm.errors import InvalidConfig
 from online_svm.types import Floats, Ints
@@ -71,6 +72,27 @@ def scale_gamma(gamma: float | Literal["scale"], X: Floats) -> float:
         raise InvalidConfig(f"gamma: {gamma!r} is unknown; use 'scale' or a positive number")
     spread = variance(X) if len(X) else 0.0
     return 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
+
+
+class KernelSettings(Protocol):
+    """What says which kernel is meant, in the words of scikit-learn."""
+
+    kernel: KernelName
+    gamma: float | Literal["scale"]
+    degree: int
+    coef0: float
+
+
+def kernel_for(settings: KernelSettings, X: Floats, *, wide: bool = False) -> Kernel:
+    """Return the kernel that an estimator asks for on the rows of X.
+
+    Raises
+    ------
+    InvalidConfig
+        If a parameter is out of its range.
+    """
+    gamma = scale_gamma(settings.gamma, X)
+    return Kernel(settings.kernel, gamma, settings.degree, settings.coef0, wide)
 
 
 def given_weights(class_weight: Mapping[Any, float], classes: Iterable[Any]) -> Floats:

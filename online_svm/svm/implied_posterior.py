@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from online_svm.calibration.estimators import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
-from online_svm.compiled.kernels import Kernel, KernelName
+from online_svm.compiled.kernels import KernelName
 from online_svm.errors import InvalidConfig
-from online_svm.svm.hyperparameters import class_penalties, positive, positive_integer, scale_gamma
+from online_svm.svm.hyperparameters import class_penalties, kernel_for, positive, positive_integer
 from online_svm.svm.implied.class_path import Weighting
 from online_svm.svm.implied.vote_bank import BankPlan, ImpliedBank, adjusted, fit_banks
 from online_svm.svm.validation import (
@@ -138,8 +138,8 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         rows, labels = checked_examples(self, X, y)
         self.classes_ = declared_classes(labels)
         codes = class_codes(self.classes_, labels)
-        self.gamma_ = scale_gamma(self.gamma, rows)
-        kernel = Kernel(self.kernel, self.gamma_, self.degree, self.coef0)
+        kernel = kernel_for(self, rows)
+        self.gamma_ = kernel.gamma
         penalties = class_penalties(self.C, self.class_weight, self.classes_, codes)
         plan = BankPlan(self.n_models, self.weighting, self.tol, self.max_steps)
         banks = fit_banks(kernel, rows, codes, penalties, plan, self.cache_mb)

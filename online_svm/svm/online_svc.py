@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.compiled.kernels import Kernel, KernelName
+from online_svm.compiled.kernels import KernelName
 from online_svm.svm.base import MarginClassifier
 from online_svm.svm.exact.rolling_machine import RollingMachine
-from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
+from online_svm.svm.hyperparameters import class_penalties, kernel_for, positive
 from online_svm.svm.validation import (
     check_same_classes,
     checked_examples,
@@ -170,9 +170,10 @@ class OnlineSVC(MarginClassifier):
         """Begin a stream: fix its classes and its kernel."""
         positive(self.tol, "tol")
         self.classes_ = classes
-        self.gamma_ = scale_gamma(self.gamma, X)
+        kernel = kernel_for(self, X)
+        self.gamma_ = kernel.gamma
         self._machine = RollingMachine(
-            Kernel(self.kernel, self.gamma_, self.degree, self.coef0),
+            kernel,
             class_penalties(self.C, self.class_weight, classes, np.zeros(0, dtype=np.int64)),
             tol=self.tol,
             cache_mb=self.cache_mb,

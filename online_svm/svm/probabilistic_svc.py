@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.compiled.kernels import Kernel, KernelName
+from online_svm.compiled.kernels import KernelName
 from online_svm.errors import InvalidInput
 from online_svm.svm.base import MarginClassifier
 from online_svm.svm.exact.batch_solver import fixed_rows
-from online_svm.svm.hyperparameters import is_number, positive, positive_integer, scale_gamma
+from online_svm.svm.hyperparameters import is_number, kernel_for, positive, positive_integer
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.probabilistic.posterior import posterior, steepness
 from online_svm.svm.probabilistic.tube import Targets, solve_targets
@@ -163,9 +163,8 @@ class ProbabilisticSVC(MarginClassifier):
         return np.where(labels == self.classes_[1], 1.0, -1.0)
 
     def _solve(self, X: Floats, signs: Floats, prob: Floats) -> Self:
-        self.gamma_ = scale_gamma(self.gamma, X)
-        self.a_ = steepness(self.eta)
-        kernel = Kernel(self.kernel, self.gamma_, self.degree, self.coef0, wide=True)
+        kernel = kernel_for(self, X, wide=True)
+        self.gamma_, self.a_ = kernel.gamma, steepness(self.eta)
         found = solve_targets(
             fixed_rows(kernel, X, self.cache_mb),
             Targets.of(signs, prob, self.C, self.C_prob, self.eta),

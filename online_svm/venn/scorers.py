@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from typing_extensions import override
 
-from online_svm.compiled.kernels import Kernel
 from online_svm.stream.split import Parts
 from online_svm.stream.tail import Tail
 from online_svm.svm.exact.rolling_machine import RollingMachine
-from online_svm.svm.hyperparameters import class_penalties, positive, scale_gamma
+from online_svm.svm.hyperparameters import class_penalties, kernel_for, positive
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats, Ints
 
@@ -96,7 +95,7 @@ class MachineScorer(ExampleScorer):
         self._fitted_on = 0
         # What cannot work is refused here, before anything is learned.
         positive(svc.tol, "tol")
-        self._kernel(np.empty((0, 1)))
+        kernel_for(svc, np.empty((0, 1)))
         self._penalties(self.codes)
 
     @override
@@ -137,7 +136,7 @@ class MachineScorer(ExampleScorer):
     def _new_machine(self, parts: Parts) -> RollingMachine:
         svc, X = self._svc, self.rows
         machine = RollingMachine(
-            self._kernel(X[parts.training]),
+            kernel_for(svc, X[parts.training]),
             np.full(len(self._classes), float(svc.C)),
             tol=svc.tol,
             window=self._window,
@@ -147,10 +146,6 @@ class MachineScorer(ExampleScorer):
         mask[parts.training] = True
         machine.extend(X, self.codes, training=mask)
         return machine
-
-    def _kernel(self, X: Floats) -> Kernel:
-        svc = self._svc
-        return Kernel(svc.kernel, scale_gamma(svc.gamma, X), svc.degree, svc.coef0)
 
     def _penalties(self, codes: Ints) -> Floats:
         """Return C times the weight of each class, given the classes of T."""

@@ -83,11 +83,13 @@ class HeldPoints:
 
     def training_slots(self) -> Ints:
         """Return the slots of the training points in order of arrival."""
-        return self._train_slots(self._ring(TRAIN_HEAD), self._ring(TRAIN_TAIL))
+        ordinals = np.arange(self._ring(TRAIN_HEAD), self._ring(TRAIN_TAIL))
+        return np.asarray(ordinals % self._ring(TRAIN_SIZE))
 
     def observer_slots(self) -> Ints:
         """Return the slots of the observers in order of arrival."""
-        return self._seen_slots(self._ring(SEEN_HEAD), self._ring(SEEN_TAIL))
+        ordinals = np.arange(self._ring(SEEN_HEAD), self._ring(SEEN_TAIL))
+        return np.asarray(self._ring(TRAIN_SIZE) + ordinals % self._ring(SEEN_SIZE))
 
     def slots(self) -> Ints:
         """Return the slots of all points in order of arrival."""
@@ -150,15 +152,10 @@ class HeldPoints:
     def state(self) -> Arrays:
         """Return what is held, in ring order, and how the rings stand."""
         bank, training = self.bank, self.training_slots()
-        slots = np.concatenate([training, self.observer_slots()])
-        return {
+        return self._points() | {
             "arrivals": np.array([self._arrivals]),
             "rings": bank.rows.rings[:CLOCK].copy(),
-            "X": bank.rows.points[slots],
-            "codes": bank.codes[slots],
-            "arrival": bank.arrival[slots],
             "weights": bank.weights[:, training],
-            "sums": bank.sums[:, slots],
             "b": bank.b.copy(),
             "active": self._active_positions(training),
             "active_counts": bank.active.counts.copy(),
@@ -177,13 +174,7 @@ class HeldPoints:
         bank = held.bank
         bank.rows.rings[:CLOCK] = rings
         training = held.training_slots()
-        slots = np.concatenate([training, held.observer_slots()])
-        bank.rows.X[:, slots] = state["X"].T
-        bank.rows.points[slots] = state["X"]
-        bank.rows.diagonal[slots] = kernel.diagonal(np.ascontiguousarray(state["X"]))
-        bank.codes[slots] = state["codes"]
-        bank.arrival[slots] = state["arrival"]
-        bank.sums[:, slots] = state["sums"]
+        held._put(state)
         bank.b[:] = state["b"]
         bank.weights[:, training] = state["weights"]
         bank.before[:, training] = bank.beta[:, training]
@@ -192,6 +183,29 @@ class HeldPoints:
         held._activate(state["active"], training)
         held._arrivals = int(state["arrivals"][0])
         return held
+
+    def _ring_slots(self) -> Ints:
+        return np.concatenate([self.training_slots(), self.observer_slots()])
+
+    def _points(self) -> Arrays:
+        """Return what is known of the points, apart from their part in training, in ring order."""
+        bank, slots = self.bank, self._ring_slots()
+        return {
+            "X": bank.rows.points[slots],
+            "codes": bank.codes[slots],
+            "arrival": bank.arrival[slots],
+            "sums": bank.sums[:, slots],
+        }
+
+    def _put(self, points: Arrays) -> None:
+        """Give as many slots, in ring order, what `_points` returned."""
+        bank, slots = self.bank, self._ring_slots()
+        bank.rows.X[:, slots] = points["X"].T
+        bank.rows.points[slots] = points["X"]
+        bank.rows.diagonal[slots] = self._kernel.diagonal(np.ascontiguousarray(points["X"]))
+        bank.codes[slots] = points["codes"]
+        bank.arrival[slots] = points["arrival"]
+        bank.sums[:, slots] = points["sums"]
 
     def _active_positions(self, training: Ints) -> Ints:
         """Return who has each place of the active sets: training points by number from 1, or 0."""
@@ -210,13 +224,6 @@ class HeldPoints:
 
     def _ring(self, entry: int) -> int:
         return int(self.bank.rows.rings[entry])
-
-    def _train_slots(self, begin: int, end: int) -> Ints:
-        return np.asarray(np.arange(begin, end) % self._ring(TRAIN_SIZE))
-
-    def _seen_slots(self, begin: int, end: int) -> Ints:
-        ordinals = np.arange(begin, end)
-        return np.asarray(self._ring(TRAIN_SIZE) + ordinals % self._ring(SEEN_SIZE))
 
     def _make_room(self, dimension: int, training: int, observers: int) -> None:
         """Let the rings grow if they lack room for that many more points."""
@@ -240,15 +247,14 @@ class HeldPoints:
 
     def _move_to(self, new: Bank) -> None:
         """Copy all points to a bank with more room, in ring order from its first slots."""
-        old, training, observers = self.bank, self.training_slots(), self.observer_slots()
+        old, points, training = self.bank, self._points(), self.training_slots()
         active = self._active_positions(training)
         rings = new.rows.rings
-        rings[TRAIN_TAIL], rings[SEEN_TAIL] = len(training), len(observers)
+        rings[TRAIN_TAIL], rings[SEEN_TAIL] = len(training), self.n_observers
         self._hold(new)
         new_training = self.training_slots()
         if len(self):
-            _copy(old, training, new, new_training)
-            _copy(old, observers, new, self.observer_slots())
+            self._put(points)
         for name in ("z", "lower", "upper", "weights", "before"):
             getattr(new, name)[:, new_training] = getattr(old, name)[:, training]
         new.b[:] = old.b
@@ -256,16 +262,6 @@ class HeldPoints:
         new.active.counts[:] = old.active.counts
         new.active.counts[:, CHECKED] -= old.rows.rings[TRAIN_HEAD]
         self._activate(active, new_training)
-
-
-def _copy(old: Bank, source: Ints, new: Bank, target: Ints) -> None:
-    """Copy what is known of points, apart from their part in training, to another bank."""
-    new.rows.X[:, target] = old.rows.X[:, source]
-    new.rows.points[target] = old.rows.points[source]
-    new.rows.diagonal[target] = old.rows.diagonal[source]
-    new.codes[target] = old.codes[source]
-    new.arrival[target] = old.arrival[source]
-    new.sums[:, target] = old.sums[:, source]
 
 
 def largest_ring(window: int) -> int:
