@@ -28,8 +28,7 @@ class CountedSet(VennSet):
 
     Examples
     --------
-    >>> from online_svm.venn.taxonomy import ClassTaxonomy
-    >>> held = CountedSet(ClassTaxonomy(2), np.array([[-1.0], [2.0]]), np.array([0, 1]), 2, None)
+    >>> held = CountedSet(Taxonomy(2), np.array([[-1.0], [2.0]]), np.array([0, 1]), 2, None)
     >>> held.answer(np.array([[0.5]]), np.array([1])).lower.tolist()
     [[0.0, 0.5]]
     >>> held.counts.tolist()

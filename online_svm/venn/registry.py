@@ -8,7 +8,7 @@ from online_svm.venn.counted_set import CountedSet
 from online_svm.venn.growing_venn_abers import AbersSet
 from online_svm.venn.protocol import VennSet
 from online_svm.venn.rank_predictor import RankedSet
-from online_svm.venn.taxonomy import ClassTaxonomy, QuantileTaxonomy, class_scores, margins
+from online_svm.venn.taxonomy import Taxonomy, class_scores, margins
 
 TAXONOMIES = ("class", "class-quantile", "class-rank", "margin", "venn-abers")
 _STRENGTHS = {"class-quantile": class_scores, "margin": margins}
@@ -94,10 +94,7 @@ class VennScheme:
             return RankedSet(self.n_known, self.n_bins, scores, codes, self.n_classes, self.limit)
         if self.taxonomy == "venn-abers":
             return AbersSet(self.n_known, scores, codes, self.n_classes, self.limit)
-        if self.taxonomy == "class":
-            return CountedSet(
-                ClassTaxonomy(self.n_known), scores, codes, self.n_classes, self.limit
-            )
-        strength = _STRENGTHS[self.taxonomy]
-        quantiles = QuantileTaxonomy(self.n_known, self.n_bins, strength, training_scores)
-        return CountedSet(quantiles, scores, codes, self.n_classes, self.limit)
+        strength = _STRENGTHS.get(self.taxonomy)
+        n_bins = 1 if strength is None else self.n_bins
+        taxonomy = Taxonomy(self.n_known, n_bins, strength, training_scores)
+        return CountedSet(taxonomy, scores, codes, self.n_classes, self.limit)

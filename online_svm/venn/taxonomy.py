@@ -1,7 +1,6 @@
 """Taxonomies fixed given T: which category an example falls into, by its scores."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
@@ -10,45 +9,11 @@ from online_svm.calibration.diagram import midpoints, pool_ties
 from online_svm.types import Floats, Ints
 
 
-class Taxonomy(Protocol):
-    """A partition of the examples that is fixed given the proper training set."""
+class Taxonomy:
+    """The SVM's own class and, within it, the quantile of a strength among T's examples.
 
-    @property
-    def n_categories(self) -> int:
-        """Number of categories."""
-
-    def categories(self, scores: Floats) -> Ints:
-        """Return the category of each row of `scores`, shape (n,)."""
-
-
-class ClassTaxonomy:
-    """The SVM's own class: the sign of the one score, or the largest of one score a class.
-
-    Ties go to the lower class. This is the taxonomy of Lambrou et al. (2012, section 3.2).
-
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes that have a machine.
-
-    Examples
-    --------
-    >>> ClassTaxonomy(2).categories(np.array([[-0.5], [0.0], [2.0]]))
-    array([0, 0, 1])
-    >>> ClassTaxonomy(3).categories(np.array([[0.1, 0.7, 0.7]]))
-    array([1])
-    """
-
-    def __init__(self, n_classes: int) -> None:
-        self.n_categories = n_classes
-
-    def categories(self, scores: Floats) -> Ints:
-        """Return the SVM's class of each row of `scores` of shape (n, 1) or (n, K)."""
-        return svm_classes(scores)
-
-
-class QuantileTaxonomy:
-    """The SVM's own class, and within it the quantile of a strength among T's examples.
+    The class is the sign of the one score, or the largest of one score a class; ties go to the
+    lower class. It is the taxonomy of Lambrou et al. (2012, section 3.2), if there is no strength.
 
     The edges between the quantiles are taken from T's scores, so that the taxonomy is fixed given
     T. These scores are optimistic: where the machine fits T closely, most other examples are
@@ -60,35 +25,47 @@ class QuantileTaxonomy:
         Number of classes that have a machine.
     n_bins : int
         Quantiles a class, of about equal count in T; ties stay together.
-    strength : callable
+    strength : callable, optional
         `class_scores` or `margins`: from scores to one number a row.
-    training_scores : ndarray of shape (n, n_scores)
-        Of the proper training set.
+    training_scores : ndarray of shape (n, n_scores), optional
+        Of the proper training set; with a strength.
+
+    Attributes
+    ----------
+    n_categories : int
 
     Examples
     --------
+    >>> Taxonomy(2).categories(np.array([[-0.5], [0.0], [2.0]]))
+    array([0, 0, 1])
+    >>> Taxonomy(3).categories(np.array([[0.1, 0.7, 0.7]]))
+    array([1])
     >>> T = np.array([[-2.0], [-1.0], [1.0], [2.0], [3.0], [4.0]])
-    >>> QuantileTaxonomy(2, 2, class_scores, T).categories(np.array([[-9.0], [0.5], [2.5], [2.6]]))
+    >>> Taxonomy(2, 2, class_scores, T).categories(np.array([[-9.0], [0.5], [2.5], [2.6]]))
     array([1, 2, 2, 3])
     """
 
     def __init__(
         self,
         n_classes: int,
-        n_bins: int,
-        strength: Callable[[Floats], Floats],
-        training_scores: Floats,
+        n_bins: int = 1,
+        strength: Callable[[Floats], Floats] | None = None,
+        training_scores: Floats | None = None,
     ) -> None:
         self.n_categories = n_classes * n_bins
         self._n_bins = n_bins
         self._strength = strength
-        own, values = svm_classes(training_scores), strength(training_scores)
-        self._edges = [_edges(values[own == k], n_bins) for k in range(n_classes)]
+        self._edges: list[Floats] = []
+        if strength is not None and training_scores is not None:
+            own, values = svm_classes(training_scores), strength(training_scores)
+            self._edges = [_edges(values[own == k], n_bins) for k in range(n_classes)]
 
     def categories(self, scores: Floats) -> Ints:
         """Return class times `n_bins` plus quantile, for rows of shape (n, 1) or (n, K)."""
-        own, values = svm_classes(scores), self._strength(scores)
-        categories = own * self._n_bins
+        own = svm_classes(scores)
+        if self._strength is None:
+            return own
+        values, categories = self._strength(scores), own * self._n_bins
         for k, edges in enumerate(self._edges):
             here = own == k
             categories[here] += np.searchsorted(edges, values[here])

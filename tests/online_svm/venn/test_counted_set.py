@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online_svm.venn.counted_set import CountedSet
+from online_svm.venn.taxonomy import Taxonomy
 
 
-class Named:
+class Named(Taxonomy):
     """The taxonomy whose score is the category."""
-
-    n_categories = 3
 
     def categories(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, 0].astype(np.int64)
@@ -42,7 +41,7 @@ def test_counts_are_those_of_the_newest_examples_before_each_answer(
             held.append((category, code))
 
     pairs = np.array(first, dtype=np.int64).reshape(-1, 2)
-    kept = CountedSet(Named(), pairs[:, :1] * 1.0, pairs[:, 1], 4, limit)
+    kept = CountedSet(Named(3), pairs[:, :1] * 1.0, pairs[:, 1], 4, limit)
     stream = np.array(later, dtype=np.int64).reshape(-1, 2)
     bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     answers = [kept.answer(stream[a:b, :1] * 1.0, stream[a:b, 1]) for a, b in pairwise(bounds)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from online_svm.errors import InvalidInput
 from online_svm.venn.registry import TAXONOMIES, VennScheme
-from online_svm.venn.taxonomy import QuantileTaxonomy, class_scores, margins, svm_classes
+from online_svm.venn.taxonomy import Taxonomy, class_scores, margins, svm_classes
 
 
 def scores_of(seed: int, n: int, n_scores: int) -> np.ndarray:
@@ -19,7 +19,7 @@ def scores_of(seed: int, n: int, n_scores: int) -> np.ndarray:
 def test_quantiles_divide_each_class_of_the_training_set_evenly(strength, n_scores) -> None:
     T = scores_of(0, 3000, n_scores)
     n_classes = max(n_scores, 2)
-    categories = QuantileTaxonomy(n_classes, 4, strength, T).categories(T)
+    categories = Taxonomy(n_classes, 4, strength, T).categories(T)
     np.testing.assert_array_equal(categories // 4, svm_classes(T))
     sizes = np.bincount(categories, minlength=4 * n_classes).reshape(n_classes, 4)
     assert np.ptp(sizes, axis=1).max() <= 1
@@ -27,7 +27,7 @@ def test_quantiles_divide_each_class_of_the_training_set_evenly(strength, n_scor
 
 def test_a_stronger_score_never_has_a_lower_category_within_its_class() -> None:
     T, X = scores_of(1, 200, 3), scores_of(2, 500, 3)
-    categories = QuantileTaxonomy(3, 5, margins, T).categories(X)
+    categories = Taxonomy(3, 5, margins, T).categories(X)
     for k in range(3):
         here = svm_classes(X) == k
         assert (np.diff(categories[here][np.argsort(margins(X[here]))]) >= 0).all()
@@ -35,13 +35,13 @@ def test_a_stronger_score_never_has_a_lower_category_within_its_class() -> None:
 
 def test_tied_training_scores_share_one_quantile() -> None:
     T = np.array([[1.0]] * 50 + [[2.0]] * 3)
-    categories = QuantileTaxonomy(2, 4, class_scores, T).categories(np.array([[0.3], [1.0], [9.0]]))
+    categories = Taxonomy(2, 4, class_scores, T).categories(np.array([[0.3], [1.0], [9.0]]))
     assert categories.tolist() == [4, 4, 5]
 
 
 def test_a_class_that_the_training_set_never_shows_is_one_category() -> None:
     T = -np.ones((20, 1))
-    categories = QuantileTaxonomy(2, 4, class_scores, T).categories(np.array([[0.1], [7.0]]))
+    categories = Taxonomy(2, 4, class_scores, T).categories(np.array([[0.1], [7.0]]))
     assert categories.tolist() == [4, 4]
 
 

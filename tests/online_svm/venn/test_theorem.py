@@ -10,7 +10,7 @@ from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.venn.counted_set import CountedSet
 from online_svm.venn.protocol import VennSet, intervals, mean_points, multiprobabilities
 from online_svm.venn.registry import VennScheme
-from online_svm.venn.taxonomy import QuantileTaxonomy, class_scores, margins
+from online_svm.venn.taxonomy import Taxonomy, class_scores, margins
 
 DRAWS = 20_000
 CALIBRATION = 12  # small, so that the categories are small: there a wrong formula shows
@@ -46,7 +46,7 @@ def begin(
     if strength is None:
         scheme = VennScheme(taxonomy, 3, n_classes, n_classes, None)
         return lambda scores, codes: scheme.begin(training, scores, codes)
-    fixed = QuantileTaxonomy(n_classes, 3, strength, training)  # once, not for each draw
+    fixed = Taxonomy(n_classes, 3, strength, training)  # once, not for each draw
     return lambda scores, codes: CountedSet(fixed, scores, codes, n_classes, None)
 
 
