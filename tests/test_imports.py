@@ -34,7 +34,7 @@ SERVICE = (
     {"scorer", "history"},
     {"admin"},
     {"runner"},
-    {"monitor", "combine"},
+    {"monitor"},
     {"session"},
     {"refit", "push"},
     {"reading"},

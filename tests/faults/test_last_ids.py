@@ -8,7 +8,6 @@ from world import CONFIG, drain, outcome, rows, session
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.cli.status import describe
-from workers.combine.sources import Source
 from workers.config.settings import Limits
 from workers.errors import EndOfStream
 from workers.feed.agreement import agreement
@@ -20,6 +19,7 @@ from workers.push.sources import Row
 from workers.reading.status import status
 from workers.session import preflight
 from workers.session.downstream import AcknowledgedGate
+from workers.session.join.sources import Source
 from workers.stop import Stop
 
 MOST = 2**64 - 1

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from workers.cli.export_table import flat
 from workers.cli.stream_text import line, with_fields
-from workers.combine.sources import bounds
 from workers.dashboard.answer_cards import answer_row
 from workers.dashboard.feed_view import ShownAnswer
 from workers.errors import StateLost
@@ -17,6 +16,7 @@ from workers.message.compact.decode import parse
 from workers.message.compact.form import COUNT
 from workers.reading.answers import answer
 from workers.reading.true_labels import Truth
+from workers.session.join.sources import bounds
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 pytestmark = pytest.mark.timeout(180 * FACTOR)  # so many times the examples

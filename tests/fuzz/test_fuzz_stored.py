@@ -191,7 +191,7 @@ def test_whatever_stands_in_the_state_of_a_combination_is_named_in_one_line(comb
 def go_on(url):
     combination = Combination(url, batch=10)
     try:
-        combination.session.advance()
+        combination.advance()
     finally:
         combination.abandon()
 

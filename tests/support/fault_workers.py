@@ -180,13 +180,15 @@ class Nursery:
 def _warm():
     import workers.cli.combine
     import workers.cli.worker
-    import workers.combine.service
     import workers.refit.served_learner
+    import workers.runner.combination
     import workers.runner.hosting
+    import workers.session.join.session
 
     assert workers.runner.hosting
     assert workers.refit.served_learner
-    assert workers.combine.service
+    assert workers.runner.combination
+    assert workers.session.join.session
     assert workers.cli.combine
     assert workers.cli.worker
     _load_code_of(CONFIG)

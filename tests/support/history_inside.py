@@ -109,7 +109,7 @@ class Inside:
             self._act(self._choose.choice((advance, advance, answer_batch)))
             if self._combination is not None:
                 answer_batch(self._second.session)
-                self._combination.session.advance()
+                self._combination.advance()
 
     def _act(self, how):
         """Let the worker do something; in a pair, now and then the other one takes over."""

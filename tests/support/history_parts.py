@@ -9,16 +9,15 @@ from session_steps import OwnRefits
 from online_svm.predictor.combiner import CombinerConfig
 from online_svm.refit.inline import InlineRefitter
 from workers.broker.store import Store
-from workers.combine.engine import CombineEngine
-from workers.combine.service import JoinSettings
-from workers.combine.sources import Source
-from workers.combine.store import TargetStore
 from workers.errors import Fenced
 from workers.feed.agreement import bound_to
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
+from workers.runner.combination import JoinSettings
 from workers.session.assembly import assemble
 from workers.session.downstream import AcknowledgedGate
+from workers.session.join.session import JoinedSession
+from workers.session.join.sources import Source
 from workers.session.opening import open_store
 from workers.stop import Stop
 
@@ -80,14 +79,33 @@ class Combination:
 
     def __init__(self, url, batch):
         self._stores = [impatient(Store(url, feed, block_ms=1)) for feed in FEEDS]
-        self.target = impatient(TargetStore(url, TARGET, block_ms=1))
+        self.target = impatient(Store(url, TARGET, block_ms=1))
+        self.target.reads_input = False
         settings = CombinerConfig(classes=("a", "b"))
         joined = JoinSettings(feeds=FEEDS, join_window=JOIN_WINDOW)
-        self.session = CombineEngine(
+        self.session = JoinedSession(
             self.target, [Source(store) for store in self._stores], settings, JOIN_WINDOW,
-            bound_to({"combination": settings, "join": joined}), "history", Stop(), batch,
+            bound_to({"combination": settings, "join": joined}), "history", batch,
             begins=self.target.state() is None,
         )  # fmt: skip
+        self._take_over()
+
+    def advance(self):
+        """Answer a batch, or confirm the last one; return whether there was anything to do."""
+        self._take_over()
+        if not self.session.may_answer():
+            return True
+        self.session.input.read_anew()
+        rows = self.session.next_now(1 << 20)
+        if rows:
+            self.session.answer(rows)
+        else:
+            self.session.finish_commit()
+        return bool(rows) or not self.session.is_spent
+
+    def _take_over(self):
+        while not self.session.recover_some():
+            pass
 
     def abandon(self):
         for store in (self.target, *self._stores):

@@ -89,7 +89,7 @@ def uninterrupted(mode, seed, count, url):
 def _combine(url, count):
     combination = Combination(url, batch=64)
     try:
-        while combination.session.advance():
+        while combination.advance():
             pass
         assert combination.session.position.seq == count, combination.session.position
     finally:

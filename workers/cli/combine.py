@@ -8,7 +8,7 @@ import typer
 from workers.cli.common import RedisOptions, note
 
 if TYPE_CHECKING:
-    from workers.combine.answers import Outcome
+    from workers.session.answer import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,9 @@ def combine(
     combination that was begun, options that are not given are as it was begun with.
     """
     from workers.cli import logs
-    from workers.combine import service
+    from workers.config.settings import WorkerSettings
     from workers.monitor.watching import watching
+    from workers.runner import combination
     from workers.session.known_feeds import KnownFeeds
 
     logs.configure(work.log_format)
@@ -115,9 +116,10 @@ def combine(
     told = _Count()
     url = redis.url()
     with watching(url, work.metrics) as watch:
-        waiting = service.run(
-            feeds, into, url, options, join_window, work.once, work.batch, told, watch,
-            work.wait_replicas, KnownFeeds.of_user(url),
+        waiting = combination.run(
+            combination.Combined(feeds, options, join_window), into, url,
+            settings=WorkerSettings(batch=work.batch, wait_replicas=work.wait_replicas),
+            once=work.once, observe=told, watch=watch, known=KnownFeeds.of_user(url),
         )  # fmt: skip
     note(
         f"{into}: {told.answers:,} combined, {told.letters:,} dead letters, "

@@ -25,7 +25,7 @@ from workers.feed.selection import Selection
 from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhooks
 from workers.placed.definition import FleetDefinition, FleetStore
-from workers.runner.rendezvous import owner
+from workers.runner.shard import owner
 from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.fleet")

@@ -3,35 +3,20 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import structlog
 
 from online_svm.errors import OnlineSVMError
 from workers.broker.leases import FeedLease
-from workers.config.settings import WorkerSettings
 from workers.errors import Fenced, Stopped, Unavailable, WorkerError
-from workers.feed.keys import FeedKeys
-from workers.feed.state import Pointer
-from workers.refit.pooled_refitter import PooledRefitter
-from workers.runner.replay_budget import ReplayBudget
-from workers.runner.service import SLICE, Link
+from workers.runner.link import SLICE
+from workers.runner.opening import FeedOpening, Shared
 from workers.runner.shared_reader import Wanted
-from workers.runner.snapshot_fetcher import Fetched, SnapshotFetcher
-from workers.session import preflight
 from workers.session.answer import Outcome
-from workers.session.assembly import assemble
 from workers.session.downstream import SECONDS
-from workers.session.opening import open_store
-from workers.session.pace import SharedPace
-from workers.session.preflight import Preflight
-from workers.session.read_ahead import InputReader
-from workers.session.replay import Fetched as Found
-from workers.session.session import Session
-from workers.session.snapshots import LoadedSnapshot
+from workers.session.feed_session import Arriving, FeedSession
 from workers.session.telemetry import Telemetry
-from workers.stop import Stop
 
 log = structlog.get_logger("online_svm.worker")
 
@@ -64,38 +49,6 @@ cluster, or is set aside."""
 Need = Literal["turn", "input", "refit", "gate", "recovery", "nothing"]
 """What a feed needs to go on."""
 
-Refits = Callable[[WorkerSettings, Telemetry], PooledRefitter]
-"""Returns what computes the refits of a feed with these settings."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What the feeds of a process share.
-
-    Attributes
-    ----------
-    link : Link
-    writer : str
-        Name of this worker, for people.
-    refits : Refits
-    observe : callable
-        Called with the name of a feed and the outcome of each batch that was committed.
-    replays : ReplayBudget
-    fetcher : SnapshotFetcher
-    """
-
-    link: Link
-    writer: str
-    refits: Refits
-    observe: Callable[[str, Outcome], None]
-    replays: ReplayBudget
-    fetcher: SnapshotFetcher
-
-    @property
-    def stop(self) -> Stop:
-        """That of the process."""
-        return self.link.stop
-
 
 class HostedFeed:
     """A feed that a process answers, or will.
@@ -105,7 +58,7 @@ class HostedFeed:
     Parameters
     ----------
     feed : str
-    settings : WorkerSettings
+    opening : FeedOpening
     shared : Shared
     telemetry : Telemetry
 
@@ -119,28 +72,25 @@ class HostedFeed:
     retry_at : float
         When it is tried again, by `time.monotonic`, while it is set aside.
     lease : FeedLease or None
-    session : Session or None
-    covered : InputReader or None
-        The reader of the input that a blocked read waits for.
+    session : FeedSession or None
+    covered : set of Arriving
+        What a blocked read waits for input for.
     open_at : float
         When its consumers are looked at again, by `time.monotonic`, while they are behind.
     """
 
     def __init__(
-        self, feed: str, settings: WorkerSettings, shared: Shared, telemetry: Telemetry
+        self, feed: str, opening: FeedOpening, shared: Shared, telemetry: Telemetry
     ) -> None:
-        self.feed, self._settings, self._shared = feed, settings, shared
-        self._telemetry = telemetry
-        self._key = FeedKeys(feed).input
-        link = shared.link
-        self._store = open_store(feed, settings, link.url, connections=(link.commands, link.reads))
+        self.feed, self._opening, self._shared = feed, opening, shared
+        self._settings, self._store, self._telemetry = opening.settings, opening.store, telemetry
         self.stage: Stage = "lease"
         self.reason: str | None = None
         self.error: Exception | None = None
         self.retry_at = self.open_at = 0.0
         self.lease: FeedLease | None = None
-        self.session: Session | None = None
-        self.covered: InputReader | None = None
+        self.session: FeedSession[Any] | None = None
+        self.covered: set[Arriving] = set()
         self._idle_at = b""  # the cursor when it was idle last
         self._opened = ExitStack()
         self._steps: Iterator[None] = iter(())
@@ -217,16 +167,16 @@ class HostedFeed:
         """Replicas that must acknowledge its commits."""
         return self._settings.wait_replicas
 
-    def wanted(self) -> Wanted:
-        """Return the input that the feed waits for."""
-        return Wanted(self.feed, self._key, self._running.cursor, self._running.input)
+    def wanted(self) -> list[Wanted]:
+        """Return the streams that the feed waits for."""
+        return [Wanted(self.feed, *awaited) for awaited in self._running.awaited()]
 
     def waits_for(self, wanted: Wanted) -> bool:
         """Return whether this is what the feed still waits for."""
         session = self.session
         if session is None or self.stage != "working":
             return False
-        return session.input is wanted.input and session.input.is_spent
+        return any(awaited.input is wanted.input for awaited in session.awaited())
 
     def need(self) -> Need:
         """Return what the feed needs to go on."""
@@ -241,7 +191,7 @@ class HostedFeed:
         if session.has_to_take_refit and not self._may_go_ahead(session):
             # Before there is input, too: the answer to it then comes soon.
             return "refit" if session.waits_for_refit else "turn"
-        if session.input.is_spent:
+        if session.is_spent:
             return "input"
         return "gate" if self.open_at > time.monotonic() else "turn"
 
@@ -299,7 +249,7 @@ class HostedFeed:
         self._set_aside(error)
 
     @property
-    def _running(self) -> Session:
+    def _running(self) -> FeedSession[Any]:
         assert self.session is not None
         return self.session
 
@@ -328,33 +278,15 @@ class HostedFeed:
 
     def _starting(self) -> Iterator[None]:
         """Check the feed, and take it over."""
-        shared, store, link = self._shared, self._store, self._shared.link
-        fetched = shared.fetcher.fetch(self.feed)
-        state = preflight.find(store, link.server, link.known)
-        used, ours = link.settled.of(self._settings, self.feed, state.state)
-        # The take-over reads the snapshots itself.
-        known = Preflight("", state.state, ())
-        found = preflight.check(store, ours, link.accept_environment, known, state)
-        for warning in found.warnings:
-            log.warning(warning, feed=self.feed)
-        link.check_rights(self.feed, used)
-        store.register()
-        yield
-        refits = self._opened.enter_context(shared.refits(used, self._telemetry))
-        while not fetched.done():
-            yield
-        session = assemble(
-            store, used, refits, shared.stop, shared.writer, self.lease,
-            self._committed, link.accept_environment,
-            begins=found.state is None, telemetry=self._telemetry,
-            pace=SharedPace(refits, SLICE), ours=ours, fetched=_once(fetched.result()),
-        )  # fmt: skip
-        self.session = session
+        shared = self._shared
+        session = self.session = yield from self._opening.session(
+            shared, self.lease, self._committed, self._telemetry, self._opened
+        )
         while not session.recover_some():
             yield
-        link.known.add(self.feed)
+        shared.link.known.add(self.feed)
         shared.replays.note(self.feed, session.unsaved)
-        store.note("began", f"epoch {session.epoch}, seq {session.position.seq}")
+        self._store.note("began", f"epoch {session.epoch}, seq {session.position.seq}")
 
     def _start_some(self) -> Need:
         if next(self._steps, _END) is None:
@@ -381,7 +313,7 @@ class HostedFeed:
             self._answer(lambda: session.answer(entries))
         return self.need()
 
-    def _may_go_ahead(self, session: Session) -> bool:
+    def _may_go_ahead(self, session: FeedSession[Any]) -> bool:
         return session.may_go_ahead and not self._shared.replays.is_exceeded
 
     def _answer(self, step: Callable[[], None]) -> None:
@@ -422,23 +354,13 @@ class HostedFeed:
 
     def _wait(self, error: Unavailable) -> None:
         """Wait for the node of the feed, with all that was learned."""
-        self.stage, self.reason, self.covered = "waiting", str(error), None
+        self.stage, self.reason = "waiting", str(error)
+        self.covered.clear()
         self._telemetry.waits(self.reason)
 
     def _give_up(self) -> None:
         """Forget the session, and what it holds."""
         self._shared.replays.forget(self.feed)
         self.session, self._steps = None, iter(())
+        self.covered.clear()
         self._opened.close()
-
-
-def _once(fetched: Fetched | None) -> Found:
-    """Return what gives a snapshot that was fetched, once, where it is the one that is wanted."""
-    held = [] if fetched is None else [fetched]
-
-    def take(pointer: Pointer, config_hash: str) -> LoadedSnapshot | None:
-        found = held.pop() if held else None
-        is_wanted = found is not None and found[:2] == (pointer, config_hash)
-        return found.snapshot if found is not None and is_wanted else None
-
-    return take

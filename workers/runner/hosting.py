@@ -15,13 +15,15 @@ from workers.monitor.watch import WorkerWatch
 from workers.refit.child import Child
 from workers.refit.pool import RefitPool
 from workers.refit.pooled_refitter import PooledRefitter
-from workers.runner.hosted_feed import HostedFeed, Shared
+from workers.runner.hosted_feed import HostedFeed
+from workers.runner.link import Link
 from workers.runner.loop import FeedLoop
 from workers.runner.node_reader import NodeReader
+from workers.runner.opening import Shared
 from workers.runner.outages import HASTE, REPLY, Outages
 from workers.runner.registry_watch import RegistryWatch
 from workers.runner.replay_budget import ReplayBudget
-from workers.runner.service import Link, SettingsOf
+from workers.runner.service import Opens
 from workers.runner.shared_reader import SharedReader
 from workers.runner.snapshot_fetcher import SnapshotFetcher
 from workers.session.answer import Outcome
@@ -41,8 +43,8 @@ class Hosting:
     selection : Selection
     settings : WorkerSettings
         Of the process.
-    settings_of : callable
-        Returns the settings of a feed.
+    opens : callable
+        Returns the opening of a feed.
     registry : RegistryWatch
     leases : Leases
     watch : WorkerWatch
@@ -54,13 +56,13 @@ class Hosting:
         shared: Shared,
         selection: Selection,
         settings: WorkerSettings,
-        settings_of: SettingsOf,
+        opens: Opens,
         registry: RegistryWatch,
         leases: Leases,
         watch: WorkerWatch,
     ) -> None:
         self._loop, self._shared, self._selection = loop, shared, selection
-        self._most, self._settings_of = settings.max_feeds, settings_of
+        self._most, self._opens = settings.max_feeds, opens
         self._registry, self._leases, self._watch = registry, leases, watch
         self._is_full = False
 
@@ -114,16 +116,16 @@ class Hosting:
             log.info("all selected feeds are served again")
         self._is_full = len(new) > room
         for feed in new[:room]:
-            settings = self._settings_of(feed)
-            told = self._watch.takes(feed, settings)
-            self._loop.add(HostedFeed(feed, settings, self._shared, told))
+            opening = self._opens(feed, self._shared.link)
+            told = self._watch.takes(feed, opening.settings, opening.source)
+            self._loop.add(HostedFeed(feed, opening, self._shared, told))
 
 
 @contextmanager
 def hosting(
     selection: Selection,
     settings: WorkerSettings,
-    settings_of: SettingsOf,
+    opens: Opens,
     link: Link,
     writer: str,
     observe: Callable[[str, Outcome], None] | None,
@@ -135,7 +137,7 @@ def hosting(
 
     Parameters
     ----------
-    selection, settings, settings_of, observe, watch, pool
+    selection, settings, opens, observe, watch, pool
         As for `service.run`.
     link : Link
     writer : str
@@ -169,7 +171,7 @@ def hosting(
         opened.callback(registry.close)
         loop = FeedLoop(shared, leases, reader, outages)
         opened.callback(loop.collections.allow)
-        yield Hosting(loop, shared, selection, settings, settings_of, registry, leases, watch)
+        yield Hosting(loop, shared, selection, settings, opens, registry, leases, watch)
 
 
 class _Refits:

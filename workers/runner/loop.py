@@ -14,9 +14,10 @@ import structlog
 
 from workers.broker.leases import Leases
 from workers.errors import WrongKeyType
-from workers.runner.deficit import FairTurns
+from workers.runner.fair_turns import FairTurns
 from workers.runner.full_collections import FullCollections
-from workers.runner.hosted_feed import HostedFeed, Need, Shared
+from workers.runner.hosted_feed import HostedFeed, Need
+from workers.runner.opening import Shared
 from workers.runner.outages import Outages
 from workers.runner.shared_reader import SharedReader, Wanted
 from workers.session.downstream import SECONDS
@@ -73,7 +74,7 @@ class FeedLoop:
         self.feeds: dict[str, HostedFeed] = {}
         self._turns: FairTurns[str] = FairTurns()
         self._sent: dict[str, float] = {}  # since when a commit of theirs may be unconfirmed
-        self._wanting: dict[str, Wanted] = {}  # input that no read covers yet
+        self._wanting: dict[str, dict[str, Wanted]] = {}  # by key: no read covers them yet
         self._awaiting: set[str] = set()  # they wait for a refit
         self._gated: set[str] = set()  # they wait for their consumers
         self._due: deque[str] = deque()  # they hold their lease, and are not begun
@@ -279,7 +280,7 @@ class FeedLoop:
         """Let blocked reads wait for the input of feeds that have none."""
         if self._wanting and self._reader.has_room:
             wanting, self._wanting = self._wanting, {}
-            self._reader.cover(wanting.values())
+            self._reader.cover([one for of_feed in wanting.values() for one in of_feed.values()])
 
     def _wait(self, longest: float) -> None:
         """Wait until something arrives or changes; take what arrived."""
@@ -289,15 +290,22 @@ class FeedLoop:
         commands.read_arrived(ready)
         arrived, quiet = self._reader.arrivals(ready)
         for wanted, entries, may_be_more in arrived:
-            hosted = self.feeds.get(wanted.feed)
-            if hosted is not None and hosted.waits_for(wanted):
-                hosted.covered = None
+            hosted = self._uncovered(wanted)
+            if hosted is not None:
                 wanted.input.hand_in(entries, may_be_more)
                 self._place(hosted, hosted.need())
         for wanted in quiet:
-            hosted = self.feeds.get(wanted.feed)
-            if hosted is not None and hosted.waits_for(wanted):
-                self._wanting[wanted.feed] = wanted
+            hosted = self._uncovered(wanted)
+            if hosted is not None:
+                self._want(hosted, wanted)
+
+    def _uncovered(self, wanted: Wanted) -> HostedFeed | None:
+        """Note that no read covers a stream any more; return the feed if it still waits for it."""
+        hosted = self.feeds.get(wanted.feed)
+        if hosted is None:
+            return None
+        hosted.covered.discard(wanted.input)
+        return hosted if hosted.waits_for(wanted) else None
 
     def _spin(self) -> float:
         """Return how many seconds to poll first; a refit needs the processor more."""
@@ -338,7 +346,8 @@ class FeedLoop:
             return
         self._turns.discard(feed)
         if need == "input":
-            self._want(hosted)
+            for wanted in hosted.wanted():
+                self._want(hosted, wanted)
         elif need == "recovery":
             if feed not in self._starting:
                 self._starting.append(feed)
@@ -351,11 +360,10 @@ class FeedLoop:
             self._untold.append(hosted)
             self._release(hosted)
 
-    def _want(self, hosted: HostedFeed) -> None:
-        wanted = hosted.wanted()
-        if hosted.covered is not wanted.input:
-            hosted.covered = wanted.input
-            self._wanting[hosted.feed] = wanted
+    def _want(self, hosted: HostedFeed, wanted: Wanted) -> None:
+        if wanted.input not in hosted.covered:
+            hosted.covered.add(wanted.input)
+            self._wanting.setdefault(hosted.feed, {})[wanted.key] = wanted
 
     def _forget(self, feed: str) -> None:
         """Serve a feed no more for now."""

@@ -3,35 +3,46 @@
 Producers may write the list of feeds. So a look reads a bounded part of it, each name is checked,
 and only names that are selected are kept, a bounded number of each rank: names without a feed keep
 none out that has one. A list of any size is gone through over several looks. Until it was, only
-feeds with state are taken up: a feed of a later page may have one. A client that only appends to a
-stream lists no feed: see `input_scan`.
+feeds with state are taken up: a feed of a later page may have one.
+
+A client that only appends to a stream lists its feed nowhere. Such feeds are found by their input:
+each look reads a bounded number of keys of every primary, by SCAN, and goes on where the last one
+ended; after the last key it begins again. So a feed is found after some looks, at worst.
 """
 
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 
 import structlog
 
 from workers.broker.connection import Connection
+from workers.broker.nodes import NodeHealth, nodes_of
 from workers.broker.script import Script
 from workers.errors import AccessDenied, Unavailable, WrongKeyType
 from workers.feed.keys import REGISTRY, FeedKeys, is_feed_name
 from workers.feed.selection import Selection
-from workers.runner.input_scan import LONGEST, InputScan
 from workers.session.known_feeds import KnownFeeds
 
 log = structlog.get_logger("online_svm.worker")
 
 PAGE = 1000
-"""Names of one page, about."""
+"""Names of one page, or keys of one of SCAN, about: that keeps Redis from others for .3 ms."""
 
 PAGES = 2
-"""Pages of one look: it takes a few milliseconds."""
+"""Pages of the list in one look: it takes a few milliseconds."""
+
+SCANNED = 10
+"""Pages of SCAN in one look, of each server: of a million keys all are read in nine minutes."""
+
+LONGEST = 64
+"""Bytes of a name; a longer one is not transferred."""
 
 TOGETHER = 200
 """Feeds in one call: the script keeps Redis from others for some 0.2 ms."""
 
 _PAGE = Script.load("registry_page")
+_SCAN = Script.load("input_page")
 _RANK = Script.load("rank_feeds")
 
 _STATE, _INPUT, _NOTHING = range(3)
@@ -173,3 +184,72 @@ class RegistryWatch:
 def _keys(feeds: Iterable[str]) -> list[str]:
     """Return the keys of state and input of each feed."""
     return [key for keys in map(FeedKeys, feeds) for key in (keys.state, keys.input)]
+
+
+class InputScan:
+    """Goes through the keys of all servers for streams of input.
+
+    Parameters
+    ----------
+    connection : Connection
+        To one server, or to a cluster.
+    page, pages : int
+        Keys of one page, about; pages of each server at a time.
+    """
+
+    def __init__(self, connection: Connection, page: int = PAGE, pages: int = SCANNED) -> None:
+        self._connection, self._page, self._pages = connection, page, pages
+        self._cursors: dict[str, bytes] = {}  # by the URL of the server
+        self._links: dict[str, Connection] = {}  # to the primaries of a cluster
+        self._silent: dict[str, float] = {}  # when one of them last did not answer
+
+    def names(self) -> list[str]:
+        """Read the next pages of each server; return the names of feeds that were met.
+
+        A node that does not answer is passed over.
+
+        Raises
+        ------
+        AccessDenied
+            If this user may not run SCAN.
+        """
+        found: list[str] = []
+        for url in nodes_of(self._connection.url).primaries() or [""]:
+            try:
+                if not self._is_passed_over(url):
+                    found += self._of_server(url)
+            except Unavailable:  # the feeds' own connections report this
+                self._silent[url] = time.monotonic()
+        return found
+
+    def close(self) -> None:
+        """Close the connections to the primaries of a cluster."""
+        for link in self._links.values():
+            link.close()
+
+    def _of_server(self, url: str) -> list[str]:
+        connection, met = self._connected(url), list[bytes]()
+        for _ in range(self._pages):
+            cursor = self._cursors.get(url, b"0")
+            reply = connection.evaluate(_SCAN, [], [cursor, self._page, LONGEST])
+            self._cursors[url], names = reply
+            met += names
+            if self._cursors[url] == b"0":
+                break
+        return [name.decode() for name in met if is_feed_name(name)]
+
+    def _connected(self, url: str) -> Connection:
+        """Return a connection to a primary of a cluster, or to the only server."""
+        given = self._connection
+        if not url:
+            return given
+        if url not in self._links:
+            self._links[url] = Connection(url, given.stop, 0.0, given.timeout, given.haste)
+        return self._links[url]
+
+    def _is_passed_over(self, url: str) -> bool:
+        """Return whether a node did not answer a moment ago: other feeds would wait for it."""
+        given = self._connection
+        if nodes_of(given.url).health(url, given.haste) is NodeHealth.SILENT:
+            return True
+        return time.monotonic() - self._silent.get(url, float("-inf")) < given.haste

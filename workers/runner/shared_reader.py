@@ -20,7 +20,7 @@ from workers.broker.large_replies import most_cuts
 from workers.broker.nodes import nodes_of
 from workers.broker.pipeline import Sent
 from workers.errors import Stopped, Unavailable, WorkerError
-from workers.session.read_ahead import InputReader
+from workers.session.feed_session import Arriving
 from workers.stop import Stop
 
 TOGETHER = 64
@@ -56,14 +56,14 @@ class Wanted(NamedTuple):
     feed, key : str
     cursor : bytes
         ID after which entries are new.
-    input : InputReader
+    input : Arriving
         Where they go; a feed that begins to read anew has another one.
     """
 
     feed: str
     key: str
     cursor: bytes
-    input: InputReader
+    input: Arriving
 
 
 class Arrival(NamedTuple):

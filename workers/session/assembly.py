@@ -1,6 +1,12 @@
 """Build what answers one feed from its parts; it imports the predictor, which is slow to load."""
 
+from functools import cache
+from typing import Any
+
 import numpy as np
+import structlog
+from numba.core import event
+from typing_extensions import override
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
@@ -14,15 +20,41 @@ from workers.feed.agreement import agreement
 from workers.feed.retention import DOWNSTREAM
 from workers.feed.state import Agreement
 from workers.refit.pooled_refitter import PooledRefitter
-from workers.session.compiling import tell_of_compiling
 from workers.session.downstream import SECONDS, AcknowledgedGate, Gate, OpenGate
+from workers.session.feed_session import Observer
 from workers.session.pace import OwnPace, Pace
 from workers.session.publisher import Publisher
 from workers.session.recovery import Recovery
 from workers.session.replay import Fetched, none_fetched
-from workers.session.session import Observer, Session
+from workers.session.session import Session
 from workers.session.telemetry import Telemetry
 from workers.stop import Stop
+
+log = structlog.get_logger("online_svm.worker")
+
+_TEXT = "compiling the numerical kernels, once: the first answers wait, for a minute or more"
+
+
+class _Told(event.Listener):
+    """Tells of the first kernel that this process compiles."""
+
+    has_told = False
+
+    @override
+    def on_start(self, event: Any) -> None:
+        if not self.has_told:
+            self.has_told = True
+            log.info(_TEXT)
+
+    @override
+    def on_end(self, event: Any) -> None:
+        """Do nothing: the next line of progress says that it is over."""
+
+
+@cache
+def tell_of_compiling() -> None:
+    """From now on tell of the first kernel that is compiled, in a line of the log."""
+    event.register("numba:compile", _Told())  # type: ignore[no-untyped-call]  # numba has no types
 
 
 def load_compiler() -> None:

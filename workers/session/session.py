@@ -1,18 +1,10 @@
-"""One feed at work: answer what was read, commit it; at intervals, leave a snapshot.
-
-While Redis commits a batch, the worker answers the next one. So it is at most one batch ahead of
-what is known to be committed: a commit is sent only when the one before it is confirmed. If that
-one was refused, everything computed after it is dropped.
-
-A failure ends in one of three ways: the commit is sent again (`Connection`), the position is read
-again from Redis (`Session.reload`), or the worker stops with an error that says why. Redis shows a
-batch whole or not at all, so a worker may die at any instruction.
-"""
+"""A feed with input of its own: answer its entries, learn them, and leave snapshots."""
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 
 import structlog
+from typing_extensions import override
 
 from online_svm.predictor.waits import Waits
 from workers.broker.batch_size import BatchSize, Entry
@@ -21,12 +13,13 @@ from workers.broker.store import Store
 from workers.config.settings import SNAPSHOT_EVERY, Limits
 from workers.errors import BatchChanged, PositionMoved, Unavailable
 from workers.feed.commit import Commit
-from workers.feed.position import END, LAST_ID, START
+from workers.feed.position import END, LAST_ID
 from workers.feed.state_fields import PENDING, PendingLabels
 from workers.refit.pooled_refitter import PooledRefitter
 from workers.session.answer import Outcome, processing
 from workers.session.commit_writer import CommitWriter, SentCommit
 from workers.session.downstream import Gate, OpenGate
+from workers.session.feed_session import Awaited, FeedSession, Observer
 from workers.session.ownership import Ownership
 from workers.session.publisher import Publisher
 from workers.session.read_ahead import InputReader, check_held
@@ -40,11 +33,9 @@ log = structlog.get_logger("online_svm.worker")
 BATCH_BYTES = 1 << 22
 """Bytes of input of one feed that are answered at once, about; it also bounds what is read."""
 
-Observer = Callable[[Outcome], None]
 
-
-class Session:
-    """Answers a feed, a step at a time; it waits neither for input nor for a refit.
+class Session(FeedSession[Entry]):
+    """Answers a feed, a step at a time; see `FeedSession`.
 
     Parameters
     ----------
@@ -80,8 +71,6 @@ class Session:
 
     Attributes
     ----------
-    position : Position
-        What this worker knows to be committed. It may have answered and sent one more batch.
     input : InputReader
         The entries to answer next.
     """
@@ -105,8 +94,8 @@ class Session:
         publisher: Publisher | None = None,
         in_steps: bool = False,
     ) -> None:
-        self._telemetry, self._in_steps = telemetry or Telemetry(), in_steps
-        self._store, self._recovery, self._limits = store, recovery, limits
+        super().__init__(store, lease, telemetry, observe)
+        self._in_steps, self._recovery, self._limits = in_steps, recovery, limits
         self._batch = BatchSize(batch, batch_bytes)
         self._gate = gate or OpenGate()
         self._publisher = publisher or Publisher(store, every=0)
@@ -114,26 +103,21 @@ class Session:
         self._snapshot_every = snapshot_every
         self._keep_input, self._part_bytes = keep_input, part_bytes
         self._wanted = SnapshotRequest(store)
-        self._lease = lease
-        self._observe = observe or _ignore
-        self.position = START
-        self._pending: tuple[SentCommit, Outcome | None] | None = None
         self._answering: Waits[Outcome] | None = None  # it is paused, for a refit
-        self._answered: Outcome | None = None  # its commit was not sent yet
-        self._recovering: Generator[None, None, None] | None = None
         self._begin_recovery(begins)
 
     @property
-    def is_recovering(self) -> bool:
-        """Whether `recover_some` has something to do before the feed can be answered."""
-        return self._recovering is not None
+    @override
+    def is_spent(self) -> bool:
+        return self.input.is_spent
 
     @property
+    @override
     def has_to_take_refit(self) -> bool:
-        """Whether the next entry needs the result of a refit: see `take_refit`."""
         return self._predictor.is_waiting
 
     @property
+    @override
     def waits_for_refit(self) -> bool:
         """Whether the next entry can be answered only once a refit is finished.
 
@@ -146,6 +130,7 @@ class Session:
         return pace.waits(predictor)
 
     @property
+    @override
     def may_go_ahead(self) -> bool:
         """Whether entries are here that may begin to be answered before the refit they need.
 
@@ -155,63 +140,46 @@ class Session:
         return self._answering is None and not self.input.is_spent and not self._is_overdue
 
     @property
+    @override
     def is_paused(self) -> bool:
-        """Whether entries are partly answered: `take_refit` goes on."""
         return self._answering is not None
 
     @property
+    @override
     def is_refitting(self) -> bool:
-        """Whether a refit is being computed elsewhere now, at normal priority."""
         return self._refits is not None and self._refits.is_busy
 
     @property
-    def epoch(self) -> int:
-        """Number of this writer of the feed."""
-        return self._ownership.epoch
-
-    @property
-    def cursor(self) -> bytes:
-        """ID of the last entry that was answered, committed or not."""
-        return self._reached.cursor
-
-    @property
+    @override
     def unsaved(self) -> int:
-        """Entries that were answered since the newest snapshot: a kill costs as long a replay."""
         return self.position.seq - self._snapshot_seq
 
     @property
+    @override
     def may_snapshot(self) -> bool:
-        """Whether a snapshot may be left now, without a wait for a refit."""
         is_between = not self.is_recovering and self._answering is None
         return is_between and self._recovery.pace.may_snapshot(self._predictor)
 
-    def recover_some(self) -> bool:
-        """Do a step of taking over the feed; return whether that is finished.
+    @override
+    def awaited(self) -> list[Awaited]:
+        if not self.input.is_spent:
+            return []
+        return [Awaited(self._store.keys.input, self.cursor, self.input)]
 
-        Raises
-        ------
-        StateLost, ReplayMismatch, Stopped
-            As `Recovery.steps`.
-        """
-        if self._recovering is not None:
-            try:
-                next(self._recovering)
-            except StopIteration:
-                self._recovering = None
-        return self._recovering is None
-
+    @override
     def _begin_recovery(self, begins: bool) -> None:
-        self._pending, self._answering, self._answered = None, None, None
-        self._recovering = self._taking_over(begins)
+        super()._begin_recovery(begins)
+        self._answering = None
         if not self._in_steps:
             while not self.recover_some():
                 pass
 
+    @override
     def _taking_over(self, begins: bool) -> Generator[None, None, None]:
         recovered = yield from self._recovery.steps(begins)
         self._predictor, self.position = recovered.predictor, recovered.position
         self._reached = self.position  # of the predictor
-        self.input = InputReader(self._store, self._batch)
+        self._read_anew()
         self._recent = recovered.recent
         self._commits = CommitWriter(
             self._store, recovered.config_hash, self._kept_examples, recovered.kept,
@@ -232,17 +200,14 @@ class Session:
         window, late = self._predictor.config.window, self._predictor.late
         return window if window is None or late is None else window + late.counts.pending
 
+    @override
     def next_now(self, most: int) -> list[Entry]:
-        """Return up to `most` entries to answer next, without a wait for input or for a refit.
-
-        None are returned where a refit is awaited, or nothing more is there: see `input.is_spent`.
-        """
         room = self._recovery.pace.room(self._predictor)
         limit = most if room is None else min(most, room)
         return self.input.next_now(self._reached.cursor, limit) if limit > 0 else []
 
+    @override
     def take_refit(self) -> None:
-        """Let a refit that the next entry needs take effect; wait for it if it is not finished."""
         if not self._predictor.is_waiting:
             return
         if self._answering is not None:
@@ -253,14 +218,8 @@ class Session:
             self.snapshot()
         self._publish()
 
+    @override
     def answer(self, entries: Sequence[Entry]) -> None:
-        """Answer the next entries; confirm the pending commit, send theirs and leave it pending.
-
-        Raises
-        ------
-        Unavailable
-            If Redis does not answer. Then call `resume` before anything else.
-        """
         # If no more input is known, these answers are committed before a refit begins.
         if self._refits is not None:
             self._refits.is_patient = self.input.is_at_the_end
@@ -287,40 +246,16 @@ class Session:
         if self._answering is None:
             self._commit_answered()
 
-    def resume(self) -> None:
-        """Go on where Redis did not answer: send what was answered, and see whose the feed is.
-
-        Raises
-        ------
-        Unavailable
-            If it still does not answer. Then call it again.
-        """
-        if not self.is_recovering:
-            # A read for the old one may be on its way.
-            self.input = InputReader(self._store, self._batch)
-            self._commit_answered()
-            self.check_ownership()
-            self.finish_commit()
-
-    def _commit_answered(self) -> None:
-        """Confirm the pending commit; send that of what was answered since, and leave it pending.
-
-        Where Redis does not answer, it can be called again.
-        """
-        if not self._confirm_pending() or self._answered is None:
-            return
+    @override
+    def _send_answers(self, outcome: Outcome) -> SentCommit:
         self._wanted.look(self._commits.newest)
-        outcome = self._answered
         # Redis works in order: a read that is sent after the commit would wait for it.
         self.input.prefetch(outcome.after.cursor)
-        self._reached = outcome.after
         commit = Commit(
             self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
             outcome.met, outcome.dlq, alarms=outcome.alarms, fields=self._pending_labels(),
         )  # fmt: skip
-        sent = self._send(commit, with_snapshot=self._is_snapshot_due())
-        self._pending, self._answered = (sent, outcome), None
-        self._publish()
+        return self._send(commit, with_snapshot=self._is_snapshot_due())
 
     def _pending_labels(self) -> dict[str, bytes]:
         """Return what the state says of labels that are still to come: no part of the digest."""
@@ -331,50 +266,22 @@ class Session:
         since = None if oldest is None else oldest.time
         return {PENDING: PendingLabels(counts.pending, counts.unlabelled, since).encode()}
 
-    @property
-    def may_confirm(self) -> bool:
-        """Whether `finish_commit` need not wait: the reply to the pending commit was read."""
-        return self._pending is None or self._store.has_reply(self._pending[0].sent)
-
+    @override
     def finish_commit(self) -> bool:
         """Wait for the pending commit; return False if the position had to be read again.
 
         After the commit, refits that waited for it begin.
         """
-        is_done = self._confirm_pending()
+        is_done = super().finish_commit()
         if is_done and self._refits is not None:
             self._refits.begin()
         return is_done
 
-    def _confirm_pending(self) -> bool:
-        """Wait for the pending commit, as `finish_commit`, without beginning refits."""
-        if self._pending is None:
-            return True
-        pending, self._pending = self._pending, None
-        sent, outcome = pending
-        try:
-            self._confirm(sent)
-        except Unavailable:
-            self._pending = pending  # it may be confirmed later
-            raise
-        except PositionMoved:
-            self.reload()
-        except BatchChanged:
-            if outcome is not None:
-                self._pending = pending  # where Redis does not answer, this is found again
-                check_held(self._store, outcome.before.cursor, outcome.ids)
-            self.reload()
-        else:
-            if outcome is not None:
-                self._observe(outcome)
-            return True
-        return False
+    @override
+    def _check_held(self, outcome: Outcome) -> None:
+        check_held(self._store, outcome.before.cursor, outcome.ids)
 
-    def snapshot(self) -> None:
-        """Commit a snapshot of the present position, unless there is one already."""
-        self.send_snapshot()
-        self.finish_snapshot()
-
+    @override
     def send_snapshot(self) -> None:
         """Begin what `snapshot` does: `finish_snapshot` is the next call, before any other.
 
@@ -389,8 +296,8 @@ class Session:
         pointers_only = Commit(self._ownership.epoch, self.position, self.position)
         self._pending = self._send(pointers_only, with_snapshot=True), None
 
+    @override
     def finish_snapshot(self) -> None:
-        """Wait until the snapshot that was sent is committed, if one was."""
         if self._pending is None:
             return
         pending, self._pending = self._pending, None
@@ -402,12 +309,6 @@ class Session:
         except (PositionMoved, BatchChanged):
             log.warning("the feed moved; no snapshot was left")
             self._store.note("snapshot_not_kept", "the feed moved")
-
-    def reload(self) -> None:
-        """Drop uncommitted results and continue from what is stored."""
-        log.warning("reading the position again", cursor=self.position.cursor)
-        self._store.note("position_read_again", f"after {self.position.cursor.decode()}")
-        self._begin_recovery(begins=False)
 
     @property
     def _is_overdue(self) -> bool:
@@ -422,8 +323,8 @@ class Session:
         body = self._recent.prepend_to(self._predictor.snapshot()) if with_snapshot else None
         return self._commits.send(commit, body)
 
+    @override
     def _confirm(self, sent: SentCommit) -> None:
-        """Wait until a commit is done, then update the position."""
         is_kept = self._commits.confirm(sent)
         self._telemetry.committed(sent.commit, time.perf_counter() - sent.at)
         if sent.commit.alarms:
@@ -437,59 +338,33 @@ class Session:
             self._store.note("input_ended", END)
         self.position = sent.commit.after
 
+    @override
     def _publish(self) -> None:
-        """Publish the state of the predictor, where that is due: it stands at the last commit."""
         if not self._predictor.is_waiting:
             self._publisher.offer(self._predictor, self._reached, self._ownership.epoch)
 
+    @override
     def may_answer(self) -> bool:
-        """Return whether the next batch may be answered: the feed is ours, the gate is open."""
-        self.check_ownership()
-        if self.is_recovering:
+        if not super().may_answer():
             return False
         if self._gate.is_open(self._batch.count):
             return True
         self.finish_commit()
         return False
 
-    def check_ownership(self) -> None:
-        """After a lost lease or connection, check that this worker still owns the feed."""
-        if not self._ownership.is_in_doubt():
-            return
-        self.finish_commit()
-        if self.is_recovering:
-            return
-        # Entries read before may be from another Redis.
-        self.input = InputReader(self._store, self._batch)
-        if self._ownership.is_confirmed(self.position):
-            self._check_input()
-        else:
-            self.reload()
-
+    @override
     def idle(self, is_checked: bool = False) -> None:
-        """Do what is due while no input comes.
-
-        Parameters
-        ----------
-        is_checked : bool
-            Whether the input was checked a moment ago, as each commit does.
-
-        Raises
-        ------
-        InputLost
-            If the input is no longer the stream that this feed answers.
-        """
-        if not is_checked:
-            self._check_input()
+        super().idle(is_checked)
         self._publish()
         self._wanted.look(self._commits.newest)
         if self._wanted.is_open and self.may_snapshot:
             self.snapshot()
             self._wanted.close()
 
+    @override
+    def _read_anew(self) -> None:
+        self.input = InputReader(self._store, self._batch)
+
+    @override
     def _check_input(self) -> None:
         self._store.check_input(self._ownership.epoch)
-
-
-def _ignore(_outcome: Outcome) -> None:
-    """Observe nothing."""

@@ -21,7 +21,7 @@ from workers.broker.nodes import node_of, nodes_of
 from workers.broker.pipeline import key_of
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
-from workers.combine import service
+from workers.config.settings import WorkerSettings
 from workers.dashboard.follower import Follower
 from workers.errors import Unavailable
 from workers.feed.keys import REGISTRY, FeedKeys
@@ -29,6 +29,7 @@ from workers.monitor.standings import Standings
 from workers.push import ingest
 from workers.push.sources import Row
 from workers.reading.registry import names
+from workers.runner import combination
 from workers.scorer.asker import Asker
 from workers.scorer.newest_state import NewestState
 from workers.scorer.scorer import Scorer
@@ -120,7 +121,11 @@ def test_the_page_and_the_endpoint_read_feeds_of_every_node(cluster, feeds):
 def test_feeds_of_three_slots_are_combined_as_on_a_lone_server(cluster, feeds, embedded_url):
     def combined(url, sources, into):
         replicas = int(url == cluster.url)
-        assert service.run(sources, into, url, once=True, wait_replicas=replicas) == 0
+        settings = WorkerSettings(wait_replicas=replicas)
+        done = combination.run(
+            combination.Combined(sources), into, url, settings=settings, once=True
+        )
+        assert done == 0
         with Store(url, into) as store:
             return outcome(store)
 

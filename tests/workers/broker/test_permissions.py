@@ -22,7 +22,7 @@ from workers.feed.keys import FeedKeys
 from workers.message.encode import encode_alarms
 from workers.placed.definition import FleetDefinition, FleetStore
 from workers.reading.registry import names
-from workers.runner.input_scan import InputScan
+from workers.runner.registry_watch import InputScan
 from workers.stop import Stop
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"

@@ -9,7 +9,6 @@ from watched_feed import Watched
 
 from online_svm.stream.alarm import Alarm
 from workers.broker.store import Store
-from workers.combine import service as combination
 from workers.feed.commit import Commit
 from workers.feed.position import START
 from workers.message.encode import encode_alarms
@@ -17,6 +16,7 @@ from workers.monitor.feed_record import FeedRecord
 from workers.monitor.metrics import DETAILED
 from workers.monitor.reported import of_report
 from workers.reading.answers import newest, payload
+from workers.runner import combination
 from workers.session.telemetry import Telemetry
 
 ALARM = Alarm(50, "calibration", "overall", None, "tolerant", 4.7, 4.6, 10)
@@ -179,7 +179,8 @@ def test_a_combination_has_the_same_metrics_and_lags_behind_its_first_source(red
     with Store(redis_url, feed) as target:
         found = Watched(target, sources[0])
         assert found("lag_entries") == 60
-        combination.run(sources, feed, redis_url, once=True, watch=found.watch)
+        combined = combination.Combined(sources)
+        combination.run(combined, feed, redis_url, once=True, watch=found.watch)
         later = Watched(target, sources[0])
         assert found("answers_total") == 60
         assert found("batch_seconds_count") == found("commit_seconds_count") >= 1

@@ -16,7 +16,7 @@ from workers.broker.connection import Connection
 from workers.placed import host as hosting
 from workers.placed.definition import FleetDefinition, FleetStore
 from workers.placed.host import ShardHost
-from workers.runner.rendezvous import owner
+from workers.runner.shard import owner
 from workers.stop import Stop
 
 COUNT = 120

@@ -9,8 +9,7 @@ from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.feed.selection import Selection
-from workers.runner.input_scan import InputScan
-from workers.runner.registry_watch import RegistryWatch
+from workers.runner.registry_watch import InputScan, RegistryWatch
 from workers.session.known_feeds import KnownFeeds
 from workers.stop import Stop
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from processes import LIMIT
 from scipy.stats import chisquare
 
-from workers.runner.rendezvous import owner, weight
+from workers.runner.shard import owner, weight
 
 FEEDS = [f"sensors-{number}" for number in range(4000)]
 
@@ -50,7 +50,7 @@ def test_the_owner_has_the_largest_weight(feed, shards):
 @pytest.mark.parametrize("seed", ["0", "4711"])
 def test_every_process_finds_the_same_owner(seed):
     code = (
-        "from workers.runner.rendezvous import owner\n"
+        "from workers.runner.shard import owner\n"
         "print([owner(f'sensors-{number}', 7) for number in range(200)])"
     )
     told = subprocess.run(

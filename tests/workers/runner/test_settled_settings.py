@@ -10,7 +10,7 @@ from workers.broker.store import Store
 from workers.errors import ConfigurationChanged, StateLost
 from workers.feed.agreement import agreement
 from workers.feed.stored_settings import effective_settings
-from workers.runner.settled_settings import _MOST, SettledSettings
+from workers.runner.link import _REMEMBERED, SettledSettings
 
 
 @pytest.fixture
@@ -45,6 +45,6 @@ def test_a_feed_with_other_or_damaged_settings_is_refused_whatever_came_before(s
 
 def test_kinds_of_feeds_without_end_take_no_memory_without_end(state):
     settled = SettledSettings(16)
-    for _ in range(3 * _MOST):
+    for _ in range(3 * _REMEMBERED):
         settled.of(settings(), "a", state)
-    assert len(settled._found) <= _MOST
+    assert len(settled._found) <= _REMEMBERED

@@ -11,7 +11,6 @@ from world import CONFIG, COUNT, drain, outcome, push, rows, session
 from workers.admin.verify import verify, verify_history
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.combine.sources import Source
 from workers.config.settings import Limits
 from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.report.past_feed import read_past
@@ -20,6 +19,7 @@ from workers.history.comparison import compare
 from workers.history.explain import explain_answer
 from workers.monitor.standings import Standings
 from workers.reading.answers import answer
+from workers.session.join.sources import Source
 
 COMPACT = Limits(payload="compact")
 OPTIONS = {"limits": COMPACT, "snapshot_every": 60, "keep_input": True}

@@ -4,7 +4,7 @@ import numba
 from numba.core import event
 from structlog.testing import capture_logs
 
-from workers.session.compiling import _Told
+from workers.session.assembly import _Told
 
 
 def _let_earlier_listeners_tell() -> None:

@@ -9,13 +9,13 @@ from session_steps import advance, refitter
 
 from workers.admin.verify import verify
 from workers.broker.store import Store
-from workers.combine import service as combination
-from workers.combine.sources import Source
 from workers.config.settings import WorkerSettings, load
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
 from workers.reading.status import status
+from workers.runner import combination
 from workers.session import preflight
 from workers.session.assembly import assemble
+from workers.session.join.sources import Source
 from workers.session.opening import open_store
 from workers.stop import Stop
 
@@ -161,7 +161,8 @@ def test_a_combination_takes_what_it_stored_and_refuses_what_is_given_and_differ
             begin(store, options)
 
     def run(join_window=None, **options):
-        combination.run(sources, feed, redis_url, options, join_window=join_window, once=True)
+        combined = combination.Combined(sources, options, join_window)
+        combination.run(combined, feed, redis_url, once=True)
 
     run(join_window=20)
     with Store(redis_url, feed) as target:

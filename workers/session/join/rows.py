@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from workers.session.join.marks import Mark
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
@@ -48,25 +50,6 @@ class Answer:
     bounds: tuple[float, float] | None
     label: str | None
     payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The point from which a source has to be read again.
-
-    Attributes
-    ----------
-    cursor : bytes
-        Entry ID; everything up to it is finished.
-    seq : int
-        Place of the next answer after it.
-    taken : tuple of int
-        Places after it that were taken already.
-    """
-
-    cursor: bytes = b"0-0"
-    seq: int = 0
-    taken: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,9 +8,7 @@ from online_svm.errors import InvalidExample
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.schema import MAX_LABEL, FeatureSchema
 from workers.broker.batch_size import BatchSize
-from workers.broker.feed_reader import PAGE_BYTES
-from workers.broker.store import Store
-from workers.combine.join import Answer, Mark
+from workers.broker.feed_reader import PAGE_BYTES, FeedReader
 from workers.config.settings import Limits
 from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feed.position import LAST_ID
@@ -18,6 +16,8 @@ from workers.feed.stored_settings import stored_settings
 from workers.reading.answers import answer as parsed_answer
 from workers.reading.answers import payload
 from workers.reading.registry import NoSuchFeed
+from workers.session.join.marks import Mark
+from workers.session.join.rows import Answer
 
 EVIDENTIAL = "evidential-"
 """Maps with this prefix publish Bel and Pl."""
@@ -30,13 +30,15 @@ class Source:
 
     Parameters
     ----------
-    store : Store
+    reader : FeedReader
     batch : int
         Answers to request at once, at most.
 
     Attributes
     ----------
     feed : str
+    key : str
+        Stream of its answers.
     classes : tuple of two str
     evidence : str
         What its masses are taken from: the name of an evidential map, or "venn".
@@ -50,10 +52,10 @@ class Source:
         out of its answers what its masses are taken from.
     """
 
-    def __init__(self, store: Store, batch: int = 256) -> None:
+    def __init__(self, reader: FeedReader, batch: int = 256) -> None:
         self._size = BatchSize(batch, PAGE_BYTES)
-        self.feed, self._store = store.keys.feed, store
-        config, limits = _configuration(store)
+        self.feed, self.key, self._reader = reader.keys.feed, reader.keys.out, reader
+        config, limits = _configuration(reader)
         self.classes = _two_classes(self.feed, config)
         self.evidence = next((name for name in config.maps if name.startswith(EVIDENTIAL)), "venn")
         if self.evidence != "venn" and limits.payload == "compact":
@@ -65,7 +67,7 @@ class Source:
 
     def check(self, mark: Mark) -> None:
         """Raise StateLost if the feed is behind what was already combined of it."""
-        state = self._store.state()
+        state = self._reader.state()
         if state is None or state.position.seq < mark.seq:
             raise StateLost(
                 f"feed {self.feed!r} was reset or lost answers: {mark.seq} of it were combined; "
@@ -90,9 +92,9 @@ class Source:
         """
         if after == LAST_ID:
             return []
-        keys = self._store.keys
+        keys = self._reader.keys
         size = self._size
-        entries = self._store.page(keys.out, after, b"+", size)[:count]
+        entries = self._reader.page(keys.out, after, b"+", size)[:count]
         if not entries:
             return []
         size.first_of(entries)
@@ -109,7 +111,7 @@ class Source:
 
     def _labels(self, after: bytes, entries: Sequence[Any]) -> dict[bytes, str | None]:
         """Return the label of each entry; it stands in the input, under the same entry ID."""
-        pages = self._store.pages(self._store.keys.input, after, entries[-1][0])
+        pages = self._reader.pages(self._reader.keys.input, after, entries[-1][0])
         labels = {entry_id: self._label(fields) for page in pages for entry_id, fields in page}
         missing = [entry for entry in entries if entry[0] not in labels]
         if missing:
@@ -168,8 +170,8 @@ def bounds(message: dict[str, Any], evidence: str) -> Bounds:
     return belief, plausibility
 
 
-def _configuration(store: Store) -> tuple[PredictorConfig, Limits]:
-    feed, state = store.keys.feed, store.state()
+def _configuration(reader: FeedReader) -> tuple[PredictorConfig, Limits]:
+    feed, state = reader.keys.feed, reader.state()
     if state is None:
         raise NoSuchFeed(f"no feed {feed!r}: begin it with online-svm worker {feed}")
     stored = stored_settings(feed, state.agreement)

@@ -2,9 +2,8 @@
 
 import pytest
 
-from workers.combine.join import Mark
-from workers.combine.store import decode_joined, encode_joined
 from workers.errors import StateLost
+from workers.session.join.marks import Mark, decode_joined, encode_joined
 
 
 def test_what_was_stored_is_read_back():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.runner.deficit import FairTurns
+from workers.runner.fair_turns import FairTurns
 
 
 def serve(turns, rounds, cost, goes_on=lambda _item: True):

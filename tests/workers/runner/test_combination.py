@@ -20,13 +20,13 @@ from workers.admin.reset import reset
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.combine import service
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, Fenced, InputLost, StateLost
 from workers.message.schema import CombinedMessage
 from workers.reading.answers import payload
 from workers.reading.registry import names
 from workers.reading.status import status
+from workers.runner import combination
 from workers.session.assembly import assemble
 from workers.session.opening import open_store
 from workers.stop import Stop
@@ -104,10 +104,18 @@ def messages(url, feed):
     return [orjson.loads(fields[1]) for _, fields in out], letters
 
 
+def run(feeds, into, url, join_window=None, batch=256, observe=None):
+    """Combine what is there; return how many answers wait."""
+    return combination.run(
+        combination.Combined(feeds, {}, join_window), into, url,
+        settings=WorkerSettings(batch=batch), once=True, observe=observe,
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def whole(sources):
     """What one undisturbed run writes."""
-    waiting = service.run(SOURCES, "whole", sources, join_window=20, once=True)
+    waiting = run(SOURCES, "whole", sources, 20)
     assert waiting == 0
     return payloads(sources, "whole")
 
@@ -209,7 +217,7 @@ def test_batches_and_stops_at_any_commit_change_no_byte(whole, sources, feed, ba
     deaths = 0
     while True:
         try:
-            service.run(SOURCES, feed, sources, {}, 20, True, batch, die)
+            run(SOURCES, feed, sources, 20, batch, die)
             break
         except Died:
             deaths += 1
@@ -291,11 +299,11 @@ def test_what_comes_later_is_combined_as_if_it_had_been_there(whole, redis_url, 
         original = store.call("XRANGE", store.keys.out, "-", "+")
         for entry_id, fields in original[:100]:
             made.call("XADD", made.keys.out, entry_id, *fields)
-        service.run(names, feed, redis_url, join_window=20, once=True)
+        run(names, feed, redis_url, 20)
         assert 50 < len(payloads(redis_url, feed)[0]) < 110
         for entry_id, fields in later:
             made.call("XADD", made.keys.out, entry_id, *fields)
-        service.run(names, feed, redis_url, join_window=20, once=True)
+        run(names, feed, redis_url, 20)
     again = [
         [(entry_id, fields[1].replace(feed.encode() + b"-", b"")) for entry_id, fields in entries]
         for entries in payloads(redis_url, feed)[:1]
@@ -309,25 +317,23 @@ def test_an_older_writer_is_fenced_and_writes_nothing(whole, sources, feed, monk
             store.call("HINCRBY", store.keys.state, "epoch", 1)
 
     with pytest.raises(Fenced, match="newer worker"):
-        service.run(SOURCES, feed, sources, {}, 20, True, 100, overtake)
+        run(SOURCES, feed, sources, 20, 100, overtake)
     written = payloads(sources, feed)[0]
     assert 0 < len(written) <= 100  # of one batch
     assert written == whole[0][: len(written)]
-    service.run(SOURCES, feed, sources, join_window=20, once=True)
+    run(SOURCES, feed, sources, 20)
     assert payloads(sources, feed) == whole
 
 
 def test_a_commit_whose_reply_was_lost_is_not_repeated(whole, sources, feed, monkeypatch):
-    from workers.combine.store import TargetStore
+    send = Store.send
 
-    send = TargetStore.commit
+    def twice(self, commit):
+        self.confirm(commit, send(self, commit))
+        return send(self, commit)
 
-    def twice(self, *arguments):
-        send(self, *arguments)
-        send(self, *arguments)
-
-    monkeypatch.setattr(TargetStore, "commit", twice)
-    service.run(SOURCES, feed, sources, join_window=20, once=True)
+    monkeypatch.setattr(Store, "send", twice)
+    run(SOURCES, feed, sources, 20)
     assert payloads(sources, feed) == whole
 
 
@@ -369,7 +375,7 @@ def test_labels_that_contradict_each_other_are_reported_and_not_learned(redis_ur
     flipped = [(name, x, "a" if i == 100 else None) for i, (name, x, _) in enumerate(rows)]
     flipped[100] = (rows[100][0], rows[100][1], "ab"[rows[100][2] == "a"])
     answer(redis_url, names[1], flipped, {})
-    service.run(names, feed, redis_url, join_window=0, once=True)
+    run(names, feed, redis_url, 0)
     found, letters = messages(redis_url, feed)
     # A place further on is needed to decide only where an id is missing.
     assert len(found) == 120
@@ -384,7 +390,7 @@ def test_answers_without_an_id_are_rejected_by_name(redis_url, feed):
     nameless = [*rows[:30], (None, *rows[30][1:]), *rows[31:]]
     answer(redis_url, names[0], nameless, {})
     answer(redis_url, names[1], rows, {})
-    service.run(names, feed, redis_url, join_window=5, once=True)
+    run(names, feed, redis_url, 5)
     found, letters = messages(redis_url, feed)
     assert (found[30]["status"], found[30]["code"]) == ("rejected", "no_id")
     assert "id" not in found[30]
@@ -400,7 +406,7 @@ def test_a_repeat_that_a_source_answered_as_one_is_joined_to_nothing(redis_url, 
     repeated = [*rows[:31], rows[30], *rows[31:]]
     for i, name in enumerate(names):
         answer(redis_url, name, repeated if i == repeating else rows, {"dedupe_window": 10})
-    service.run(names, feed, redis_url, join_window=5, once=True)
+    run(names, feed, redis_url, 5)
     found, letters = messages(redis_url, feed)
     joined = [message["id"] for message in found if message["status"] != "rejected"]
     assert joined == [name for i, (name, _, _) in enumerate(rows) if i != 40]
@@ -453,10 +459,10 @@ def test_answers_or_labels_that_went_before_they_were_combined_end_it(sources, f
             cut.call("RESTORE", getattr(cut.keys, name), 0, dump)
         cut.call("XTRIM", cut.keys.input, "MAXLEN", 300)
         with pytest.raises(InputLost, match=r"the input at .* --keep-input"):
-            service.run(("rbf", f"{feed}-cut"), feed, sources, once=True)
+            run(("rbf", f"{feed}-cut"), feed, sources)
         cut.call("XTRIM", cut.keys.out, "MAXLEN", 300)
         with pytest.raises(InputLost, match=r"answers 0 to .* --retain-out"):
-            service.run(("rbf", f"{feed}-cut"), feed, sources, once=True)
+            run(("rbf", f"{feed}-cut"), feed, sources)
         assert payloads(sources, feed) == [[], []]
 
 
@@ -465,18 +471,18 @@ def test_a_source_that_was_reset_or_a_state_that_is_gone_ends_it(redis_url, feed
     names = [f"{feed}-{i}" for i in range(2)]
     for name in names:
         answer(redis_url, name, rows, {})
-    service.run(names, feed, redis_url, join_window=2, once=True)
+    run(names, feed, redis_url, 2)
     with Store(redis_url, names[1]) as store, Store(redis_url, feed) as target:
         reset(store, with_input=True)
         answer(redis_url, names[1], rows[:10], {})
         with pytest.raises(StateLost, match="was reset or lost answers"):
-            service.run(names, feed, redis_url, join_window=2, once=True)
+            run(names, feed, redis_url, 2)
         target.call("HDEL", target.keys.state, "joined")
         with pytest.raises(StateLost, match="where its sources stand"):
-            service.run(names, feed, redis_url, join_window=2, once=True)
+            run(names, feed, redis_url, 2)
         target.call("DEL", target.keys.state)
         with pytest.raises(StateLost, match="the state was lost"):
-            service.run(names, feed, redis_url, join_window=2, once=True)
+            run(names, feed, redis_url, 2)
 
 
 READING = {

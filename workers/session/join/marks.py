@@ -1,23 +1,30 @@
-"""The feed that a combination writes, and where it stores how far it is in its sources."""
+"""The points from which the sources of a join are read again, as the state of its feed has them."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from workers.broker.store import Store
-from workers.combine.join import Mark
 from workers.errors import StateLost
 from workers.feed.state_fields import MAX_COUNT, entry_id
 
 
-class TargetStore(Store):
-    """Keys of the written feed; see `Store`."""
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The point from which a source has to be read again.
 
-    reads_input = False
+    Attributes
+    ----------
+    cursor : bytes
+        Entry ID; everything up to it is finished.
+    seq : int
+        Place of the next answer after it.
+    taken : tuple of int
+        Places after it that were taken already.
+    """
 
-    def joined(self) -> tuple[bytes | None, bytes | None]:
-        """Return what the last commit stored: where the sources stand, and the combiner."""
-        joined, combiner = self.call("HMGET", self.keys.state, "joined", "combiner")
-        return joined, combiner
+    cursor: bytes = b"0-0"
+    seq: int = 0
+    taken: tuple[int, ...] = ()
 
 
 def encode_joined(marks: Sequence[Mark], letters: int) -> bytes:

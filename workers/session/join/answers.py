@@ -1,7 +1,7 @@
 """Turn joined rows into answers and dead letters. No I/O."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -11,11 +11,12 @@ from online_svm.errors import InvalidExample
 from online_svm.predictor.combiner import CombinedPrediction, Combiner, CombinerConfig
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.prediction import PredictionBlock
-from workers.combine.join import Answer, Row
 from workers.feed.commit import HEAD_BYTES, RejectedEntry
 from workers.feed.position import OUT, Position, chain
 from workers.message.encode import encode_block, encode_rejected
 from workers.message.json_columns import dumps
+from workers.session.answer import Outcome
+from workers.session.join.rows import Answer, Row
 
 REASON = (
     "sources that learned from the same labels are not independent evidence; the probability is "
@@ -28,30 +29,6 @@ VACUOUS = (0.0, 1.0)
 """Bel and Pl of a source that knows nothing: it changes no combination."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A batch of decisions to commit.
-
-    Attributes
-    ----------
-    before, after : Position
-    ids : list of bytes
-        Entry IDs of the answers: those of the first feed.
-    out : list of bytes
-        Payloads.
-    dlq : list of RejectedEntry
-    letters : int
-        Number of dead letters so far; it is part of their entry IDs.
-    """
-
-    before: Position
-    after: Position
-    ids: list[bytes]
-    out: list[bytes]
-    dlq: list[RejectedEntry]
-    letters: int
-
-
 class Answering:
     """Answers rows in order, and counts what could not be joined.
 
@@ -62,6 +39,11 @@ class Answering:
     window : int
     letters : int
         Dead letters before.
+
+    Attributes
+    ----------
+    letters : int
+        Dead letters so far; the number is part of their entry IDs.
     """
 
     def __init__(
@@ -82,7 +64,7 @@ class Answering:
         links = ((OUT, *pair) for pair in zip(ids, out, strict=True))
         digest = chain(before.digest, links)
         after = Position(ids[-1], before.seq + len(ids), self.combiner.n, digest)
-        return Outcome(before, after, ids, out, dlq, self.letters)
+        return Outcome(before, after, ids, out, [], [], dlq, [])
 
     def _answered(self, seq: int, row: Row) -> tuple[bytes, list[tuple[Answer, str, str]]]:
         """Return the payload for a row, and its problems for the dead letters."""

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from workers.combine.join import Answer, Join, Mark
+from workers.session.join.marks import Mark
+from workers.session.join.rows import Answer, Join
 
 
 def answers(ids):

@@ -1,1 +1,0 @@
-"""Joins the answers of several feeds that score the same ids into one answer stream."""
