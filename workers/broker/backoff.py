@@ -8,9 +8,7 @@ FIRST = 0.05
 CAP = 2.0
 
 
-def delays(
-    generator: random.Random | None = None, first: float = FIRST, cap: float = CAP
-) -> Iterator[float]:
+def delays(first: float = FIRST, cap: float = CAP) -> Iterator[float]:
     """Yield the seconds to sleep before each further attempt, without end.
 
     The cap bounds how long after its return a worker finds Redis again. The jitter (a uniform draw
@@ -22,6 +20,6 @@ def delays(
     >>> all(0 <= delay <= CAP for delay in islice(delays(), 20))
     True
     """
-    draw = generator or random.SystemRandom()
+    draw = random.SystemRandom()
     for attempt in count():
         yield draw.uniform(0.0, min(cap, first * 2.0 ** min(attempt, 16)))

@@ -42,8 +42,6 @@ class FeedReader:
         Seconds of retries; see `Connection`.
     block_ms : int, optional
         Milliseconds that `read` waits; by default `BLOCK_MS`.
-    timeout : float
-        Seconds for one reply, beyond the wait.
     connections : (Connection, Connection), optional
         For commands and for reads, which other feeds use too; they stay open.
     """
@@ -55,7 +53,6 @@ class FeedReader:
         stop: Stop | None = None,
         patience: float | None = 0.0,
         block_ms: int | None = None,
-        timeout: float = TIMEOUT,
         connections: tuple[Connection, Connection] | None = None,
     ) -> None:
         self.keys = FeedKeys(feed)
@@ -64,8 +61,8 @@ class FeedReader:
         if connections is None:
             stop = stop or Stop()
             connections = (
-                Connection(url, stop, patience, timeout),
-                Connection(url, stop, patience, timeout + self.block_ms / 1000),
+                Connection(url, stop, patience),
+                Connection(url, stop, patience, TIMEOUT + self.block_ms / 1000),
             )
         self._connection, self._reader = connections
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from workers.broker import feed_reader
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
@@ -33,6 +34,9 @@ FORGOTTEN_MS = 3_600_000
 
 BATCH_BYTES = 1 << 24
 """Bytes of requests taken at once, about."""
+
+MOST_BYTES = 1 << 20
+"""Bytes of a request, until the settings of the feed are known."""
 
 log = Logger("online_svm.scorer")
 
@@ -142,10 +146,11 @@ class RequestQueue:
         Seconds of retries; see `Connection`.
     batch : int
         Requests taken at once, at most.
-    block_ms : int
-        Milliseconds that `read` waits.
+
+    Attributes
+    ----------
     most_bytes : int
-        Bytes of a request; a larger one is not read.
+        Of a request; a larger one is not read.
     """
 
     def __init__(
@@ -156,13 +161,11 @@ class RequestQueue:
         stop: Stop,
         patience: float | None = 0.0,
         batch: int = 256,
-        block_ms: int = 1000,
-        most_bytes: int = 1 << 20,
     ) -> None:
         self.keys, self._consumer = FeedKeys(feed), consumer
-        self._connection = Connection(url, stop, patience, TIMEOUT + block_ms / 1000)
-        self._batch, self._block_ms = BatchSize(batch, BATCH_BYTES), block_ms
-        self.most_bytes = most_bytes
+        self._block_ms = feed_reader.BLOCK_MS  # that `read` waits
+        self._connection = Connection(url, stop, patience, TIMEOUT + self._block_ms / 1000)
+        self._batch, self.most_bytes = BatchSize(batch, BATCH_BYTES), MOST_BYTES
 
     @property
     def trouble(self) -> Trouble | None:

@@ -9,10 +9,10 @@ the stream.
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import NamedTuple, Self
 
 from workers.config.retention_settings import RetentionSettings
-from workers.feed.state_fields import Mark, count, encode_marks, parse_marks
+from workers.feed.state_fields import FieldReader, Mark, count, encode_marks, parse_marks
 
 NAMES = ("out", "met", "alarms", "dlq")
 """The output streams, in the order of a commit."""
@@ -20,8 +20,6 @@ NAMES = ("out", "met", "alarms", "dlq")
 _PARTS = 32
 _ENTRY = 32
 """Bytes that Redis takes for an entry beside its payload, at least."""
-
-Value = TypeVar("Value")
 
 
 class ByteBounds(NamedTuple):
@@ -38,16 +36,6 @@ class Added(NamedTuple):
 
     size: int
     last: bytes
-
-
-class ReadField(Protocol):
-    """Reads a field of `st`; see `FeedState.parse`."""
-
-    def __call__(
-        self, name: str, parse: Callable[[bytes], Value], default: bytes | None = None
-    ) -> Value:
-        """Return the parsed field."""
-        ...
 
 
 def counted(payload_bytes: int, entries: int) -> int:
@@ -154,7 +142,7 @@ class KeptBytes:
     )
 
     @classmethod
-    def read(cls, field: ReadField) -> Self:
+    def read(cls, field: FieldReader) -> Self:
         """Return the counts that `st` holds; see `changes`."""
         totals = field("written", parse_four, b"0 0 0 0")
         marks = [field(f"marks_{name}", parse_marks, b"") for name in NAMES]

@@ -1,14 +1,14 @@
 """The hash `st` as types: position, snapshot pointers, agreement."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from typing import Self
 
-from workers.errors import BadConfiguration, StateLost
+from workers.errors import BadConfiguration
 from workers.feed.keys import FeedKeys
 from workers.feed.position import Position
 from workers.feed.retention import KeptBytes
 from workers.feed.state_fields import (
+    FieldReader,
     Mark,
     added,
     count,
@@ -20,10 +20,6 @@ from workers.feed.state_fields import (
     run_id,
     text,
 )
-
-Value = TypeVar("Value")
-
-_SHOWN = 60  # bytes of a damaged field in a message
 
 FORMAT = 1
 """Version of everything this program stores in Redis."""
@@ -151,7 +147,7 @@ class FeedState:
         BadConfiguration
             If a newer version of this program wrote it.
         """
-        read = _Reader(fields, key)
+        read = FieldReader(fields, key)
         stored = read("format", count)
         if stored != FORMAT:
             raise BadConfiguration(
@@ -173,31 +169,6 @@ class FeedState:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads fields of `st`; names the one that is damaged."""
-
-    fields: dict[bytes, bytes]
-    key: str
-
-    def __call__(
-        self, name: str, parse: Callable[[bytes], Value], default: bytes | None = None
-    ) -> Value:
-        value = self.fields.get(name.encode(), default)
-        if value is None:
-            raise self.damaged(f"field {name!r} is missing")
-        try:
-            return parse(value)
-        except ValueError as error:
-            raise self.damaged(f"field {name!r} is {_shown(value)}, {error}") from error
-
-    def damaged(self, what: str) -> StateLost:
-        """Return the error that says what is damaged, and what to do."""
-        return StateLost(
-            f"{self.key} is damaged: {what}; restore it from a backup, or reset the feed"
-        )
-
-
 def initial_fields(agreement: Agreement) -> list[bytes | str | int]:
     """Return names and values of the hash of a new feed, except epoch and writer."""
     start = Position()
@@ -216,7 +187,7 @@ def initial_fields(agreement: Agreement) -> list[bytes | str | int]:
     return [part for pair in fields.items() for part in pair]
 
 
-def _position(read: _Reader) -> Position:
+def _position(read: FieldReader) -> Position:
     cursor, seq = read("cursor", entry_id), read("seq", count)
     n, answered = read("n", count), read("digest", digest)
     if n > seq:
@@ -224,7 +195,7 @@ def _position(read: _Reader) -> Position:
     return Position(cursor, seq, n, answered)
 
 
-def _agreement(read: _Reader) -> Agreement:
+def _agreement(read: FieldReader) -> Agreement:
     return Agreement(
         read("config", json_object), read("config_hash", text), read("environment", json_object)
     )
@@ -232,7 +203,3 @@ def _agreement(read: _Reader) -> Agreement:
 
 def _pointer(value: bytes) -> Pointer | None:
     return Pointer.parse(value) if value else None
-
-
-def _shown(value: bytes) -> str:
-    return repr(value[:_SHOWN]) + "..." * (len(value) > _SHOWN)

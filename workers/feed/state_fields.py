@@ -6,11 +6,16 @@ Each parser takes the bytes of one field, and raises ValueError with what was ex
 import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
+from workers.errors import StateLost
 from workers.feed.position import parse_id
+
+Value = TypeVar("Value")
+
+_SHOWN = 60  # bytes of a damaged field in a message
 
 MAX_COUNT = 2**63 - 2
 """The largest number that Redis can still increment."""
@@ -22,6 +27,39 @@ _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _ADDED = re.compile(rb"[0-9]{1,20} [0-9]{1,20}")
 _RUN_ID = re.compile(rb"[0-9a-f]{1,64}")
 _GONE = re.compile(rb"(-|[0-9]{1,20}) (\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldReader:
+    """Reads fields of `st`; names the one that is damaged."""
+
+    fields: dict[bytes, bytes]
+    key: str
+
+    def __call__(
+        self, name: str, parse: Callable[[bytes], Value], default: bytes | None = None
+    ) -> Value:
+        """Return the parsed field.
+
+        Raises
+        ------
+        StateLost
+            If it is missing and has no default, or cannot be parsed.
+        """
+        value = self.fields.get(name.encode(), default)
+        if value is None:
+            raise self.damaged(f"field {name!r} is missing")
+        try:
+            return parse(value)
+        except ValueError as error:
+            shown = repr(value[:_SHOWN]) + "..." * (len(value) > _SHOWN)
+            raise self.damaged(f"field {name!r} is {shown}, {error}") from error
+
+    def damaged(self, what: str) -> StateLost:
+        """Return the error that says what is damaged, and what to do."""
+        return StateLost(
+            f"{self.key} is damaged: {what}; restore it from a backup, or reset the feed"
+        )
 
 
 def count(value: bytes) -> int:

@@ -29,6 +29,7 @@ from workers.message.entry_decode import (
     read_label,
     read_probability,
     read_slices,
+    read_target,
     read_time,
 )
 
@@ -91,14 +92,7 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
     given = dict(pairs(fields))
     try:
         check_size(fields, limits)
-        if b"y" in given:
-            read_label(given[b"y"], schema)
-        if b"p" in given:
-            read_probability(given[b"p"], schema)
-        if b"s" in given:
-            read_slices(given[b"s"], schema)
-        if schema.counts_time:
-            read_time(given.get(b"time"))
+        read_target(given, schema)
         if b"x" not in given:
             return len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
         check_values(given[b"x"], schema, limits)

@@ -71,8 +71,13 @@ def _encode_row(block: PredictionBlock, seq: int, id: str | None) -> bytes:
     # Neither a map nor a number has this text, but for a number that JSON cannot hold.
     if b"null" in orjson.dumps([values[name] for name in _NUMBERS if name in values]):
         raise ValueError("a prediction holds a number that is not finite")
+    return _message(block.status, id, seq=seq, **values)
+
+
+def _message(status: str, id: str | None, **fields: object) -> bytes:
+    """Return an answer with these fields; the producer's id stands among them if it sent one."""
     sent = {} if id is None else {"id": id}
-    return dumps({"v": VERSION, "status": block.status, **sent, "seq": seq, **values})
+    return dumps({"v": VERSION, "status": status, **sent, **fields})
 
 
 Encoder = Callable[[PredictionBlock], list[list[bytes]]]
@@ -224,9 +229,7 @@ def encode_rejected(error: InvalidExample, seq: int, n: int, id: str | None) -> 
     >>> encode_rejected(InvalidExample("label", "label is empty"), 4, 3, "a")
     b'{"v":2,"status":"rejected","id":"a","seq":4,"n":3,"code":"label","reason":"label is empty"}'
     """
-    sent = {} if id is None else {"id": id}
-    head = {"v": VERSION, "status": "rejected", **sent, "seq": seq, "n": n}
-    return orjson.dumps(head | {"code": error.code, "reason": error.reason})
+    return _message("rejected", id, seq=seq, n=n, code=error.code, reason=error.reason)
 
 
 def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
@@ -237,8 +240,7 @@ def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
     >>> encode_duplicate(4, 3, "a", 1)
     b'{"v":2,"status":"duplicate","id":"a","seq":4,"n":3,"first":1}'
     """
-    head = {"v": VERSION, "status": "duplicate", "id": id, "seq": seq, "n": n}
-    return orjson.dumps(head | {"first": first})
+    return _message("duplicate", id, seq=seq, n=n, first=first)
 
 
 def encode_unavailable(id: str | None, code: str, reason: str) -> bytes:
@@ -249,9 +251,7 @@ def encode_unavailable(id: str | None, code: str, reason: str) -> bytes:
     >>> encode_unavailable("a", "no_state", "no state was published")
     b'{"v":2,"status":"unavailable","id":"a","code":"no_state","reason":"no state was published"}'
     """
-    sent = {} if id is None else {"id": id}
-    head = {"v": VERSION, "status": "unavailable", **sent}
-    return orjson.dumps(head | {"code": code, "reason": reason})
+    return _message("unavailable", id, code=code, reason=reason)
 
 
 def reply_head(state: str | None, behind: int | None, age: int | None) -> bytes:
@@ -274,9 +274,7 @@ def encode_label(seq: int, n: int, id: str | None, example: str, label: str, don
     >>> encode_label(4, 3, None, "a", "spam", "accepted")
     b'{"v":2,"status":"label","seq":4,"n":3,"example":"a","label":"spam","done":"accepted"}'
     """
-    sent = {} if id is None else {"id": id}
-    head = {"v": VERSION, "status": "label", **sent, "seq": seq, "n": n}
-    return orjson.dumps(head | {"example": example, "label": label, "done": done})
+    return _message("label", id, seq=seq, n=n, example=example, label=label, done=done)
 
 
 _REPORTED = [field.name for field in fields(ValidityReport) if field.name != "n"]

@@ -113,17 +113,26 @@ def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accep
     given = dict(pairs(fields))
     if b"id" in given:
         read_id(given[b"id"])
-    label = read_label(given[b"y"], schema) if b"y" in given else None
-    probability = read_probability(given[b"p"], schema) if b"p" in given else None
-    slices = read_slices(given[b"s"], schema) if b"s" in given else None
-    time = read_time(given.get(b"time")) if schema.counts_time else None
+    target = read_target(given, schema)
     answer = read_answer(given[b"a"], schema) if b"a" in given else None
     x = _read_x(given[b"x"], schema, limits) if b"x" in given else _read_raw(given[b"xb"])
     row = schema.row(x)
     if schema.dimension is None:
         _check_adoptable(x, limits)
         schema = schema.of_example(x)
-    return Accepted(row, label, probability, slices, time, schema, answer)
+    return Accepted(row, *target, schema, answer)
+
+
+def read_target(
+    given: Mapping[bytes, bytes], schema: FeatureSchema
+) -> tuple[str | None, float | None, SliceValue | None, int | None]:
+    """Return label, probability, slices and time of an entry."""
+    return (
+        read_label(given[b"y"], schema) if b"y" in given else None,
+        read_probability(given[b"p"], schema) if b"p" in given else None,
+        read_slices(given[b"s"], schema) if b"s" in given else None,
+        read_time(given.get(b"time")) if schema.counts_time else None,
+    )
 
 
 def readable_id(fields: Fields) -> str | None:

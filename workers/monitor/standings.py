@@ -16,7 +16,7 @@ from workers.broker.feed_reader import FeedReader
 from workers.errors import StateLost, WorkerError
 from workers.feed.state_fields import count
 from workers.reading.answers import message, newest
-from workers.reading.lag import Lag, lag, lags
+from workers.reading.lag import Lag, damaged, lag, lags
 from workers.stop import Stop
 from workers.trouble import Trouble, still
 
@@ -144,13 +144,12 @@ def _counts(reader: FeedReader) -> tuple[int, int]:
     StateLost
         If they are no numbers.
     """
-    state = reader.keys.state
-    found = [b"0" if one is None else one for one in reader.call("HMGET", state, "n", "epoch")]
+    stored = reader.call("HMGET", reader.keys.state, "n", "epoch")
+    found = [b"0" if one is None else one for one in stored]
     try:
         return count(found[0]), count(found[1])
     except ValueError as error:
-        told = f"{state} is damaged: {error}; online-svm verify {reader.keys.feed} tells more"
-        raise StateLost(told) from None
+        raise damaged(error, reader.keys) from None
 
 
 def _newest(reader: FeedReader, stream: str) -> dict[str, Any] | None:

@@ -160,7 +160,7 @@ def _labels(stored: bytes | None, keys: FeedKeys) -> PendingLabels | None:
     try:
         return None if stored is None else PendingLabels.parse(stored)
     except ValueError as error:
-        raise _damaged(error, keys) from None
+        raise damaged(error, keys) from None
 
 
 def _position(stored: Sequence[bytes | None], keys: FeedKeys) -> tuple[bytes, int, bytes]:
@@ -179,8 +179,9 @@ def _position(stored: Sequence[bytes | None], keys: FeedKeys) -> tuple[bytes, in
     try:
         return entry_id(cursor), count(seq), gone(before)
     except ValueError as error:
-        raise _damaged(error, keys) from None
+        raise damaged(error, keys) from None
 
 
-def _damaged(error: ValueError, keys: FeedKeys) -> StateLost:
+def damaged(error: ValueError, keys: FeedKeys) -> StateLost:
+    """Return the error for a field of `st` that cannot be read."""
     return StateLost(f"{keys.state} is damaged: {error}; online-svm verify {keys.feed} tells more")

@@ -206,7 +206,7 @@ def test_scorers_follow_the_slot_of_their_feed_to_another_node(cluster):
         n = store.publication().n
         asker = opened.enter_context(closing(Asker(cluster.url, feed)))
         reader = opened.enter_context(FeedReader(cluster.url, feed, patience=20.0))
-        queue = RequestQueue(cluster.url, feed, "one", Stop(), patience=20.0, block_ms=20)
+        queue = RequestQueue(cluster.url, feed, "one", Stop(), patience=20.0)
         opened.enter_context(closing(queue))
         scorer = Scorer(queue, NewestState(reader), ScorerSettings(), Stop())
         queue.begin()

@@ -44,7 +44,7 @@ def test_it_tells_what_was_answered_how_old_the_state_is_and_when_it_is_too_old(
     running = session(store)
     counts = ScorerCounts()
     reader, asker = FeedReader(store.url, feed), Asker(store.url, feed)
-    queue = RequestQueue(store.url, feed, "one", Stop(), block_ms=20)
+    queue = RequestQueue(store.url, feed, "one", Stop())
     settings = ScorerSettings(max_stale=30)
     scorer = Scorer(queue, NewestState(reader), settings, Stop(), counts=counts)
     with monitored.serving_scorer(feed, counts, "0"):
@@ -94,7 +94,7 @@ def test_a_scorer_is_unready_while_redis_refuses_and_ready_when_it_does_no_more(
     work(session(store), 60)
     counts, stop = ScorerCounts(is_at_work=True), Stop()
     reader, asker = FeedReader(store.url, feed), Asker(store.url, feed)
-    queue = RequestQueue(store.url, feed, "one", stop, patience=None, block_ms=20)
+    queue = RequestQueue(store.url, feed, "one", stop, patience=None)
     scorer = Scorer(queue, NewestState(reader), ScorerSettings(), stop, counts=counts)
     health = monitored.ScorerHealth(counts)
     queue.begin()

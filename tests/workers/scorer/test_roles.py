@@ -68,7 +68,7 @@ def test_a_scorer_and_an_asker_need_no_more_than_their_roles(server):
     url = user(server, "osvm-scorer")
     permissions.check(url, permissions.of_scorer(FeedKeys("f")))
     asker, reader = Asker(user(server, "osvm-asker"), "f"), FeedReader(url, "f")
-    queue = RequestQueue(url, "f", "one", Stop(), block_ms=20)
+    queue = RequestQueue(url, "f", "one", Stop())
     scorer = Scorer(queue, NewestState(reader), ScorerSettings(claim_after=0.001), Stop())
     queue.begin()
     ids = asker.send([b"[1,2,3]", b"[1,2]"])

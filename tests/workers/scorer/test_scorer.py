@@ -55,7 +55,7 @@ class Desk:
     def scorer(self, name="one", batch=64, clock=time.monotonic, **settings):
         url, feed = self.store.url, self.store.keys.feed
         reader = FeedReader(url, feed)
-        queue = RequestQueue(url, feed, name, Stop(), batch=batch, block_ms=20)
+        queue = RequestQueue(url, feed, name, Stop(), batch=batch)
         made = Scorer(queue, NewestState(reader), ScorerSettings(**settings), Stop(), clock)
         queue.begin()
         self._opened += [reader, queue]
