@@ -33,3 +33,9 @@ def answered(answered_url, source):
         cli.main(["push", "answered", str(source), "--redis", answered_url])
     told = work(answered_url, "answered", SETTINGS, ROWS + 1)
     return "answered", told
+
+
+@pytest.fixture
+def redis_url(answered_url):
+    """The server of the answered feed: what differs between servers is below the commands."""
+    return answered_url

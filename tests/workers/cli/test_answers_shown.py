@@ -23,12 +23,6 @@ from workers.feed.agreement import agreement
 HOSTILE = "\x1b[2J\x9b1m\u202e\nfeed forged\r\x00\x7f"
 
 
-@pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
-
-
 def message(seq, label, classes=("a", "b"), **more):
     """Return an answer, as far as the commands look at it."""
     count = len(classes)
@@ -77,13 +71,6 @@ def test_export_adds_the_label_that_was_learned_and_whether_the_answer_was_right
         ("b", "1"),
     ]
     assert "feature" not in out
-
-
-def test_a_reliability_curve_can_be_drawn_from_the_export(run, store, feed):
-    answered(store, *PAIRS)
-    told = [row for row in table(run("export", feed)[1]) if row["is_right"]]
-    assert sum(int(row["is_right"]) for row in told) / len(told) == 2 / 3
-    assert {float(row["probability"]) for row in told} == {0.625}
 
 
 def test_export_and_tail_show_the_features_on_request(run, store, feed):

@@ -24,16 +24,9 @@ def wide_terminal(monkeypatch):
 
 
 @pytest.fixture
-def run(capsys):
-    """Run a command in this process; return exit code, standard output and standard error."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+def run(run_command):
+    """Run a command without an option of Redis."""
+    return run_command
 
 
 def test_the_help_groups_the_commands_by_what_people_do(run):
@@ -127,34 +120,6 @@ def test_the_help_shows_what_a_setting_may_be(run, command):
     text = " ".join(word for word in out.split() if word != "│")
     assert "Of platt, isotonic, binning, venn-abers, temperature, vector," in text
     assert "implied, mixed; separated by commas. (default platt,isotonic,binning)" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["worker", "f", "--batch", "0"], "setting batch: "),
-        (["worker", "f", "--gamma", "-1"], "gamma: must be positive, or 'scale'"),
-        (["worker", "f", "--sigma", "1", "--gamma", "1"], "give --sigma or --gamma, not both"),
-        (["worker", "f", "--sigma", "0"], "setting sigma: must be a positive number"),
-        (["worker", "f", "--classes", "a"], "classes: declare at least two labels"),
-        (["worker", "f", "--config", "/nowhere.toml"], "no such file"),
-        (["worker", "bad name", "--redis", "redis://127.0.0.1:1"], "feed name 'bad name'"),
-        (["worker", "f", "--redis", "redis://127.0.0.1:1"], "does not answer"),
-        (["status", "--redis", "http://h"], "redis URL"),
-        (["demo", "--picture", "/nowhere/x.png"], "--picture /nowhere/x.png: there is no directo"),
-        (["demo", "--picture", "/dev/null/x.png"], "--picture /dev/null/x.png: there is no direc"),
-        (["demo", "--picture", "x.jpg"], "--picture x.jpg: give a name that ends in .png"),
-        (["demo", "--picture", "x"], "--picture x: give a name that ends in .png"),
-        (["push", "f", "/nowhere.csv", "--redis", "redis://127.0.0.1:1"], "no such file"),
-        (["reset", "f", "--redis", "redis://127.0.0.1:1"], "Say --yes"),
-    ],
-)
-def test_what_cannot_work_ends_with_one_line_and_code_2(run, arguments, message):
-    code, _, err = run(*arguments)
-    assert code == 2
-    assert err.count("\n") == 1
-    assert err.startswith("online-svm: ")
-    assert message in err
 
 
 def test_the_demo_makes_a_directory_only_where_none_was_named(run, monkeypatch, tmp_path):

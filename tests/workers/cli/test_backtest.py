@@ -187,28 +187,6 @@ def test_a_name_that_is_neither_file_nor_feed_is_told(run, monkeypatch, tmp_path
         assert f"{path}: no such file, and no data set of that name" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("Phishing", "--set", "a:gama=1"), "did you mean gamma?"),
-        (("Phishing", "--set", "a"), "write NAME:setting=value"),
-        (("Phishing", "--configs", "none.toml"), "none.toml: cannot be read"),
-        (("Phishing", "--curves", "a.jpg"), "give a name that ends in .png"),
-        (("Phishing", "--curves", "none/a.png"), "there is no directory none"),
-        (("Phishing", "--out", "none/out"), "give a directory that can be written"),
-        (("Phishing", "--label", "y"), "leave out --label"),
-        (("some-feed", "--label", "y", "--redis", "redis://localhost:1"), "--label is for a file"),
-        (("some-feed", "--shuffle", "1"), "--shuffle is for a file"),
-        (("bad name",), "feed"),
-    ],
-)
-def test_bad_input_is_one_line(run, arguments, told):
-    code, out, err = run(*arguments)
-    assert (code, out) == (2, "")
-    assert told in err
-    assert len(err.strip().splitlines()) == 1
-
-
 def test_rows_that_cannot_be_used_are_told_with_the_reason(run, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"".join(b'{"x":[1,2],"y":"%d"}\n' % (i % 3) for i in range(30)))

@@ -45,16 +45,7 @@ def test_all_feeds_are_saved_and_those_that_cannot_be_are_named(run, own_redis, 
     assert found == {"mail.backup": "mail", "web.backup": "web"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("nobody", "--out", "FILE"), "feed 'nobody' has no snapshot: a worker leaves one"),
-        (("--out", "FILE"), "give the name of a feed, or --all"),
-        (("mail", "--all", "--out", "FILE"), "give the name of a feed, or --all"),
-    ],
-)
-def test_what_cannot_be_saved_leaves_no_file(run, tmp_path, arguments, told):
-    path = tmp_path / "saved"
-    code, _, err = run(*(path if word == "FILE" else word for word in arguments))
-    assert (code, told in err) == (2, True)
-    assert not path.exists()
+def test_what_cannot_be_saved_leaves_no_file(run, tmp_path):
+    code, _, err = run("nobody", "--out", tmp_path / "saved")
+    assert (code, "feed 'nobody' has no snapshot: a worker leaves one" in err) == (2, True)
+    assert not list(tmp_path.iterdir())

@@ -5,7 +5,6 @@ import pytest
 from workers.broker import embedded
 from workers.broker.embedded_directory import state_directory
 from workers.broker.store import Store
-from workers.cli import app as cli
 
 
 @pytest.fixture
@@ -17,16 +16,9 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(capsys, home):
-    """Run a command in this process; return exit code, standard output and standard error."""
-
-    def invoke(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return invoke
+def run(run_command, home):
+    """Run a command without an option of Redis."""
+    return run_command
 
 
 @pytest.fixture

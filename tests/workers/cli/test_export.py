@@ -11,18 +11,6 @@ import pytest
 from answered_feed import ROWS, phishing
 
 
-@pytest.fixture
-def redis_url(answered_url):
-    """The server of the answered feed: what differs between servers is below the commands."""
-    return answered_url
-
-
-@pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
-
-
 def test_export_writes_one_row_an_answer(answered, run, tmp_path):
     feed, _ = answered
     code, _, err = run("export", feed, str(tmp_path / "out.csv"))
@@ -65,18 +53,3 @@ def test_a_file_that_cannot_be_written_is_told_in_one_line(answered, run, comman
     code, _, err = run(command[0], feed, *command[1:], str(path))
     assert code == 2
     assert err == f"online-svm: {path}: cannot be written: No such file or directory\n"
-
-
-@pytest.mark.parametrize(
-    "of_the_table", [("table.csv",), ("--features",), ("--overwrite",), ("--raw",)]
-)
-def test_parquet_files_take_no_option_of_the_table(run_command, tmp_path, of_the_table):
-    code, _, err = run_command("export", "f", *of_the_table, "--to", tmp_path / "cold")
-    assert (code, "are of the CSV table: leave them out, or --to" in err) == (2, True)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("of_files", ["--follow", "--take-group", "--accept-gap", "--json"])
-def test_the_table_takes_no_option_of_parquet_files(run_command, of_files):
-    code, out, err = run_command("export", "f", of_files)
-    assert (code, out, "are of Parquet files: give --to DIR" in err) == (2, "", True)

@@ -1,22 +1,9 @@
 """`fork`: the kept input under the same IDs."""
 
-import pytest
 from answered_feed import ROWS, copy
 
 from workers.broker.store import Store
 from workers.reading.answers import newest
-
-
-@pytest.fixture
-def redis_url(answered_url):
-    """The server of the answered feed: what differs between servers is below the commands."""
-    return answered_url
-
-
-@pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
 
 
 def test_fork_copies_the_input_under_the_same_ids(answered, run, redis_url):

@@ -13,87 +13,56 @@ from workers.push.sources import Reading, rows
 
 
 @pytest.fixture
-def redis_url(answered_url):
-    """The server of the answered feed: what differs between servers is below the commands."""
-    return answered_url
+def unheard(redis_url):
+    """Run a command whose output, or all it says, goes to a pipe without a reader."""
+
+    def run(*arguments, says=True, where=True):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [sys.executable, "-m", "workers.cli", *arguments, *["--redis", redis_url] * where],
+            stdout=writing,
+            stderr=subprocess.PIPE if says else writing,
+            check=False,
+            timeout=120,
+        )
+        os.close(writing)
+        return done.returncode, done.stderr
+
+    return run
 
 
-@pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
-
-
-# The last one writes so little that it meets the closed pipe only when it has ended.
+# The last but two writes so little that it meets the closed pipe only when it has ended.
 @pytest.mark.parametrize(
-    "command", [("export",), ("tail", "-n", "0", "--json"), ("tail", "-n", "1")]
-)
-def test_a_command_whose_reader_is_gone_ends_quietly_with_code_0(answered, redis_url, command):
-    feed, _ = answered
-    reading, writing = os.pipe()
-    os.close(reading)
-    arguments = [command[0], feed, *command[1:], "--redis", redis_url]
-    done = subprocess.run(
-        [sys.executable, "-m", "workers.cli", *arguments],
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
+    "command",
+    [
+        ("export", "answered"), ("tail", "answered", "-n", "0", "--json"),
+        ("tail", "answered", "-n", "1"), ("worker", "--help"), ("combine", "--help"),
+    ],
+)  # fmt: skip
+def test_a_command_whose_reader_is_gone_ends_quietly_with_code_0(answered, unheard, command):
+    assert unheard(*command, where="--help" not in command) == (0, b"")
 
 
-@pytest.mark.parametrize("command", ["push", "verify", "export"])
+@pytest.mark.parametrize("command", ["push", "verify", "export", "worker"])
 def test_work_that_ends_because_nobody_reads_is_not_done(
-    answered, redis_url, source, command, tmp_path
+    answered, unheard, redis_url, source, command, tmp_path
 ):
     if command == "export":
         package("pyarrow", "pip install 'online-svm[archive]'")
-    reading, writing = os.pipe()
-    os.close(reading)
+    if command == "worker":
+        push(rows("Phishing", Reading()), redis_url, "unread")
     arguments = {
-        "push": ["push", "unheard", str(source)],
-        "verify": ["verify", answered[0]],
-        "export": ["export", answered[0], "--to", str(tmp_path), "--json"],
+        "push": ["unheard", str(source)],
+        "verify": [answered[0]],
+        "export": [answered[0], "--to", str(tmp_path), "--json"],
+        "worker": ["unread", "--classes", "true,false"],
     }[command]
-    done = subprocess.run(
-        [sys.executable, "-m", "workers.cli", *arguments, "--redis", redis_url],
-        stdout=writing,
-        stderr=writing,
-        check=False,
-        timeout=120,
-    )
-    os.close(writing)
-    assert done.returncode == 1
+    assert unheard(command, *arguments, says=False)[0] == 1
 
 
-def test_a_worker_whose_log_is_read_no_more_does_not_end_as_if_it_were_done(redis_url):
-    reading, writing = os.pipe()
-    os.close(reading)
-    push(rows("Phishing", Reading()), redis_url, "unread")
-    arguments = ["unread", "--redis", redis_url, "--classes", "true,false"]
-    done = subprocess.run(
-        [sys.executable, "-m", "workers.cli", "worker", *arguments],
-        stdout=writing,
-        stderr=writing,
-        check=False,
-        timeout=120,
-    )
-    os.close(writing)
-    assert done.returncode == 1
-
-
-def test_an_error_that_nobody_reads_has_its_exit_code(redis_url):
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run(
-        [sys.executable, "-m", "workers.cli", "status", "nosuch", "--redis", redis_url],
-        stdout=writing,
-        stderr=writing,
-        check=False,
-    )
-    os.close(writing)
-    assert done.returncode == 2
+def test_an_error_that_nobody_reads_has_its_exit_code(unheard):
+    assert unheard("status", "nosuch", says=False)[0] == 2
 
 
 def test_a_broken_pipe_that_is_not_the_output_is_a_fault(answered, redis_url, monkeypatch):

@@ -12,18 +12,6 @@ from workers.push.sources import Reading, rows
 from workers.reading.answers import newest
 
 
-@pytest.fixture
-def redis_url(answered_url):
-    """The server of the answered feed: what differs between servers is below the commands."""
-    return answered_url
-
-
-@pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
-
-
 def test_push_sends_the_rows_in_the_order_of_the_seed(run, store, feed):
     code, out, err = run(*push_phishing(feed))
     assert (code, out) == (0, "")
@@ -66,9 +54,3 @@ def test_push_says_how_to_go_on_when_redis_refuses(own_redis, capsys):
     assert ended.value.code == 1
     assert 0 < stored < 2310
     assert f"go on with --skip {stored}" in told
-
-
-def test_push_refuses_a_label_for_a_set_that_has_its_own(run, feed):
-    code, _, told = run("push", feed, "Phishing", "--label", "colour")
-    assert code == 2
-    assert "--label colour" in told

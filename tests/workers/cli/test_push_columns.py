@@ -19,12 +19,6 @@ TEXT = "pid,name,age,fare,kind\n1,Ann,39,NA,ham\n2,Bob,,8.5,spam\n3,Cy,n/a,1,\n"
 
 
 @pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
-
-
-@pytest.fixture
 def table(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text(TEXT)

@@ -39,20 +39,6 @@ def test_labels_are_pushed_by_the_id_of_their_example(run, store, feed, tmp_path
     assert stored(store) == [{b"for": b"t1", b"y": b"spam"}, {b"for": b"t2", b"y": b"ham"}]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--labels", "l.csv"), "--id COLUMN"),
-        (("rows.csv", "--labels", "l.csv", "--id", "tx"), "both a source and --labels FILE"),
-        ((), "neither a source nor --labels FILE"),
-        (("--labels", "l.csv", "--id", "tx", "--prob", "p"), "leave out the rest"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused_in_one_line(run, feed, options, said):
-    code, _, err = run("push", feed, *options)
-    assert (code, said in err) == (2, True)
-
-
 def test_a_row_without_a_label_is_refused_before_its_chunk_is_sent(run, store, feed, tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("tx,kind\nt1,spam\nt2,\n")

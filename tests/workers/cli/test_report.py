@@ -10,12 +10,6 @@ CHALLENGER = "challenger"
 
 
 @pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
-
-
-@pytest.fixture
 def challenger(redis_url, store):
     with Store(redis_url, CHALLENGER) as other:
         yield other
@@ -111,8 +105,3 @@ def test_an_entry_that_is_no_answer_ends_it_in_one_line(run, store, feed, challe
     assert code == 4
     assert "9-0" in err
     assert err.count("\n") == 1
-
-
-def test_times_are_of_the_report_alone(run):
-    code, _, err = run("report", "f", "--against", "g", "--since", "2026-03-12")
-    assert (code, "--against compares all that both keep" in err) == (2, True)

@@ -1,22 +1,9 @@
 """`reset`: a feed begun anew, and one that is gone."""
 
-import pytest
 from answered_feed import ROWS, SETTINGS, copy
 from world import work
 
 from workers.reading.registry import names
-
-
-@pytest.fixture
-def redis_url(answered_url):
-    """The server of the answered feed: what differs between servers is below the commands."""
-    return answered_url
-
-
-@pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
 
 
 def test_a_feed_of_which_nothing_is_left_is_listed_no_more(run, store, feed):

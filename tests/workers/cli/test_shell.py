@@ -43,21 +43,6 @@ def test_the_help_of_which_only_the_head_is_read_ends_quietly_with_code_0(bash, 
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("command", ["worker", "combine"])
-def test_the_help_that_nobody_reads_at_all_ends_quietly_with_code_0(command):
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run(
-        [sys.executable, "-m", "workers.cli", command, "--help"],
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        timeout=60,
-        check=False,
-    )
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 def completed(bash, *words):
     """Return what bash offers for the last word of a line, by the script that users source."""
     done = bash(

@@ -27,7 +27,7 @@ from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.config.settings import Limits
 from workers.feed.agreement import agreement
-from workers.feed.keys import REGISTRY, FeedKeys
+from workers.feed.keys import REGISTRY
 from workers.message.encode import encode_alarms, encode_report
 from workers.reading.stream_info import COUNTED
 
@@ -348,24 +348,3 @@ def test_status_lists_the_feeds_that_no_worker_has_begun(own_redis, capsys, sour
         ["mail", "none", "0", "3"],
         ["mail-2", "none", "0", "3"],
     ]
-
-
-def test_status_of_an_unknown_feed_is_an_error(run):
-    code, _, err = run("nobody")
-    assert code == 2
-    assert "no feed 'nobody'" in err
-
-
-def test_a_listed_feed_without_keys_does_not_hide_the_others(run, url):
-    with Store(url, "any") as store:
-        for feed in ("listed-a", "listed-b", "listed-c"):
-            store.call("SADD", REGISTRY, feed)
-        for feed in ("listed-a", "listed-c"):
-            store.call("XADD", FeedKeys(feed).input, "*", "x", "[1]")
-        code, out, err = run("--json")
-        store.call("SREM", REGISTRY, "listed-b")
-    shown = [orjson.loads(line)["feed"] for line in out.splitlines()]
-    assert code == 0
-    assert {"listed-a", "listed-c"} <= set(shown)
-    assert "listed-b" not in shown
-    assert "listed-b: no feed" in err

@@ -137,30 +137,6 @@ def test_events_have_their_time_and_who_said_them(alarmed, shown):
     assert shown == orjson.loads(said) | {"id": "1700000000000-0"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--stream", "dlq", "--raw"), "--raw: a rejected entry has fields and no payload"),
-        (("--stream", "met", "--features"), "--features: --stream met has none"),
-    ],
-)
-def test_an_option_that_a_stream_has_no_use_for_is_refused(alarmed, shown, arguments, told):
-    code, _, err = shown(alarmed.keys.feed, *arguments)
-    assert (code, told in err) == (2, True)
-
-
-@pytest.fixture
-def redis_url(answered_url):
-    """The server of the answered feed: what differs between servers is below the commands."""
-    return answered_url
-
-
-@pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
-
-
 @pytest.mark.parametrize(("count", "told"), [(1, "1 entry waits"), (3, "3 entries wait")])
 def test_tail_says_that_input_waits_where_nothing_is_answered(run, feed, source, count, told):
     run("push", feed, str(source), "--limit", str(count))
@@ -223,9 +199,3 @@ def test_dlq_shows_why_an_entry_was_rejected(answered, run):
     assert found["code"] in ("unknown_feature", "missing_feature")
     assert '{"age":1}' in found["head"]
     assert found["size"] == str(len('x{"age":1}ytrueidbad one'))
-
-
-def test_a_feed_that_does_not_exist_is_said_so(run):
-    code, _, told = run("tail", "nosuch")
-    assert code == 2
-    assert "no feed 'nosuch'" in told

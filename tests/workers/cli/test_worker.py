@@ -1,7 +1,6 @@
 """`worker`: the answers of the predictor, and how far it came."""
 
 import orjson
-import pytest
 from answered_feed import ROWS, phishing
 
 from online_svm.config import PredictorConfig
@@ -9,18 +8,6 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.example import Example
 from workers.broker.store import Store
 from workers.reading.answers import newest, payload
-
-
-@pytest.fixture
-def redis_url(answered_url):
-    """The server of the answered feed: what differs between servers is below the commands."""
-    return answered_url
-
-
-@pytest.fixture
-def run(run_command, redis_url):
-    """Run a command on the test's Redis; return exit code, standard output, standard error."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
 
 
 def test_the_worker_answers_as_the_predictor_does_in_process(answered, redis_url):
