@@ -138,54 +138,6 @@ def test_an_id_that_is_a_feature_is_told_before_it_is_sent(run, feed, table):
     assert not any("warning" in line for line in summary(counted[::2], Layout("y")))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"drop": ("z",)}, "no column 'z' for the column to leave out; there are pid, name"),
-        ({"id": "z"}, "no column 'z' for the id"),
-        ({"drop": ("kind",), "label": "kind"}, "no column 'kind' for the label"),
-    ],
-)
-def test_a_column_that_is_not_there_is_named(table, options, message):
-    with pytest.raises(BadSource, match=message):
-        list(rows(str(table), Reading(**options)))
-
-
-def test_the_label_is_the_last_column_that_is_not_left_out(tmp_path):
-    (tmp_path / "a.csv").write_text("q,kind,note\n1,ham,x\n")
-    assert list(rows(str(tmp_path / "a.csv"), Reading(drop=("note",)))) == [Row({"q": 1.0}, "ham")]
-
-
-def test_json_lines_and_arff_files_take_the_same_options(tmp_path):
-    (tmp_path / "a.jsonl").write_text(
-        '{"q":1,"r":"NA","n":"x","id":7,"y":"a"}\n{"x":{"q":2,"n":"x"},"y":"NA","id":8}\n'
-    )
-    reading = Reading(drop=("n",), id="id", na=("NA",))
-    assert list(rows(str(tmp_path / "a.jsonl"), reading)) == [
-        Row({"q": 1, "r": None}, "a", "7"),
-        Row({"q": 2}, None, "8"),
-    ]
-    (tmp_path / "a.arff").write_text(
-        "@relation r\n@attribute id numeric\n@attribute q numeric\n@attribute n string\n"
-        "@attribute y {a,b}\n@data\n7,1,x,a\n8,?,x,?\n"
-    )
-    assert list(rows(str(tmp_path / "a.arff"), reading)) == [
-        Row({"q": 1.0}, "a", "7"),
-        Row({"q": None}, None, "8"),
-    ]
-
-
-@pytest.mark.parametrize(
-    "options", [{"drop": ("x",)}, {"id": "x"}], ids=lambda options: next(iter(options))
-)
-@pytest.mark.parametrize("source", ["Phishing", "a.libsvm"])
-def test_a_source_without_columns_refuses_them(tmp_path, source, options):
-    (tmp_path / "a.libsvm").write_text("1 1:2\n")
-    where = source if source == "Phishing" else str(tmp_path / source)
-    with pytest.raises(BadSource, match="has no column 'x'"):
-        list(rows(where, Reading(**options)))
-
-
 def test_a_look_at_the_head_is_bounded_and_loses_no_row(run, store, feed, tmp_path):
     wide = iter([Row([0.0] * 300_000)] * 9)
     assert len(head_of(wide)) == 4
@@ -291,32 +243,6 @@ def test_columns_of_text_are_sent_as_slices_and_are_no_features(run, store, feed
     assert "  features  1 number, sent by name: q\n" in err
     sent = [orjson.loads(entry[b"s"]) if b"s" in entry else None for entry in stored(store)]
     assert sent == [{"country": "DE", "age": "old"}, None, {"country": "\x1b[2J"}]
-
-
-def test_json_lines_send_slices_by_name_or_as_they_stand_in_an_entry(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(
-        '{"q": 1, "country": "DE", "y": "a"}\n{"x": [1], "y": "a", "s": {"country": "FR"}}\n'
-        '{"x": [1], "y": "a"}\n{"q": 1, "y": "a"}\n'
-    )
-    read = list(rows(str(path), Reading(slices=("country",))))
-    assert [row.s for row in read] == [{"country": "DE"}, {"country": "FR"}, None, None]
-    assert [row.x for row in read] == [{"q": 1}, [1], [1], {"q": 1}]
-    assert ingest.entry(read[1])[-2:] == [b"s", b'{"country":"FR"}']
-
-
-def test_an_arff_column_may_be_a_slice_and_a_libsvm_file_has_none(tmp_path):
-    arff = tmp_path / "a.arff"
-    arff.write_text(
-        "@relation r\n@attribute q numeric\n@attribute country {DE,FR}\n"
-        "@attribute kind {ham,spam}\n@data\n1,DE,ham\n2,?,spam\n"
-    )
-    read = list(rows(str(arff), Reading(slices=("country",))))
-    assert [(row.x, row.s) for row in read] == [({"q": 1.0}, {"country": "DE"}), ({"q": 2.0}, None)]
-    sparse = tmp_path / "a.libsvm"
-    sparse.write_text("1 1:2\n")
-    with pytest.raises(BadSource, match="no column 'country' for the slice"):
-        list(rows(str(sparse), Reading(slices=("country",))))
 
 
 def test_a_slice_that_is_no_column_is_named_before_anything_is_sent(run, store, feed, table):
