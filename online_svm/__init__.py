@@ -8,20 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning, VennAbers
-    from online_svm.calibration.evidential import (
-        EvidentialBinning,
-        EvidentialIsotonic,
-        EvidentialLogistic,
-        dempster_combine,
-        inverse_pignistic,
-        pignistic,
-    )
-    from online_svm.calibration.joint.estimators import (
-        MatrixScaling,
-        TemperatureScaling,
-        VectorScaling,
-    )
+    from online_svm.calibration.binning import ScoreBinning
+    from online_svm.calibration.evidential.blocks import EvidentialBinning, EvidentialIsotonic
+    from online_svm.calibration.evidential.combination import dempster_combine
+    from online_svm.calibration.evidential.logistic import EvidentialLogistic
+    from online_svm.calibration.evidential.masses import inverse_pignistic, pignistic
+    from online_svm.calibration.isotonic import IsotonicMap
+    from online_svm.calibration.joint.maps import MatrixScaling, TemperatureScaling, VectorScaling
+    from online_svm.calibration.platt import PlattScaling
+    from online_svm.calibration.venn_abers import VennAbers
     from online_svm.config import PredictorConfig
     from online_svm.errors import InvalidExample, OnlineSVMError
     from online_svm.predictor.online_predictor import OnlinePredictor
@@ -33,29 +28,29 @@ if TYPE_CHECKING:
     from online_svm.venn.classifier import InductiveVennClassifier
 
 _HOMES = {
-    "EvidentialBinning": "calibration.evidential",
-    "EvidentialIsotonic": "calibration.evidential",
-    "EvidentialLogistic": "calibration.evidential",
+    "EvidentialBinning": "calibration.evidential.blocks",
+    "EvidentialIsotonic": "calibration.evidential.blocks",
+    "EvidentialLogistic": "calibration.evidential.logistic",
     "Example": "stream.example",
     "ImpliedPosterior": "svm.implied_posterior",
     "InductiveVennClassifier": "venn.classifier",
     "InvalidExample": "errors",
-    "IsotonicMap": "calibration.estimators",
-    "MatrixScaling": "calibration.joint.estimators",
+    "IsotonicMap": "calibration.isotonic",
+    "MatrixScaling": "calibration.joint.maps",
     "OnlinePredictor": "predictor.online_predictor",
     "OnlineSVC": "svm.online_svc",
     "OnlineSVMError": "errors",
-    "PlattScaling": "calibration.estimators",
+    "PlattScaling": "calibration.platt",
     "Prediction": "stream.prediction",
     "PredictorConfig": "config",
     "ProbabilisticSVC": "svm.probabilistic_svc",
-    "ScoreBinning": "calibration.estimators",
-    "TemperatureScaling": "calibration.joint.estimators",
-    "VectorScaling": "calibration.joint.estimators",
-    "VennAbers": "calibration.estimators",
-    "dempster_combine": "calibration.evidential",
-    "inverse_pignistic": "calibration.evidential",
-    "pignistic": "calibration.evidential",
+    "ScoreBinning": "calibration.binning",
+    "TemperatureScaling": "calibration.joint.maps",
+    "VectorScaling": "calibration.joint.maps",
+    "VennAbers": "calibration.venn_abers",
+    "dempster_combine": "calibration.evidential.combination",
+    "inverse_pignistic": "calibration.evidential.masses",
+    "pignistic": "calibration.evidential.masses",
 }
 
 __version__ = "0.1.0"

@@ -13,16 +13,7 @@ LIBRARY = (
     {"venn", "svm", "metrics"},
     {"calibration"},
     {"stream", "storage", "compiled"},
-    {
-        "config",
-        "label_config",
-        "machine_config",
-        "monitor_config",
-        "window_config",
-        "semantics",
-        "types",
-        "errors",
-    },
+    {"config", "types", "errors"},
 )
 """Parts of `online_svm`, the highest layer first. A part imports its own layer and lower ones."""
 

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.errors import InvalidInput
-from online_svm.types import Bools, Floats, Weights
+from online_svm.types import Bools, Floats, Ints, Weights
 
 MOST_COUNTED = 3_000_000_000
 """Examples up to which products of two counts fit 64 bits."""
@@ -144,15 +144,44 @@ def check_n_bins(n_bins: int) -> None:
         raise InvalidInput(f"n_bins: must be at least 1, and whole, not {n_bins!r}")
 
 
-def check_fitted(fitted: bool, name: str) -> None:
-    """Raise InvalidInput that asks for `fit` unless `fitted`.
+def check_codes(codes: ArrayLike, n_samples: int, n_classes: int) -> Ints:
+    """Return class codes as int64, or raise InvalidInput if one is not in [0, n_classes).
 
     Examples
     --------
-    >>> check_fitted(True, "PlattScaling")
+    >>> check_codes([0, 2], 2, 3)
+    array([0, 2])
     """
-    if not fitted:
-        raise InvalidInput(f"{name}: not fitted yet; call fit(scores, labels) first")
+    values = np.asarray(codes)
+    if values.shape != (n_samples,) or (values.dtype.kind not in "iub" and n_samples):
+        raise InvalidInput(
+            f"codes: expected {n_samples} integers, one a row of scores, got {values.dtype} "
+            f"of shape {values.shape}"
+        )
+    if n_samples and not (values.min() >= 0 and values.max() < n_classes):
+        raise InvalidInput(f"codes: must lie in 0..{n_classes - 1} for this number of columns")
+    return values.astype(np.int64)
+
+
+def check_columns(scores: ArrayLike) -> Floats:
+    """Return rows of scores as float64, or raise InvalidInput if they are no finite matrix.
+
+    Examples
+    --------
+    >>> check_columns([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    try:
+        columns = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("scores: expected rows of numbers, all of one length") from error
+    if columns.ndim != 2 or not columns.shape[1]:
+        raise InvalidInput(
+            "scores: expected shape (n, 1) for two classes, or one column a class, "
+            f"got {columns.shape}"
+        )
+    return check_finite(columns, "scores")
 
 
 def _as_floats(values: ArrayLike, name: str) -> Floats:

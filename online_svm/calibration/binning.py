@@ -1,20 +1,53 @@
 """Histogram binning of scores into bins of equal count (Drish 1998; Zadrozny & Elkan 2001)."""
 
-from typing import Self
-
 import numpy as np
 
 from online_svm.calibration.argument_checks import check_n_bins
 from online_svm.calibration.diagram import Blocks, TiedCounts, midpoints, sums
-from online_svm.calibration.fitted_map import PointMap, WeightedCountsMap
-from online_svm.storage.arrays import read_counts, read_floats, read_ints
-from online_svm.types import Arrays, Floats, Ints, Weights
+from online_svm.calibration.score_map import WeightedCountsMap
+from online_svm.storage.fields import Fields, floats, one, weights
+from online_svm.types import Floats, Ints, Weights
 
 
-class BinningCalibrator(WeightedCountsMap, PointMap):
-    """What `ScoreBinning` does, which documents it; this one needs no scikit-learn."""
+class ScoreBinning(WeightedCountsMap):
+    """P(positive) is the frequency of positives in the bin that holds the score.
+
+    The sorted examples are cut into `n_bins` bins whose sizes differ by at most one. Tied examples
+    stay together: all go to the bin of the middle one. A bin that this leaves empty does not
+    exist, nor do more bins than distinct scores. A score outside every bin, below, above or
+    between two, takes the nearest; half way between two, the lower. Fitted on no example it
+    answers 1/2.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+
+    Attributes
+    ----------
+    edges_ : ndarray of shape (bins - 1,)
+        Upper edge of each bin but the last, inclusive: half way to the next bin's lowest score.
+    totals_, positives_ : ndarray of shape (bins,)
+        Examples, and positive examples, in each bin; or the sums of their weights, where these are
+        not whole. Then the bins are of equal weight.
+
+    References
+    ----------
+    J. Drish (1998), Obtaining calibrated probability estimates from support vector machines.
+
+    Examples
+    --------
+    >>> fitted = ScoreBinning(n_bins=2).fit([0.0, 1.0, 2.0, 3.0], [0, 0, 0, 1])
+    >>> fitted.predict([-9.0, 1.4, 1.6, 9.0])
+    array([0. , 0. , 0.5, 0.5])
+    """
 
     _learned = "totals_"
+    _fields = Fields(
+        one("n_bins", least=1),
+        weights("totals_"),
+        weights("positives_", beside="totals_"),
+        floats("edges_", beside="totals_", more=-1),
+    )
     edges_: Floats
     totals_: Weights
     positives_: Weights
@@ -36,22 +69,6 @@ class BinningCalibrator(WeightedCountsMap, PointMap):
             return np.full(len(scores), 0.5)
         inside = self.edges_.searchsorted(scores, side="left")
         return np.asarray((self.positives_ / self.totals_)[inside], dtype=np.float64)
-
-    def _state(self) -> Arrays:
-        return {
-            "n_bins": np.array([self.n_bins], dtype=np.int64),
-            "edges": self.edges_,
-            "totals": self.totals_,
-            "positives": self.positives_,
-        }
-
-    @classmethod
-    def _from_state(cls, state: Arrays) -> Self:
-        restored = cls(int(read_ints(state, "n_bins", 1)[0]))
-        restored.totals_ = read_counts(state, "totals")
-        restored.positives_ = read_counts(state, "positives", len(restored.totals_))
-        restored.edges_ = read_floats(state, "edges", max(len(restored.totals_) - 1, 0))
-        return restored
 
 
 def equal_count_bins(counts: TiedCounts, n_bins: int) -> Blocks:

@@ -1,21 +1,48 @@
 """Isotonic regression of the labels on the scores (Zadrozny & Elkan 2002)."""
 
-from typing import Self
-
 import numpy as np
 
 from online_svm.calibration.diagram import TiedCounts, isotonic_blocks
-from online_svm.calibration.fitted_map import PointMap, WeightedCountsMap
+from online_svm.calibration.score_map import WeightedCountsMap
 from online_svm.compiled.jit import inner, jit
 from online_svm.errors import InvalidSnapshot
-from online_svm.storage.arrays import read_floats
+from online_svm.storage.fields import Fields, floats
 from online_svm.types import Arrays, Floats
 
 
-class IsotonicCalibrator(WeightedCountsMap, PointMap):
-    """What `IsotonicMap` does, which documents it; this one needs no scikit-learn."""
+class IsotonicMap(WeightedCountsMap):
+    """The non-decreasing map from scores to P(positive) that is closest to the labels.
+
+    Tied scores are pooled, then adjacent violators. Inside a block of scores the map is constant,
+    the lowest block reaches down to minus infinity and the highest up to infinity (Lambrou et al.
+    2012, section 2.3, which leaves the gap between two blocks open); across a gap it is linear.
+    These are the values of scikit-learn's ``IsotonicRegression(y_min=0, y_max=1,
+    out_of_bounds="clip")``; the counts here are integers, so that the blocks are exact. Fitted on
+    no example it answers 1/2.
+
+    Attributes
+    ----------
+    lower_, upper_ : ndarray of shape (n_blocks,)
+        Lowest and highest score of each block.
+    values_ : ndarray of shape (n_blocks,)
+        Its frequency of positives, strictly increasing.
+
+    References
+    ----------
+    B. Zadrozny, C. Elkan (2002), Transforming classifier scores into accurate multiclass
+    probability estimates.
+
+    Examples
+    --------
+    >>> fitted = IsotonicMap().fit([0.0, 1.0, 2.0, 3.0], [0, 1, 0, 1])
+    >>> fitted.predict([-9.0, 0.5, 1.5, 9.0])
+    array([0.  , 0.25, 0.5 , 1.  ])
+    """
 
     _learned = "values_"
+    _fields = Fields(
+        floats("values_"), floats("lower_", beside="values_"), floats("upper_", beside="values_")
+    )
     lower_: Floats
     upper_: Floats
     values_: Floats
@@ -33,18 +60,10 @@ class IsotonicCalibrator(WeightedCountsMap, PointMap):
         _interpolate(self.lower_, self.upper_, self.values_, scores, found)
         return found
 
-    def _state(self) -> Arrays:
-        return {"lower": self.lower_, "upper": self.upper_, "values": self.values_}
-
-    @classmethod
-    def _from_state(cls, state: Arrays) -> Self:
-        restored = cls()
-        restored.values_ = read_floats(state, "values")
-        restored.lower_ = read_floats(state, "lower", len(restored.values_))
-        restored.upper_ = read_floats(state, "upper", len(restored.values_))
-        if (restored.lower_ > restored.upper_).any():
-            raise InvalidSnapshot("map state: a block ends before it begins")
-        return restored
+    def _load(self, state: Arrays) -> None:
+        super()._load(state)
+        if (self.lower_ > self.upper_).any():
+            raise InvalidSnapshot("the state of IsotonicMap: a block ends before it begins")
 
 
 @jit

@@ -6,13 +6,56 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.argument_checks import check_fitted
-from online_svm.calibration.fitted_map import CountsMap, PointMap
-from online_svm.calibration.labelled_columns import LabelledColumns, check_columns
-from online_svm.calibration.score_map import IntervalMap, ScoreMap
+from online_svm.calibration.argument_checks import check_codes, check_columns
+from online_svm.calibration.diagram import TiedCounts, pool_ties
+from online_svm.calibration.score_map import CountsMap, IntervalMap, ScoreMap
 from online_svm.errors import InvalidInput
 from online_svm.storage.arrays import nest, read_ints, under
-from online_svm.types import Arrays, Floats
+from online_svm.types import Arrays, Bools, Floats
+
+
+class LabelledColumns:
+    """Checked scores and class codes; a column is sorted and counted once for all maps.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_samples, 1) or (n_samples, n_classes)
+        A single column where positive means class 1 of two, or one column a class.
+    codes : array-like of int of shape (n_samples,)
+        Class of each example, from 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a score is not finite, a code is out of range, or the lengths differ.
+
+    Examples
+    --------
+    >>> columns = LabelledColumns([[-1.0], [1.0], [1.0]], [0, 1, 0])
+    >>> len(columns), columns.positive(0), columns.counts(0).totals
+    (1, array([False,  True, False]), array([1, 2]))
+    """
+
+    def __init__(self, scores: ArrayLike, codes: ArrayLike) -> None:
+        self.scores = check_columns(scores)
+        n_samples, n_columns = self.scores.shape
+        self._codes = check_codes(codes, n_samples, max(n_columns, 2))
+        self._counts: dict[int, TiedCounts] = {}
+
+    def __len__(self) -> int:
+        return int(self.scores.shape[1])
+
+    def positive(self, j: int) -> Bools:
+        """Return which examples are of the class of column j."""
+        first = 1 if len(self) == 1 else 0
+        return np.asarray(self._codes == first + j)
+
+    def counts(self, j: int) -> TiedCounts:
+        """Return the examples, and those of the class, at each distinct score of column j."""
+        if j not in self._counts:
+            column = np.ascontiguousarray(self.scores[:, j])
+            self._counts[j] = pool_ties(column, self.positive(j))
+        return self._counts[j]
 
 
 class OneAgainstAll:
@@ -34,7 +77,7 @@ class OneAgainstAll:
 
     Examples
     --------
-    >>> from online_svm.calibration.estimators import ScoreBinning
+    >>> from online_svm import ScoreBinning
     >>> fitted = OneAgainstAll(lambda: ScoreBinning(2)).fit([[-1.0], [1.0]], [0, 1])
     >>> fitted.predict([[-3.0], [3.0]])
     array([[1., 0.],
@@ -68,7 +111,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.estimators import PlattScaling
+        >>> from online_svm import PlattScaling
         >>> scores = [[1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
         >>> len(OneAgainstAll(PlattScaling).fit(scores, [0, 1, 2]).maps_)
         3
@@ -80,7 +123,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.estimators import IsotonicMap
+        >>> from online_svm import IsotonicMap
         >>> columns = LabelledColumns([[-1.0], [1.0]], [0, 1])
         >>> OneAgainstAll(IsotonicMap).fit_columns(columns).predict([[0.0]])
         array([[0.5, 0.5]])
@@ -108,7 +151,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.estimators import PlattScaling
+        >>> from online_svm import PlattScaling
         >>> OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]])
         array([[0.5, 0.5]])
         """
@@ -119,14 +162,14 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.estimators import PlattScaling
+        >>> from online_svm import PlattScaling
         >>> fitted = OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1])
         >>> fitted.predict_unchecked(np.array([[0.0]]))
         array([[0.5, 0.5]])
         """
         if len(self.maps_) == 1:
-            return both_classes(_points(self.maps_[0], scores[:, 0]))
-        each = [_points(map_, scores[:, j]) for j, map_ in enumerate(self.maps_)]
+            return both_classes(self._points(0, scores))
+        each = [self._points(j, scores) for j in range(len(self.maps_))]
         return normalise_rows(np.column_stack(each))
 
     def predict_interval(self, scores: ArrayLike) -> Floats:
@@ -150,7 +193,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.estimators import VennAbers
+        >>> from online_svm import VennAbers
         >>> fitted = OneAgainstAll(VennAbers).fit([[-1.0], [1.0]], [0, 1])
         >>> fitted.predict_interval([[2.0]]).tolist()
         [[[0.0, 0.5], [0.5, 1.0]]]
@@ -166,11 +209,11 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.estimators import PlattScaling
+        >>> from online_svm import PlattScaling
         >>> sorted(OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).state())
         ['0.options', '0.parameters', 'n_maps']
         """
-        check_fitted(hasattr(self, "maps_"), "OneAgainstAll")
+        self._require_fit()
         state: Arrays = {"n_maps": np.array([len(self.maps_)], dtype=np.int64)}
         for j, map_ in enumerate(self.maps_):
             state |= nest(str(j), map_.state())
@@ -187,7 +230,7 @@ class OneAgainstAll:
 
         Examples
         --------
-        >>> from online_svm.calibration.estimators import PlattScaling
+        >>> from online_svm import PlattScaling
         >>> fitted = OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1])
         >>> OneAgainstAll.from_state(fitted.state(), PlattScaling).predict([[0.0]])
         array([[0.5, 0.5]])
@@ -198,8 +241,15 @@ class OneAgainstAll:
         restored.maps_ = [kind.from_state(under(str(j), state)) for j in range(count)]
         return restored
 
+    def _points(self, j: int, scores: Floats) -> Floats:
+        return self.maps_[j].predict_unchecked(np.ascontiguousarray(scores[:, j]))
+
+    def _require_fit(self) -> None:
+        if not hasattr(self, "maps_"):
+            raise InvalidInput("OneAgainstAll: not fitted yet; call fit(scores, codes) first")
+
     def _columns(self, scores: ArrayLike) -> Floats:
-        check_fitted(hasattr(self, "maps_"), "OneAgainstAll")
+        self._require_fit()
         columns = check_columns(scores)
         if columns.shape[1] != len(self.maps_):
             raise InvalidInput(
@@ -227,12 +277,6 @@ def _fitted(map_: ScoreMap, columns: LabelledColumns, j: int) -> ScoreMap:
         map_.fit_counts(columns.counts(j))
         return map_
     return map_.fit(columns.scores[:, j], columns.positive(j))
-
-
-def _points(map_: ScoreMap, scores: Floats) -> Floats:
-    if isinstance(map_, PointMap):  # the scores of all maps were checked together
-        return map_.predict_unchecked(np.ascontiguousarray(scores))
-    return map_.predict(scores)
 
 
 def _interval(map_: ScoreMap, scores: Floats) -> Floats:

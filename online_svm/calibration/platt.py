@@ -1,12 +1,12 @@
 """Platt scaling: a sigmoid of the score, fitted by maximum likelihood."""
 
 import math
-from typing import Literal, Self, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from online_svm.calibration import sigmoid
-from online_svm.calibration.fitted_map import PointMap, WeightedMap
+from online_svm.calibration.score_map import WeightedMap
 from online_svm.compiled.elementary import exp, log, log1p
 from online_svm.compiled.jit import jit
 from online_svm.compiled.logistic import logistic
@@ -22,8 +22,48 @@ NO_WEIGHTS = np.empty(0)  # every example counts once
 TARGETS: tuple[Targets, ...] = get_args(Targets)
 
 
-class PlattCalibrator(WeightedMap, PointMap):
-    """What `PlattScaling` does, which documents it; this one needs no scikit-learn."""
+class PlattScaling(WeightedMap):
+    """P(positive | f) = 1 / (1 + exp(A f + B)), by maximum likelihood (Platt 1999).
+
+    Parameters
+    ----------
+    method : {"newton", "model-trust"}, default="newton"
+        Newton's method with backtracking (Lin, Lin & Weng 2007), or the model-trust iteration of
+        Platt's appendix. They reach the same loss within 1e-6 relative.
+    targets : {"platt", "raw"}, default="platt"
+        Platt's targets (N+ + 1)/(N+ + 2) and 1/(N- + 2), or the labels themselves.
+
+    Attributes
+    ----------
+    A_, B_ : float
+        Slope and offset; A_ <= 0, so that a larger score never means a smaller probability.
+    loss_ : float
+        Cross-entropy between the targets and the fitted probabilities, summed, in nats.
+    wrong_sign_ : bool
+        Whether the best slope was positive: the scores point the wrong way. The loss is convex, so
+        its minimum over A <= 0 is then at A = 0, and the map is the best constant.
+
+    Notes
+    -----
+    With one class only, or without two different scores, the best constant is returned: by
+    Platt's targets (N+ + 1)/(N+ + 2) when all are positive, 1/(N- + 2) when all are negative, and
+    1/2 without any example. Separable scores have a finite optimum by Platt's targets. By raw
+    targets they have none, nor has a single class; then `fit` raises InvalidInput.
+
+    The fit runs on scores moved and scaled to [-1, 1], so that scores of any finite size neither
+    overflow nor make the Hessian singular.
+
+    References
+    ----------
+    J. Platt (1999), Probabilistic outputs for support vector machines. H.-T. Lin, C.-J. Lin,
+    R. C. Weng (2007), A note on Platt's probabilistic outputs for support vector machines.
+
+    Examples
+    --------
+    >>> fitted = PlattScaling().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+    >>> fitted.predict([-1.0, 0.0, 1.0]).round(3)
+    array([0.338, 0.5  , 0.662])
+    """
 
     _learned = "A_"
     A_: float
@@ -74,15 +114,13 @@ class PlattCalibrator(WeightedMap, PointMap):
             "options": np.array(options, dtype=np.int64),
         }
 
-    @classmethod
-    def _from_state(cls, state: Arrays) -> Self:
-        options = read_ints(state, "options", 3).tolist()
-        if options[0] not in (0, 1) or options[1] not in (0, 1):
-            raise InvalidSnapshot(f"map state: {options} names no method and targets")
-        restored = cls(METHODS[options[0]], TARGETS[options[1]])
-        restored.A_, restored.B_, restored.loss_ = read_floats(state, "parameters", 3).tolist()
-        restored.wrong_sign_ = bool(options[2])
-        return restored
+    def _load(self, state: Arrays) -> None:
+        method, targets, wrong_sign = read_ints(state, "options", 3).tolist()
+        if method not in (0, 1) or targets not in (0, 1):
+            raise InvalidSnapshot(f"map state: {method}, {targets} names no method and targets")
+        self.method, self.targets = METHODS[method], TARGETS[targets]
+        self.A_, self.B_, self.loss_ = read_floats(state, "parameters", 3).tolist()
+        self.wrong_sign_ = bool(wrong_sign)
 
     def _target_values(self, sides: Sides) -> tuple[float, float]:
         if self.targets == "raw":

@@ -1,16 +1,14 @@
 """Venn-Abers prediction: an interval from two isotonic fits (Vovk, Petej & Fedorova 2015)."""
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.diagram import TiedCounts, hull_links
-from online_svm.calibration.fitted_map import CountsMap
+from online_svm.calibration.score_map import CountsMap, IntervalMap
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
-from online_svm.storage.arrays import read_floats
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.storage.fields import Fields, floats
+from online_svm.types import Floats, Ints
 
 
 def log_loss_point(p0: ArrayLike, p1: ArrayLike) -> Floats:
@@ -59,10 +57,45 @@ def brier_point(p0: ArrayLike, p1: ArrayLike) -> Floats:
     return np.asarray(upper - upper * upper / 2.0 + lower * lower / 2.0, dtype=np.float64)
 
 
-class VennAbersCalibrator(CountsMap):
-    """What `VennAbers` does, which documents it; this one needs no scikit-learn."""
+class VennAbers(CountsMap, IntervalMap):
+    """P(positive) as an interval: isotonic fits with the example added as negative and positive.
+
+    For a score s, p0 is the isotonic value at s when (s, negative) joins the calibration set, p1
+    when (s, positive) joins it; tied scores are pooled. Fitting takes one sort of the k
+    calibration scores and two linear passes, an answer one binary search. Fitted on no example,
+    the interval is [0, 1].
+
+    The pair is valid for i.i.d. examples: the member picked by the true label is calibrated. A
+    point merged from it (`predict`, `log_loss_point`, `brier_point`) carries no guarantee. `fit`
+    takes no weights: weighted examples are not exchangeable with the one that is asked about.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (k,)
+        Distinct calibration scores, ascending.
+    p0_, p1_ : ndarray of shape (k + 1,)
+        p0 for each number of distinct scores at most s; p1 for each number of them below s.
+
+    References
+    ----------
+    V. Vovk, I. Petej, V. Fedorova (2015), Large-scale probabilistic predictors with and without
+    guarantees of validity.
+
+    Examples
+    --------
+    >>> fitted = VennAbers().fit([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1])
+    >>> fitted.predict_interval([-1.0, 1.5, 9.0])
+    array([[0.        , 0.33333333],
+           [0.        , 1.        ],
+           [0.66666667, 1.        ]])
+    """
 
     _learned = "p1_"
+    _fields = Fields(
+        floats("scores_"),
+        floats("p0_", beside="scores_", more=1),
+        floats("p1_", beside="scores_", more=1),
+    )
     scores_: Floats
     p0_: Floats
     p1_: Floats
@@ -78,62 +111,14 @@ class VennAbersCalibrator(CountsMap):
         negatives, examples = _with_one_positive(*_mirror(counts).diagram())
         self.p0_ = np.append(0.0, ((examples - negatives) / examples)[::-1])
 
-    def predict_interval(self, scores: ArrayLike) -> Floats:
-        """Return p0 and p1 for each score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Columns p0 and p1, with p0 < p1.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or nothing is fitted.
-
-        Examples
-        --------
-        >>> from online_svm import VennAbers
-        >>> VennAbers().fit([], []).predict_interval([0.0])
-        array([[0., 1.]])
-        """
-        values = self._asked(scores)
-        at_most = np.searchsorted(self.scores_, values, side="right")
-        below = np.searchsorted(self.scores_, values, side="left")
+    def _interval(self, scores: Floats) -> Floats:
+        at_most = np.searchsorted(self.scores_, scores, side="right")
+        below = np.searchsorted(self.scores_, scores, side="left")
         return np.column_stack((self.p0_[at_most], self.p1_[below]))
 
-    def predict(self, scores: ArrayLike) -> Floats:
-        """Return the log-loss point of each score's interval, so that this is a `ScoreMap` too.
-
-        Parameters and errors are those of `predict_interval`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Examples
-        --------
-        >>> from online_svm import VennAbers
-        >>> VennAbers().fit([0.0, 1.0], [0, 1]).predict([0.5])
-        array([0.5])
-        """
-        interval = self.predict_interval(scores)
+    def _predict(self, scores: Floats) -> Floats:
+        interval = self._interval(scores)
         return log_loss_point(interval[:, 0], interval[:, 1])
-
-    def _state(self) -> Arrays:
-        return {"scores": self.scores_, "p0": self.p0_, "p1": self.p1_}
-
-    @classmethod
-    def _from_state(cls, state: Arrays) -> Self:
-        restored = cls()
-        restored.scores_ = read_floats(state, "scores")
-        restored.p0_ = read_floats(state, "p0", len(restored.scores_) + 1)
-        restored.p1_ = read_floats(state, "p1", len(restored.scores_) + 1)
-        return restored
 
 
 def _check_interval(p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Floats]:

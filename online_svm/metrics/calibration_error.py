@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 from online_svm.calibration.argument_checks import check_n_bins
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
-from online_svm.metrics.equal_mass import bin_ends
-from online_svm.metrics.equal_mass_bins import EqualMassBins
+from online_svm.metrics.equal_mass_bins import EqualMassBins, bin_ends
 from online_svm.metrics.sorted_events import sorted_events
 from online_svm.types import Bools, Floats
 

@@ -1,7 +1,7 @@
 """Cumulative validity: accuracy against the sums of the probabilities, in constant memory."""
 
 import math
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from online_svm.compiled.jit import inner, jit
 from online_svm.compiled.special import erfc
 from online_svm.errors import InvalidInput
 from online_svm.metrics.scores import CLIP
-from online_svm.storage.arrays import read_floats, read_ints
+from online_svm.storage.fields import Fields, floats, ints, one
 from online_svm.stream.prediction import LabelReport, MethodReport
 from online_svm.types import Arrays, Floats, Ints
 
@@ -20,6 +20,8 @@ LOWER, PROBABILITY, UPPER, VARIANCE = range(4)
 LOG_LOSS, BRIER, N_SUMS = 8, 9, 10
 SCORED, PREDICTED_HITS, SVM_HITS, CLIPPED, N_COUNTS = range(5)
 NO_INTERVAL = np.empty((0, 0))
+
+_FIELDS = Fields(floats("_sums"), ints("_counts"), one("intervals", below=2))
 
 
 def paper_p_value(hits: float, sum_p: float, sum_var: float) -> float:
@@ -49,6 +51,24 @@ def paper_p_value(hits: float, sum_p: float, sum_var: float) -> float:
     if sum_var <= 0.0:
         return 1.0 if deviation == 0.0 else 0.0
     return erfc(deviation / math.sqrt(2.0 * sum_var))
+
+
+class MethodAnswers(NamedTuple):
+    """What a method says of m examples.
+
+    Attributes
+    ----------
+    probabilities, lower, upper : ndarray of shape (m, n_classes)
+        Without intervals the last two are `NO_INTERVAL`.
+    label, svm_label : ndarray of int of shape (m,)
+        Index of the predicted label and of the SVM's own class.
+    """
+
+    probabilities: Floats
+    lower: Floats
+    upper: Floats
+    label: Ints
+    svm_label: Ints
 
 
 class CumulativeValidity:
@@ -131,30 +151,21 @@ class CumulativeValidity:
         below, above = self._check_interval(values, lower, upper)
         if not _in_range(chosen, own, true, values.shape[1]):
             raise InvalidInput(f"label: an index is not in 0..{values.shape[1] - 1}")
-        self.update_unchecked(values, below, above, chosen, own, true)
+        self.update_unchecked(MethodAnswers(values, below, above, chosen, own), true)
 
-    def update_unchecked(
-        self,
-        probabilities: Floats,
-        lower: Floats,
-        upper: Floats,
-        label: Ints,
-        svm_label: Ints,
-        truth: Ints,
-    ) -> None:
+    def update_unchecked(self, answers: MethodAnswers, truth: Ints) -> None:
         """Do what `update` does for arrays that are known to fit.
-
-        Without intervals `lower` and `upper` are `NO_INTERVAL`.
 
         Examples
         --------
         >>> validity, index = CumulativeValidity(intervals=False), np.array([1])
-        >>> both, none = np.array([[0.5, 0.5]]), NO_INTERVAL
-        >>> validity.update_unchecked(both, none, none, index, index, index)
+        >>> both = np.array([[0.5, 0.5]])
+        >>> answers = MethodAnswers(both, NO_INTERVAL, NO_INTERVAL, index, index)
+        >>> validity.update_unchecked(answers, index)
         >>> validity.scored
         1
         """
-        _add(self._sums, self._counts, probabilities, lower, upper, label, svm_label, truth)
+        _add(self._sums, self._counts, answers, truth)
 
     def report(self) -> MethodReport:
         """Return the means so far; all are None before the first labelled example.
@@ -180,11 +191,7 @@ class CumulativeValidity:
         >>> sorted(CumulativeValidity(intervals=False).state())
         ['counts', 'intervals', 'sums']
         """
-        return {
-            "sums": self._sums.copy(),
-            "counts": self._counts.copy(),
-            "intervals": np.array([self.intervals], dtype=np.int64),
-        }
+        return _FIELDS.arrays_of(self)
 
     @classmethod
     def from_state(cls, state: Arrays) -> Self:
@@ -201,9 +208,8 @@ class CumulativeValidity:
         >>> CumulativeValidity.from_state(validity.state()).report() == validity.report()
         True
         """
-        restored = cls(intervals=bool(read_ints(state, "intervals", 1)[0]))
-        restored._sums = read_floats(state, "sums", N_SUMS).copy()
-        restored._counts = read_ints(state, "counts", N_COUNTS).copy()
+        restored = cls(intervals=False)
+        _FIELDS.fill(restored, None, state)
         return restored
 
     def _check_interval(
@@ -258,17 +264,9 @@ def _in_range(label: Ints, svm_label: Ints, truth: Ints, n_classes: int) -> bool
 
 
 @jit
-def _add(
-    sums: Floats,
-    counts: Ints,
-    probabilities: Floats,
-    lower: Floats,
-    upper: Floats,
-    label: Ints,
-    svm_label: Ints,
-    truth: Ints,
-) -> None:
+def _add(sums: Floats, counts: Ints, answers: MethodAnswers, truth: Ints) -> None:
     """Add each labelled row to the sums, in order."""
+    probabilities, lower, upper, label, svm_label = answers
     for i in range(len(truth)):
         true = truth[i]
         if true < 0:

@@ -1,4 +1,4 @@
-"""Examples in bins of equal mass by their probability: what calibration is measured on."""
+"""Bins of equal mass by probability: what calibration is measured on."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,8 +9,41 @@ from numpy.typing import ArrayLike
 from online_svm.calibration.argument_checks import check_labels, check_n_bins, check_scores
 from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import pool_ties
+from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats, Ints
+
+
+@jit
+def bin_ends(p: Floats, n_bins: int) -> Ints:
+    """Return the place after the last example of each bin; none is empty.
+
+    Example r of n (from 0) belongs to bin floor(n_bins r / n); a run of equal probabilities to the
+    bin of its middle rank, as in `calibration.binning.equal_count_bins`.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n_samples,)
+        Ascending; at least one.
+    n_bins : int
+        At most so many bins.
+
+    Examples
+    --------
+    >>> bin_ends(np.array([0.1, 0.2, 0.2, 0.2]), 2)
+    array([1, 4])
+    """
+    n = len(p)
+    ends = np.empty(min(n_bins, n), dtype=np.int64)
+    count, begin, before = 0, 0, -1
+    for i in range(n):
+        if i + 1 < n and p[i + 1] == p[i]:
+            continue
+        inside = (begin + i) * n_bins // (2 * n)
+        count += inside != before
+        ends[count - 1] = i + 1
+        begin, before = i + 1, inside
+    return ends[:count]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.argument_checks import check_labels, check_scores
+from online_svm.calibration.argument_checks import check_codes, check_labels, check_scores
 from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import pool_ties
-from online_svm.calibration.labelled_columns import check_codes
 from online_svm.errors import InvalidInput
 from online_svm.types import Bools, Floats, Ints
 

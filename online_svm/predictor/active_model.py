@@ -9,15 +9,16 @@ from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.predictor.frequency_interval import FrequencyIntervals
 from online_svm.predictor.headlines import headline_from_state, headline_of
-from online_svm.predictor.implied_map import implied_probabilities
 from online_svm.predictor.published_maps import (
     ClassMap,
     fit_maps,
+    implied_probabilities,
     interval_maps,
     maps_from_state,
 )
 from online_svm.refit.task import RefitResult
 from online_svm.storage.arrays import check_floats, check_indices, nest, under
+from online_svm.storage.fields import Fields, flag, number
 from online_svm.storage.state import State, as_array
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.labels import ClassView
@@ -47,6 +48,11 @@ ARRIVAL = (
 CROSSFIT = (
     "split is crossfit: the calibration scores are out of fold, by machines that trained on the "
     "rest of the calibration set"
+)
+
+
+_FIELDS = Fields(
+    number("version"), number("calibration_version"), number("learned"), flag("has_probabilities")
 )
 
 
@@ -200,13 +206,7 @@ class ActiveModel:
 
     def state(self) -> State:
         """Return everything but the configuration."""
-        header = {
-            "version": self.version,
-            "calibration_version": self.calibration_version,
-            "learned": self.learned,
-            "has_probabilities": self.has_probabilities,
-            "labels": list(self.view.labels),
-        }
+        header = _FIELDS.header_of(self) | {"labels": list(self.view.labels)}
         arrays: Arrays = {
             "result": as_array(self.result.state()),
             "training_columns": self.training_columns,
@@ -229,11 +229,9 @@ class ActiveModel:
         # A probability (-1) is no label.
         size = (len(result.training_scores),)
         check_indices({"columns": training + 1}, "columns", size, len(view.classes) + 1)
-        active = cls(config, result, view, header["version"], np.empty(0, dtype=np.int64))
-        active.training_columns = arrays["training_columns"]
-        active.calibration_version = header["calibration_version"]
-        active.learned = header["learned"]
-        active.has_probabilities = header["has_probabilities"]
+        active = cls(config, result, view, 0, np.empty(0, dtype=np.int64))
+        active.training_columns = training
+        _FIELDS.fill(active, header, {})
         active._set = active.scheme.from_state(under("set", arrays), result.training_scores)
         active._intervals = active._make_intervals()
         active.maps = maps_from_state(
@@ -251,8 +249,7 @@ class ActiveModel:
             return None
         return FrequencyIntervals(
             self.config.interval_level,
-            self.view.n_known,
-            len(self.view.classes),
+            self.view,
             self.result.training_scores,
             self.calibration.scores,
             self.calibration.codes,

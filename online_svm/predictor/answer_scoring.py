@@ -9,14 +9,17 @@ from typing import Self
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceValues
+from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceNames, SliceValues
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.batch_result import Answers
-from online_svm.predictor.late_scores import open_terms, scored_answers, waiting_terms
-from online_svm.predictor.learning_order import LearningOrder
+from online_svm.predictor.learning_order import (
+    LearningOrder,
+    open_terms,
+    scored_answers,
+    waiting_terms,
+)
 from online_svm.predictor.open_answers import OpenAnswers
 from online_svm.predictor.pending_examples import PendingExample
-from online_svm.predictor.slice_names import SliceNames
 from online_svm.predictor.stream_monitors import StreamMonitors
 from online_svm.predictor.stream_validity import StreamValidity
 from online_svm.storage.arrays import nest, under

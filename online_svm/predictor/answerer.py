@@ -12,8 +12,7 @@ from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.answering_state import AnsweringState, request_schema
 from online_svm.predictor.batch_result import Answers
 from online_svm.predictor.label_gaps import LabelGaps
-from online_svm.predictor.label_steps import Correction, LabelStep
-from online_svm.predictor.learning_order import LearningOrder
+from online_svm.predictor.learning_order import Correction, LabelStep, LearningOrder
 from online_svm.predictor.mixture import SHARE, Mixture
 from online_svm.predictor.pending_examples import PendingExample, give
 from online_svm.predictor.published_maps import interval_maps
@@ -21,13 +20,16 @@ from online_svm.predictor.refit_schedule import DueModel, RefitSchedule
 from online_svm.predictor.waits import Waits
 from online_svm.predictor.warm_up import warming_block
 from online_svm.storage.arrays import nest, under
-from online_svm.storage.state import Header, State
+from online_svm.storage.fields import Fields, number
+from online_svm.storage.state import State
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.schema import FeatureSchema
 from online_svm.types import Bools, Ints
+
+_FIELDS = Fields(number("_models"), number("_calibrations"))
 
 
 class Answerer:
@@ -93,20 +95,17 @@ class Answerer:
 
     def answering_state(self, schema: FeatureSchema) -> AnsweringState:
         """Return what answers rows without a label as this does now; it cannot learn."""
-        guarantee: Guarantee = "none"
-        reason: str | None = None
+        guarantee: tuple[Guarantee, str | None] = ("none", None)
         if self.model is not None:
-            guarantee, reason = self.model.guarantee(self._lacks)
-            guarantee, reason = self.scoring.guarantee(guarantee, reason)
+            guarantee = self.scoring.guarantee(*self.model.guarantee(self._lacks))
         requests = request_schema(self._config).of_features(schema.names, schema.dimension)
         n, model = self._schedule.n, self.model
-        return AnsweringState(self._config, n, requests, model, self._mixture, guarantee, reason)
+        return AnsweringState(self._config, n, requests, model, self._mixture, guarantee)
 
     def state(self) -> State:
         """Return all but the configuration and the schedule; no refit is due."""
-        versions = {"models": self._models, "calibrations": self._calibrations}
         scores, arrays = self.scoring.state()
-        header: Header = {**versions, **self._gaps.state(), **scores}
+        header = _FIELDS.header_of(self) | self._gaps.state() | scores
         if self._mixture is not None:
             arrays |= nest("mixture", self._mixture.state())
         if self.model is not None:
@@ -131,7 +130,7 @@ class Answerer:
         """
         header, arrays = state
         answerer = cls(config, schedule)
-        answerer._models, answerer._calibrations = header["models"], header["calibrations"]
+        _FIELDS.fill(answerer, header, {})
         answerer._gaps = LabelGaps.from_state(header, config)
         answerer.scoring = AnswerScoring.from_state(state, config, waiting)
         if answerer._mixture is not None:

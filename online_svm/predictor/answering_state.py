@@ -6,12 +6,12 @@ from typing import Any, Self
 import numpy as np
 
 from online_svm.config import PredictorConfig
+from online_svm.config.semantics import are_equal
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.mixture import SHARE, Mixture
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.warm_up import warming_block
-from online_svm.semantics import are_equal
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import State
@@ -40,8 +40,8 @@ class AnsweringState:
     active : ActiveModel or None
         None while warming up.
     mixture : Mixture or None
-    guarantee, reason : Guarantee, str or None
-        Of every answer; see `PredictionBlock`.
+    guarantee : tuple of (Guarantee, str or None)
+        Of every answer, with the reason; see `PredictionBlock`.
 
     Examples
     --------
@@ -63,12 +63,11 @@ class AnsweringState:
         schema: FeatureSchema,
         active: ActiveModel | None,
         mixture: Mixture | None,
-        guarantee: Guarantee,
-        reason: str | None,
+        guarantee: tuple[Guarantee, str | None],
     ) -> None:
         self.config, self.n, self.schema = config, n, schema
         self._active, self._mixture = active, mixture
-        self._guarantee, self._reason = guarantee, reason
+        self._guarantee, self._reason = guarantee
 
     @property
     def model(self) -> int:
@@ -150,7 +149,7 @@ class AnsweringState:
                 State(header["active"], under("active", arrays)), config
             )
             require(len(active.result.scaling.mean) == dimension, "dimension")
-        return cls(config, n, schema, active, mixture, header["guarantee"], header["reason"])
+        return cls(config, n, schema, active, mixture, (header["guarantee"], header["reason"]))
 
 
 def request_schema(config: PredictorConfig) -> FeatureSchema:

@@ -8,20 +8,21 @@ with known labels. Nothing here carries a guarantee.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from online_svm.calibration.evidential.combination import combine
 from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
-from online_svm.calibration.isotonic import IsotonicCalibrator
-from online_svm.calibration.platt import PlattCalibrator
+from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.platt import PlattScaling
 from online_svm.calibration.score_map import ScoreMap
 from online_svm.config import check_semantics
+from online_svm.config.groups import Label, Settings
+from online_svm.config.semantics import SEMANTICS, are_equal
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.semantics import SEMANTICS, are_equal
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack, unpack
 from online_svm.stream.labels import sorted_labels
@@ -30,10 +31,8 @@ from online_svm.types import Arrays, Bools, Floats
 FIRST_FIT = 10
 """Labels before the first recalibration; it then follows the doublings up to the schedule."""
 
-Label = Annotated[str, Field(min_length=1, max_length=256)]
 
-
-class CombinerConfig(BaseModel):
+class CombinerConfig(Settings):
     """Settings of `Combiner`. Two equal configurations give equal answers, byte for byte.
 
     Examples
@@ -41,8 +40,6 @@ class CombinerConfig(BaseModel):
     >>> CombinerConfig(classes=["spam", "ham"]).classes
     ('ham', 'spam')
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     classes: tuple[Label, Label] = Field(description="The two labels; the last is the positive.")
     rule: Literal["dempster", "cautious"] = Field(
@@ -263,8 +260,8 @@ class Combiner:
         return self.n % FIRST_FIT == 0 and doublings.bit_count() == 1
 
 
-def _maker(config: CombinerConfig) -> type[PlattCalibrator] | type[IsotonicCalibrator]:
-    return PlattCalibrator if config.recalibration == "platt" else IsotonicCalibrator
+def _maker(config: CombinerConfig) -> type[PlattScaling] | type[IsotonicMap]:
+    return PlattScaling if config.recalibration == "platt" else IsotonicMap
 
 
 def _check_learned(scores: Floats, positive: Bools) -> None:

@@ -8,6 +8,7 @@ to hold the headline's own probability.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +16,44 @@ from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import midpoints, pool_ties
 from online_svm.compiled.jit import inner, jit
 from online_svm.metrics.binomial_interval import BinomialIntervals, binomial_intervals, interval
+from online_svm.stream.labels import ClassView
 from online_svm.stream.tail import Tail
 from online_svm.types import Floats, Ints
+
+
+class Counts(NamedTuple):
+    """Calibration examples by bin; one list of bins a score, and one of a single bin.
+
+    Attributes
+    ----------
+    first_hits : ndarray of shape (n_lists,)
+        Class column that each list counts; the last counts it and all after it.
+    totals, hits : ndarray of shape (n_lists, most)
+        Examples in each bin, and those of the class.
+    """
+
+    first_hits: Ints
+    totals: Ints
+    hits: Ints
+
+
+class Held(NamedTuple):
+    """Calibration examples in order of arrival, with room for those that join."""
+
+    bins: Ints
+    columns: Ints
+    size: int
+    limit: int
+
+
+class Rows(NamedTuple):
+    """Rows to answer, and their intervals, which are written."""
+
+    scores: Floats
+    columns: Ints
+    point: Floats
+    lower: Floats
+    upper: Floats
 
 
 class FrequencyIntervals:
@@ -30,8 +67,8 @@ class FrequencyIntervals:
     ----------
     level : float
         Stated coverage, in (0, 1).
-    n_known, n_classes : int
-        Classes that have a machine; those and the slot of unseen labels, if there is one.
+    view : ClassView
+        The classes that have a machine, and the slot of unseen labels, if there is one.
     training_scores : ndarray of shape (n_training, n_scores)
         Scores of the proper training set, from which the bins are taken.
     scores : ndarray of shape (n, n_scores)
@@ -44,7 +81,7 @@ class FrequencyIntervals:
     Examples
     --------
     >>> scores, columns = np.array([[-1.0], [-1.0], [1.0]]), np.array([0, 0, 1])
-    >>> held = FrequencyIntervals(0.9, 2, 2, scores, scores, columns, None)
+    >>> held = FrequencyIntervals(0.9, ClassView("ab", True), scores, scores, columns, None)
     >>> lower, upper = held.answer(np.array([[1.0]]), np.array([-1]), np.array([[0.4, 0.6]]))
     >>> lower.round(2).tolist(), upper.round(2).tolist()
     ([[0.14, 0.02]], [[0.98, 0.86]])
@@ -53,8 +90,7 @@ class FrequencyIntervals:
     def __init__(
         self,
         level: float,
-        n_known: int,
-        n_classes: int,
+        view: ClassView,
         training_scores: Floats,
         scores: Floats,
         columns: Ints,
@@ -62,17 +98,18 @@ class FrequencyIntervals:
     ) -> None:
         first = 0 if limit is None else max(0, len(columns) - limit)
         self._intervals = binomial_intervals(level)
-        self._limit, self._n_classes = limit, n_classes
+        self._limit = limit
         self._edges = bin_edges(training_scores)
         # Of the last list, with one bin, the unseen labels are the hits.
-        self._first_hits = np.append(
-            [1] if scores.shape[1] == 1 else np.arange(scores.shape[1]), n_known
+        first_hits = np.append(
+            [1] if scores.shape[1] == 1 else np.arange(scores.shape[1]), view.n_known
         )
         self._bins = Tail(_bins(self._edges, scores[first:]))
         self._columns = Tail(columns[first:])
         shape = (scores.shape[1] + 1, self._edges.shape[1] + 1)
-        self._totals, self._hits = (np.zeros(shape, dtype=np.int64) for _ in range(2))
-        _count_all(self._bins.held, self._columns.held, self._first_hits, self._totals, self._hits)
+        totals, hits = (np.zeros(shape, dtype=np.int64) for _ in range(2))
+        self._counts = Counts(first_hits, totals, hits)
+        _count_all(self._bins.held, self._columns.held, self._counts)
 
     def answer(self, scores: Floats, columns: Ints, point: Floats) -> tuple[Floats, Floats]:
         """Return the interval of every class in turn; each labelled row joins after its answer.
@@ -93,11 +130,10 @@ class FrequencyIntervals:
         self._bins.extend(joining)
         self._columns.extend(joining)
         lower, upper = np.empty(point.shape), np.empty(point.shape)
-        gone = _answer(
-            self._intervals, self._edges, scores, columns, np.ascontiguousarray(point),
-            self._bins.held, self._columns.held, size, -1 if self._limit is None else self._limit,
-            self._first_hits, self._totals, self._hits, lower, upper,
-        )  # fmt: skip
+        rows = Rows(scores, columns, np.ascontiguousarray(point), lower, upper)
+        limit = -1 if self._limit is None else self._limit
+        held = Held(self._bins.held, self._columns.held, size, limit)
+        gone = _answer(self._intervals, self._edges, rows, held, self._counts)
         self._bins.drop_before(self._bins.first + gone)
         self._columns.drop_before(self._columns.first + gone)
         return lower, upper
@@ -164,10 +200,9 @@ def _find_bins(edges: Floats, scores: Floats, bins: Ints) -> None:
 
 
 @inner
-def _count(
-    bins: Ints, column: int, first_hits: Ints, totals: Ints, hits: Ints, change: int
-) -> None:
+def _count(bins: Ints, column: int, counts: Counts, change: int) -> None:
     """Add an example to the counts, or take it out where `change` is -1."""
+    first_hits, totals, hits = counts
     last = len(first_hits) - 1
     for g in range(len(first_hits)):
         totals[g, bins[g]] += change
@@ -176,42 +211,41 @@ def _count(
 
 
 @jit
-def _count_all(bins: Ints, columns: Ints, first_hits: Ints, totals: Ints, hits: Ints) -> None:
+def _count_all(bins: Ints, columns: Ints, counts: Counts) -> None:
     for i in range(len(columns)):
-        _count(bins[i], columns[i], first_hits, totals, hits, 1)
+        _count(bins[i], columns[i], counts, 1)
 
 
 @jit
 def _answer(
-    intervals: BinomialIntervals, edges: Floats, scores: Floats, columns: Ints, point: Floats,
-    held: Ints, held_columns: Ints, size: int, limit: int,
-    first_hits: Ints, totals: Ints, hits: Ints, lower: Floats, upper: Floats,
-) -> int:  # fmt: skip
-    """Answer and join in turn, `size` examples being held at first; return how many left.
+    intervals: BinomialIntervals, edges: Floats, rows: Rows, held: Held, counts: Counts
+) -> int:
+    """Write the intervals of rows and join them in turn; return how many examples left.
 
-    The rows that join are written to `held` and `held_columns` behind those.
+    The rows that join are written behind those that are held.
     """
-    gone, stop = 0, size
-    last = len(first_hits) - 1
+    scores, columns, point, lower, upper = rows
+    gone, stop = 0, held.size
+    last = len(counts.first_hits) - 1
     bins, bounds = np.empty(last + 1, dtype=np.int64), np.empty((last + 1, 2))
     for i in range(len(columns)):
         # 1. The interval of each list, then of each class, widened to hold the probability.
         _find_bins(edges, scores[i], bins)
         for g in range(last + 1):
             b = bins[g]
-            bounds[g, 0], bounds[g, 1] = interval(intervals, hits[g, b], totals[g, b])
+            bounds[g, 0], bounds[g, 1] = interval(intervals, counts.hits[g, b], counts.totals[g, b])
         for y in range(point.shape[1]):
             low, high = _of_class(bounds, y)
             lower[i, y], upper[i, y] = min(low, point[i, y]), max(high, point[i, y])
         if columns[i] < 0:
             continue
         # 2. Join the calibration set.
-        held[stop], held_columns[stop] = bins, columns[i]
-        _count(bins, columns[i], first_hits, totals, hits, 1)
+        held.bins[stop], held.columns[stop] = bins, columns[i]
+        _count(bins, columns[i], counts, 1)
         stop += 1
         # 3. The oldest leaves where the window is full.
-        if limit >= 0 and stop - gone > limit:
-            _count(held[gone], held_columns[gone], first_hits, totals, hits, -1)
+        if held.limit >= 0 and stop - gone > held.limit:
+            _count(held.bins[gone], held.columns[gone], counts, -1)
             gone += 1
     return gone
 

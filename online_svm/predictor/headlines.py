@@ -2,8 +2,7 @@
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.headline import Headline, VennHeadline
-from online_svm.predictor.pair_headline import PairHeadline
-from online_svm.predictor.recent_headline import RecentHeadline
+from online_svm.predictor.pair_headline import PairHeadline, RecentHeadline
 from online_svm.storage.arrays import under
 from online_svm.types import Arrays
 

@@ -5,10 +5,10 @@ from typing import Self
 import numpy as np
 
 from online_svm.calibration.joint.maps import (
-    JointCalibrator,
-    MatrixCalibrator,
-    TemperatureCalibrator,
-    VectorCalibrator,
+    JointMap,
+    MatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
 )
 from online_svm.compiled.elementary import exp_nonpositive, log1p
 from online_svm.compiled.jit import jit
@@ -22,11 +22,11 @@ from online_svm.venn.protocol import VennAnswers
 SHARE = 0.005
 """Part of its weights that the mixture spreads evenly after each label."""
 
-KINDS: dict[str, type[JointCalibrator]] = {
-    "temperature": TemperatureCalibrator,
-    "vector": VectorCalibrator,
-    "matrix": MatrixCalibrator,
-    "log-matrix": MatrixCalibrator,
+KINDS: dict[str, type[JointMap]] = {
+    "temperature": TemperatureScaling,
+    "vector": VectorScaling,
+    "matrix": MatrixScaling,
+    "log-matrix": MatrixScaling,
 }
 """The maps; the last one is of the logarithms of the one-against-all probabilities."""
 
@@ -63,9 +63,9 @@ class JointHeadline:
     interval_level = None
 
     def __init__(self) -> None:
-        self._maps: dict[str, JointCalibrator] = {}
+        self._maps: dict[str, JointMap] = {}
         self._mixture = Mixture(N_COMPONENTS, SHARE)
-        self._recent = RecentMap(RECENT, _recent_matrix, MatrixCalibrator.from_state)
+        self._recent = RecentMap(RECENT, _recent_matrix, MatrixScaling.from_state)
 
     def fit(self, scores: Floats, columns: Ints) -> None:
         """Fit the maps to scores, shape (n, K), and class columns, shape (n,)."""
@@ -109,14 +109,14 @@ class JointHeadline:
         restored._mixture = Mixture.from_state(weights, N_COMPONENTS, SHARE)
         restored._maps = {name: kind.from_state(under(name, state)) for name, kind in KINDS.items()}
         restored._recent = RecentMap.from_state(
-            under("recent", state), RECENT, _recent_matrix, MatrixCalibrator.from_state,
+            under("recent", state), RECENT, _recent_matrix, MatrixScaling.from_state,
             restored._maps["matrix"].n_classes_,
         )  # fmt: skip
         return restored
 
 
-def _recent_matrix(logs: Floats, columns: Ints) -> MatrixCalibrator:
-    return MatrixCalibrator().fit(logs, columns)
+def _recent_matrix(logs: Floats, columns: Ints) -> MatrixScaling:
+    return MatrixScaling().fit(logs, columns)
 
 
 def _with_rest(known: Floats, venn_point: Floats) -> Floats:

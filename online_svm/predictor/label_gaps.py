@@ -1,9 +1,10 @@
 """Gaps in the labels of the window, and so in the guarantee."""
 
-from collections.abc import Mapping
 from typing import Self
 
 from online_svm.config import PredictorConfig
+from online_svm.storage.fields import Fields, number
+from online_svm.storage.state import Header
 
 # Given which examples have labels, the labelled ones are still i.i.d. and independent of the proper
 # training set. So the theorem holds for them, whatever decides who gets a label.
@@ -23,6 +24,9 @@ CORRECTED = (
     "the label of an example of the window was corrected after it was learned: the guarantee is of "
     "labels as they are when examples are learned, and later examples may still be corrected"
 )
+
+
+_FIELDS = Fields(number("unlabelled", optional=True), number("corrected", optional=True))
 
 
 class LabelGaps:
@@ -53,22 +57,21 @@ class LabelGaps:
         self.unlabelled: int | None = None
         self.corrected: int | None = None
 
-    def state(self) -> dict[str, int | None]:
+    def state(self) -> Header:
         """Return what `from_state` continues from."""
-        return {"unlabelled": self.unlabelled, "corrected": self.corrected}
+        return _FIELDS.header_of(self)
 
     @classmethod
-    def from_state(cls, state: Mapping[str, object], config: PredictorConfig) -> Self:
+    def from_state(cls, state: Header, config: PredictorConfig) -> Self:
         """Return the gaps that `state` described.
 
         Raises
         ------
-        ValueError
+        InvalidSnapshot
             If one is no number.
         """
         gaps = cls(config)
-        gaps.unlabelled = _number("unlabelled", state["unlabelled"])
-        gaps.corrected = _number("corrected", state["corrected"])
+        _FIELDS.fill(gaps, state, {})
         return gaps
 
     def correct(self, number: int) -> None:
@@ -97,9 +100,3 @@ class LabelGaps:
 
     def _holds(self, first: int, n: int) -> bool:
         return self._window is None or n - first < self._window
-
-
-def _number(name: str, value: object) -> int | None:
-    if value is not None and type(value) is not int:
-        raise ValueError(f"{name} is {value!r}")
-    return value

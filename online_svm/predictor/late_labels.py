@@ -1,6 +1,6 @@
 """LateLabels: which answered examples wait for their labels, and when each is learned.
 
-What becomes of them is written down as steps, in the order of the entries: see `label_steps`.
+What becomes of them is written down as steps, in the order of the entries: see `learning_order`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput
-from online_svm.predictor.label_steps import Correction, Kind, LabelStep
+from online_svm.predictor.learning_order import Correction, Kind, LabelStep
 from online_svm.predictor.pending_examples import (
     PendingExample,
     pending_from_state,
@@ -18,11 +18,15 @@ from online_svm.predictor.pending_examples import (
 )
 from online_svm.predictor.settled_examples import GIVEN_UP, SettledExamples, has_probability
 from online_svm.storage.arrays import nest, require, under
+from online_svm.storage.fields import Fields, number
 from online_svm.storage.state import State
 from online_svm.stream.label_counts import Done, LabelCounts
 from online_svm.types import Floats, Ints
 
 NO_SLICES: Ints = np.empty(0, dtype=np.int64)
+
+
+_FIELDS = Fields(number("learned"), number("_accepted"), number("_clock"))
 
 
 class LateLabels:
@@ -203,11 +207,9 @@ class LateLabels:
         waiting = pending_state(self.examples())
         header = waiting.header | {
             "counts": self.counts.state(),
-            "learned": self.learned,
             "met": list(self.met),
-            "accepted": self._accepted,
-            "clock": self._clock,
         }
+        header |= _FIELDS.header_of(self)
         settled = self._settled.state()
         return State(header | settled.header, nest("waiting", waiting.arrays) | settled.arrays)
 
@@ -223,10 +225,7 @@ class LateLabels:
         header, arrays = state
         late = cls(config)
         late.counts = LabelCounts.from_state(header["counts"])
-        for name in ("learned", "accepted", "clock"):
-            require(type(header[name]) is int and header[name] >= 0, name)
-        late.learned, late._accepted = header["learned"], header["accepted"]
-        late._clock = header["clock"]
+        _FIELDS.fill(late, header, {})
         late.met = dict.fromkeys(header["met"])
         late._settled = SettledExamples.from_state(state, config.max_pending)
         waiting = pending_from_state(State(header, under("waiting", arrays)))

@@ -1,15 +1,58 @@
-"""The order in which rows are answered and learned."""
+"""Steps of examples and labels, and the order in which rows are answered and learned.
 
-from collections.abc import Sequence
+What happens depends on the entries alone and on no answer, so it is written down first, in the
+order of the entries; the predictor then follows it.
+
+- ``answer``: an example is answered.
+- ``learn``: an example whose answer was given before is learned.
+- ``give_up``: an example is not learned: its horizon passed without a label, or it fell out.
+- ``label``: the label of a waiting example came.
+- ``correct``: the label of an example that was learned is another one.
+- ``report``: as many examples were learned as a report covers.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from online_svm.predictor.label_steps import LabelStep
-from online_svm.predictor.pending_examples import PendingExample
+from online_svm.predictor.pending_examples import PendingExample, answer_runs
 from online_svm.stream.label_counts import LabelCounts
+from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats, Ints
+
+Kind = Literal["answer", "learn", "give_up", "label", "correct", "report"]
+
+
+class Correction(NamedTuple):
+    """The label of the learned example `n` is another one."""
+
+    n: int
+    label: str
+
+
+class LabelStep(NamedTuple):
+    """One thing that happens; see the head of this file.
+
+    Attributes
+    ----------
+    kind : Kind
+    example : PendingExample or None
+        That it happens to.
+    counts : LabelCounts or None
+        Of a report.
+    correction : Correction or None
+    opens : int
+        1 where an answer begins to wait for its label, -1 where it waits no longer, else 0.
+    """
+
+    kind: Kind
+    example: PendingExample | None = None
+    counts: LabelCounts | None = None
+    correction: Correction | None = None
+    opens: int = 0
+
 
 _ROWS = ("answer", "learn", "give_up", "label")
 """Kinds of steps that are a row."""
@@ -184,3 +227,57 @@ class LearningOrder:
 def report_counts(steps: Sequence[LabelStep]) -> list[LabelCounts]:
     """Return the counts of the reports among some steps, in order."""
     return [step.counts for step in steps if step.counts is not None]
+
+
+class ScoredAnswers(NamedTuple):
+    """Original answers beside the labels that came for them.
+
+    Attributes
+    ----------
+    begin : int
+        Place of the first among the examples that were asked for.
+    block : PredictionBlock
+    columns : ndarray of shape (m,)
+        Index of the true label in the classes of the block; -1 for a probability.
+    slices : ndarray of shape (m, n_slices)
+        Codes of the values of their slices.
+    X : ndarray of shape (m, n_features)
+    """
+
+    begin: int
+    block: PredictionBlock
+    columns: Ints
+    slices: Ints
+    X: Floats
+
+
+def scored_answers(examples: Sequence[PendingExample]) -> Iterator[ScoredAnswers]:
+    """Yield the answers of examples that are learned, in order; those of a model, not of warm-up.
+
+    A label that the model did not know is in the slot of such labels.
+    """
+    for block, begin, stop in answer_runs(examples):
+        if block.status != "ok":
+            continue
+        place = {label: column for column, label in enumerate(block.classes)}
+        unseen = place.get(None, -1)
+        learned = examples[begin:stop]
+        columns = [-1 if e.label is None else place.get(e.label, unseen) for e in learned]
+        X = np.array([example.x for example in learned])
+        slices = np.array([example.slices for example in learned], dtype=np.int64)
+        yield ScoredAnswers(begin, block, np.array(columns, dtype=np.int64), slices, X)
+
+
+def open_terms(late: LateRows) -> Ints:
+    """Return what rows add to the sums of `OpenAnswers`, as answers open and close."""
+    terms = np.zeros(5, dtype=np.int64)
+    for row in np.flatnonzero(late.opens).tolist():
+        terms += late.opens[row] * waiting_terms(late.examples[row])
+    return terms
+
+
+def waiting_terms(example: PendingExample) -> Ints:
+    """Return the terms of the answer of an example."""
+    assert example.answer is not None
+    terms: Ints = example.answer.terms[example.answer.row]
+    return terms

@@ -10,8 +10,7 @@ import numpy as np
 from online_svm.compiled.elementary import exp, exps, log
 from online_svm.compiled.jit import inner, jit
 from online_svm.config import MIXED, PredictorConfig
-from online_svm.errors import InvalidSnapshot
-from online_svm.storage.arrays import read_floats
+from online_svm.storage.fields import Fields, floats
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Floats, Ints
 
@@ -19,6 +18,9 @@ FLOOR = 1e-6  # as the log loss: one certain error must not silence a map for ev
 
 SHARE = 0.001
 """Of the mixed map of a feed: it follows what is best now; 0 is the plain Bayes mixture."""
+
+
+_FIELDS = Fields(floats("_logs"))
 
 
 class Mixture:
@@ -109,7 +111,7 @@ class Mixture:
 
     def state(self) -> Arrays:
         """Return the logarithms of the weights."""
-        return {"logs": self._logs.copy()}
+        return _FIELDS.arrays_of(self)
 
     @classmethod
     def from_state(cls, state: Arrays, n_components: int, share: float) -> Self:
@@ -121,10 +123,7 @@ class Mixture:
             If they are of another number of probabilities, or not finite.
         """
         mixture = cls(n_components, share)
-        logs = read_floats(state, "logs", n_components)
-        if not np.isfinite(logs).all():
-            raise InvalidSnapshot("mixture: a weight is not finite")
-        mixture._logs = logs.copy()
+        _FIELDS.fill(mixture, None, state)
         return mixture
 
 

@@ -29,6 +29,7 @@ from functools import partial
 import numpy as np
 
 from online_svm.config import PredictorConfig
+from online_svm.config.semantics import are_equal
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.admission import LateAdmission, admit
@@ -40,19 +41,17 @@ from online_svm.predictor.learning_order import LearningOrder, report_counts
 from online_svm.predictor.refit_schedule import RefitSchedule
 from online_svm.predictor.waits import Waits, finished
 from online_svm.refit.task import Refitter
-from online_svm.semantics import are_equal
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import Header, State
 from online_svm.stream.example import Example
 from online_svm.stream.given_answer import GivenAnswer, given_columns
-from online_svm.stream.input_batch import AnsweredIds, InputBatch, LateLabel
+from online_svm.stream.input_batch import AnsweredIds, InputBatch, LateLabel, checked_probabilities
 from online_svm.stream.label_counts import Done
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.slices import SliceValue
-from online_svm.stream.targets import checked_probabilities
 from online_svm.types import Floats, Ints
 
 

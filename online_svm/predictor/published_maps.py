@@ -5,25 +5,25 @@ the calibration set: one map a class, normalised over the classes, or one joint 
 give an interval as well: belief and plausibility, or the two values of Venn-Abers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.binning import BinningCalibrator
-from online_svm.calibration.isotonic import IsotonicCalibrator
-from online_svm.calibration.labelled_columns import LabelledColumns
-from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.calibration.platt import PlattCalibrator
+from online_svm.calibration.binning import ScoreBinning
+from online_svm.calibration.isotonic import IsotonicMap
+from online_svm.calibration.one_against_all import LabelledColumns, OneAgainstAll, normalise_rows
+from online_svm.calibration.platt import PlattScaling
 from online_svm.calibration.score_map import ScoreMap
-from online_svm.calibration.venn_abers import VennAbersCalibrator
+from online_svm.calibration.venn_abers import VennAbers
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.storage.arrays import under
+from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.types import Arrays, Floats, Ints
 
 if TYPE_CHECKING:
-    from online_svm.calibration.joint.maps import JointCalibrator
+    from online_svm.calibration.joint.maps import JointMap
 
 JOINT_MAPS = ("temperature", "vector", "matrix")
 INTERVAL_MAPS = ("venn-abers", "evidential-binning", "evidential-isotonic", "evidential-logistic")
@@ -101,21 +101,21 @@ def _restored(state: Arrays, name: str) -> ClassMap:
     return OneAgainstAll.from_state(state, _maker(name))
 
 
-def joint_kind(name: str) -> "type[JointCalibrator]":
+def joint_kind(name: str) -> "type[JointMap]":
     """Return the class of a joint map by its published name.
 
     Examples
     --------
     >>> joint_kind("vector").__name__
-    'VectorCalibrator'
+    'VectorScaling'
     """
     # Imported here, as the evidential maps: its kernels take time to load.
     from online_svm.calibration.joint import maps
 
     return {
-        "temperature": maps.TemperatureCalibrator,
-        "vector": maps.VectorCalibrator,
-        "matrix": maps.MatrixCalibrator,
+        "temperature": maps.TemperatureScaling,
+        "vector": maps.VectorScaling,
+        "matrix": maps.MatrixScaling,
     }[name]
 
 
@@ -127,23 +127,31 @@ def _maker(name: str) -> Callable[[], ScoreMap]:
     if name.startswith("evidential-"):
         return _evidential_maker(name)
     makers: dict[str, Callable[[], ScoreMap]] = {
-        "platt": PlattCalibrator,
-        "isotonic": IsotonicCalibrator,
-        "binning": BinningCalibrator,
-        "venn-abers": VennAbersCalibrator,
+        "platt": PlattScaling,
+        "isotonic": IsotonicMap,
+        "binning": ScoreBinning,
+        "venn-abers": VennAbers,
     }
     return makers[name]
 
 
 def _evidential_maker(name: str) -> Callable[[], ScoreMap]:
     # Imported here: a worker that does not publish these maps starts without them.
-    from online_svm.calibration.evidential.binning import EvidentialBinningCalibrator
-    from online_svm.calibration.evidential.isotonic import EvidentialIsotonicCalibrator
-    from online_svm.calibration.evidential.logistic import EvidentialLogisticCalibrator
+    from online_svm.calibration.evidential.blocks import EvidentialBinning, EvidentialIsotonic
+    from online_svm.calibration.evidential.logistic import EvidentialLogistic
 
     makers: dict[str, Callable[[], ScoreMap]] = {
-        "evidential-binning": EvidentialBinningCalibrator,
-        "evidential-isotonic": EvidentialIsotonicCalibrator,
-        "evidential-logistic": EvidentialLogisticCalibrator,
+        "evidential-binning": EvidentialBinning,
+        "evidential-isotonic": EvidentialIsotonic,
+        "evidential-logistic": EvidentialLogistic,
     }
     return makers[name]
+
+
+def implied_probabilities(banks: Sequence[PackedBank], X: Floats) -> Floats:
+    """Return the probability of each class for scaled rows, shape (m, n_classes).
+
+    The values of a row do not depend on the other rows.
+    """
+    shares = np.column_stack([bank.shares(X) for bank in banks])
+    return np.column_stack((1.0 - shares, shares)) if len(banks) == 1 else normalise_rows(shares)

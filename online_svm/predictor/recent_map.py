@@ -6,7 +6,8 @@ from typing import Self
 import numpy as np
 
 from online_svm.predictor.published_maps import ClassMap, check_n_columns
-from online_svm.storage.arrays import check_floats, check_indices, nest, read_ints, require, under
+from online_svm.storage.arrays import check_floats, check_indices, nest, require, under
+from online_svm.storage.fields import Fields, floats, ints, one
 from online_svm.types import Arrays, Floats, Ints
 
 EVERY = 50
@@ -14,6 +15,9 @@ EVERY = 50
 
 Fit = Callable[[Floats, Ints], ClassMap]
 Restore = Callable[[Arrays], ClassMap]
+
+
+_FIELDS = Fields(floats("_scores"), ints("_columns"), one("_since", below=EVERY))
 
 
 class RecentMap:
@@ -32,7 +36,7 @@ class RecentMap:
 
     Examples
     --------
-    >>> from online_svm.calibration.joint.maps import TemperatureCalibrator as Map
+    >>> from online_svm.calibration.joint.maps import TemperatureScaling as Map
     >>> recent = RecentMap(100, lambda s, y: Map().fit(s, y), Map.from_state)
     >>> scores, columns = np.eye(3)[[0, 1, 2] * 20], np.array([0, 1, 2] * 20)
     >>> said = recent.answer(scores, columns, np.full((60, 3), 1 / 3))
@@ -116,11 +120,7 @@ class RecentMap:
     def state(self) -> Arrays:
         """Return the scores, the class columns and the map."""
         self._keep()
-        arrays: Arrays = {
-            "scores": self._scores,
-            "columns": self._columns,
-            "since": np.array([self._since], dtype=np.int64),
-        }
+        arrays = _FIELDS.arrays_of(self)
         if self._map is not None:
             arrays |= nest("map", self._map.state())
         return arrays
@@ -144,8 +144,7 @@ class RecentMap:
         check_floats(state, "scores", (n, 1 if n_classes == 2 else n_classes))
         check_indices(state, "columns", (n,), n_classes)
         recent._scores, recent._columns = state["scores"], state["columns"]
-        recent._since = int(read_ints(state, "since", 1)[0])
-        require(0 <= recent._since < EVERY, "since")
+        _FIELDS.fill(recent, None, state)
         fitted = under("map", state)
         if fitted:
             recent._map = restore(fitted)

@@ -7,9 +7,9 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.learning_order import LearningOrder
-from online_svm.predictor.pending_refit import PendingRefit
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from online_svm.storage.arrays import require
+from online_svm.storage.fields import Fields, number
 from online_svm.storage.state import Header, State, as_array
 from online_svm.stream.available_examples import AvailableExamples
 from online_svm.stream.labels import ClassView, LabelIndex
@@ -46,6 +46,46 @@ class DueModel:
     outside: Ints
     since: Floats
     is_successor: bool
+
+
+_FIELDS = Fields(number("start"), number("freeze"), number("activation"))
+
+
+@dataclass(slots=True)
+class PendingRefit:
+    """What the predictor remembers of a frozen refit until its activation.
+
+    Attributes
+    ----------
+    start, freeze : int
+        The frozen examples are those numbered start ... freeze - 1.
+    activation : int
+        Value of n at which the model becomes active.
+    view : ClassView
+        Classes known at the freeze.
+    result : RefitResult or None
+        Where a snapshot has already waited for it.
+    """
+
+    start: int
+    freeze: int
+    activation: int
+    view: ClassView
+    result: RefitResult | None = None
+
+    def state(self) -> State:
+        """Return the refit with its result, which must have come."""
+        assert self.result is not None
+        header = _FIELDS.header_of(self) | {"labels": list(self.view.labels)}
+        return State(header, {"pending": as_array(self.result.state())})
+
+    @classmethod
+    def from_state(cls, state: State, declared: bool) -> Self:
+        """Return the pending refit that `state` describes."""
+        header, arrays = state
+        view = ClassView(header["labels"], declared)
+        result = RefitResult.from_state(arrays["pending"].tobytes())
+        return cls(view=view, result=result, **_FIELDS.values(cls, header, {}))
 
 
 class RefitSchedule:

@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.sequential.finding import Finding
+from online_svm.config.groups import MonitorConfig
+from online_svm.metrics.sequential.families import Finding
 from online_svm.metrics.sequential.monitor_set import MonitorSet
-from online_svm.monitor_config import MonitorConfig
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
 from online_svm.stream.alarm import Alarm, Moved

@@ -5,10 +5,13 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.metrics.cumulative import NO_INTERVAL, CumulativeValidity
+from online_svm.metrics.cumulative import NO_INTERVAL, CumulativeValidity, MethodAnswers
 from online_svm.storage.arrays import nest, under
+from online_svm.storage.fields import Fields, one
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from online_svm.types import Arrays, Ints
+
+_FIELDS = Fields(one("scored"))
 
 
 class StreamValidity:
@@ -37,12 +40,15 @@ class StreamValidity:
         lower, upper = np.ascontiguousarray(block.lower), np.ascontiguousarray(block.upper)
         least, most = np.ascontiguousarray(block.venn_lower), np.ascontiguousarray(block.venn_upper)
         own, none = block.svm_label, NO_INTERVAL
-        self.headline.update_unchecked(block.point, lower, upper, block.label, own, columns)
+        said = MethodAnswers(block.point, lower, upper, block.label, own)
+        self.headline.update_unchecked(said, columns)
         predicted = block.venn_point.argmax(axis=1)
-        self.venn.update_unchecked(block.venn_point, least, most, predicted, own, columns)
+        said = MethodAnswers(block.venn_point, least, most, predicted, own)
+        self.venn.update_unchecked(said, columns)
         for name, probabilities in block.maps.items():
             predicted = probabilities.argmax(axis=1)
-            self.maps[name].update_unchecked(probabilities, none, none, predicted, own, columns)
+            said = MethodAnswers(probabilities, none, none, predicted, own)
+            self.maps[name].update_unchecked(said, columns)
         self.scored = self.headline.scored
 
     def report(self, n: int) -> ValidityReport:
@@ -58,7 +64,7 @@ class StreamValidity:
 
     def state(self) -> Arrays:
         """Return the sums as arrays."""
-        arrays: Arrays = {"scored": np.array([self.scored])}
+        arrays = _FIELDS.arrays_of(self)
         for name, sums in [("headline", self.headline), ("venn", self.venn), *self.maps.items()]:
             arrays |= nest(name, sums.state())
         return arrays
@@ -67,7 +73,7 @@ class StreamValidity:
     def from_state(cls, state: Arrays, maps: Sequence[str]) -> Self:
         """Return the sums that `state` describes."""
         validity = cls(maps)
-        validity.scored = int(state["scored"][0])
+        _FIELDS.fill(validity, None, state)
         validity.headline = CumulativeValidity.from_state(under("headline", state))
         validity.venn = CumulativeValidity.from_state(under("venn", state))
         validity.maps = {name: CumulativeValidity.from_state(under(name, state)) for name in maps}

@@ -41,7 +41,7 @@ def train_banks(
 
     Examples
     --------
-    >>> from online_svm.predictor.implied_map import implied_probabilities
+    >>> from online_svm.predictor.published_maps import implied_probabilities
     >>> config = PredictorConfig()
     >>> X, codes = np.array([[-1.0], [1.0]]), np.array([0, 1])
     >>> banks = train_banks(config, Kernel("linear"), X, codes, n_classes=2)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.calibration.estimators import IsotonicMap
+from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
 from online_svm.compiled.kernels import KernelName
 from online_svm.errors import InvalidConfig

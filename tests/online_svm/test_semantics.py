@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from online_svm import semantics
-from online_svm.config import PredictorConfig
+from online_svm.config import PredictorConfig, semantics
 from online_svm.errors import InvalidConfig, InvalidSnapshot
 from online_svm.predictor.answering_state import AnsweringState
 from online_svm.predictor.combiner import Combiner, CombinerConfig

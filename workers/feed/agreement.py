@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from online_svm import semantics
+from online_svm.config import semantics
 from online_svm.errors import InvalidConfig
 from workers.config.text_values import option
 from workers.errors import BadConfiguration, ConfigurationChanged, EnvironmentChanged, StateLost

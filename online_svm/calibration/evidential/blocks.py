@@ -1,14 +1,14 @@
-"""Evidence that is counted in blocks of neighbouring scores: one mass function a block."""
+"""Belief functions from counts in blocks of neighbouring scores: bins, or isotonic regression."""
 
 from abc import abstractmethod
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from online_svm.calibration.argument_checks import check_finite
-from online_svm.calibration.diagram import Blocks, midpoints
+from online_svm.calibration.argument_checks import check_finite, check_n_bins
+from online_svm.calibration.binning import equal_count_bins
+from online_svm.calibration.diagram import Blocks, TiedCounts, isotonic_blocks, midpoints
 from online_svm.calibration.evidential.binomial import (
     BINOMIAL_MODELS,
     BinomialModel,
@@ -20,10 +20,11 @@ from online_svm.calibration.evidential.evidential_map import (
     check_alpha,
     check_option,
 )
-from online_svm.calibration.evidential.masses import vacuous
-from online_svm.calibration.fitted_map import CountsMap
+from online_svm.calibration.evidential.masses import stack, vacuous
+from online_svm.calibration.score_map import CountsMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.storage.arrays import read_floats, read_ints
+from online_svm.storage.fields import Fields, floats, ints, one
 from online_svm.types import Arrays, Floats, Ints
 
 
@@ -46,6 +47,11 @@ class BlockMap(CountsMap, EvidentialMap):
     """
 
     _learned = "totals_"
+    _fields = Fields(
+        ints("totals_", least=1),
+        ints("positives_", beside="totals_"),
+        floats("edges_", beside="totals_", more=-1),
+    )
     edges_: Floats
     totals_: Ints
     positives_: Ints
@@ -65,9 +71,8 @@ class BlockMap(CountsMap, EvidentialMap):
         """Turn the masses that each block has by itself into those of the map."""
 
     @override
-    def mass(self, scores: ArrayLike) -> Floats:
-        values = self._asked(scores)
-        return self.masses_[self._block(values)] if len(self.totals_) else vacuous(len(values))
+    def _mass(self, scores: Floats) -> Floats:
+        return self.masses_[self._block(scores)] if len(self.totals_) else vacuous(len(scores))
 
     @override
     def contour(self, s: float, tau: ArrayLike) -> Floats:
@@ -79,40 +84,130 @@ class BlockMap(CountsMap, EvidentialMap):
         return binomial_contour(self.model, k, n, proportions, self.alpha)
 
     def _state(self) -> Arrays:
-        return {
+        return super()._state() | {
             "model": np.array([BINOMIAL_MODELS.index(self.model)], dtype=np.int64),
             "alpha": np.array([float(self.alpha)]),
-            "edges": self.edges_,
-            "totals": self.totals_,
-            "positives": self.positives_,
         }
 
-    @classmethod
-    def _from_state(cls, state: Arrays) -> Self:
-        model, alpha = (
-            int(read_ints(state, "model", 1)[0]),
-            float(read_floats(state, "alpha", 1)[0]),
-        )
-        totals = read_ints(state, "totals")
-        positives = read_ints(state, "positives", len(totals))
-        possible = 0 <= model < len(BINOMIAL_MODELS) and 0.0 <= alpha <= 1.0
-        if not possible or ((positives < 0) | (positives > totals) | (totals < 1)).any():
+    def _load(self, state: Arrays) -> None:
+        super()._load(state)
+        model, alpha = int(read_ints(state, "model", 1)[0]), read_floats(state, "alpha", 1)
+        possible = 0 <= model < len(BINOMIAL_MODELS) and 0.0 <= alpha[0] <= 1.0
+        if not possible or (self.positives_ > self.totals_).any():
             raise InvalidSnapshot("map state: a count, the model or alpha is out of range")
-        restored = cls(model=BINOMIAL_MODELS[model], alpha=alpha)
-        edges = read_floats(state, "edges", max(len(totals) - 1, 0))
-        restored._set(edges, totals, positives)
-        return restored
+        self.model, self.alpha = BINOMIAL_MODELS[model], float(alpha[0])
+        self._weigh()
 
     def _set_blocks(self, blocks: Blocks) -> None:
-        edges = midpoints(blocks.upper[:-1], blocks.lower[1:])
-        self._set(edges, blocks.totals, blocks.positives)
+        self.edges_ = midpoints(blocks.upper[:-1], blocks.lower[1:])
+        self.totals_, self.positives_ = blocks.totals, blocks.positives
+        self._weigh()
 
-    def _set(self, edges: Floats, totals: Ints, positives: Ints) -> None:
-        self.edges_, self.totals_, self.positives_ = edges, totals, positives
-        self.masses_ = self._shape(binomial_mass(self.model, positives, totals, self.alpha))
+    def _weigh(self) -> None:
+        """Set the masses, by the counts of the blocks."""
+        own = binomial_mass(self.model, self.positives_, self.totals_, self.alpha)
+        self.masses_ = self._shape(own)
 
     def _block(self, scores: Floats) -> Ints:
         return np.searchsorted(self.edges_, scores, side="left")
+
+
+class EvidentialBinning(BlockMap):
+    """Masses of the bin that holds the score; the bins are those of `ScoreBinning`.
+
+    Parameters
+    ----------
+    model : {"likelihood", "confidence", "dempster"}, default="likelihood"
+        How counts become belief: the relative likelihood as contour (eqs 29-31), the
+        Clopper-Pearson interval (eqs 26-28), or Dempster's model (eq. 24).
+    n_bins : int, default=10
+        At most so many bins of equal count. There are no empty bins; with fewer distinct scores
+        than bins there are fewer bins.
+    alpha : float, default=0.05
+        One minus the confidence level, for "confidence".
+
+    Attributes
+    ----------
+    edges_ : ndarray of shape (n_blocks - 1,)
+        Upper edge of each bin but the last, inclusive.
+    totals_, positives_ : ndarray of shape (n_blocks,)
+        Examples, and positive examples, in each bin.
+    masses_ : ndarray of shape (n_blocks, 3)
+        m({1}), m({0}), m({0, 1}) of each bin.
+
+    References
+    ----------
+    P. Xu, F. Davoine, H. Zha, T. Denoeux (2016), Evidential calibration of binary SVM classifiers.
+
+    Examples
+    --------
+    >>> fitted = EvidentialBinning("dempster", n_bins=2).fit([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1])
+    >>> fitted.predict_interval([0.5, 2.5]).round(3).tolist()
+    [[0.0, 0.333], [0.667, 1.0]]
+    """
+
+    _fields = Fields(*BlockMap._fields, one("n_bins", least=1))
+
+    def __init__(
+        self, model: BinomialModel = "likelihood", n_bins: int = 10, alpha: float = 0.05
+    ) -> None:
+        self.n_bins = n_bins
+        super().__init__(model, alpha)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_n_bins(self.n_bins)
+
+    def _fit_counts(self, counts: TiedCounts) -> None:
+        self._set_blocks(equal_count_bins(counts, self.n_bins))
+
+    def _shape(self, masses: Floats) -> Floats:
+        return masses
+
+
+class EvidentialIsotonic(BlockMap):
+    """Masses of isotonic regression: Bel and Pl never fall with the score.
+
+    Tied scores are pooled, then adjacent violators; neighbours with equal means are merged, since
+    the masses depend on how many examples share a mean. The blocks' own bounds need not be
+    monotone: Pl becomes the highest so far from below, Bel the lowest so far from above. Between
+    two blocks the map switches half way.
+
+    Parameters
+    ----------
+    model : {"likelihood", "confidence", "dempster"}, default="likelihood"
+        How counts become belief: the relative likelihood as contour (eqs 29-31), the
+        Clopper-Pearson interval (eqs 26-28), or Dempster's model (eq. 24).
+    alpha : float, default=0.05
+        One minus the confidence level, for "confidence".
+
+    Attributes
+    ----------
+    edges_ : ndarray of shape (n_blocks - 1,)
+        Upper edge of each block but the last, inclusive.
+    totals_, positives_ : ndarray of shape (n_blocks,)
+        Examples, and positive examples, in each block; positives_ / totals_ increases strictly.
+    masses_ : ndarray of shape (n_blocks, 3)
+        m({1}), m({0}), m({0, 1}) of each block, after the envelopes.
+
+    References
+    ----------
+    P. Xu, F. Davoine, H. Zha, T. Denoeux (2016), Evidential calibration of binary SVM classifiers.
+
+    Examples
+    --------
+    >>> fitted = EvidentialIsotonic("dempster").fit([0.0, 1.0, 2.0, 3.0], [0, 1, 0, 1])
+    >>> fitted.predict_interval([0.0, 1.5, 9.0]).round(3).tolist()
+    [[0.0, 0.5], [0.333, 0.667], [0.5, 1.0]]
+    """
+
+    def _fit_counts(self, counts: TiedCounts) -> None:
+        self._set_blocks(isotonic_blocks(counts))
+
+    def _shape(self, masses: Floats) -> Floats:
+        """Draw the envelopes; the least m({0}) so far is the highest plausibility so far."""
+        belief = np.minimum.accumulate(masses[::-1, 0])[::-1]
+        return stack(belief, np.minimum.accumulate(masses[:, 1]))
 
 
 def check_proportions(tau: ArrayLike) -> Floats:

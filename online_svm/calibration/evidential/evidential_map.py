@@ -5,19 +5,31 @@ from abc import abstractmethod
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
-from online_svm.calibration.fitted_map import FittedMap
+from online_svm.calibration.score_map import IntervalMap
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats
 
 
-class EvidentialMap(FittedMap):
+class EvidentialMap(IntervalMap):
     """A map from scores of a two-class machine to mass functions on {0, 1}.
 
-    It is a `ScoreMap` by its pignistic probability and an `IntervalMap` by belief and
-    plausibility. Fitted on no example it is vacuous. Its masses carry no guarantee of their own.
+    `predict` gives the pignistic probability of the positive class, `predict_interval` its belief
+    and plausibility. Fitted on no example a map is vacuous. Its masses carry no guarantee of their
+    own. `fit` takes no weights: the masses say how many independent examples there were, and a
+    weight is none.
+
+    A subclass says which masses a score has (`_mass`).
     """
 
     @abstractmethod
+    def _mass(self, scores: Floats) -> Floats: ...
+
+    def _interval(self, scores: Floats) -> Floats:
+        return belief_plausibility(self._mass(scores))
+
+    def _predict(self, scores: Floats) -> Floats:
+        return pignistic(self._mass(scores))
+
     def mass(self, scores: ArrayLike) -> Floats:
         """Return m({1}), m({0}) and m({0, 1}) for each score.
 
@@ -43,6 +55,7 @@ class EvidentialMap(FittedMap):
         >>> fitted.mass([2.0]).round(2)
         array([[0.08, 0.01, 0.91]])
         """
+        return self._mass(self._asked(scores))
 
     @abstractmethod
     def contour(self, s: float, tau: ArrayLike) -> Floats:
@@ -78,55 +91,6 @@ class EvidentialMap(FittedMap):
         >>> fitted.contour(0.0, [0.1, 0.5, 0.9]).round(3)
         array([0.237, 1.   , 0.237])
         """
-
-    def predict_interval(self, scores: ArrayLike) -> Floats:
-        """Return Bel({1}) and Pl({1}) for each score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or the map is not fitted.
-
-        Examples
-        --------
-        >>> from online_svm.calibration.evidential import EvidentialIsotonic
-        >>> EvidentialIsotonic("dempster").fit([0.0, 1.0], [0, 1]).predict_interval([0.0, 1.0])
-        array([[0. , 0.5],
-               [0.5, 1. ]])
-        """
-        return belief_plausibility(self.mass(scores))
-
-    def predict(self, scores: ArrayLike) -> Floats:
-        """Return the pignistic probability of the positive class for each score.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or the map is not fitted.
-
-        Examples
-        --------
-        >>> from online_svm.calibration.evidential import EvidentialIsotonic
-        >>> EvidentialIsotonic("dempster").fit([0.0, 1.0], [0, 1]).predict([0.0, 1.0])
-        array([0.25, 0.75])
-        """
-        return pignistic(self.mass(scores))
 
 
 def check_option(value: str, allowed: tuple[str, ...], name: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from online_svm.calibration.evidential.profile import moments, profile
-from online_svm.calibration.platt import PlattCalibrator, Targets
+from online_svm.calibration.platt import PlattScaling, Targets
 from online_svm.compiled.elementary import exp, log
 from online_svm.compiled.logistic import logit, logits
 from online_svm.types import Bools, Floats
@@ -98,11 +98,6 @@ class Likelihood:
             return 0.0
         return exp(min(profile(d, self.targets, u, self.line.slope)[1] - self.top, 0.0))
 
-    def relative(self, offset: float, slope: float) -> float:
-        """Return the relative likelihood of any line in standardised scores (eq. 34)."""
-        value = moments(self.scores, self.targets, offset, slope)[0]
-        return exp(min(value - self.top, 0.0))
-
 
 def fit_line(scores: Floats, positive: Bools, targets: Targets) -> Likelihood:
     """Maximise the likelihood of a line, starting from Platt's optimum.
@@ -120,9 +115,9 @@ def fit_line(scores: Floats, positive: Bools, targets: Targets) -> Likelihood:
     InvalidInput
         If raw targets have no finite optimum.
     """
-    start = PlattCalibrator(targets=targets).fit(scores, positive)
+    start = PlattScaling(targets=targets).fit(scores, positive)
     if targets == "raw":  # a line may fall, so scores that separate the other way have none either
-        PlattCalibrator(targets=targets).fit(-scores, positive)
+        PlattScaling(targets=targets).fit(-scores, positive)
     values = _target_values(positive, targets)
     low, high = float(scores.min()), float(scores.max())
     centre, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low

@@ -1,7 +1,7 @@
 """Belief functions from logistic regression (Xu et al. 2016, section 4.3)."""
 
 from dataclasses import astuple
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,8 +29,47 @@ LogisticModel = Literal["likelihood", "confidence"]
 LOGISTIC_MODELS: tuple[LogisticModel, ...] = ("likelihood", "confidence")
 
 
-class EvidentialLogisticCalibrator(EvidentialMap):
-    """What `EvidentialLogistic` does, which documents it; this one needs no scikit-learn."""
+class EvidentialLogistic(EvidentialMap):
+    """Masses of logistic regression: how far each log-odds at a score can be believed.
+
+    Parameters
+    ----------
+    model : {"likelihood", "confidence"}, default="likelihood"
+        "likelihood": the contour at s is, for each proportion, the highest relative likelihood of
+        a line that passes through it at s (eqs 34-40); Bel and Pl are its integrals (eqs 22, 23),
+        read off a table (see `IgnoranceTable`). "confidence": the Wald interval of the log-odds
+        (eqs 26, 27); its Bel is not monotone in the score.
+    alpha : float, default=0.05
+        One minus the confidence level, for "confidence".
+    targets : {"platt", "raw"}, default="platt"
+        What the likelihood is of: Platt's targets, or the labels themselves. The paper leaves it
+        open; the masses differ (20 examples: Bel .46 against .58).
+
+    Attributes
+    ----------
+    line_ : Line or None
+        The line of maximum likelihood; None without examples. `line_.slope < 0` says that the
+        scores point the wrong way: the evidence is kept as it is, whereas `PlattScaling` then
+        returns a constant.
+
+    Notes
+    -----
+    With one distinct score the examples say nothing about any other: there the map is vacuous.
+    With one class only Platt's targets make every target equal, the line is flat and the masses
+    are those of that evidence. Raw targets have no optimum there, nor on separable scores.
+
+    References
+    ----------
+    P. Xu, F. Davoine, H. Zha, T. Denoeux (2016), Evidential calibration of binary SVM classifiers.
+
+    Examples
+    --------
+    >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+    >>> fitted.predict_interval([-2.0, 0.0, 2.0]).round(2)
+    array([[0.03, 0.65],
+           [0.2 , 0.8 ],
+           [0.35, 0.97]])
+    """
 
     _learned = "line_"
     line_: Line | None
@@ -62,17 +101,16 @@ class EvidentialLogisticCalibrator(EvidentialMap):
                 self.table_ = IgnoranceTable.build(self._likelihood)
 
     @override
-    def mass(self, scores: ArrayLike) -> Floats:
-        values = self._asked(scores)
+    def _mass(self, scores: Floats) -> Floats:
         if self.line_ is None:
-            return vacuous(len(values))
-        t = self.line_.standardise(values)
+            return vacuous(len(scores))
+        t = self.line_.standardise(scores)
         if self.table_ is None:
             masses = self._interval_mass(self.line_, t)
         else:
             masses = _likelihood_mass(self.line_, self.table_, t)
-        unknown = self.line_.undetermined(values)
-        return np.where(unknown[:, None], vacuous(len(values)), masses)
+        unknown = self.line_.undetermined(scores)
+        return np.where(unknown[:, None], vacuous(len(scores)), masses)
 
     @override
     def contour(self, s: float, tau: ArrayLike) -> Floats:
@@ -85,30 +123,6 @@ class EvidentialLogisticCalibrator(EvidentialMap):
             return np.where((lower <= proportions) & (proportions <= upper), 1.0, self.alpha)
         return self._examples().contour(float(t[0]), proportions)
 
-    def parameter_contour(self, theta0: float, theta1: float) -> float:
-        """Return the relative likelihood of P(1 | s) = 1 / (1 + exp(theta0 + theta1 s)) (eq. 34).
-
-        Parameters
-        ----------
-        theta0, theta1 : float
-
-        Raises
-        ------
-        InvalidInput
-            If the map is not fitted, was fitted on no example, or was restored from a state.
-
-        Examples
-        --------
-        >>> from online_svm import EvidentialLogistic
-        >>> fitted = EvidentialLogistic().fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
-        >>> round(fitted.parameter_contour(0.0, 0.0), 3)
-        0.621
-        """
-        self._require_fit()
-        examples = self._examples()
-        line = examples.line
-        return examples.relative(-theta0 - theta1 * line.centre, -theta1 * line.width)
-
     def _state(self) -> Arrays:
         options = (LOGISTIC_MODELS.index(self.model), TARGETS.index(self.targets))
         line, table = self.line_, self.table_
@@ -120,23 +134,21 @@ class EvidentialLogisticCalibrator(EvidentialMap):
             "coefficients": table.coefficients.ravel() if table else np.zeros(0),
         }
 
-    @classmethod
-    def _from_state(cls, state: Arrays) -> Self:
+    def _load(self, state: Arrays) -> None:
         model, targets = read_ints(state, "options", 2).tolist()
         alpha = float(read_floats(state, "alpha", 1)[0])
         if model not in (0, 1) or targets not in (0, 1) or not 0.0 <= alpha <= 1.0:
             raise InvalidSnapshot("map state: the model, the targets or alpha is out of range")
-        restored = cls(LOGISTIC_MODELS[model], alpha, TARGETS[targets])
-        restored._likelihood = restored.table_ = restored.line_ = None
+        self.model, self.alpha, self.targets = LOGISTIC_MODELS[model], alpha, TARGETS[targets]
+        self._likelihood = self.table_ = self.line_ = None
         numbers, knots = read_floats(state, "line"), read_floats(state, "knots")
         if len(numbers):
-            restored.line_ = Line(*read_floats(state, "line", 7).tolist())
+            self.line_ = Line(*read_floats(state, "line", 7).tolist())
         if len(knots):
             flat = read_floats(state, "coefficients", 8 * (len(knots) - 1))
-            restored.table_ = IgnoranceTable(knots, flat.reshape(4, -1, 2))
-        if (restored.table_ is not None) != (restored.line_ is not None and model == 0):
+            self.table_ = IgnoranceTable(knots, flat.reshape(4, -1, 2))
+        if (self.table_ is not None) != (self.line_ is not None and model == 0):
             raise InvalidSnapshot("map state: a table and a line of likelihood go together")
-        return restored
 
     def _examples(self) -> Likelihood:
         if self._likelihood is None:

@@ -2,17 +2,20 @@
 
 The integrals behind Bel and Pl cost a sweep over the examples each. They are smooth in the score,
 so they are taken at about a hundred scores and their logarithms interpolated by a cubic spline.
+
+Quadrature and spline are our own: the routines of numpy and scipy start from eigenvalues, whose
+last bits may depend on the linear algebra library and its threads; an answer must not.
 """
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from online_svm.calibration.evidential.line import Likelihood
 from online_svm.calibration.evidential.profile import log_ignorance
-from online_svm.calibration.evidential.quadrature import gauss_legendre
-from online_svm.calibration.evidential.spline import cubic_spline, evaluate
+from online_svm.compiled.jit import jit
 from online_svm.types import Floats
 
 # Knots before the tails. Over the shapes of data in the tests the spline is within 5e-6.
@@ -103,3 +106,133 @@ def _limit(likelihood: Likelihood, side: float) -> tuple[float, float]:
     rise = likelihood.line.slope * side
     flat = likelihood.log_flat()
     return (flat if rise > 0.0 else 0.0, flat if rise < 0.0 else 0.0)
+
+
+NEWTON_STEPS = 8  # from a guess that is good to 1e-3, four double the digits to the last
+
+
+@cache
+def gauss_legendre(n: int) -> Floats:
+    """Return nodes (ascending) and weights on [0, 1], as the rows of an array.
+
+    Parameters
+    ----------
+    n : int
+        Number of nodes; polynomials of degree 2 n - 1 are integrated exactly.
+
+    Returns
+    -------
+    ndarray of shape (2, n)
+        Read-only, since it is computed once.
+
+    Examples
+    --------
+    >>> gauss_legendre(2).round(4)
+    array([[0.2113, 0.7887],
+           [0.5   , 0.5   ]])
+    """
+    rule = np.array([_node(n, i) for i in range(n)]).T.copy()
+    rule.setflags(write=False)
+    return rule
+
+
+def _node(n: int, i: int) -> tuple[float, float]:
+    """Return the i-th root of the n-th Legendre polynomial and its weight, moved to [0, 1]."""
+    x = _sine(math.pi * (0.5 - (n - i - 0.25) / (n + 0.5)))
+    for _ in range(NEWTON_STEPS):
+        value, slope = _legendre(n, x)
+        x -= value / slope
+    slope = _legendre(n, x)[1]
+    return 0.5 * (1.0 + x), 1.0 / ((1.0 - x * x) * slope * slope)
+
+
+def _sine(x: float) -> float:
+    """Return sin(x) to 4e-6 for |x| <= pi/2, by its Taylor polynomial: it makes Tricomi's guess."""
+    z = x * x
+    return x * (1.0 - z / 6.0 * (1.0 - z / 20.0 * (1.0 - z / 42.0 * (1.0 - z / 72.0))))
+
+
+def _legendre(n: int, x: float) -> tuple[float, float]:
+    """Return the n-th Legendre polynomial and its derivative, by the three-term recurrence."""
+    before, value = 1.0, x
+    for k in range(2, n + 1):
+        before, value = value, ((2 * k - 1) * x * value - (k - 1) * before) / k
+    return value, n * (before - x * value) / (1.0 - x * x)
+
+
+def cubic_spline(knots: Floats, values: Floats) -> Floats:
+    """Return the cubic pieces of the spline through values, with no knot after the first and last.
+
+    Its first two pieces are one polynomial, and so are its last two ("not a knot"). At least four
+    knots.
+
+    Parameters
+    ----------
+    knots : ndarray of shape (m,)
+        Ascending.
+    values : ndarray of shape (m, k)
+        Of k functions.
+
+    Returns
+    -------
+    ndarray of shape (4, m - 1, k)
+        Of (x - knot)^3, (x - knot)^2, x - knot and 1, where the knot is that at which the piece
+        begins.
+
+    Examples
+    --------
+    >>> knots = np.arange(5.0)
+    >>> cubic_spline(knots, knots[:, None] ** 3)[:, 2, 0].round(9).tolist()
+    [1.0, 6.0, 12.0, 8.0]
+    """
+    found = np.empty((4, len(knots) - 1, values.shape[1]))
+    _fit(knots, values, found)
+    return found
+
+
+def evaluate(knots: Floats, coefficients: Floats, x: Floats) -> Floats:
+    """Return the values of a spline, shape (n, k); those beyond the knots by the outermost pieces.
+
+    Examples
+    --------
+    >>> knots = np.arange(5.0)
+    >>> found = evaluate(knots, cubic_spline(knots, knots[:, None] ** 3), np.array([1.5, 5.0]))
+    >>> found[:, 0].round(9).tolist()
+    [3.375, 125.0]
+    """
+    piece = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
+    at = (x - knots[piece])[:, None]
+    a, b, c, d = coefficients[:, piece]
+    return np.asarray(((a * at + b) * at + c) * at + d)
+
+
+@jit
+def _fit(knots: Floats, values: Floats, found: Floats) -> None:
+    """Find the slopes at the knots from a tridiagonal system, by elimination from the front."""
+    m = len(knots)
+    h = knots[1:] - knots[:-1]
+    diagonal, above, slopes = np.empty(m), np.empty(m), np.empty(m)
+    for k in range(values.shape[1]):
+        rise = (values[1:, k] - values[:-1, k]) / h
+        # 1. At the first knot the third derivative does not jump after the first piece.
+        first, last = h[0] + h[1], h[m - 2] + h[m - 3]
+        diagonal[0], above[0] = h[1], first
+        slopes[0] = ((h[0] + 2.0 * first) * h[1] * rise[0] + h[0] * h[0] * rise[1]) / first
+        # 2. At inner knots the second derivative does not jump.
+        for i in range(1, m - 1):
+            factor = h[i] / diagonal[i - 1]
+            diagonal[i] = 2.0 * (h[i - 1] + h[i]) - factor * above[i - 1]
+            above[i] = h[i - 1]
+            slopes[i] = 3.0 * (h[i] * rise[i - 1] + h[i - 1] * rise[i]) - factor * slopes[i - 1]
+        # 3. At the last as at the first; then back.
+        end = (2.0 * last + h[m - 2]) * h[m - 3] * rise[m - 2] + h[m - 2] * h[m - 2] * rise[m - 3]
+        factor = last / diagonal[m - 2]
+        slopes[m - 1] = (end / last - factor * slopes[m - 2]) / (h[m - 3] - factor * above[m - 2])
+        for i in range(m - 2, -1, -1):
+            slopes[i] = (slopes[i] - above[i] * slopes[i + 1]) / diagonal[i]
+        # 4. The pieces, from values and slopes at their ends.
+        for i in range(m - 1):
+            bend = (slopes[i] + slopes[i + 1] - 2.0 * rise[i]) / h[i]
+            found[0, i, k] = bend / h[i]
+            found[1, i, k] = (rise[i] - slopes[i]) / h[i] - bend
+            found[2, i, k], found[3, i, k] = slopes[i], values[i, k]

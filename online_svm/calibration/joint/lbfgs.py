@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from online_svm.calibration.joint.softmax import loss_and_gradient
+from online_svm.calibration.joint.softmax import Examples, loss_and_gradient
 from online_svm.compiled.jit import jit
-from online_svm.types import Floats, Ints
+from online_svm.types import Floats
 
 MEMORY = 10  # pairs of steps that are remembered
 MAX_ITERATIONS = 200  # twenty to forty are usual
@@ -14,18 +14,16 @@ SHORTEST_STEP = 1e-10
 
 
 @jit
-def minimise(
-    X: Floats, codes: Ints, highs: Floats, theta: Floats, diagonal: bool, ridge: float
-) -> int:
+def minimise(examples: Examples, theta: Floats, diagonal: bool, ridge: float) -> int:
     """Move `theta` to the minimum of `loss_and_gradient`; return the number of iterations."""
     size = len(theta)
     steps, changes = np.zeros((MEMORY, size)), np.zeros((MEMORY, size))
     gradient, other, trial = np.empty(size), np.empty(size), np.empty(size)
-    loss = loss_and_gradient(X, codes, highs, theta, diagonal, ridge, gradient)
-    scale = _scale(X, codes, size, diagonal, ridge)
+    loss = loss_and_gradient(examples, theta, diagonal, ridge, gradient)
+    scale = _scale(examples, size, diagonal, ridge)
     n_pairs = 0
     for iteration in range(MAX_ITERATIONS):
-        if np.abs(gradient).max() <= NEARLY_FLAT * len(X):
+        if np.abs(gradient).max() <= NEARLY_FLAT * len(examples.X):
             return iteration
         # 1. The direction, by the pairs so far; the scaled steepest one without any.
         direction = _direction(gradient, scale, steps, changes, n_pairs)
@@ -38,7 +36,7 @@ def minimise(
         while length >= SHORTEST_STEP:
             for j in range(size):
                 trial[j] = theta[j] + length * direction[j]
-            found = loss_and_gradient(X, codes, highs, trial, diagonal, ridge, other)
+            found = loss_and_gradient(examples, trial, diagonal, ridge, other)
             if found <= loss + SUFFICIENT_DECREASE * length * slope:
                 break
             length *= 0.5
@@ -58,12 +56,13 @@ def minimise(
 
 
 @jit
-def _scale(X: Floats, codes: Ints, size: int, diagonal: bool, ridge: float) -> Floats:
+def _scale(examples: Examples, size: int, diagonal: bool, ridge: float) -> Floats:
     """Return the reciprocal of an estimate of the diagonal of the Hessian.
 
     As if each class had its frequency f everywhere: f (1 - f) times the sum of squares of what the
     parameter multiplies, plus the ridge. Without it a rare class takes hundreds of iterations.
     """
+    X, codes = examples.X, examples.codes
     n, n_classes = X.shape
     counts, squares, scale = np.zeros(n_classes), np.zeros(n_classes), np.empty(size)
     for i in range(n):

@@ -1,7 +1,4 @@
-"""Temperature, vector and matrix scaling: joint maps of K scores to K probabilities.
-
-`estimators.py` documents them; these need no scikit-learn.
-"""
+"""Temperature, vector and matrix scaling: joint maps of K scores to K probabilities."""
 
 import math
 from abc import abstractmethod
@@ -10,13 +7,13 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.argument_checks import check_fitted
+from online_svm.calibration.argument_checks import check_codes, check_columns
 from online_svm.calibration.joint.lbfgs import minimise
-from online_svm.calibration.joint.softmax import probabilities_into
-from online_svm.calibration.joint.temperature_fit import inverse_temperature
-from online_svm.calibration.labelled_columns import check_codes, check_columns
+from online_svm.calibration.joint.softmax import Examples, inverse_temperature, probabilities_into
+from online_svm.calibration.score_map import FittedMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.arrays import read_floats, read_ints
+from online_svm.storage.arrays import read_floats
+from online_svm.storage.fields import Fields, one
 from online_svm.types import Arrays, Floats, Ints
 
 LARGEST_LOGIT = 100.0
@@ -28,21 +25,23 @@ MOST_CLASSES = 1_000_000
 """Beyond this many no state is read; far more than a matrix of them could be held of."""
 
 
-class JointCalibrator:
-    """What the joint maps do alike: check, scale by the temperature, be stored.
+class JointMap(FittedMap):
+    """What the joint maps do alike: check, and scale by the temperature.
 
     A subclass says what follows the temperature: a function of the K scaled scores, given by the
     vector that `softmax.py` describes.
     """
 
     _diagonal: ClassVar[bool] = True
-    _learned: ClassVar[str] = "inverse_temperature_"
+    _learned = "inverse_temperature_"
+    _fields = Fields(one("n_classes_", least=2, below=MOST_CLASSES + 1))
+    _dimensions = 2
     n_classes_: int
     inverse_temperature_: float
     _theta: Floats
 
     @abstractmethod
-    def _fit_theta(self, X: Floats, codes: Ints, highs: Floats) -> None:
+    def _fit_theta(self, examples: Examples) -> None:
         """Fit the function to scaled scores, or leave it."""
 
     def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
@@ -135,54 +134,19 @@ class JointCalibrator:
         probabilities_into(self._scaled(values), self._theta, self._diagonal, found)
         return found
 
-    def state(self) -> Arrays:
-        """Return the fitted map as arrays.
+    def _state(self) -> Arrays:
+        parameters = np.append(self._theta, self.inverse_temperature_)
+        return self._fields.arrays_of(self) | {"parameters": parameters}
 
-        Examples
-        --------
-        >>> from online_svm import TemperatureScaling
-        >>> sorted(TemperatureScaling().fit([[-1.0], [1.0]], [0, 1]).state())
-        ['n_classes', 'parameters']
-        """
-        self._require_fit()
-        return {
-            "n_classes": np.array([self.n_classes_], dtype=np.int64),
-            "parameters": np.append(self._theta, self.inverse_temperature_),
-        }
-
-    @classmethod
-    def from_state(cls, state: Arrays) -> Self:
-        """Return the map that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type, length or range.
-
-        Examples
-        --------
-        >>> from online_svm import MatrixScaling
-        >>> state = MatrixScaling().fit([[-1.0], [1.0]], [0, 1]).state()
-        >>> MatrixScaling.from_state(state).predict([[0.0]]).round(3)
-        array([[0.5, 0.5]])
-        """
-        restored = cls()
-        n_classes = restored.n_classes_ = int(read_ints(state, "n_classes", 1)[0])
-        if not 2 <= n_classes <= MOST_CLASSES:
-            raise InvalidSnapshot(f"map state: {n_classes} classes")
-        size = (n_classes if cls._diagonal else n_classes * n_classes) + n_classes
+    def _load(self, state: Arrays) -> None:
+        super()._load(state)
+        n_classes = self.n_classes_
+        size = (n_classes if self._diagonal else n_classes * n_classes) + n_classes
         parameters = read_floats(state, "parameters", size + 1)
         if not np.isfinite(parameters).all():
             raise InvalidSnapshot("map state: a parameter is not finite")
-        restored._theta = parameters[:-1].copy()
-        restored.inverse_temperature_ = float(parameters[-1])
-        return restored
-
-    def _check_parameters(self) -> None:
-        """Raise InvalidInput if a parameter is out of its range; most maps have none."""
-
-    def _require_fit(self) -> None:
-        check_fitted(hasattr(self, self._learned), type(self).__name__)
+        self._theta = parameters[:-1].copy()
+        self.inverse_temperature_ = float(parameters[-1])
 
     def _fit_centred(self, X: Floats, codes: Ints, highs: Floats) -> None:
         """Fit to rows less their mean, which takes fewer iterations, and move the offsets back."""
@@ -191,7 +155,7 @@ class JointCalibrator:
         weights, offsets = self._theta[:-n_classes], self._theta[-n_classes:]
         shaped = weights if self._diagonal else weights.reshape(n_classes, n_classes)
         offsets += _applied(shaped, centre)
-        self._fit_theta(X - centre, codes, highs)
+        self._fit_theta(Examples(X - centre, codes, highs))
         offsets -= _applied(shaped, centre)
 
     def _scaled(self, values: Floats) -> Floats:
@@ -201,22 +165,96 @@ class JointCalibrator:
         return np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT)
 
 
-class TemperatureCalibrator(JointCalibrator):
-    """What `TemperatureScaling` does, which documents it."""
+class TemperatureScaling(JointMap):
+    """softmax(S / T): one number for all classes (Guo et al. 2017).
 
-    def _fit_theta(self, X: Floats, codes: Ints, highs: Floats) -> None:
+    The order of the classes stays that of the scores. T is positive or infinite, so a larger score
+    never means a smaller probability.
+
+    Attributes
+    ----------
+    inverse_temperature_ : float
+        1 / T; 0 where the scores say nothing, and all classes get the same.
+    n_classes_ : int
+        K; 2 for a single column of scores.
+
+    Notes
+    -----
+    The loss is the cross-entropy against targets that are not quite certain: an example of a class
+    with N examples has the target (N + 1) / (N + 2) for it, as Platt's, and the other classes share
+    the rest evenly. So separable scores have a finite optimum, and a class without examples keeps a
+    probability. Fitted on no example, or on scores that are all alike, it answers 1 / K.
+
+    References
+    ----------
+    C. Guo, G. Pleiss, Y. Sun, K. Weinberger (2017), On calibration of modern neural networks.
+
+    Examples
+    --------
+    >>> scores = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    >>> fitted = TemperatureScaling().fit(scores, [0, 1, 2, 1])
+    >>> fitted.predict([[1.0, 0.0, 0.0]]).round(2)
+    array([[0.55, 0.22, 0.22]])
+    """
+
+    def _fit_theta(self, examples: Examples) -> None:
         """Leave the identity: the temperature is all there is."""
 
 
-class VectorCalibrator(JointCalibrator):
-    """What `VectorScaling` does, which documents it."""
+class VectorScaling(JointMap):
+    """softmax(a * S + b): a slope and an offset for each class (Guo et al. 2017).
 
-    def _fit_theta(self, X: Floats, codes: Ints, highs: Floats) -> None:
-        minimise(X, codes, highs, self._theta, True, 0.0)
+    It starts from temperature scaling and minimises the same loss, by L-BFGS.
+
+    Attributes
+    ----------
+    inverse_temperature_, n_classes_
+        As those of `TemperatureScaling`.
+
+    References
+    ----------
+    C. Guo, G. Pleiss, Y. Sun, K. Weinberger (2017), On calibration of modern neural networks.
+
+    Examples
+    --------
+    >>> fitted = VectorScaling().fit([[1.0, 0.0], [0.0, 1.0]] * 5, [0, 1] * 4 + [1, 1])
+    >>> fitted.predict([[0.5, 0.5]]).round(2)
+    array([[0.36, 0.64]])
+    """
+
+    def _fit_theta(self, examples: Examples) -> None:
+        minimise(examples, self._theta, True, 0.0)
 
 
-class MatrixCalibrator(JointCalibrator):
-    """What `MatrixScaling` does, which documents it."""
+class MatrixScaling(JointMap):
+    """softmax(S W' + b), with a ridge on W (Guo et al. 2017; Kull et al. 2019).
+
+    It starts from temperature scaling: S is divided by its temperature T first, so that the ridge
+    holds W to the map that temperature scaling is, whatever the unit of the scores. The loss is the
+    same, plus ridge / 2 times the squared distance of W from the identity; minimised by L-BFGS.
+
+    Parameters
+    ----------
+    ridge : float, default=10.0
+        In the unit of examples: with many more of them it matters little.
+
+    Attributes
+    ----------
+    inverse_temperature_, n_classes_
+        As those of `TemperatureScaling`.
+
+    References
+    ----------
+    M. Kull, M. Perello Nieto, M. Kangsepp, T. Silva Filho, H. Song, P. Flach (2019), Beyond
+    temperature scaling.
+
+    Examples
+    --------
+    >>> scores = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] * 9
+    >>> fitted = MatrixScaling().fit(scores, [0, 1, 2] * 9)
+    >>> bool(fitted.predict([[1.0, 0.0, 0.0]])[0, 0] > 0.8)
+    True
+    """
 
     _diagonal = False
 
@@ -228,8 +266,8 @@ class MatrixCalibrator(JointCalibrator):
         if not (math.isfinite(self.ridge) and self.ridge >= 0.0):
             raise InvalidInput(f"ridge: must be finite and not negative, not {self.ridge!r}")
 
-    def _fit_theta(self, X: Floats, codes: Ints, highs: Floats) -> None:
-        minimise(X, codes, highs, self._theta, False, float(self.ridge))
+    def _fit_theta(self, examples: Examples) -> None:
+        minimise(examples, self._theta, False, float(self.ridge))
 
 
 def _applied(weights: Floats, x: Floats) -> Floats:

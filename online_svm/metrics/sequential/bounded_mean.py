@@ -6,15 +6,13 @@ the time. So the values need be neither independent nor alike.
 """
 
 import math
-from typing import Self
 
 import numpy as np
 
 from online_svm.compiled.elementary import log
-from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.errors import InvalidInput
 from online_svm.metrics.sequential.mixture_boundary import boundary_of_mean, log_mean_mixture
-from online_svm.storage.arrays import check_floats
-from online_svm.types import Arrays, Bools, Floats
+from online_svm.types import Bools, Floats
 
 RHOS = (0.5, 5.0, 50.0)
 """Of three mixtures, whose mean is used: the variance of a difference may be tiny."""
@@ -100,27 +98,6 @@ class BoundedMean:
             return self._low, 0.5 * (self._low + self._high), self._high
         reach, mean = reach_of(squares, self.level / 2) * width / count, total * width / count
         return max(self._low, mean - reach), mean, min(self._high, mean + reach)
-
-    def state(self) -> Arrays:
-        """Return the sums."""
-        return {"sums": self._sums.copy()}
-
-    @classmethod
-    def from_state(cls, state: Arrays, low: float, high: float, level: float) -> Self:
-        """Return the mean that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If the array is absent or does not fit.
-        """
-        restored = cls(low, high, level)
-        try:
-            check_floats(state, "sums", (4,))
-        except (KeyError, ValueError) as error:
-            raise InvalidSnapshot(f"mean: {error}") from error
-        restored._sums = state["sums"].copy()
-        return restored
 
 
 def _log_wealth(s: float, v: float) -> float:

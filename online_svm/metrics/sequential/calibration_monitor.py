@@ -7,15 +7,15 @@ import numpy as np
 
 from online_svm.metrics.sequential.bet_processes import BetProcesses
 from online_svm.metrics.sequential.calibration_values import BINS, Columns, calibration_values
-from online_svm.metrics.sequential.combination import benjamini_hochberg
 from online_svm.metrics.sequential.deviation_sums import Deviation, DeviationSums
-from online_svm.metrics.sequential.families import Family, Part
-from online_svm.metrics.sequential.finding import Finding, FindingScope
+from online_svm.metrics.sequential.families import Family, Finding, Part, benjamini_hochberg
 from online_svm.storage.arrays import nest, read_ints, under
+from online_svm.storage.fields import Fields, one
+from online_svm.stream.alarm import AlarmScope
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Floats, Ints
 
-SHARES: dict[FindingScope, float] = {
+SHARES: dict[AlarmScope, float] = {
     "overall": 0.25,
     "class": 0.35,
     "category": 0.2,
@@ -41,6 +41,9 @@ SLICE_RATE = 0.05
 """False discovery rate of the slices that a report calls off."""
 
 REPORTED = 4  # tests in a report: one is made every hundred examples, by default
+
+
+_FIELDS = Fields(one("_begun", least=-1))
 
 
 class CalibrationMonitor:
@@ -167,7 +170,7 @@ class CalibrationMonitor:
         return values
 
     def _columns_of(self, labels: tuple[str | None, ...]) -> Columns:
-        def of(scope: FindingScope, names: list[str | None]) -> Any:
+        def of(scope: AlarmScope, names: list[str | None]) -> Any:
             found = (self._family.index(Part(scope, name)) for name in names)
             return np.array([-1 if j is None else j for j in found], dtype=np.int64)
 
@@ -254,9 +257,8 @@ class CalibrationMonitor:
     def state(self) -> Arrays:
         """Return the tests, their wealth and the sums."""
         arrays = nest("bets", self._bets.state()) | nest("sums", self._sums.state())
-        numbers = {"since": self._since, "begun": [self._begun]}
-        arrays |= {name: np.array(values, dtype=np.int64) for name, values in numbers.items()}
-        return arrays | self._family.state()
+        arrays["since"] = np.array(self._since, dtype=np.int64)
+        return arrays | self._family.state() | _FIELDS.arrays_of(self)
 
     @classmethod
     def from_state(cls, state: Arrays, tolerance: float, level: float) -> Self:
@@ -276,7 +278,7 @@ class CalibrationMonitor:
         )
         restored._sums = DeviationSums.from_state(under("sums", state), m, INTERVAL_LEVEL)
         restored._since = read_ints(state, "since", m).tolist()
-        (restored._begun,) = read_ints(state, "begun", 1).tolist()
+        _FIELDS.fill(restored, None, state)
         of_categories = (int(str(p.name)) + 1 for p in family.parts if p.scope == "category")
         restored._categories = max(of_categories, default=0)
         return restored

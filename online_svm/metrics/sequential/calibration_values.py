@@ -29,6 +29,15 @@ class Columns(NamedTuple):
     of_bin: Ints
 
 
+class Said(NamedTuple):
+    """Of each row: the probabilities, the SVM's own class, the true one, and the category."""
+
+    point: Floats
+    own: Ints
+    truth: Ints
+    category: Ints
+
+
 def calibration_values(rows: ScoredRows, columns: Columns, width: int) -> Floats:
     """Return y - p for each row and test, NaN where a row is not in the part; shape (m, width).
 
@@ -40,25 +49,15 @@ def calibration_values(rows: ScoredRows, columns: Columns, width: int) -> Floats
       SVM's own.
     """
     values = np.empty((len(rows), width))
-    point = np.ascontiguousarray(rows.point)
-    of_second = len(rows.classes) == 2
-    _fill(values, point, rows.own, rows.columns, rows.category, of_second, *columns)
+    said = Said(np.ascontiguousarray(rows.point), rows.own, rows.columns, rows.category)
+    _fill(values, said, len(rows.classes) == 2, columns)
     return values
 
 
 @jit
-def _fill(
-    values: Floats,
-    point: Floats,
-    own: Ints,
-    truth: Ints,
-    category: Ints,
-    of_second: bool,
-    overall: int,
-    of_class: Ints,
-    of_category: Ints,
-    of_bin: Ints,
-) -> None:
+def _fill(values: Floats, said: Said, of_second: bool, columns: Columns) -> None:
+    point, own, truth, category = said
+    overall, of_class, of_category, of_bin = columns
     values[:] = np.nan
     for i in range(len(point)):
         values[i, overall] = np.float64(truth[i] == own[i]) - point[i, own[i]]

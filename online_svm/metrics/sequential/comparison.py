@@ -6,13 +6,11 @@ came before. That needs no i.i.d. examples, and says nothing of examples to come
 """
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from online_svm.metrics.sequential.bounded_mean import BoundedMean
-from online_svm.storage.arrays import nest, under
-from online_svm.types import Arrays, Bools, Floats
+from online_svm.types import Bools, Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,6 @@ class ScoreComparison:
     """
 
     def __init__(self, bound: float, level: float) -> None:
-        self._bound, self._level = bound, level
         self._first_loses = BoundedMean(-bound, bound, level)
         self._second_loses = BoundedMean(-bound, bound, level)
 
@@ -84,21 +81,3 @@ class ScoreComparison:
     def rejected(self) -> Bools:
         """Whether the first was found better, and whether the second was; shape (2,)."""
         return np.concatenate([self._second_loses.rejected, self._first_loses.rejected])
-
-    def state(self) -> Arrays:
-        """Return the sums."""
-        return nest("first", self._first_loses.state()) | nest("second", self._second_loses.state())
-
-    @classmethod
-    def from_state(cls, state: Arrays, bound: float, level: float) -> Self:
-        """Return the comparison that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or does not fit.
-        """
-        restored, known = cls(bound, level), (-bound, bound, level)
-        restored._first_loses = BoundedMean.from_state(under("first", state), *known)
-        restored._second_loses = BoundedMean.from_state(under("second", state), *known)
-        return restored

@@ -11,14 +11,17 @@ from typing import Self
 import numpy as np
 
 from online_svm.compiled.jit import jit
-from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.sequential.interval_reach import IntervalReach, group_of
-from online_svm.storage.arrays import check_floats, check_indices
+from online_svm.storage.fields import Fields, floats, ints
 from online_svm.types import Arrays, Floats, Ints
 
 MEMORY = 32.0  # rows behind the mean that squares are taken about
 SPACING = 64  # rows between two starts
 DOUBLINGS = 24  # 64 * 2^23 rows: more than 500 million
+
+_FIELDS = Fields(
+    ints("_rows"), floats("_expected"), floats("_sums"), ints("_starts"), floats("_before")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ class DeviationSums:
         """
         if not self._rows[0] and len(n):
             self._starts[:, 1] = n[0]
-        _add(values, n, self._rows, self._expected, self._sums, self._starts, self._before)
+        held = (self._rows, self._expected, self._sums, self._starts, self._before)
+        _add(values, n, held)
 
     def strongest(self, series: int) -> Deviation | None:
         """Return the mean whose interval lies farthest from 0; None before the first row.
@@ -126,8 +130,7 @@ class DeviationSums:
 
     def state(self) -> Arrays:
         """Return the sums, and those at each start."""
-        names = ("rows", "expected", "sums", "starts", "before")
-        return {name: getattr(self, f"_{name}").copy() for name in names}
+        return _FIELDS.arrays_of(self)
 
     @classmethod
     def from_state(cls, state: Arrays, m: int, level: float = 0.05) -> Self:
@@ -139,16 +142,7 @@ class DeviationSums:
             If an array is absent or does not fit.
         """
         restored = cls(m, level)
-        try:
-            check_indices(state, "rows", (1,), 1 << 62)
-            check_indices(state, "starts", (2 * DOUBLINGS, 2), 1 << 62)
-            check_floats(state, "sums", (m, 3))
-            check_floats(state, "expected", (m,))
-            check_floats(state, "before", (2 * DOUBLINGS, m, 3))
-        except (KeyError, ValueError) as error:
-            raise InvalidSnapshot(f"deviations: {error}") from error
-        for name in ("rows", "expected", "sums", "starts", "before"):
-            setattr(restored, f"_{name}", state[name].copy())
+        _FIELDS.fill(restored, None, state)
         return restored
 
 
@@ -178,16 +172,9 @@ def _outlook(
 
 
 @jit
-def _add(
-    values: Floats,
-    n: Ints,
-    rows: Ints,
-    expected: Floats,
-    sums: Floats,
-    starts: Ints,
-    before: Floats,
-) -> None:
+def _add(values: Floats, n: Ints, held: tuple[Ints, Floats, Floats, Ints, Floats]) -> None:
     """Add each row, in order; at a start keep the sums before it."""
+    rows, expected, sums, starts, before = held
     for i in range(len(values)):
         if rows[0] > 0 and rows[0] % SPACING == 0:
             number = rows[0] // SPACING

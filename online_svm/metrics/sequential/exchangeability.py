@@ -14,25 +14,28 @@ from typing import Any, Self
 
 import numpy as np
 
-from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.errors import InvalidInput
 from online_svm.metrics.sequential.bet_processes import BetProcesses
-from online_svm.metrics.sequential.conformal_ranks import CELLS
-from online_svm.metrics.sequential.families import Family, Part
-from online_svm.metrics.sequential.finding import Finding, FindingScope
+from online_svm.metrics.sequential.families import Family, Finding, Part
 from online_svm.metrics.sequential.frozen_scorer import (
     CLASSES,
     FEATURES,
+    MEMORY,
+    Moments,
+    Scorer,
     frozen,
     overall,
 )
-from online_svm.metrics.sequential.row_ranks import MEMORY, RANKED, rank_rows
-from online_svm.storage.arrays import check_floats, check_indices, nest, read_ints, under
+from online_svm.metrics.sequential.row_ranks import CELLS, RANKED, Held, rank_rows
+from online_svm.storage.arrays import nest, read_ints, under
+from online_svm.storage.fields import Fields, floats, ints
+from online_svm.stream.alarm import AlarmScope
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Floats, Ints
 
 FIRST_FIT = 500
 
-SHARES: dict[FindingScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
+SHARES: dict[AlarmScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
 """Shares of the level."""
 
 SCORES = ("density", "density-spread", "odds", "odds-spread")
@@ -40,16 +43,17 @@ SCORES = ("density", "density-spread", "odds", "odds-spread")
 
 TOLD = 3  # features that moved most, in a report
 
-_NAMES = (
-    "counts",
-    "means",
-    "squares",
-    "constants",
-    "centres",
-    "precisions",
-    "places",
-    "recent",
-    "usual",
+_FIELDS = Fields(
+    floats("_counts"),
+    floats("_means"),
+    floats("_squares"),
+    floats("_constants"),
+    floats("_centres"),
+    floats("_precisions"),
+    floats("_places"),
+    floats("_recent"),
+    floats("_usual"),
+    ints("_trees"),
 )
 
 
@@ -175,22 +179,15 @@ class ExchangeabilityMonitor:
 
     def _values(self, X: Floats, labels: Ints) -> Floats:
         values = np.empty((len(X), len(self._family.parts)))
-        rank_rows(
-            X,
-            labels,
-            self._seed,
-            self._has_scorer,
-            self._rows,
-            (self._counts, self._means, self._squares),
-            (self._constants, self._centres, self._precisions),
-            self._recent,
-            self._places,
-            self._trees,
-            self._tests,
-            self._n_classes,
-            values,
-        )
+        scorer = Scorer(self._constants, self._centres, self._precisions)
+        held = (self._rows, self._moments, scorer, self._recent, self._places, self._trees)
+        watched = self._tests[: self._n_classes if self._has_scorer else 0]
+        rank_rows(X, labels, self._seed, Held(*held), watched, values)
         return values
+
+    @property
+    def _moments(self) -> Moments:
+        return Moments(self._counts, self._means, self._squares)
 
     def _bet(self, values: Floats, n: Ints, first: int) -> tuple[int, list[Finding]]:
         """Bet on rows until something is found; return how many were used, and what was found."""
@@ -232,8 +229,8 @@ class ExchangeabilityMonitor:
 
     def _freeze(self) -> None:
         """Begin the next scorer: fitted to the rows since the last, which are then forgotten."""
-        scorer = frozen(self._counts, self._means, self._squares)
-        self._usual = overall(self._counts, self._means, self._squares)
+        scorer = frozen(self._moments)
+        self._usual = overall(self._moments)
         self._recent = self._usual[0].copy()
         self._constants, self._centres, self._precisions = scorer
         self._forget()
@@ -280,14 +277,13 @@ class ExchangeabilityMonitor:
     def state(self) -> Arrays:
         """Return the tests, their wealth, the scorer and the ranks."""
         numbers = [int(self._rows[0]), self._left, int(self._has_scorer)]
-        arrays: Arrays = {name: getattr(self, f"_{name}").copy() for name in _NAMES}
+        arrays = _FIELDS.arrays_of(self)
         arrays["constants"] = np.nan_to_num(self._constants, neginf=-1e300)
         return arrays | {
             **nest("bets", self._bets.state()),
             **self._family.state(),
             "numbers": np.array(numbers, dtype=np.int64),
             "since": np.array(self._since, dtype=np.int64),
-            "trees": self._trees.copy(),
         }
 
     @classmethod
@@ -304,20 +300,10 @@ class ExchangeabilityMonitor:
         family = restored._family = Family.from_state(state, levels)
         zeros = [0.0] * len(family.parts)
         restored._bets = BetProcesses.from_state(under("bets", state), zeros, family.levels)
-        try:
-            d = state["counts"].shape[-1]
-            shapes = {"constants": (CLASSES,), "places": (RANKED, 3)}
-            shapes |= {"recent": (d,), "usual": (2, d)}
-            for name in _NAMES:
-                check_floats(state, name, shapes.get(name, (CLASSES, d)))
-                setattr(restored, f"_{name}", state[name].copy())
-            check_indices(state, "trees", (RANKED, 2 * CELLS), 1 << 62)
-            check_indices(state, "numbers", (3,), 1 << 62)
-        except (IndexError, KeyError, ValueError) as error:
-            raise InvalidSnapshot(f"exchangeability: {error}") from error
-        restored._trees = state["trees"].copy()
+        restored._with_features(state["means"].shape[-1])
+        _FIELDS.fill(restored, None, state)
         restored._constants[restored._constants <= -1e300] = -np.inf
-        restored._rows[0], restored._left, has_scorer = state["numbers"].tolist()
+        restored._rows[0], restored._left, has_scorer = read_ints(state, "numbers", 3).tolist()
         restored._has_scorer = bool(has_scorer)
         restored._since = read_ints(state, "since", len(family.parts)).tolist()
         return restored

@@ -1,14 +1,63 @@
-"""Tests of one family: which there are, and how the level is shared among them."""
+"""Tests of one family: how the level is shared among them, what they find, and which to reject."""
 
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from online_svm.errors import InvalidSnapshot
-from online_svm.metrics.sequential.finding import FindingScope
+import numpy as np
+from numpy.typing import ArrayLike
+
+from online_svm.compiled.elementary import logs
+from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.storage.state import as_array
-from online_svm.types import Arrays
+from online_svm.stream.alarm import AlarmKind, AlarmScope
+from online_svm.types import Arrays, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sequential test whose wealth passed its threshold.
+
+    Attributes
+    ----------
+    row : int
+        Index of the row that did it, in the call of `update`.
+    kind : {"calibration", "exchangeability", "comparison"}
+        What does not hold: the announced probability is off by more than the tolerance; the
+        examples are not exchangeable; two maps are not equally good.
+    scope : {"overall", "class", "category", "bin", "slice", "scores"}
+        Which part of the examples the test is about.
+    name : str or None
+        Which class, category, bin or slice.
+    monitor : str
+        Name of the test.
+    log_wealth, threshold : float
+        Natural logarithms; the wealth is a supermartingale that begins at 1 while its null holds.
+    since : int
+        Examples learned before the first row that the test looked at.
+    estimate, lower, upper : float or None
+        Mean of y - p over the rows that tell most, with its confidence sequence; None where the
+        test has none.
+    moved : tuple of (int, float)
+        Of a test of exchangeability: the features that moved most, by index, each with its recent
+        mean less its usual one, in standard deviations.
+    """
+
+    row: int
+    kind: AlarmKind
+    scope: AlarmScope
+    name: str | None
+    monitor: str
+    log_wealth: float
+    threshold: float
+    since: int
+    estimate: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    moved: tuple[tuple[int, float], ...] = ()
+
 
 MOST_OF_A_SCOPE = 64
 """Classes, categories or slices that are watched; what comes later is not, so memory is bounded."""
@@ -19,7 +68,7 @@ _HARMONIC = sum(1.0 / k for k in range(1, MOST_OF_A_SCOPE + 1))
 class Part(NamedTuple):
     """What a test is about."""
 
-    scope: FindingScope
+    scope: AlarmScope
     name: str | None
 
 
@@ -41,7 +90,7 @@ class Family:
     (0, None)
     """
 
-    def __init__(self, levels: Mapping[FindingScope, float]) -> None:
+    def __init__(self, levels: Mapping[AlarmScope, float]) -> None:
         self._levels = levels
         self.parts: list[Part] = []
 
@@ -62,7 +111,7 @@ class Family:
         scope = self.parts[number].scope
         return self._level(scope, sum(part.scope == scope for part in self.parts[: number + 1]))
 
-    def _level(self, scope: FindingScope, place: int) -> float:
+    def _level(self, scope: AlarmScope, place: int) -> float:
         """Return the level of the k-th test of a scope."""
         if scope == "overall":
             return self._levels[scope]
@@ -86,7 +135,7 @@ class Family:
         return {"parts": as_array(json.dumps(self.parts).encode())}
 
     @classmethod
-    def from_state(cls, state: Arrays, levels: Mapping[FindingScope, float]) -> Self:
+    def from_state(cls, state: Arrays, levels: Mapping[AlarmScope, float]) -> Self:
         """Return the family that `state` describes.
 
         Raises
@@ -103,3 +152,42 @@ class Family:
         if not fits:
             raise InvalidSnapshot("monitors: the names of the tests do not fit")
         return restored
+
+
+def benjamini_hochberg(log_wealth: ArrayLike, level: float) -> list[int]:
+    """Return which of several nulls to reject, with a false discovery rate of at most `level`.
+
+    e-BH (Wang & Ramdas 2022, "False discovery rate control with e-values"): the k largest e-values,
+    for the largest k of which the k-th is at least m / (k level). They may depend on one another.
+
+    Parameters
+    ----------
+    log_wealth : array-like of shape (m,)
+        Natural logarithms of e-values.
+    level : float
+        In (0, 1).
+
+    Raises
+    ------
+    InvalidInput
+        If the level is out of range, or a logarithm is NaN.
+
+    Examples
+    --------
+    >>> benjamini_hochberg(np.log([30.0, 50.0, 1.0]), 0.1)
+    [0, 1]
+    """
+    if not 0.0 < level < 1.0:
+        raise InvalidInput(f"level: must lie in (0, 1), got {level}")
+    values = _checked(log_wealth)
+    order = np.argsort(-values, kind="stable")
+    k = np.arange(1, len(values) + 1)
+    enough = np.flatnonzero(values[order] >= logs(len(values) / (k * level)))
+    return sorted(order[: enough[-1] + 1].tolist()) if len(enough) else []
+
+
+def _checked(log_wealth: ArrayLike) -> Floats:
+    values = np.array(log_wealth, dtype=np.float64)
+    if values.ndim != 1 or np.isnan(values).any():
+        raise InvalidInput("log_wealth: expected one number a test, none of them NaN")
+    return values

@@ -6,6 +6,7 @@ and variances by class. It need not be good, only fixed: that decides power, not
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,19 +20,36 @@ CLASSES = 16
 
 _TINY = 1e-300
 
+MEMORY = 250.0  # rows behind the recent mean of a feature
+
+
+class Moments(NamedTuple):
+    """Counts, means and sums of squares of each feature, by class; (CLASSES, n_features) each."""
+
+    counts: Floats
+    means: Floats
+    squares: Floats
+
+
+class Scorer(NamedTuple):
+    """Gaussian densities, by class.
+
+    Attributes
+    ----------
+    constants : ndarray of shape (CLASSES,)
+        -inf for a class without an example.
+    means, precisions : ndarray of shape (CLASSES, n_features)
+        A feature that does not vary has precision 0: it says nothing.
+    """
+
+    constants: Floats
+    means: Floats
+    precisions: Floats
+
 
 @inner
 def take(
-    x: Floats,
-    label: int,
-    has_scorer: bool,
-    counts: Floats,
-    means: Floats,
-    squares: Floats,
-    scorer: tuple[Floats, Floats, Floats],
-    recent: Floats,
-    memory: float,
-    logs: Floats,
+    x: Floats, label: int, moments: Moments, scorer: Scorer, recent: Floats, logs: Floats
 ) -> None:
     """Add a row to the moments of its class, move the recent means, and find its densities.
 
@@ -43,17 +61,16 @@ def take(
     x : ndarray of shape (n_features,)
     label : int
         0 ... CLASSES - 1; other rows add nothing to moments.
-    has_scorer : bool
-        Without one there are moments alone.
-    counts, means, squares : ndarray of shape (CLASSES, n_features)
+    moments : Moments
         Changed in place (Welford's recursion).
-    scorer : (constants, means, precisions)
-        As `frozen` makes it.
+    scorer : Scorer
     recent : ndarray of shape (n_features,)
-        Means that are exponentially weighted, of `memory` rows; changed in place.
+        Means that are exponentially weighted, of `MEMORY` rows; changed in place.
     logs : ndarray of shape (n_classes,)
-        Becomes ln(share of the class * density of the row in it).
+        Becomes ln(share of the class * density of the row in it). Empty while there is no scorer:
+        then there are moments alone.
     """
+    counts, means, squares = moments
     constants, centres, precisions = scorer
     has_class = 0 <= label < len(counts)
     for c in range(len(logs)):
@@ -67,9 +84,9 @@ def take(
             step = value - means[label, f]
             means[label, f] += step / counts[label, f]
             squares[label, f] += step * (value - means[label, f])
-        if not has_scorer:
+        if not len(logs):
             continue
-        recent[f] += (value - recent[f]) / memory
+        recent[f] += (value - recent[f]) / MEMORY
         for c in range(len(logs)):
             if logs[c] > -np.inf:
                 step = value - centres[c, f]
@@ -94,23 +111,12 @@ def log_sum(logs: Floats, without: int) -> float:
     return most + log(total)
 
 
-def frozen(counts: Floats, means: Floats, squares: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return constants, means and precisions of a scorer.
+def frozen(moments: Moments) -> Scorer:
+    """Return the scorer of the rows that were gathered.
 
     A variance is that of the class and two examples more with the variance over all classes.
-
-    Parameters
-    ----------
-    counts, means, squares : ndarray of shape (CLASSES, n_features)
-        As `gather` made them.
-
-    Returns
-    -------
-    constants : ndarray of shape (CLASSES,)
-        -inf for a class without an example.
-    means, precisions : ndarray of shape (CLASSES, n_features)
-        A feature that does not vary has precision 0: it says nothing.
     """
+    counts, means, squares = moments
     rows = counts.max(axis=1, initial=0.0)
     pooled = sum_rows(squares) / np.maximum(sum_rows(counts), 1.0)
     variances = (squares + 2.0 * pooled) / (counts + 2.0)
@@ -119,23 +125,19 @@ def frozen(counts: Floats, means: Floats, squares: Floats) -> tuple[Floats, Floa
     widths = np.where(varies, logs(np.where(varies, variances, 1.0)), 0.0)
     shares = logs(np.maximum(rows, 1.0) / max(math.fsum(rows), 1.0))
     constants = np.where(rows > 0.0, shares - 0.5 * sum_rows(widths.T), -np.inf)
-    return constants, means.copy(), precisions
+    return Scorer(constants, means.copy(), precisions)
 
 
-def overall(counts: Floats, means: Floats, squares: Floats) -> Floats:
+def overall(moments: Moments) -> Floats:
     """Return mean and standard deviation of each feature over all classes, shape (2, n_features).
-
-    Parameters
-    ----------
-    counts, means, squares : ndarray of shape (CLASSES, n_features)
-        As `gather` made them.
 
     Examples
     --------
     >>> counts, means = np.array([[2.0], [2.0]]), np.array([[0.0], [4.0]])
-    >>> overall(counts, means, np.zeros((2, 1))).ravel().tolist()
+    >>> overall(Moments(counts, means, np.zeros((2, 1)))).ravel().tolist()
     [2.0, 2.0]
     """
+    counts, means, squares = moments
     rows = np.maximum(sum_rows(counts), 1.0)
     mean = sum_rows(counts * means) / rows
     apart = means - mean

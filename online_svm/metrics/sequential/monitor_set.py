@@ -5,10 +5,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from online_svm.config.groups import MonitorConfig
 from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
-from online_svm.metrics.sequential.finding import Finding
-from online_svm.monitor_config import MonitorConfig
+from online_svm.metrics.sequential.families import Finding
 from online_svm.storage.arrays import nest, under
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays

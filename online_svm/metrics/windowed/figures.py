@@ -1,6 +1,7 @@
 """Figures of the examples in a ring, compiled: of each event, and of each group of examples."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,9 +10,78 @@ from online_svm.metrics.calibration_error import debiased_square
 from online_svm.metrics.calibration_statistics import cumulative_statistics
 from online_svm.metrics.corp import brier_parts
 from online_svm.metrics.reliability import LEVEL, N_BINS, bin_rows
-from online_svm.metrics.windowed.ring_events import Events, unpacked
-from online_svm.metrics.windowed.window_ring import LOG_LOSS, LOWER, PROBABILITY, UPPER
+from online_svm.metrics.windowed.window_ring import LOG_LOSS, LOWER, PROBABILITY, UPPER, WindowRing
 from online_svm.types import Bools, Floats, Ints
+
+
+class Events(NamedTuple):
+    """Events of the same examples, each sorted as `SortedEvents` is.
+
+    Attributes
+    ----------
+    order : ndarray of int of shape (n_events, m)
+        The examples.
+    p : ndarray of shape (n_events, m)
+        Their probabilities, in that order.
+    happened : ndarray of bool of shape (n_events, m)
+    """
+
+    order: Ints
+    p: Floats
+    happened: Bools
+
+
+def ring_keys(ring: WindowRing) -> Ints:
+    """Return what `sort_keys` does, for each event of the examples in a ring, not sorted.
+
+    Two classes have one event: that the last of them is the true one. More have one each, and last
+    that the predicted label is right.
+    """
+    return _keys(
+        ring.point.view(np.int64), ring.values.view(np.int64), ring.truth, ring.label, ring.held
+    )
+
+
+def ordered_events(keys: Ints) -> Events:
+    """Return the events of keys in order."""
+    order = np.argsort(keys, axis=1)
+    return Events(order, *unpacked(np.take_along_axis(keys, order, axis=1)))
+
+
+@jit
+def _keys(point: Ints, values: Ints, truth: Ints, label: Ints, held: int) -> Ints:
+    """Return the keys from the bits of the probabilities."""
+    k = len(point)
+    first = 1 if k == 2 else 0
+    keys = np.empty((1 if k == 2 else k + 1, held), dtype=np.int64)
+    for c in range(first, k):
+        for i in range(held):
+            keys[c - first, i] = (point[c, i] << 1) | (truth[i] == c)
+    if k > 2:
+        for i in range(held):
+            keys[k, i] = (values[PROBABILITY, i] << 1) | (truth[i] == label[i])
+    return keys
+
+
+@jit
+def unpacked(keys: Ints) -> tuple[Floats, Bools]:
+    """Return the probabilities of keys, and whether the events happened.
+
+    Examples
+    --------
+    >>> from online_svm.metrics.sorted_events import sort_keys
+    >>> unpacked(sort_keys(np.array([0.25, 0.5]), np.array([False, True]))[None])
+    (array([[0.25, 0.5 ]]), array([[False,  True]]))
+    """
+    p = np.empty(keys.shape)
+    happened = np.empty(keys.shape, dtype=np.bool_)
+    bits = p.view(np.int64)
+    for e in range(len(keys)):
+        for i in range(keys.shape[1]):
+            bits[e, i] = keys[e, i] >> 1
+            happened[e, i] = keys[e, i] & 1
+    return p, happened
+
 
 CALIBRATION_BINS = 15  # as of `squared_calibration_error`
 TAIL = (1.0 - LEVEL) / 2.0
@@ -112,7 +182,8 @@ def add_events(found: Floats, codes: Ints, events: Events, n_classes: int) -> No
     happened = np.empty(begin[-1], dtype=np.bool_)
     last = len(events.p) - 1
     for e in range(last + 1):
-        _distribute(codes, begin, events.order[e], events.p[e], events.happened[e], p, happened)
+        event = events.order[e], events.p[e], events.happened[e]
+        _distribute(codes, begin, event, p, happened)
         for g in range(len(found)):
             said, was = p[begin[g] : begin[g + 1]], happened[begin[g] : begin[g + 1]]
             if len(said) and (n_classes == 2 or e < n_classes):
@@ -125,9 +196,10 @@ def add_events(found: Floats, codes: Ints, events: Events, n_classes: int) -> No
 
 @jit
 def _distribute(
-    codes: Ints, begin: Ints, order: Ints, p: Floats, happened: Bools, p_of: Floats, was: Bools
+    codes: Ints, begin: Ints, event: tuple[Ints, Floats, Bools], p_of: Floats, was: Bools
 ) -> None:
     """Copy examples in order, those of a group to begin[code] and after."""
+    order, p, happened = event
     at = begin.copy()
     for i in range(len(order)):
         code = codes[order[i]]

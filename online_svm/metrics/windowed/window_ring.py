@@ -84,11 +84,13 @@ class WindowRing:
             1.0 - 2.0 / (self.size + 1.0),  # the mean age of a weight is that in the window
             (self.point, self.truth, self.label, self.values, self.codes, self.sums),
             self._columns[1],
-            np.ascontiguousarray(rows.columns),
-            np.ascontiguousarray(rows.point),
-            np.ascontiguousarray(rows.lower),
-            np.ascontiguousarray(rows.upper),
-            np.ascontiguousarray(codes),
+            (
+                np.ascontiguousarray(rows.columns),
+                np.ascontiguousarray(rows.point),
+                np.ascontiguousarray(rows.lower),
+                np.ascontiguousarray(rows.upper),
+                np.ascontiguousarray(codes),
+            ),
         )
         self.count += count
 
@@ -168,14 +170,11 @@ def _add_rows(
     kept: float,
     ring: tuple[Floats, Ints, Ints, Floats, Ints, Floats],
     to: Ints,
-    truth: Ints,
-    rows: Floats,
-    lower: Floats,
-    upper: Floats,
-    slices: Ints,
+    added: tuple[Ints, Floats, Floats, Floats, Ints],
 ) -> None:
     """Add rows whose column j stands for class to[j]; `kept` of the weighted sums stays at each."""
     point, truths, labels, values, codes, sums = ring
+    truth, rows, lower, upper, slices = added
     size, k = len(truths), len(to)
     for i in range(len(rows)):
         at = (count + i) % size

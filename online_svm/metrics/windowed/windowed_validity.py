@@ -3,9 +3,10 @@
 import math
 from typing import Self
 
+from online_svm.config.groups import WindowConfig
 from online_svm.metrics.reliability import as_bins
 from online_svm.metrics.windowed import figures as f
-from online_svm.metrics.windowed.ring_events import ordered_events, ring_keys
+from online_svm.metrics.windowed.figures import ordered_events, ring_keys
 from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceValues
 from online_svm.metrics.windowed.window_ring import (
     BRIER,
@@ -28,7 +29,6 @@ from online_svm.stream.windowed_report import (
     WindowScores,
 )
 from online_svm.types import Floats, Ints
-from online_svm.window_config import WindowConfig
 
 Figures = list[list[float]]
 """Rows as `event_figures` or `group_figures` give them."""

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.machine_config import MemberName
+from online_svm.config.groups import MemberName
 from online_svm.refit.committee.ridge_logistic import fit_ridge_logistic
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Floats, Ints

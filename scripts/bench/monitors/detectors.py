@@ -7,8 +7,8 @@ import numpy as np
 from river import drift
 from typing_extensions import override
 
+from online_svm.config.groups import MonitorConfig
 from online_svm.metrics.sequential.monitor_set import MonitorSet
-from online_svm.monitor_config import MonitorConfig
 from online_svm.types import Floats
 from scripts.bench.monitors.worlds import Stream
 

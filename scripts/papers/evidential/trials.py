@@ -9,16 +9,17 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning
-from online_svm.calibration.evidential import (
+from online_svm import (
     EvidentialBinning,
     EvidentialIsotonic,
     EvidentialLogistic,
-    bayesian,
-    combined_decision,
-    inverse_pignistic,
+    IsotonicMap,
+    PlattScaling,
+    ScoreBinning,
 )
+from online_svm.calibration.evidential.combination import combined_decision
 from online_svm.calibration.evidential.evidential_map import EvidentialMap
+from online_svm.calibration.evidential.masses import bayesian, inverse_pignistic
 from online_svm.calibration.score_map import ScoreMap
 from online_svm.types import Bools, Floats, Ints
 from workers.push.datasets import load

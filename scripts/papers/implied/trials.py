@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from online_svm.calibration.estimators import IsotonicMap, PlattScaling
+from online_svm import IsotonicMap, PlattScaling
 from online_svm.calibration.platt_data import cross_validated_scores
 from online_svm.metrics.scores import auc, brier, log_loss
 from online_svm.svm.implied.class_path import Weighting

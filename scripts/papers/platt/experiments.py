@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit
 
-from online_svm.calibration.estimators import PlattScaling
+from online_svm import PlattScaling
 from online_svm.calibration.platt_data import (
     LabelledScores,
     cross_validated_scores,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, log_expit
 
-from online_svm.calibration.estimators import PlattScaling
+from online_svm import PlattScaling
 from online_svm.svm.probabilistic_svc import ProbabilisticSVC
 from online_svm.types import Floats
 

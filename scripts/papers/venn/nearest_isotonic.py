@@ -1,16 +1,14 @@
 """Isotonic regression as the paper may have read it: a step function also between the blocks."""
 
-from typing import Self
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from online_svm.calibration.argument_checks import check_scores, check_training
-from online_svm.calibration.diagram import isotonic_blocks, midpoints, pool_ties
-from online_svm.types import Arrays, Floats
+from online_svm.calibration.diagram import TiedCounts, isotonic_blocks, midpoints
+from online_svm.calibration.score_map import CountsMap
+from online_svm.storage.fields import Fields, floats
+from online_svm.types import Floats
 
 
-class NearestIsotonic:
+class NearestIsotonic(CountsMap):
     """The blocks of `IsotonicMap`; a score between two of them takes the nearer one's value.
 
     Lambrou et al. (2012, section 2.3) leave the gap between two blocks open. `IsotonicMap` is
@@ -22,29 +20,17 @@ class NearestIsotonic:
     array([0., 1.])
     """
 
-    def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and 0/1 labels of shape (n_samples,)."""
-        blocks = isotonic_blocks(pool_ties(*check_training(scores, labels)))
+    _learned = "values_"
+    _fields = Fields(floats("values_"), floats("edges_", beside="values_", more=-1))
+    edges_: Floats
+    values_: Floats
+
+    def _fit_counts(self, counts: TiedCounts) -> None:
+        blocks = isotonic_blocks(counts)
         self.edges_ = midpoints(blocks.upper[:-1], blocks.lower[1:])
         self.values_ = blocks.positives / blocks.totals
-        return self
 
-    def predict(self, scores: ArrayLike) -> Floats:
-        """Return P(positive) for each score; 1/2 if fitted on no example."""
-        values = check_scores(scores)
+    def _predict(self, scores: Floats) -> Floats:
         if not len(self.values_):
-            return np.full(len(values), 0.5)
-        return np.asarray(self.values_[np.searchsorted(self.edges_, values)], dtype=np.float64)
-
-    def state(self) -> Arrays:
-        """Return its edges and values."""
-        return {"edges": self.edges_, "values": self.values_}
-
-    @classmethod
-    def from_state(cls, state: Arrays) -> Self:
-        """Return the map that `state` describes."""
-        restored = cls()
-        restored.edges_, restored.values_ = (
-            np.asarray(state[name], dtype=np.float64) for name in ("edges", "values")
-        )
-        return restored
+            return np.full(len(scores), 0.5)
+        return np.asarray(self.values_[np.searchsorted(self.edges_, scores)], dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning
+from online_svm import IsotonicMap, PlattScaling, ScoreBinning
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.score_map import ScoreMap
 from online_svm.compiled.kernels import Kernel

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from online_svm import IsotonicMap, PlattScaling, ScoreBinning, VennAbers
 from online_svm.calibration.argument_checks import check_labels, check_scores
-from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning, VennAbers
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 MAPS = [PlattScaling, IsotonicMap, ScoreBinning, VennAbers]

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.calibration.estimators import ScoreBinning
+from online_svm import ScoreBinning
 from online_svm.errors import InvalidInput
 
 samples = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=1, max_size=40)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from online_svm.calibration.estimators import IsotonicMap
+from online_svm import IsotonicMap
 from online_svm.errors import InvalidSnapshot
 
 scores = st.one_of(st.integers(-5, 5).map(float), st.integers(-500, 500).map(lambda v: v / 64))

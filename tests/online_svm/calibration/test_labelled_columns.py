@@ -5,12 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning, VennAbers
-from online_svm.calibration.evidential import EvidentialBinning, EvidentialIsotonic
-from online_svm.calibration.fitted_map import CountsMap
-from online_svm.calibration.labelled_columns import LabelledColumns
-from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.calibration.score_map import ScoreMap
+from online_svm import (
+    EvidentialBinning,
+    EvidentialIsotonic,
+    IsotonicMap,
+    PlattScaling,
+    ScoreBinning,
+    VennAbers,
+)
+from online_svm.calibration.one_against_all import LabelledColumns, OneAgainstAll
+from online_svm.calibration.score_map import CountsMap, ScoreMap
 
 COUNTING = [IsotonicMap, ScoreBinning, VennAbers, EvidentialBinning, EvidentialIsotonic]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from online_svm.calibration.estimators import IsotonicMap, PlattScaling, ScoreBinning
+from online_svm import IsotonicMap, PlattScaling, ScoreBinning
 from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
 from online_svm.errors import InvalidInput, InvalidSnapshot
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.calibration import _SigmoidCalibration
 
-from online_svm.calibration.estimators import PlattScaling
+from online_svm import PlattScaling
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 METHODS = ["newton", "model-trust"]

@@ -4,7 +4,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.svm import SVC, LinearSVC
 
-from online_svm.calibration.estimators import PlattScaling
+from online_svm import PlattScaling
 from online_svm.calibration.platt_data import (
     cross_validated_scores,
     holdout_scores,

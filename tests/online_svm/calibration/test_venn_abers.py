@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from online_svm.calibration.estimators import VennAbers
+from online_svm import VennAbers
 from online_svm.calibration.venn_abers import brier_point, log_loss_point
 from online_svm.errors import InvalidInput, InvalidSnapshot
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from online_svm.errors import InvalidInput
-from online_svm.metrics.consistency_band import consistency_band
+from online_svm.metrics.reliability import consistency_band
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])

@@ -5,7 +5,7 @@ from scipy import stats
 from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import pool_ties
 from online_svm.errors import InvalidInput
-from online_svm.metrics.equal_mass import bin_ends
+from online_svm.metrics.equal_mass_bins import bin_ends
 from online_svm.metrics.reliability import reliability_bins
 
 

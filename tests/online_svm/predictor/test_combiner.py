@@ -5,17 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.calibration.estimators import IsotonicMap, PlattScaling
-from online_svm.calibration.evidential import (
-    belief_plausibility,
+from online_svm import IsotonicMap, PlattScaling
+from online_svm.calibration.evidential.combination import (
     cautious_combine,
     combine,
     combined_decision,
     dempster_combine,
-    from_bounds,
-    pignistic,
     plausibility_log_odds,
 )
+from online_svm.calibration.evidential.masses import belief_plausibility, from_bounds, pignistic
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.predictor.combiner import Combiner, CombinerConfig
 

@@ -11,14 +11,13 @@ from sklearn.svm import SVC
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
-from online_svm.predictor.implied_map import implied_probabilities
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.published_maps import implied_probabilities
 from online_svm.refit import implied_training, learner, scaling
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.example import Example
-from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.split import training_mask
 from online_svm.svm.exact.batch_solver import fixed_rows
 from online_svm.svm.implied.vote_bank import BankPlan, ImpliedBank
@@ -44,16 +43,6 @@ def config_of(**changes: Any) -> PredictorConfig:
     settings = {"maps": ("platt", "implied"), "gamma": 0.3, "refit_every": 40}
     settings |= {"train_fraction": 0.7}
     return PredictorConfig.model_validate(settings | {"window": 80} | changes)
-
-
-def answers_of(predictor: OnlinePredictor, X: Floats, labels: list[str | None]) -> list[Prediction]:
-    blocks = predictor.step_many(X, labels)
-    return [
-        block.row(i)
-        for block in blocks
-        if isinstance(block, PredictionBlock)
-        for i in range(len(block))
-    ]
 
 
 def training_set(X: Floats, labels: list[str | None], freeze: int) -> tuple[Floats, Any, Any]:
@@ -96,32 +85,6 @@ def test_the_published_map_is_the_implied_posterior_of_the_training_set(n_classe
     expected = reference.predict_proba(scaler.transform(X[160:]))
     np.testing.assert_allclose(found[:, :n_classes], expected, rtol=1e-12)
     np.testing.assert_array_equal(found[:, n_classes], 0.0)  # the slot of unseen labels
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_implied_map_does_not_depend_on_the_batch_size(n_classes: int) -> None:
-    X, labels = stream(130, n_classes)
-    whole = OnlinePredictor(config_of())
-    expected = answers_of(whole, X, labels)
-    for size in (1, 7, 33):
-        parts, predictor = [], OnlinePredictor(config_of())
-        for begin in range(0, 130, size):
-            parts += answers_of(predictor, X[begin : begin + size], labels[begin : begin + size])
-        assert parts == expected
-        assert predictor.snapshot() == whole.snapshot()
-
-
-def test_a_restored_predictor_continues_byte_for_byte_with_its_banks() -> None:
-    X, labels = stream(130)
-    whole = OnlinePredictor(config_of())
-    expected = answers_of(whole, X, labels)
-    for cut in (0, 15, 40, 50, 79, 95):
-        first, second = OnlinePredictor(config_of()), OnlinePredictor(config_of())
-        first.step_many(X[:cut], labels[:cut])
-        second.restore(first.snapshot())
-        assert second.snapshot() == first.snapshot()
-        assert answers_of(second, X[cut:], labels[cut:]) == expected[cut:]
-        assert second.snapshot() == whole.snapshot()
 
 
 def task_of(codes: NDArray[np.int64], n_classes: int) -> tuple[RefitTask, Floats]:

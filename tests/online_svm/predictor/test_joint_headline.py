@@ -4,10 +4,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 
 from online_svm import MatrixScaling, TemperatureScaling, VectorScaling
-from online_svm.calibration.joint.maps import MatrixCalibrator
 from online_svm.config import PredictorConfig
 from online_svm.predictor.joint_headline import (
     N_COMPONENTS,
@@ -38,17 +36,6 @@ def config_of(**changes: Any) -> PredictorConfig:
 DECLARED = ("c0", "c1", "c2")
 
 
-def run(config: PredictorConfig, size: int, n: int = 150) -> list[Any]:
-    X, labels = stream(n)
-    predictor, found = OnlinePredictor(config), []
-    for begin in range(0, n, size):
-        rows = slice(begin, begin + size)
-        for block in predictor.step_many(X[rows], labels[rows]):
-            if isinstance(block, PredictionBlock):
-                found += [block.row(i) for i in range(len(block))]
-    return [*found, predictor.snapshot()]
-
-
 def test_the_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did() -> None:
     X, labels = stream(160)
     config = config_of(classes=DECLARED, refit_lag=0)
@@ -60,7 +47,7 @@ def test_the_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did() -
     mixture = Mixture.from_state(active.headline._mixture.state(), N_COMPONENTS, SHARE)
     recent = RecentMap.from_state(
         {k: v.copy() for k, v in active.headline._recent.state().items()},
-        RECENT, _recent_matrix, MatrixCalibrator.from_state, 3,
+        RECENT, _recent_matrix, MatrixScaling.from_state, 3,
     )  # fmt: skip
     assert np.ptp(mixture.weights) > 0.01
     scores, codes = active.calibration.scores.copy(), active.calibration.codes.copy()
@@ -110,27 +97,6 @@ def test_the_interval_holds_the_probability_and_the_venn_hull() -> None:
             assert (block.point <= block.upper).all()
             np.testing.assert_allclose(block.point.sum(axis=1), 1.0, rtol=1e-12)
             np.testing.assert_array_equal(block.label, block.point.argmax(axis=1))
-
-
-@pytest.mark.parametrize("classes", [DECLARED, None])
-def test_the_headline_does_not_depend_on_the_batch_size(classes: Any) -> None:
-    config = config_of(classes=classes)
-    once = run(config, 150)
-    for size in (1, 7, 33):
-        assert run(config, size) == once
-
-
-@pytest.mark.parametrize("classes", [DECLARED, None])
-def test_a_restored_predictor_continues_byte_for_byte(classes: Any) -> None:
-    config = config_of(classes=classes)
-    X, labels = stream(150)
-    whole = OnlinePredictor(config)
-    for begin, end in pairwise([0, 5, 41, 73, 80, 119, 150]):
-        moved = OnlinePredictor(config)
-        moved.restore(whole.snapshot())
-        whole.step_many(X[begin:end], labels[begin:end])
-        moved.step_many(X[begin:end], labels[begin:end])
-        assert moved.snapshot() == whole.snapshot()
 
 
 def test_a_third_class_that_is_discovered_changes_the_method_at_a_refit() -> None:

@@ -156,33 +156,6 @@ def test_the_rows_of_a_million_classes_still_sum_to_one() -> None:
     assert mixed.min() > 0.0
 
 
-@pytest.mark.parametrize("changes", [{}, {"classes": None}])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_mixed_does_not_depend_on_the_batch_size(changes: Any, n_classes: int) -> None:
-    X, labels = stream(150, n_classes)
-    labels[3::11] = [None] * len(labels[3::11])
-    config = config_of(**changes) if "classes" in changes else declared(n_classes, **changes)
-    whole = OnlinePredictor(config)
-    expected = run(whole, X, labels, 150)
-    for size in (1, 7, 33):
-        predictor = OnlinePredictor(config)
-        assert run(predictor, X, labels, size) == expected
-        assert predictor.snapshot() == whole.snapshot()
-
-
-def test_a_restored_predictor_continues_byte_for_byte_with_its_weights() -> None:
-    X, labels = stream(150)
-    whole = OnlinePredictor(declared())
-    expected = [p for p in run(whole, X, labels, 150) if not _is_report(p)]
-    for cut in (0, 5, 41, 79, 95, 149):
-        first, second = OnlinePredictor(declared()), OnlinePredictor(declared())
-        run(first, X[:cut], labels[:cut], 10)
-        second.restore(first.snapshot())
-        found = [p for p in run(second, X[cut:], labels[cut:], 10) if not _is_report(p)]
-        assert found == expected[cut:]
-        assert second.snapshot() == whole.snapshot()
-
-
 def test_a_refit_in_another_process_changes_no_bit_of_mixed() -> None:
     X, labels = stream(150)
     inline = OnlinePredictor(declared())
@@ -264,5 +237,5 @@ def test_weights_of_another_number_of_methods_are_refused() -> None:
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])
 def test_weights_that_are_not_finite_are_refused(weight: float) -> None:
-    with pytest.raises(InvalidSnapshot, match="not finite"):
+    with pytest.raises(InvalidSnapshot, match="out of range"):
         Mixture.from_state({"logs": np.array([0.0, weight])}, 2, 0.0)

@@ -183,15 +183,6 @@ CONFIGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=["discovered", "windowed", "paper", "single"])
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_answers_and_state_do_not_depend_on_the_batch_size(
-    config: PredictorConfig, size: int
-) -> None:
-    data = stream(150)
-    assert run(config, data, list(range(size, 150, size))) == run(config, data)
-
-
 @given(
     cuts=st.lists(st.integers(0, 90), max_size=6),
     unlabelled=st.sets(st.integers(0, 89)),
@@ -205,21 +196,6 @@ def test_any_batches_of_any_stream_give_the_same_bytes(
     data = X, [None if i in unlabelled else label for i, label in enumerate(labels)]
     config = PredictorConfig(window=30, refit_every=15, refit_lag=lag, metrics_every=4)
     assert run(config, data, sorted(cuts)) == run(config, data)
-
-
-@pytest.mark.parametrize("config", CONFIGS, ids=["discovered", "windowed", "paper", "single"])
-def test_a_restored_predictor_continues_byte_for_byte(config: PredictorConfig) -> None:
-    X, labels = stream(120)
-    whole = OnlinePredictor(config)
-    expected = rows(whole.step_many(X, labels))
-    for cut in [0, 1, 9, 10, 25, 31, 44, 45, 46, 60, 77, 100, 119]:
-        first = OnlinePredictor(config)
-        first.step_many(X[:cut], labels[:cut])
-        second = OnlinePredictor(config)
-        second.restore(first.snapshot())
-        assert second.snapshot() == first.snapshot()
-        assert rows(second.step_many(X[cut:], labels[cut:])) == expected[cut:]
-        assert second.snapshot() == whole.snapshot()
 
 
 def test_a_snapshot_changes_nothing() -> None:

@@ -34,7 +34,6 @@ CONFIGS = [
         **BASE, refit_every=20, window=50, taxonomy="venn-abers", maps=("implied",),
     ),
 ]  # fmt: skip
-IDS = ["mapped", "trained", "abers"]
 
 
 def stream(n: int, share: float = 0.3, seed: int = 0) -> Stream:
@@ -193,15 +192,6 @@ def test_the_map_of_the_machine_itself_comes_last_and_is_scored() -> None:
     assert reports[-1].maps["psvm"].brier is not None
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=IDS)
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_answers_and_state_do_not_depend_on_the_batch_size(
-    config: PredictorConfig, size: int
-) -> None:
-    data = stream(150)
-    assert run(config, data, list(range(size, 150, size))) == run(config, data, [])
-
-
 @given(
     cuts=st.lists(st.integers(0, 90), max_size=6),
     kinds=st.lists(st.sampled_from("ypn"), min_size=90, max_size=90),
@@ -216,20 +206,6 @@ def test_any_batches_of_any_stream_give_the_same_bytes(
     config = PredictorConfig(**BASE, window=30, refit_every=15, refit_lag=lag, metrics_every=4)
     data = X, kept, probs
     assert run(config, data, sorted(cuts)) == run(config, data, [])
-
-
-@pytest.mark.parametrize("config", CONFIGS, ids=IDS)
-def test_a_restored_predictor_continues_byte_for_byte(config: PredictorConfig) -> None:
-    X, labels, probs = stream(120)
-    whole = OnlinePredictor(config)
-    expected = rows(whole.step_many(X, labels, probs))
-    for cut in [0, 1, 9, 10, 25, 31, 45, 60, 77, 100, 119]:
-        first, second = OnlinePredictor(config), OnlinePredictor(config)
-        first.step_many(X[:cut], labels[:cut], probs[:cut])
-        second.restore(first.snapshot())
-        assert second.snapshot() == first.snapshot()
-        assert rows(second.step_many(X[cut:], labels[cut:], probs[cut:])) == expected[cut:]
-        assert second.snapshot() == whole.snapshot()
 
 
 def test_step_and_step_many_agree() -> None:

@@ -1,17 +1,17 @@
 """The published maps by name: what the predictor says is what each map says, fitted directly."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from online_svm.calibration.estimators import PlattScaling, VennAbers
-from online_svm.calibration.evidential import (
+from online_svm import (
     EvidentialBinning,
     EvidentialIsotonic,
     EvidentialLogistic,
+    PlattScaling,
+    VennAbers,
 )
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import PredictorConfig
@@ -99,26 +99,6 @@ def test_a_published_map_is_the_map_fitted_on_the_calibration_scores(
     else:
         expected = shares / shares.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(points, expected, rtol=1e-14)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_interval_maps_do_not_depend_on_the_batch_size(n_classes: int) -> None:
-    config = config_of(*MAPS, metrics_every=20)
-    once = run(config, n_classes, 130)
-    for size in (1, 7, 33):
-        assert run(config, n_classes, size) == once
-
-
-def test_a_restored_predictor_with_interval_maps_continues_byte_for_byte() -> None:
-    config = config_of(*MAPS)
-    X, labels = stream(130)
-    whole = OnlinePredictor(config)
-    for begin, end in pairwise([0, 5, 41, 73, 80, 119, 130]):
-        moved = OnlinePredictor(config)
-        moved.restore(whole.snapshot())
-        expected = rows(whole.step_many(X[begin:end], labels[begin:end]))
-        assert rows(moved.step_many(X[begin:end], labels[begin:end])) == expected
-        assert moved.snapshot() == whole.snapshot()
 
 
 @pytest.mark.parametrize("model", ["likelihood", "confidence"])

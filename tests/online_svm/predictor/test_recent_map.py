@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from online_svm import PlattScaling
-from online_svm.calibration.joint.maps import TemperatureCalibrator
+from online_svm.calibration.joint.maps import TemperatureScaling
 from online_svm.predictor.headline import VennHeadline
 from online_svm.predictor.mixture import Mixture
-from online_svm.predictor.recent_headline import SHARE, SIZES, RecentHeadline
+from online_svm.predictor.pair_headline import SHARE, SIZES, RecentHeadline
 from online_svm.predictor.recent_map import EVERY, RecentMap
 from online_svm.types import Arrays, Floats, Ints
 from online_svm.venn.protocol import VennAnswers
@@ -15,16 +15,16 @@ from online_svm.venn.protocol import VennAnswers
 SIZE = 120
 
 
-def fit(scores: Floats, columns: Ints) -> TemperatureCalibrator:
-    return TemperatureCalibrator().fit(scores, columns)
+def fit(scores: Floats, columns: Ints) -> TemperatureScaling:
+    return TemperatureScaling().fit(scores, columns)
 
 
 def recent_map() -> RecentMap:
-    return RecentMap(SIZE, fit, TemperatureCalibrator.from_state)
+    return RecentMap(SIZE, fit, TemperatureScaling.from_state)
 
 
 def restored(state: Arrays) -> RecentMap:
-    return RecentMap.from_state(state, SIZE, fit, TemperatureCalibrator.from_state, 3)
+    return RecentMap.from_state(state, SIZE, fit, TemperatureScaling.from_state, 3)
 
 
 def sample(n: int, n_classes: int = 3) -> tuple[Floats, Ints, Floats]:
@@ -94,14 +94,14 @@ def test_a_damaged_state_is_refused() -> None:
         state | {"scores": state["scores"] * np.nan},
         state | {"since": np.array([EVERY])},
     ):
-        with pytest.raises(ValueError, match="does not fit"):
+        with pytest.raises(ValueError, match=r"does not fit|out of range"):
             restored(damaged)
 
 
 def test_a_state_whose_map_is_of_other_classes_is_refused() -> None:
     recent = recent_map()
     recent.answer(*sample(200))
-    of_two = TemperatureCalibrator().fit([[-1.0], [1.0]], [0, 1]).state()
+    of_two = TemperatureScaling().fit([[-1.0], [1.0]], [0, 1]).state()
     damaged = recent.state() | {f"map.{name}": array for name, array in of_two.items()}
     with pytest.raises(ValueError, match="columns of 2 classes"):
         restored(damaged)

@@ -62,33 +62,6 @@ def test_a_slice_counts_its_own_examples_and_the_values_too_many_are_counted_tog
     assert sum(found.values()) < report.windowed.overall.scored
 
 
-@pytest.mark.parametrize("horizon", [0, 25])
-@pytest.mark.parametrize("size", [1, 13])
-def test_where_the_rows_are_cut_changes_no_bit_of_a_slice(size, horizon):
-    X, labels, slices = stream(120)
-    whole, cut = predictor(horizon=horizon), predictor(horizon=horizon)
-    expected, found = whole.step_many(X, labels, slices=slices), []
-    for i in range(0, len(X), size):
-        part = slice(i, i + size)
-        found += cut.step_many(X[part], labels[part], slices=slices[part])
-    assert reports(found) == reports(expected)
-    assert cut.snapshot() == whole.snapshot()
-
-
-@pytest.mark.parametrize("horizon", [0, 25])
-def test_a_restored_predictor_goes_on_with_the_same_slices(horizon):
-    X, labels, slices = stream()
-    original = predictor(horizon=horizon)
-    original.step_many(X[:130], labels[:130], slices=slices[:130])
-    restored = predictor(horizon=horizon)
-    restored.restore(original.snapshot())
-    later = [
-        one.step_many(X[130:], labels[130:], slices=slices[130:]) for one in (original, restored)
-    ]
-    assert reports(later[0]) == reports(later[1])
-    assert original.snapshot() == restored.snapshot()
-
-
 def test_slices_change_no_answer():
     X, labels, slices = stream()
     with_slices = predictor().step_many(X, labels, slices=slices)

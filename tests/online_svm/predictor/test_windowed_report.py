@@ -60,29 +60,6 @@ def test_a_report_has_the_figures_of_the_last_answers_that_were_given():
     assert report.windowed.overall.scored == 60
 
 
-@pytest.mark.parametrize("classes", [("no", "yes"), None])
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_where_the_rows_of_a_stream_are_cut_changes_no_bit_of_a_windowed_report(classes, size):
-    X, labels = stream(200)
-    whole, cut = predictor(classes=classes), predictor(classes=classes)
-    expected, found = whole.step_many(X, labels), []
-    for begin in range(0, len(X), size):
-        found += cut.step_many(X[begin : begin + size], labels[begin : begin + size])
-    assert reports(found) == reports(expected)
-    assert cut.snapshot() == whole.snapshot()
-
-
-def test_a_restored_predictor_goes_on_with_the_same_windowed_reports():
-    X, labels = stream()
-    original = predictor()
-    original.step_many(X[:150], labels[:150])
-    restored = predictor()
-    restored.restore(original.snapshot())
-    later = [one.step_many(X[150:], labels[150:]) for one in (original, restored)]
-    assert reports(later[0]) == reports(later[1])
-    assert original.snapshot() == restored.snapshot()
-
-
 def test_examples_without_a_label_are_not_scored():
     X, labels = stream()
     some = [label if i % 3 else None for i, label in enumerate(labels)]

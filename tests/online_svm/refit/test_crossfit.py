@@ -7,7 +7,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from online_svm.calibration.estimators import PlattScaling
+from online_svm import PlattScaling
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor

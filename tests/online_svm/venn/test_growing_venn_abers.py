@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.calibration.estimators import VennAbers
+from online_svm import VennAbers
 from online_svm.errors import InvalidInput
 from online_svm.venn.growing_venn_abers import AbersSet
 

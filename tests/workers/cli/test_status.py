@@ -13,6 +13,7 @@ from answered_feed import ROWS
 from processes import Process
 
 from online_svm.config import PredictorConfig
+from online_svm.config.groups import WindowConfig
 from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceValues
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -20,7 +21,6 @@ from online_svm.predictor.stream_validity import StreamValidity
 from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.prediction import ValidityReport
 from online_svm.stream.scored_rows import ScoredRows
-from online_svm.window_config import WindowConfig
 from workers.broker import embedded
 from workers.broker.lease import Holder
 from workers.broker.store import Store

@@ -14,7 +14,7 @@ import pytest
 from processes import Process
 from session_steps import advance, refitter
 
-from online_svm.calibration.evidential import from_bounds
+from online_svm.calibration.evidential.masses import from_bounds
 from online_svm.predictor.combiner import Combiner, CombinerConfig
 from workers.admin.reset import reset
 from workers.broker import embedded

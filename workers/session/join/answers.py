@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import orjson
 
-from online_svm.calibration.evidential import from_bounds
+from online_svm.calibration.evidential.masses import from_bounds
 from online_svm.errors import InvalidExample
 from online_svm.predictor.combiner import CombinedPrediction, Combiner, CombinerConfig
 from online_svm.predictor.warm_up import warming_block

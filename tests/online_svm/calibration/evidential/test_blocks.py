@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 from sklearn.isotonic import IsotonicRegression
 
-from online_svm.calibration.estimators import ScoreBinning
-from online_svm.calibration.evidential import EvidentialBinning, EvidentialIsotonic
+from online_svm import EvidentialBinning, EvidentialIsotonic, ScoreBinning
 from online_svm.calibration.evidential.binomial import binomial_mass
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
@@ -137,5 +136,5 @@ def test_a_number_of_bins_below_one_is_refused_by_name(n_bins):
 )
 def test_a_state_out_of_range_is_refused(name, value):
     state = EvidentialBinning(n_bins=2).fit([0.0, 1.0], [0, 1]).state()
-    with pytest.raises(InvalidSnapshot, match="map state"):
+    with pytest.raises(InvalidSnapshot, match="state"):
         EvidentialBinning.from_state(state | {name: value})

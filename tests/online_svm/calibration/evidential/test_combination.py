@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.calibration.evidential import (
-    bayesian,
+from online_svm.calibration.evidential.combination import (
     cautious_combine,
     combined_decision,
     dempster_combine,
-    inverse_pignistic,
     plausibility_log_odds,
 )
+from online_svm.calibration.evidential.masses import bayesian, inverse_pignistic
 from online_svm.errors import InvalidInput
 
 FOCAL = (frozenset({1}), frozenset({0}), frozenset({0, 1}))

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from online_svm.calibration.estimators import PlattScaling
-from online_svm.calibration.evidential import EvidentialLogistic
+from online_svm import EvidentialLogistic, PlattScaling
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
 
@@ -168,14 +167,6 @@ def test_confidence_masses_are_those_of_the_wald_interval(alpha):
     np.testing.assert_array_equal(
         fitted.contour(2.0, [lower[1] - 1e-3, lower[1] + 1e-3]), [alpha, 1]
     )
-
-
-def test_the_parameter_contour_is_the_relative_likelihood():
-    scores, labels = sample(50, 15)
-    fitted, naive = EvidentialLogistic().fit(scores, labels), Naive(scores, labels)
-    for theta0, theta1 in [(0.0, 0.0), (4.0, -1.0), tuple(-naive.best.x)]:
-        expected = math.exp(naive.best.fun - naive.loss(-theta0 - theta1 * scores))
-        assert fitted.parameter_contour(theta0, theta1) == pytest.approx(expected, rel=1e-8)
 
 
 def test_with_one_distinct_score_every_other_is_vacuous():

@@ -5,12 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.calibration.evidential import (
-    EvidentialBinning,
-    EvidentialIsotonic,
-    EvidentialLogistic,
-    pignistic,
-)
+from online_svm import EvidentialBinning, EvidentialIsotonic, EvidentialLogistic
+from online_svm.calibration.evidential.masses import pignistic
 from online_svm.errors import InvalidInput
 
 MAPS = [

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_svm.calibration.evidential import (
+from online_svm.calibration.evidential.masses import (
     bayesian,
     belief_plausibility,
     inverse_pignistic,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from online_svm.calibration.evidential.quadrature import gauss_legendre
+from online_svm.calibration.evidential.table import gauss_legendre
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 16])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from online_svm.calibration.evidential.spline import cubic_spline, evaluate
+from online_svm.calibration.evidential.table import cubic_spline, evaluate
 
 RNG = np.random.default_rng(0)
 

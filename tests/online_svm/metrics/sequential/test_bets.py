@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from online_svm.errors import InvalidSnapshot
-from online_svm.metrics.sequential.bet_processes import BetProcesses
-from online_svm.metrics.sequential.bets import BETS
+from online_svm.metrics.sequential.bet_processes import BETS, BetProcesses
 
 
 def share_of_start(t):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.errors import InvalidInput
 from online_svm.metrics.sequential.bounded_mean import RHOS, BoundedMean
 from online_svm.metrics.sequential.mixture_boundary import log_mixture
 
@@ -48,12 +48,11 @@ def test_a_mean_of_zero_is_seldom_called_positive_and_a_small_one_is():
     assert mean.interval()[0] > 0
 
 
-def test_means_do_not_depend_on_cuts_and_go_on_from_a_state():
+def test_means_do_not_depend_on_cuts():
     values = np.random.default_rng(3).random(200)
     whole, part = BoundedMean(0, 1, 0.05), BoundedMean(0, 1, 0.05)
     whole.update(values)
     part.update(values[:11])
-    part = BoundedMean.from_state(part.state(), 0, 1, 0.05)
     part.update(values[11:])
     assert whole.interval() == part.interval()
     assert whole.count == part.count == 200
@@ -68,5 +67,3 @@ def test_bad_input_is_refused():
         BoundedMean(1.0, 1.0, 0.05)
     with pytest.raises(InvalidInput, match=r"\[0.0, 1.0\]"):
         BoundedMean(0.0, 1.0, 0.05).update(np.array([0.5, np.nan]))
-    with pytest.raises(InvalidSnapshot):
-        BoundedMean.from_state({}, 0.0, 1.0, 0.05)

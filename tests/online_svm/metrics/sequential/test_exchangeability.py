@@ -7,8 +7,8 @@ import pytest
 
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.metrics.sequential.conformal_ranks import CELLS, cell_of, ranked
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
+from online_svm.metrics.sequential.row_ranks import CELLS, cell_of, ranked
 from online_svm.stream.scored_rows import ScoredRows
 
 

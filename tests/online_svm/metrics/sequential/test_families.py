@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.metrics.sequential.combination import benjamini_hochberg
-from online_svm.metrics.sequential.families import MOST_OF_A_SCOPE, Family, Part
+from online_svm.metrics.sequential.families import MOST_OF_A_SCOPE, Family, Part, benjamini_hochberg
 
 LEVELS = {"overall": 0.002, "class": 0.003, "slice": 0.005}
 

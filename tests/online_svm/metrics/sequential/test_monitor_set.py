@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from online_svm.config.groups import MonitorConfig
 from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
 from online_svm.metrics.sequential.monitor_set import MonitorSet
-from online_svm.monitor_config import MonitorConfig
 from online_svm.stream.scored_rows import ScoredRows
 
 

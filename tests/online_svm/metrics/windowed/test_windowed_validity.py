@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
+from online_svm.config.groups import WindowConfig
 from online_svm.metrics.calibration_error import calibration_error
 from online_svm.metrics.calibration_statistics import calibration_statistics
 from online_svm.metrics.reliability import reliability_bins
 from online_svm.metrics.windowed.slice_values import SliceValues
 from online_svm.metrics.windowed.windowed_validity import MOST_CLASSES, WindowedValidity
 from online_svm.stream.scored_rows import ScoredRows
-from online_svm.window_config import WindowConfig
 
 TWO = ("no", "yes")
 FOUR = ("a", "b", "c", None)

@@ -16,7 +16,7 @@ from online_svm.predictor.active_model import ARRIVAL, CROSSFIT, SELECTED
 from online_svm.predictor.joint_headline import JointHeadline
 from online_svm.predictor.label_gaps import CENSORED, UNLABELLED
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.recent_headline import RecentHeadline
+from online_svm.predictor.pair_headline import RecentHeadline
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.answer_columns import COLUMNS, Guarantee
 from online_svm.stream.prediction import PredictionBlock

@@ -3,14 +3,18 @@
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from online_svm.config.groups import (
+    Label,
+    LabelConfig,
+    MachineConfig,
+    MemberName,
+    MonitorConfig,
+    WindowConfig,
+)
+from online_svm.config.semantics import SEMANTICS, check
 from online_svm.errors import InvalidConfig
-from online_svm.label_config import LabelConfig
-from online_svm.machine_config import Label, MachineConfig, MemberName
-from online_svm.monitor_config import MonitorConfig
-from online_svm.semantics import SEMANTICS, check
-from online_svm.window_config import WindowConfig
 
 MapName = Literal[
     "platt",
@@ -48,8 +52,6 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
     >>> paper.split, paper.refit_every, paper.window
     ('oldest', 1, None)
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     classes: tuple[Label, ...] | None = Field(
         None, description="The declared labels. Without them classes are discovered."

@@ -1,0 +1,248 @@
+"""Groups of settings, which `PredictorConfig` inherits: machine, monitors, windows, late labels."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+
+class Settings(BaseModel):
+    """Settings that do not change; an unknown one is refused, and so is NaN."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+MemberName = Literal["rbf", "rbf-wide", "rbf-narrow", "cauchy", "logistic"]
+Label = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class MachineConfig(Settings):
+    """Which machine is fitted, with which kernel and penalty, on features scaled how.
+
+    Examples
+    --------
+    >>> MachineConfig().kernel, MachineConfig(gamma=0.5).gamma
+    ('rbf', 0.5)
+    """
+
+    learner: Literal["svc", "psvm"] = Field(
+        "svc",
+        description="The machine that scores: the ordinary SVM, or the P-SVM, which also learns "
+        "from probabilities.",
+    )
+    committee: Literal["single", "default"] | tuple[MemberName, ...] | None = Field(
+        None,
+        description="One machine, or several unlike ones, weighed by what they said of training "
+        "examples before they learned them: 'default' or their names. Default: "
+        "'default' where learner = 'svc', split = 'interleaved' and kernel = 'rbf', else 'single'.",
+    )
+    kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
+    C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")
+    C_prob: float = Field(
+        1.0, gt=0, le=1e6, description="Penalty of leaving the tube of a probability (psvm)."
+    )
+    eta: float = Field(
+        0.1, ge=1e-6, le=0.499, description="Half the height of that tube; f = 1 means 1 - eta."
+    )
+    gamma: float | Literal["scale"] = Field(
+        "scale", description="Kernel width; 'scale' is 1 / (n_features * variance of T)."
+    )
+    class_weight: (
+        dict[Label, Annotated[float, Field(ge=1e-6, le=1e6)]] | Literal["balanced"] | None
+    ) = Field(None, description="Multiplies C for a class.")
+
+    scale: Literal["standard", "none"] = Field(
+        "standard", description="Scaling of the features, fitted on the proper training set."
+    )
+
+    @model_validator(mode="after")
+    def _valid_width(self) -> Self:
+        """Refuse a width of the kernel that cannot work."""
+        if not isinstance(self.gamma, str) and not 1e-300 <= self.gamma <= 1e12:
+            raise ValueError("gamma: must be positive, or 'scale'; at most 1e12, at least 1e-300")
+        return self
+
+
+class MonitorConfig(Settings):
+    """Settings of `MonitorSet`.
+
+    Examples
+    --------
+    >>> MonitorConfig().tolerance, MonitorConfig(monitors="off").monitors
+    (0.02, 'off')
+    """
+
+    monitors: Literal["default", "off"] = Field(
+        "default", description="Sequential tests of the announced probabilities and the examples."
+    )
+    tolerance: float = Field(
+        0.02,
+        gt=0,
+        lt=0.5,
+        description="A probability may be off by so much on average before a monitor says so.",
+    )
+    alarm_level: float = Field(
+        0.01,
+        ge=1e-9,
+        le=0.5,
+        description="Probability that any monitor ever raises a false alarm, where labels come "
+        "with their examples.",
+    )
+    on_drift: Literal["report", "refit", "reset"] = Field(
+        "report",
+        description="What follows an alarm of calibration or exchangeability: nothing but a "
+        "message; refits from later examples alone, the first after 10 of them; or that and no "
+        "answers of the model of before. Of the changes within 1,000 learned examples it acts on "
+        "two; all alarms within 50 examples are one change.",
+    )
+
+
+SliceName = Annotated[str, Field(min_length=1, max_length=64)]
+
+MOST_NAMES = 16
+"""Names of slices: each costs a pass over the window at every report."""
+
+
+class WindowConfig(Settings):
+    """What validity reports say of the most recent scored examples.
+
+    Examples
+    --------
+    >>> WindowConfig().metrics_window, WindowConfig(slices=("country",)).slices
+    (1000, ('country',))
+    """
+
+    metrics_window: Annotated[int, Field(ge=10, le=100_000)] | None = Field(
+        1000,
+        description="Scored examples that the windowed figures of a report run over; none: a "
+        "report has no such figures.",
+    )
+    slices: tuple[SliceName, ...] = Field(
+        (),
+        description="Names of the text values of `s`, such as country, for each of which the "
+        "windowed figures are also given: the first 20 values that come, and all others together. "
+        "They are no features.",
+    )
+
+    @model_validator(mode="after")
+    def _valid_slices(self) -> Self:
+        """Refuse names of slices that cannot work, and say why."""
+        if len(set(self.slices)) != len(self.slices):
+            raise ValueError("slices: a name is given twice")
+        if len(self.slices) > MOST_NAMES:
+            raise ValueError(f"slices: {len(self.slices)} names, the limit is {MOST_NAMES}")
+        if self.slices and self.metrics_window is None:
+            raise ValueError("slices: their figures are windowed; set metrics_window")
+        return self
+
+
+UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+"""Milliseconds of the units of a horizon in time, the longest first."""
+
+LONGEST = 10**12
+"""Largest horizon, in examples or milliseconds."""
+
+_TIME = re.compile("([0-9]{1,13}) ?(ms|[smhd])")
+
+
+def _plain_horizon(value: object) -> object:
+    """Return a horizon in its one form: a number of examples, or a time in the longest unit."""
+    if not isinstance(value, str):
+        return value
+    if value.isascii() and value.isdigit():
+        return int(value[:20])
+    found = _TIME.fullmatch(value)
+    length = int(found[1]) * UNITS[found[2]] if found else 0
+    if not 0 < length <= LONGEST:
+        raise ValueError(
+            'must be a number of examples, as 500, or a time above zero in s, m, h or d, as "30m"'
+        )
+    unit = next(unit for unit, size in UNITS.items() if length % size == 0)
+    return f"{length // UNITS[unit]}{unit}"
+
+
+Horizon = Annotated[Annotated[int, Field(ge=0, le=LONGEST)] | str, BeforeValidator(_plain_horizon)]
+
+
+class LabelConfig(Settings):
+    """Settings of `LateLabels`.
+
+    Examples
+    --------
+    >>> LabelConfig().takes_late_labels, LabelConfig(horizon=500).takes_late_labels
+    (False, True)
+    >>> config = LabelConfig(horizon="90s")
+    >>> config.counts_time, config.horizon_length
+    (True, 90000)
+    >>> LabelConfig(horizon="1440m").horizon  # equal times are equal settings
+    '1d'
+    """
+
+    horizon: Horizon = Field(
+        0,
+        description="How long the label of an example may take: so many further accepted examples, "
+        "as 500, or a time (s, m, h, d), as 30m, by the field `time`, which each example then has. "
+        "0: a label comes with its example.",
+    )
+    maturity: Literal["horizon", "arrival"] = Field(
+        "horizon",
+        description="When an example is scored and learned: when its horizon has passed, whether "
+        "its label came early or late; or when its label comes, which favours what is labelled "
+        "soon.",
+    )
+    max_pending: int = Field(
+        100_000,
+        ge=1,
+        le=10_000_000,
+        description="Answered examples that wait to be learned; beyond it the oldest is learned "
+        "if its label is there, else given up and counted. As many ids of learned ones are "
+        "remembered, to correct their labels.",
+    )
+
+    given_answers: bool = Field(
+        False,
+        description="Whether an example may carry `a`, an answer that was given before its label "
+        "came: that one is scored, in place of the worker's own.",
+    )
+
+    @property
+    def takes_late_labels(self) -> bool:
+        """Whether a label may come after its example."""
+        return self.horizon != 0
+
+    @property
+    def counts_time(self) -> bool:
+        """Whether the horizon is a time, and not a number of examples."""
+        return isinstance(self.horizon, str)
+
+    @property
+    def horizon_length(self) -> int:
+        """The horizon in accepted examples, or in milliseconds where it is a time."""
+        if isinstance(self.horizon, int):
+            return self.horizon
+        found = _TIME.fullmatch(self.horizon)
+        assert found is not None
+        return int(found[1]) * UNITS[found[2]]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Refuse combinations that cannot work, and say why."""
+        self._check_labels()
+        return self
+
+    def _check_labels(self) -> None:
+        if self.given_answers and self.takes_late_labels:
+            raise ValueError(
+                "given_answers: with a horizon the answer that the feed gave is scored; set one of "
+                "the two"
+            )
+        if not self.takes_late_labels and self.maturity != "horizon":
+            raise ValueError(
+                f"maturity: {self.maturity!r} needs a horizon; set horizon to how long a label may "
+                "take"
+            )
+        if not self.counts_time and self.horizon_length > self.max_pending:
+            raise ValueError(
+                f"horizon: {self.horizon} examples would wait, more than max_pending = "
+                f"{self.max_pending}; raise that too"
+            )
