@@ -3,6 +3,7 @@
 import itertools
 import json
 import tempfile
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,7 +11,13 @@ import hypothesis.strategies as st
 from archived_feed import answering, archive, entry, push, rows_of, stream
 from erase_traces import Cut, CutStore
 from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from system_tools import package
 
 package("pyarrow", "pip install 'online-svm[archive]'")
@@ -33,6 +40,8 @@ STREAMS = {"input": "input", "out": "answers", "met": "reports", "alarms": "alar
 
 _feeds = itertools.count(1)
 
+counts = st.integers(1, 30)
+
 
 class CutPoint:
     """A fail point that ends the archiver at one of its passages."""
@@ -50,16 +59,21 @@ class CutPoint:
 class AnyHistory(RuleBasedStateMachine):
     """A feed and what must be known of it: every entry of every stream, and who was erased."""
 
-    def __init__(self, url):
+    def __init__(self, url, reached):
         super().__init__()
         self._held = ExitStack()
+        self.reached = reached
         self.url, self.feed = url, f"any-history-{next(_feeds)}"
         self.store = self._held.enter_context(CutStore(url, self.feed))
         self.root = Path(self._held.enter_context(tempfile.TemporaryDirectory()))
         self.pushed, self.erased, self.has_archive = 0, set(), False
         self.kept = {name: {} for name in STREAMS}
 
-    @rule(count=st.integers(1, 30))
+    @initialize(count=counts)
+    def begin(self, count):
+        self.answer(count)
+
+    @rule(count=counts)
     def answer(self, count):
         with answering(self.url, self.feed, **SETTINGS) as (store, answer, _):
             push(store, self.pushed, self.pushed + count)
@@ -68,33 +82,43 @@ class AnyHistory(RuleBasedStateMachine):
         for name in STREAMS:
             self.kept[name] |= dict(stream(self.store, name))
 
-    @precondition(lambda self: self.pushed)
-    @rule(cut=st.none() | st.tuples(st.sampled_from(OF_ARCHIVE), st.integers(1, 6)))
-    def archive(self, cut):
+    @rule()
+    def archive(self):
         self.has_archive = True
-        if cut is not None:
-            failpoints.chosen = CutPoint(*cut)
+        archive(self.store, self.root)
+        assert self.acknowledged() == stream(self.store, "out")[-1][0]
+        self.check_archive()
+
+    @rule(count=counts, name=st.sampled_from(OF_ARCHIVE), nth=st.integers(1, 3))
+    def cut_archive(self, count, name, nth):
+        """Let the archiver die while it writes new answers."""
+        self.answer(count)
+        self.has_archive, failpoints.chosen = True, CutPoint(name, nth)
         try:
             archive(self.store, self.root)
         except Cut:
-            return
+            self.reached[name] += 1
         finally:
             failpoints.chosen = None
-        self.check_archive()
+
+    def acknowledged(self):
+        """Return the answer behind which the archive's group stands; None without a group."""
+        for flat in self.store.call("XINFO", "GROUPS", self.store.keys.out):
+            group = dict(zip(flat[::2], flat[1::2], strict=True))
+            if group[b"name"] == DOWNSTREAM.encode():
+                return group[b"last-delivered-id"]
+        return None
 
     @precondition(lambda self: self.has_archive)
     @rule()
     def trim(self):
         """Give up what was acknowledged, as a worker does that waits for its archive."""
-        keys, older = self.store.keys, self.store.state().previous
-        groups = self.store.call("XINFO", "GROUPS", keys.out)
-        for group in (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in groups):
-            if group[b"name"] == DOWNSTREAM.encode():
-                acknowledged = group[b"last-delivered-id"]
-                self.store.call("XTRIM", keys.out, "MINID", acknowledged)
-                if older is not None:
-                    needed = min(acknowledged, older.cursor, key=parse_id)
-                    self.store.call("XTRIM", keys.input, "MINID", needed)
+        keys, older, behind = self.store.keys, self.store.state().previous, self.acknowledged()
+        if behind is not None:
+            self.store.call("XTRIM", keys.out, "MINID", behind)
+        if behind is not None and older is not None:
+            needed = min(behind, older.cursor, key=parse_id)
+            self.store.call("XTRIM", keys.input, "MINID", needed)
 
     @precondition(lambda self: self.pushed > len(self.erased))
     @rule(data=st.data(), cut=st.none() | st.integers(1, 60))
@@ -107,6 +131,7 @@ class AnyHistory(RuleBasedStateMachine):
             self.erase_now(one)
         except Cut:
             self.store.left = 10**9
+            self.reached["erase"] += 1
             assert verify(self.store).is_identical  # whatever was done, the feed can go on
             if erased_of(self.store).is_unfinished or self.is_known(one):
                 self.erase_now(one)
@@ -127,13 +152,13 @@ class AnyHistory(RuleBasedStateMachine):
 
     def erase_now(self, one):
         directory = feed_directory(self.root, self.feed)
-        if not self.has_archive:
-            erase(self.store, f"id-{one}")
-            return
-        with locked(directory):
-            erase(self.store, f"id-{one}", ErasableArchive(Archive(directory)))
+        if self.has_archive:
+            with locked(directory):
+                found = erase(self.store, f"id-{one}", ErasableArchive(Archive(directory)))
+        else:
+            found = erase(self.store, f"id-{one}")
+        assert found.unlinked == 0  # the chain is whole, here or in the archive
 
-    @precondition(lambda self: self.pushed)
     @rule()
     def verify(self):
         assert verify(self.store).is_identical
@@ -158,25 +183,22 @@ class AnyHistory(RuleBasedStateMachine):
 
     def teardown(self):
         if self.pushed:
-            self.archive_all()
+            self.archive()
+            assert not list(self.root.rglob("*.tmp"))
         self._held.close()
-
-    def archive_all(self):
-        self.has_archive = True
-        archive(self.store, self.root)
-        assert not list(self.root.rglob("*.tmp"))
-        self.check_archive()
 
 
 def test_an_archive_has_all_that_was_ever_answered_but_what_was_erased(embedded_url):
+    reached = Counter()
     run_state_machine_as_test(
-        lambda: AnyHistory(embedded_url),
+        lambda: AnyHistory(embedded_url, reached),
         settings=settings(
-            max_examples=12,
-            stateful_step_count=10,
+            max_examples=16,
+            stateful_step_count=12,
             deadline=None,
             derandomize=True,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
         ),
     )
+    assert set(reached) == {*OF_ARCHIVE, "erase"}, f"a cut was never made: {reached}"
