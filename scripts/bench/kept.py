@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 from pydantic import TypeAdapter
 
-from scripts.bench.report import Tell
+from scripts.bench.report import Tell, silent
 from scripts.parallel import each_as_it_ends
 from workers.errors import BadConfiguration
 from workers.history.backtest.kept_results import code_digest
@@ -111,8 +111,8 @@ def measured_cells(
     measure: Callable[[Cell], Measured | str],
     kept: KeptLines[Measured],
     key: Callable[[Cell], Key],
-    jobs: int,
-    tell: Tell,
+    jobs: int = 1,
+    tell: Tell = silent,
 ) -> dict[Cell, Measured | str]:
     """Return what was measured of each cell, in order, or why it was not run.
 
@@ -134,10 +134,9 @@ def measured_cells(
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from scripts.bench.report import silent
     >>> with TemporaryDirectory() as directory:
     ...     kept = KeptLines(Path(directory) / "kept.jsonl", int)
-    ...     measured_cells([-2, 3], abs, kept, lambda cell: {"cell": cell}, 1, silent)
+    ...     measured_cells([-2, 3], abs, kept, lambda cell: {"cell": cell})
     {-2: 2, 3: 3}
     """
     found = {cell: kept.get(key(cell)) for cell in cells}

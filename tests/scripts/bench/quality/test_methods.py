@@ -7,6 +7,7 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -19,6 +20,13 @@ from scripts.bench.quality.streams import stream
 from workers.errors import BadConfiguration
 
 PEERS = [name for name in METHODS if name.startswith(("rolling", "river"))]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for a busy processor take minutes; the benchmark has one thread too."""
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.fixture(scope="module")
