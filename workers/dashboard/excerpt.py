@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from online_svm.types import Floats
-from workers.dashboard.feed_view import FeedView, Sample, ShownAnswer
+from workers.dashboard.feed_view import FeedSample, FeedView, ShownAnswer
 from workers.dashboard.reports import Report
 from workers.feed.state_fields import PendingLabels
 from workers.reading.alarms import RaisedAlarm
@@ -102,7 +102,7 @@ class Excerpt:
     reports : list of Report
         The oldest first.
     answers : list of ShownAnswer
-    samples : list of Sample
+    samples : list of FeedSample
     alarms : list of RaisedAlarm
     events : list of Event
     committed : dict of bytes to int
@@ -117,7 +117,7 @@ class Excerpt:
     axis: Axis = "n"
     reports: list[Report] = field(default_factory=list)
     answers: list[ShownAnswer] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[FeedSample] = field(default_factory=list)
     alarms: list[RaisedAlarm] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     has_alarms: bool = True

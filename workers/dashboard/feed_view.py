@@ -27,7 +27,7 @@ SAMPLES = 900
 _RATE_SECONDS = 10.0
 
 
-class Sample(NamedTuple):
+class FeedSample(NamedTuple):
     """Where a feed stood at a moment.
 
     Attributes
@@ -117,7 +117,7 @@ class FeedView:
     waiting_is_at_least: bool = False
     pending: PendingLabels | None = None
     newest: dict[str, Any] = field(default_factory=dict)
-    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=SAMPLES))
+    samples: deque[FeedSample] = field(default_factory=lambda: deque(maxlen=SAMPLES))
     reports: deque[Report] = field(default_factory=deque)
     answers: deque[ShownAnswer] = field(default_factory=deque)
     alarms: deque[RaisedAlarm] = field(default_factory=deque)
@@ -132,7 +132,7 @@ class FeedView:
         rate = 0.0
         if since and now > since[0].time:
             rate = max(0.0, (self.seq - since[0].seq) / (now - since[0].time))
-        self.samples.append(Sample(now, self.seq, rate, waiting, behind))
+        self.samples.append(FeedSample(now, self.seq, rate, waiting, behind))
 
     def clear(self) -> None:
         """Forget what was read: the feed is gone, or began anew."""
@@ -151,6 +151,6 @@ class FeedView:
         return self.events[-1].detail
 
     @property
-    def last_sample(self) -> Sample | None:
+    def last_sample(self) -> FeedSample | None:
         """The newest sample."""
         return self.samples[-1] if self.samples else None

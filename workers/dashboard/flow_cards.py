@@ -9,7 +9,7 @@ from bokeh.models import UIElement
 from online_svm.types import Floats
 from workers.dashboard.card import ANNOUNCED, Card, plot, source
 from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.feed_view import Sample
+from workers.dashboard.feed_view import FeedSample
 
 
 class _SampleCard(Card):
@@ -38,7 +38,7 @@ class _SampleCard(Card):
         return ""
 
     @abstractmethod
-    def value(self, sample: Sample) -> float:
+    def value(self, sample: FeedSample) -> float:
         """Return what is drawn of a sample."""
 
 
@@ -52,7 +52,7 @@ class RateCard(_SampleCard):
     )
     unit = "entries / s"
 
-    def value(self, sample: Sample) -> float:
+    def value(self, sample: FeedSample) -> float:
         """Return the rate."""
         return sample.rate
 
@@ -67,7 +67,7 @@ class LagCard(_SampleCard):
     )
     unit = "entries"
 
-    def value(self, sample: Sample) -> float:
+    def value(self, sample: FeedSample) -> float:
         """Return how many wait."""
         return sample.waiting
 

@@ -58,7 +58,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DemoFeed:
     """One feed of the demonstration.
 
     Attributes
@@ -108,7 +108,7 @@ than the tolerance since n = 10'
 class Progress:
     """What is known of a running feed; `refresh` reads what is new."""
 
-    plan: Plan
+    plan: DemoFeed
     total: int
     answered: int = 0
     reports: list[Report] = field(default_factory=list)

@@ -25,7 +25,7 @@ from workers.broker.store import Store
 from workers.config.environment import PREFIX
 from workers.dashboard.beside import page_beside
 from workers.demo.curves import draw_curves
-from workers.demo.feeds import SEED, Drift, Plan, Progress, alarm_sentence
+from workers.demo.feeds import SEED, DemoFeed, Drift, Progress, alarm_sentence
 from workers.demo.view import LEGEND, Rate, line, methods_table, render
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
@@ -33,7 +33,7 @@ from workers.printable import printable
 from workers.push.ingest import PushRate, push
 from workers.push.rows import Row
 
-DRIFTING = Plan(
+DRIFTING = DemoFeed(
     "sensors",
     "Bananas",
     "sensors: two measurements, 2 classes",
@@ -42,8 +42,8 @@ DRIFTING = Plan(
     drift=Drift(1200, "2"),
 )
 PLANS = (
-    Plan("phishing", "Phishing", "phishing: web pages, 2 classes", 90.0),
-    Plan(
+    DemoFeed("phishing", "Phishing", "phishing: web pages, 2 classes", 90.0),
+    DemoFeed(
         "segments",
         "ImageSegments",
         "segments: image patches, 7 classes",
@@ -168,7 +168,7 @@ def warm_up() -> None:
 
 @contextmanager
 def _worker(
-    plan: Plan, data: list[Row], server: embedded.Embedded
+    plan: DemoFeed, data: list[Row], server: embedded.Embedded
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run the real command in a process of its own, and stop it as a supervisor would."""
     classes = sorted({row.y for row in data if row.y is not None})
@@ -212,7 +212,7 @@ def _wait_for_workers(
             time.sleep(_REFRESH)
 
 
-def _start_pushing(plan: Plan, data: list[Row], url: str, speed: float) -> None:
+def _start_pushing(plan: DemoFeed, data: list[Row], url: str, speed: float) -> None:
     pace = PushRate(speed * plan.rate)
     arguments = {"arrays": True, "throttle": pace, "chunk": pace.chunk}
     thread = threading.Thread(

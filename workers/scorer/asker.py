@@ -21,7 +21,7 @@ _LEAST = 0.01  # Redis 6.2 takes a millisecond for ever
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScorerAnswer:
     """What a scorer answered.
 
     Attributes
@@ -48,7 +48,7 @@ class Answer:
 
         Examples
         --------
-        >>> Answer.parse(b'{"v":2,"state":"7-01","behind":3,"age":20,"answer":{"v":2}}').payload
+        >>> ScorerAnswer.parse(b'{"v":2,"state":"7-01","behind":3,"age":20,"answer":{"v":2}}').payload
         b'{"v":2}'
         """
         head, _, payload = text.partition(b',"answer":')
@@ -81,9 +81,9 @@ class Asker:
         )
         return sent
 
-    def receive(self, ids: Sequence[str], timeout: float) -> dict[str, Answer]:
+    def receive(self, ids: Sequence[str], timeout: float) -> dict[str, ScorerAnswer]:
         """Return the answers that come within so many seconds, by id; they stay where they are."""
-        found: dict[str, Answer] = {}
+        found: dict[str, ScorerAnswer] = {}
         until = time.monotonic() + timeout
         for id in ids:
             key = self.keys.reply(id)
@@ -94,12 +94,12 @@ class Asker:
                     "BLMOVE", key, key, "LEFT", "LEFT", round(max(_LEAST, min(left, _ONCE)), 3)
                 )
                 if text is not None:
-                    found[id] = Answer.parse(text)
+                    found[id] = ScorerAnswer.parse(text)
                 elif left <= 0:
                     break
         return found
 
-    def ask(self, rows: Sequence[bytes], timeout: float = 5.0) -> list[Answer | None]:
+    def ask(self, rows: Sequence[bytes], timeout: float = 5.0) -> list[ScorerAnswer | None]:
         """Return the answer to each row in order; None where none came within so many seconds."""
         ids = self.send(rows)
         found = self.receive(ids, timeout)

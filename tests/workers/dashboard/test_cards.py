@@ -11,7 +11,7 @@ from online_svm.stream.alarm import Alarm
 from workers.dashboard.answer_cards import LEAST as LEAST_FEATURES
 from workers.dashboard.answer_cards import AnswersCard, FeaturesCard, LabelsCard
 from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
-from workers.dashboard.feed_view import MOST_FEATURES, FeedView, Sample, ShownAnswer, bounded
+from workers.dashboard.feed_view import MOST_FEATURES, FeedSample, FeedView, ShownAnswer, bounded
 from workers.dashboard.feeds_table import row_of, table
 from workers.dashboard.help_page import rendered
 from workers.dashboard.monitor_cards import AlarmsCard, DeviationCard, EvidenceCard
@@ -76,7 +76,7 @@ def test_every_card_leads_to_a_section_of_the_documentation():
 def test_no_card_fails_on_reports_whose_members_are_of_another_kind(kind, axis):
     for odd in (3, "text", [], {}, [[]], {"tests": [3, {"kind": 1}], "overall": 2}, None):
         given = reports(windowed=odd, monitors=odd, labels=odd)
-        kind(axis).refresh(Excerpt("mail", axis, given, answers(3), [Sample(1, 1, 1, 0, 0)]))
+        kind(axis).refresh(Excerpt("mail", axis, given, answers(3), [FeedSample(1, 1, 1, 0, 0)]))
 
 
 def test_a_window_of_the_report_comes_before_one_that_is_computed_here():

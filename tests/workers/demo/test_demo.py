@@ -19,7 +19,7 @@ from online_svm.stream.alarm import Alarm
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.demo import run
-from workers.demo.feeds import Plan, Progress
+from workers.demo.feeds import DemoFeed, Progress
 from workers.demo.view import Rate, line, render
 from workers.push.ingest import push
 from workers.reading.alarms import RaisedAlarm
@@ -89,7 +89,7 @@ def test_the_workers_of_the_demonstration_do_not_see_the_settings_of_the_user(mo
 
 def test_a_plain_line_claims_no_accuracy_within_the_bounds():
     own = {"accuracy": 0.872, "lower": 0.847, "upper": 0.869}
-    feed = Progress(Plan("f", "", "", 1.0), total=200, answered=100)
+    feed = Progress(DemoFeed("f", "", "", 1.0), total=200, answered=100)
     assert line(feed) == "f: 100 of 200 answered"
     feed.reports.append({"headline": {"predicted": own}})
     assert line(feed).endswith(", accuracy 0.872, announced [0.847, 0.869]")

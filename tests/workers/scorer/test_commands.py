@@ -18,7 +18,7 @@ from published_feed import examples, own_answer, push, session, work
 from workers.cli import app as cli
 from workers.errors import BadConfiguration
 from workers.scorer import service
-from workers.scorer.asker import Answer, Asker
+from workers.scorer.asker import Asker, ScorerAnswer
 from workers.scorer.counts import ScorerCounts
 from workers.scorer.settings import ScorerSettings
 from workers.stop import Stop
@@ -166,7 +166,7 @@ def test_scorers_that_are_killed_again_and_again_answer_each_request_once(store,
     compared = {}  # by n, the answers that were compared with the worker's own there
     for number, id in enumerate(ids):
         (text,) = store.call("LRANGE", store.keys.reply(id), 0, -1)
-        payload = Answer.parse(text).payload
+        payload = ScorerAnswer.parse(text).payload
         n = json.loads(payload)["n"]
         compared[n] = compared.get(n, 0) + 1
         if compared[n] <= 2:
