@@ -48,7 +48,8 @@ class ScorerAnswer:
 
         Examples
         --------
-        >>> ScorerAnswer.parse(b'{"v":2,"state":"7-01","behind":3,"age":20,"answer":{"v":2}}').payload
+        >>> text = b'{"v":2,"state":"7-01","behind":3,"age":20,"answer":{"v":2}}'
+        >>> ScorerAnswer.parse(text).payload
         b'{"v":2}'
         """
         head, _, payload = text.partition(b',"answer":')
