@@ -186,7 +186,6 @@ def cached_kernels(said):
     return set(re.findall(r"\[cache\] data (?:loaded from|saved to) '([^']+)'", said))
 
 
-@pytest.mark.slow
 def kernels_of_a_worker(plan, url, environment, notes):
     """Return what a worker of the demonstration loads to answer its feed."""
     data = plan.examples()
@@ -211,6 +210,7 @@ def kernels_of_a_worker(plan, url, environment, notes):
     return cached_kernels(notes.read_text())
 
 
+@pytest.mark.slow
 def test_no_worker_of_the_demonstration_compiles_what_was_not_compiled_before_it(tmp_path):
     environment = os.environ | {"NUMBA_DEBUG_CACHE": "1"}
     warmed = subprocess.run(
