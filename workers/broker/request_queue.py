@@ -21,7 +21,6 @@ from workers.errors import ReadTooLarge, WorkerError
 from workers.feed.keys import SCORERS, FeedKeys
 from workers.feed.position import parse_id, previous_id
 from workers.feed.publication import Publication
-from workers.log import Logger
 from workers.stop import Stop
 from workers.trouble import Trouble
 
@@ -37,8 +36,6 @@ BATCH_BYTES = 1 << 24
 
 MOST_BYTES = 1 << 20
 """Bytes of a request, until the settings of the feed are known."""
-
-log = Logger("online_svm.scorer")
 
 
 class Request(NamedTuple):
