@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from online_svm import __version__
 from online_svm.stream.alarm import AlarmKind
-from workers.message.schema import CODES
+from workers.message.codes import CODES
 from workers.monitor.feed_alarms import FeedAlarms
 from workers.monitor.feed_record import Duration, Durations, FeedRecord
 from workers.monitor.reported import PREFIX, counted, gauge, of_answer, of_pending, of_report

@@ -24,6 +24,7 @@ from online_svm.stream.windowed_report import (
     WindowedReport,
     WindowScores,
 )
+from workers.message.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
 from workers.message.schema.answer import (
     CompactMessage,
     DuplicateMessage,
@@ -31,7 +32,6 @@ from workers.message.schema.answer import (
     PredictionMessage,
     RejectedMessage,
 )
-from workers.message.schema.base import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
 from workers.message.schema.combined import CombinedMessage, CombinedSource
 from workers.message.schema.input import DeadLetter, InputEntry
 from workers.message.schema.report import AlarmsMessage, EventMessage, MetricsMessage
