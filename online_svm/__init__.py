@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from online_svm.config import PredictorConfig
     from online_svm.errors import InvalidExample, OnlineSVMError
     from online_svm.predictor.online_predictor import OnlinePredictor
-    from online_svm.stream.example import Example
+    from online_svm.stream.input_batch import Example
     from online_svm.stream.prediction import Prediction
     from online_svm.svm.implied_posterior import ImpliedPosterior
     from online_svm.svm.online_svc import OnlineSVC
@@ -31,7 +31,7 @@ _HOMES = {
     "EvidentialBinning": "calibration.evidential.blocks",
     "EvidentialIsotonic": "calibration.evidential.blocks",
     "EvidentialLogistic": "calibration.evidential.logistic",
-    "Example": "stream.example",
+    "Example": "stream.input_batch",
     "ImpliedPosterior": "svm.implied_posterior",
     "InductiveVennClassifier": "venn.classifier",
     "InvalidExample": "errors",

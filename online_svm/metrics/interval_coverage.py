@@ -33,8 +33,7 @@ class IntervalCoverage:
 
 def interval_coverage(
     probabilities: ArrayLike,
-    lower: ArrayLike,
-    upper: ArrayLike,
+    intervals: ArrayLike,
     outcomes: ArrayLike,
     n_bins: int = 15,
     draws: int = DRAWS,
@@ -47,7 +46,9 @@ def interval_coverage(
 
     Parameters
     ----------
-    probabilities, lower, upper : array-like of shape (n_samples,)
+    probabilities : array-like of shape (n_samples,)
+    intervals : array-like of shape (n_samples, 2)
+        Lower and upper end.
     outcomes : array-like of shape (n_samples,)
         1 where the event happened, else 0.
     n_bins : int, default=15
@@ -62,11 +63,12 @@ def interval_coverage(
 
     Examples
     --------
-    >>> found = interval_coverage([0.5] * 4, [0.4] * 4, [0.6] * 4, [0, 1, 0, 1])
+    >>> found = interval_coverage([0.5] * 4, [[0.4, 0.6]] * 4, [0, 1, 0, 1])
     >>> found.coverage, round(found.width, 3)
     (1.0, 0.2)
     """
     bins = EqualMassBins.of(probabilities, n_bins)
+    lower, upper = np.asarray(intervals, dtype=np.float64).T
     low, high = bins.means(lower), bins.means(upper)
     widths = bins.sorted(upper) - bins.sorted(lower)
     if not (widths >= 0.0).all() or not np.isfinite(widths).all():

@@ -10,14 +10,13 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.answering_state import AnsweringState, request_schema
-from online_svm.predictor.batch_result import Answers
+from online_svm.predictor.batch_result import Answers, Waits
 from online_svm.predictor.label_gaps import LabelGaps
 from online_svm.predictor.learning_order import Correction, LabelStep, LearningOrder
 from online_svm.predictor.mixture import SHARE, Mixture
 from online_svm.predictor.pending_examples import PendingExample, give
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.refit_schedule import DueModel, RefitSchedule
-from online_svm.predictor.waits import Waits
 from online_svm.predictor.warm_up import warming_block
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.fields import Fields, number

@@ -46,7 +46,7 @@ class AnsweringState:
     Examples
     --------
     >>> from online_svm.predictor.online_predictor import OnlinePredictor
-    >>> from online_svm.stream.example import Example
+    >>> from online_svm.stream.input_batch import Example
     >>> predictor = OnlinePredictor(PredictorConfig(classes=["no", "yes"], refit_every=10))
     >>> for i in range(30):
     ...     _ = predictor.step(Example([float(i % 2), 1.0], "yes" if i % 2 else "no"))

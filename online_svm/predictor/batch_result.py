@@ -1,9 +1,9 @@
-"""BatchResult: answers, reports and alarms, each with the index of the item that caused it."""
+"""What became of the items of a batch: answers, reports and alarms, each with its cause."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from online_svm.errors import InvalidExample
 from online_svm.predictor.pending_examples import PendingExample
@@ -11,6 +11,31 @@ from online_svm.stream.alarm import Alarm
 from online_svm.stream.input_batch import LateLabel
 from online_svm.stream.label_counts import Done
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
+
+Result = TypeVar("Result")
+
+Waits = Generator[None, None, Result]
+"""Work that pauses where it would wait for the result of a refit; going on waits for it."""
+
+
+def finished(work: Waits[Result]) -> Result:
+    """Do all of some work, with its waits, and return its result.
+
+    Examples
+    --------
+    >>> def work():
+    ...     yield
+    ...     return "done"
+    >>> finished(work())
+    'done'
+    """
+    while True:
+        try:
+            next(work)
+        except StopIteration as ended:
+            result: Result = ended.value
+            return result
+
 
 Answers = list[PredictionBlock | ValidityReport | Alarm]
 

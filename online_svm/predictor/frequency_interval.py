@@ -21,7 +21,7 @@ from online_svm.stream.tail import Tail
 from online_svm.types import Floats, Ints
 
 
-class Counts(NamedTuple):
+class BinCounts(NamedTuple):
     """Calibration examples by bin; one list of bins a score, and one of a single bin.
 
     Attributes
@@ -37,7 +37,7 @@ class Counts(NamedTuple):
     hits: Ints
 
 
-class Held(NamedTuple):
+class HeldBins(NamedTuple):
     """Calibration examples in order of arrival, with room for those that join."""
 
     bins: Ints
@@ -46,8 +46,8 @@ class Held(NamedTuple):
     limit: int
 
 
-class Rows(NamedTuple):
-    """Rows to answer, and their intervals, which are written."""
+class IntervalRows(NamedTuple):
+    """IntervalRows to answer, and their intervals, which are written."""
 
     scores: Floats
     columns: Ints
@@ -108,7 +108,7 @@ class FrequencyIntervals:
         self._columns = Tail(columns[first:])
         shape = (scores.shape[1] + 1, self._edges.shape[1] + 1)
         totals, hits = (np.zeros(shape, dtype=np.int64) for _ in range(2))
-        self._counts = Counts(first_hits, totals, hits)
+        self._counts = BinCounts(first_hits, totals, hits)
         _count_all(self._bins.held, self._columns.held, self._counts)
 
     def answer(self, scores: Floats, columns: Ints, point: Floats) -> tuple[Floats, Floats]:
@@ -130,9 +130,9 @@ class FrequencyIntervals:
         self._bins.extend(joining)
         self._columns.extend(joining)
         lower, upper = np.empty(point.shape), np.empty(point.shape)
-        rows = Rows(scores, columns, np.ascontiguousarray(point), lower, upper)
+        rows = IntervalRows(scores, columns, np.ascontiguousarray(point), lower, upper)
         limit = -1 if self._limit is None else self._limit
-        held = Held(self._bins.held, self._columns.held, size, limit)
+        held = HeldBins(self._bins.held, self._columns.held, size, limit)
         gone = _answer(self._intervals, self._edges, rows, held, self._counts)
         self._bins.drop_before(self._bins.first + gone)
         self._columns.drop_before(self._columns.first + gone)
@@ -200,7 +200,7 @@ def _find_bins(edges: Floats, scores: Floats, bins: Ints) -> None:
 
 
 @inner
-def _count(bins: Ints, column: int, counts: Counts, change: int) -> None:
+def _count(bins: Ints, column: int, counts: BinCounts, change: int) -> None:
     """Add an example to the counts, or take it out where `change` is -1."""
     first_hits, totals, hits = counts
     last = len(first_hits) - 1
@@ -211,14 +211,18 @@ def _count(bins: Ints, column: int, counts: Counts, change: int) -> None:
 
 
 @jit
-def _count_all(bins: Ints, columns: Ints, counts: Counts) -> None:
+def _count_all(bins: Ints, columns: Ints, counts: BinCounts) -> None:
     for i in range(len(columns)):
         _count(bins[i], columns[i], counts, 1)
 
 
 @jit
 def _answer(
-    intervals: BinomialIntervals, edges: Floats, rows: Rows, held: Held, counts: Counts
+    intervals: BinomialIntervals,
+    edges: Floats,
+    rows: IntervalRows,
+    held: HeldBins,
+    counts: BinCounts,
 ) -> int:
     """Write the intervals of rows and join them in turn; return how many examples left.
 

@@ -35,18 +35,22 @@ from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.admission import LateAdmission, admit
 from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.answerer import Answerer
-from online_svm.predictor.batch_result import Answers, BatchResult
+from online_svm.predictor.batch_result import Answers, BatchResult, Waits, finished
 from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.learning_order import LearningOrder, report_counts
 from online_svm.predictor.refit_schedule import RefitSchedule
-from online_svm.predictor.waits import Waits, finished
 from online_svm.refit.task import Refitter
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import Header, State
-from online_svm.stream.example import Example
 from online_svm.stream.given_answer import GivenAnswer, given_columns
-from online_svm.stream.input_batch import AnsweredIds, InputBatch, LateLabel, checked_probabilities
+from online_svm.stream.input_batch import (
+    AnsweredIds,
+    Example,
+    InputBatch,
+    LateLabel,
+    checked_probabilities,
+)
 from online_svm.stream.label_counts import Done
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import Prediction, PredictionBlock

@@ -16,7 +16,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.container import pack, unpack
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from online_svm.stream.schema import FeatureSchema
 from workers.broker.lease import Holder
 from workers.config.environment import PROCESS_ENVIRONMENT

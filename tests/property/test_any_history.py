@@ -22,7 +22,7 @@ from world import session
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from workers.broker.feed_reader import pairs_of
 from workers.broker.store import Store
 from workers.config.settings import Limits

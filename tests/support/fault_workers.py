@@ -197,7 +197,7 @@ def _warm():
 def _load_code_of(config):
     """Let a predictor do all that a worker has one do."""
     from online_svm.predictor.online_predictor import OnlinePredictor
-    from online_svm.stream.example import Example
+    from online_svm.stream.input_batch import Example
 
     predictor = OnlinePredictor(config)
     for i in range(70):

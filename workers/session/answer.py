@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from online_svm.errors import InvalidExample
-from online_svm.predictor.batch_result import AnsweredRows, BatchResult
+from online_svm.predictor.batch_result import AnsweredRows, BatchResult, Waits, finished
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.waits import Waits, finished
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import ValidityReport
 from workers.config.settings import Limits, Payload

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from online_svm.predictor.batch_result import Waits
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.waits import Waits
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import InvalidStoredSnapshot, SnapshotsLost, Stopped

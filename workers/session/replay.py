@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.batch_result import Waits, finished
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.waits import Waits, finished
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.config.settings import Limits

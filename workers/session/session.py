@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 import structlog
 from typing_extensions import override
 
-from online_svm.predictor.waits import Waits
+from online_svm.predictor.batch_result import Waits
 from workers.broker.batch_size import BatchSize, Entry
 from workers.broker.lease import HeldLease
 from workers.broker.store import Store

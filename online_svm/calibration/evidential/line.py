@@ -19,7 +19,7 @@ LONGEST = 4.0  # step in log-odds: beyond it the parabola of Newton's method mea
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FittedLine:
     """log-odds = offset + slope t at the standardised score t = (score - centre) / width.
 
     Attributes
@@ -70,14 +70,14 @@ class Likelihood:
 
     Attributes
     ----------
-    line : Line
+    line : FittedLine
     scores, targets : ndarray of shape (n_samples,)
         Standardised scores, and the probability that each label stands for.
     top : float
         Log-likelihood of the line.
     """
 
-    line: Line
+    line: FittedLine
     scores: Floats
     targets: Floats
     top: float
@@ -127,7 +127,7 @@ def fit_line(scores: Floats, positive: Bools, targets: Targets) -> Likelihood:
     framed = (scores - centre) / half
     offset, slope = _optimum(framed, values, -start.A_ * centre - start.B_, -start.A_ * half)
     middle, spread = _informative(framed, values, offset, slope)
-    frame = Line(centre + half * middle, half * spread, 0.0, 0.0, 0.0, 0.0, 0.0)
+    frame = FittedLine(centre + half * middle, half * spread, 0.0, 0.0, 0.0, 0.0, 0.0)
     t = frame.standardise(scores)
     offset, slope = _optimum(t, values, offset + slope * middle, slope * spread)
     return _around(frame.centre, frame.width, offset, slope, t, values)
@@ -151,7 +151,7 @@ def _around(
     centre: float, width: float, offset: float, slope: float, t: Floats, targets: Floats
 ) -> Likelihood:
     top, _, _, w0, w1, w2 = moments(t, targets, offset, slope)
-    return Likelihood(Line(centre, width, offset, slope, w0, w1, w2), t, targets, top)
+    return Likelihood(FittedLine(centre, width, offset, slope, w0, w1, w2), t, targets, top)
 
 
 def _optimum(t: Floats, targets: Floats, u: float, a: float) -> tuple[float, float]:

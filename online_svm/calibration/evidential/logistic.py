@@ -14,7 +14,7 @@ from online_svm.calibration.evidential.evidential_map import (
     check_alpha,
     check_option,
 )
-from online_svm.calibration.evidential.line import Likelihood, Line, fit_line
+from online_svm.calibration.evidential.line import FittedLine, Likelihood, fit_line
 from online_svm.calibration.evidential.masses import stack, vacuous
 from online_svm.calibration.evidential.table import IgnoranceTable
 from online_svm.calibration.platt import TARGETS, Targets
@@ -47,7 +47,7 @@ class EvidentialLogistic(EvidentialMap):
 
     Attributes
     ----------
-    line_ : Line or None
+    line_ : FittedLine or None
         The line of maximum likelihood; None without examples. `line_.slope < 0` says that the
         scores point the wrong way: the evidence is kept as it is, whereas `PlattScaling` then
         returns a constant.
@@ -72,7 +72,7 @@ class EvidentialLogistic(EvidentialMap):
     """
 
     _learned = "line_"
-    line_: Line | None
+    line_: FittedLine | None
     table_: IgnoranceTable | None
     _likelihood: Likelihood | None
 
@@ -143,7 +143,7 @@ class EvidentialLogistic(EvidentialMap):
         self._likelihood = self.table_ = self.line_ = None
         numbers, knots = read_floats(state, "line"), read_floats(state, "knots")
         if len(numbers):
-            self.line_ = Line(*read_floats(state, "line", 7).tolist())
+            self.line_ = FittedLine(*read_floats(state, "line", 7).tolist())
         if len(knots):
             flat = read_floats(state, "coefficients", 8 * (len(knots) - 1))
             self.table_ = IgnoranceTable(knots, flat.reshape(4, -1, 2))
@@ -155,15 +155,15 @@ class EvidentialLogistic(EvidentialMap):
             raise InvalidInput("EvidentialLogistic: there are no examples here; fit it on some")
         return self._likelihood
 
-    def _wald(self, line: Line, t: Floats) -> tuple[Floats, Floats]:
+    def _wald(self, line: FittedLine, t: Floats) -> tuple[Floats, Floats]:
         u, half = line.log_odds(t), -normal_quantile(0.5 * self.alpha) * line.deviation(t)
         return logistics(u - half), logistics(u + half)
 
-    def _interval_mass(self, line: Line, t: Floats) -> Floats:
+    def _interval_mass(self, line: FittedLine, t: Floats) -> Floats:
         return interval_mass(*self._wald(line, t), self.alpha)
 
 
-def _likelihood_mass(line: Line, table: IgnoranceTable, t: Floats) -> Floats:
+def _likelihood_mass(line: FittedLine, table: IgnoranceTable, t: Floats) -> Floats:
     """Return the masses by the mean plausibilities on either side of the best proportion.
 
     Bel is that proportion, less the share of it that is plausible; likewise m({0}).

@@ -8,7 +8,7 @@ import numpy as np
 from online_svm.metrics.sequential.bet_processes import BetProcesses
 from online_svm.metrics.sequential.calibration_values import BINS, Columns, calibration_values
 from online_svm.metrics.sequential.deviation_sums import Deviation, DeviationSums
-from online_svm.metrics.sequential.families import Family, Finding, Part, benjamini_hochberg
+from online_svm.metrics.sequential.families import Family, Finding, Subject, benjamini_hochberg
 from online_svm.storage.arrays import nest, read_ints, under
 from online_svm.storage.fields import Fields, one
 from online_svm.stream.alarm import AlarmScope
@@ -77,7 +77,10 @@ class CalibrationMonitor:
     def __init__(self, tolerance: float, level: float) -> None:
         self._tolerance = tolerance
         self._family = Family({scope: share * level for scope, share in SHARES.items()})
-        for part in (Part("overall", None), *(Part("bin", _of_bin(b)) for b in range(BINS))):
+        for part in (
+            Subject("overall", None),
+            *(Subject("bin", _of_bin(b)) for b in range(BINS)),
+        ):
             self._family.add(part)
         m = len(self._family.parts)
         self._bets = BetProcesses([tolerance] * m, self._family.levels)
@@ -89,7 +92,7 @@ class CalibrationMonitor:
         self._met: set[int] = set()  # categories; after a restart they are met again
         self._columns: Columns | None = None  # of the present parts and classes
 
-    def _add(self, part: Part) -> None:
+    def _add(self, part: Subject) -> None:
         level = self._family.add(part)
         if level is not None:
             self._bets.add(self._tolerance, level)
@@ -128,7 +131,7 @@ class CalibrationMonitor:
             watched = rows.classes[1:] if len(rows.classes) == 2 else rows.classes
             for label in watched:
                 if label is not None:
-                    self._add(Part("class", label))
+                    self._add(Subject("class", label))
         begin = 0
         for row in [] if self._has_met_all(rows) else _first_rows(rows):
             new = self._new_parts(rows, row)
@@ -149,11 +152,11 @@ class CalibrationMonitor:
         has_slices = rows.slices is not None and rows.slices.shape[1]
         return not has_slices and self._met.issuperset(rows.category.tolist())
 
-    def _new_parts(self, rows: ScoredRows, row: int) -> list[Part]:
-        parts = [Part("category", str(rows.category[row]))]
+    def _new_parts(self, rows: ScoredRows, row: int) -> list[Subject]:
+        parts = [Subject("category", str(rows.category[row]))]
         if rows.slices is not None:
             codes = enumerate(rows.slices[row].tolist())
-            parts += [Part("slice", f"{number}={code}") for number, code in codes if code >= 0]
+            parts += [Subject("slice", f"{number}={code}") for number, code in codes if code >= 0]
         return [part for part in parts if self._family.takes(part)]
 
     def _values(self, rows: ScoredRows) -> Floats:
@@ -171,7 +174,7 @@ class CalibrationMonitor:
 
     def _columns_of(self, labels: tuple[str | None, ...]) -> Columns:
         def of(scope: AlarmScope, names: list[str | None]) -> Any:
-            found = (self._family.index(Part(scope, name)) for name in names)
+            found = (self._family.index(Subject(scope, name)) for name in names)
             return np.array([-1 if j is None else j for j in found], dtype=np.int64)
 
         classes = of("class", list(labels))

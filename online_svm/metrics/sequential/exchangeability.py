@@ -16,17 +16,17 @@ import numpy as np
 
 from online_svm.errors import InvalidInput
 from online_svm.metrics.sequential.bet_processes import BetProcesses
-from online_svm.metrics.sequential.families import Family, Finding, Part
+from online_svm.metrics.sequential.families import Family, Finding, Subject
 from online_svm.metrics.sequential.frozen_scorer import (
     CLASSES,
     FEATURES,
     MEMORY,
+    FrozenScorer,
     Moments,
-    Scorer,
     frozen,
     overall,
 )
-from online_svm.metrics.sequential.row_ranks import CELLS, RANKED, Held, rank_rows
+from online_svm.metrics.sequential.row_ranks import CELLS, RANKED, RankState, rank_rows
 from online_svm.storage.arrays import nest, read_ints, under
 from online_svm.storage.fields import Fields, floats, ints
 from online_svm.stream.alarm import AlarmScope
@@ -92,7 +92,10 @@ class ExchangeabilityMonitor:
     def __init__(self, level: float, every: int, seed: int = 0) -> None:
         self._level, self._every, self._seed = level, every, seed
         self._family = Family({scope: share * level for scope, share in SHARES.items()})
-        for part in (Part("overall", None), *(Part("scores", name) for name in SCORES)):
+        for part in (
+            Subject("overall", None),
+            *(Subject("scores", name) for name in SCORES),
+        ):
             self._family.add(part)
         m = len(self._family.parts)
         self._bets = BetProcesses([0.0] * m, self._family.levels)
@@ -117,7 +120,7 @@ class ExchangeabilityMonitor:
         self._usual, self._recent = np.zeros((2, d)), np.zeros(d)  # mean and deviation; mean now
         self._places = np.zeros((RANKED, 3))  # count, mean, sum of squares: of what is ranked
 
-    def _add(self, part: Part) -> None:
+    def _add(self, part: Subject) -> None:
         level = self._family.add(part)
         if level is not None:
             self._bets.add(0.0, level)
@@ -170,7 +173,7 @@ class ExchangeabilityMonitor:
         self._labels = labels
         for label in labels:
             if label is not None:
-                self._add(Part("class", label))
+                self._add(Subject("class", label))
         tests = [j for j, part in enumerate(self._family.parts) if part.scope == "class"][:CLASSES]
         self._n_classes = len(tests)
         numbers = {self._family.parts[j].name: c for c, j in enumerate(tests)}
@@ -179,10 +182,10 @@ class ExchangeabilityMonitor:
 
     def _values(self, X: Floats, labels: Ints) -> Floats:
         values = np.empty((len(X), len(self._family.parts)))
-        scorer = Scorer(self._constants, self._centres, self._precisions)
+        scorer = FrozenScorer(self._constants, self._centres, self._precisions)
         held = (self._rows, self._moments, scorer, self._recent, self._places, self._trees)
         watched = self._tests[: self._n_classes if self._has_scorer else 0]
-        rank_rows(X, labels, self._seed, Held(*held), watched, values)
+        rank_rows(X, labels, self._seed, RankState(*held), watched, values)
         return values
 
     @property

@@ -65,7 +65,7 @@ MOST_OF_A_SCOPE = 64
 _HARMONIC = sum(1.0 / k for k in range(1, MOST_OF_A_SCOPE + 1))
 
 
-class Part(NamedTuple):
+class Subject(NamedTuple):
     """What a test is about."""
 
     scope: AlarmScope
@@ -85,23 +85,23 @@ class Family:
     Examples
     --------
     >>> family = Family({"overall": 0.002, "class": 0.003})
-    >>> level = family.add(Part("class", "spam"))
-    >>> family.index(Part("class", "spam")), family.index(Part("class", "ham"))
+    >>> level = family.add(Subject("class", "spam"))
+    >>> family.index(Subject("class", "spam")), family.index(Subject("class", "ham"))
     (0, None)
     """
 
     def __init__(self, levels: Mapping[AlarmScope, float]) -> None:
         self._levels = levels
-        self.parts: list[Part] = []
+        self.parts: list[Subject] = []
 
-    def add(self, part: Part) -> float | None:
+    def add(self, part: Subject) -> float | None:
         """Begin a test; return its level, or None where its scope is full or not watched."""
         if not self.takes(part):
             return None
         self.parts.append(part)
         return self.level(len(self.parts) - 1)
 
-    def takes(self, part: Part) -> bool:
+    def takes(self, part: Subject) -> bool:
         """Return whether `add` would begin a test."""
         same = sum(other.scope == part.scope for other in self.parts)
         return part.scope in self._levels and same < MOST_OF_A_SCOPE and part not in self.parts
@@ -126,7 +126,7 @@ class Family:
             found.append(self._level(part.scope, places[part.scope]))
         return found
 
-    def index(self, part: Part) -> int | None:
+    def index(self, part: Subject) -> int | None:
         """Return the number of a test; None where there is none."""
         return self.parts.index(part) if part in self.parts else None
 
@@ -145,7 +145,7 @@ class Family:
         """
         restored = cls(levels)
         try:
-            named = [Part(*one) for one in json.loads(state["parts"].tobytes())]
+            named = [Subject(*one) for one in json.loads(state["parts"].tobytes())]
             fits = all(restored.add(part) is not None for part in named)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidSnapshot(f"monitors: {error}") from error

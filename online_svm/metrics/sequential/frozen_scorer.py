@@ -31,7 +31,7 @@ class Moments(NamedTuple):
     squares: Floats
 
 
-class Scorer(NamedTuple):
+class FrozenScorer(NamedTuple):
     """Gaussian densities, by class.
 
     Attributes
@@ -49,7 +49,7 @@ class Scorer(NamedTuple):
 
 @inner
 def take(
-    x: Floats, label: int, moments: Moments, scorer: Scorer, recent: Floats, logs: Floats
+    x: Floats, label: int, moments: Moments, scorer: FrozenScorer, recent: Floats, logs: Floats
 ) -> None:
     """Add a row to the moments of its class, move the recent means, and find its densities.
 
@@ -63,7 +63,7 @@ def take(
         0 ... CLASSES - 1; other rows add nothing to moments.
     moments : Moments
         Changed in place (Welford's recursion).
-    scorer : Scorer
+    scorer : FrozenScorer
     recent : ndarray of shape (n_features,)
         Means that are exponentially weighted, of `MEMORY` rows; changed in place.
     logs : ndarray of shape (n_classes,)
@@ -111,7 +111,7 @@ def log_sum(logs: Floats, without: int) -> float:
     return most + log(total)
 
 
-def frozen(moments: Moments) -> Scorer:
+def frozen(moments: Moments) -> FrozenScorer:
     """Return the scorer of the rows that were gathered.
 
     A variance is that of the class and two examples more with the variance over all classes.
@@ -125,7 +125,7 @@ def frozen(moments: Moments) -> Scorer:
     widths = np.where(varies, logs(np.where(varies, variances, 1.0)), 0.0)
     shares = logs(np.maximum(rows, 1.0) / max(math.fsum(rows), 1.0))
     constants = np.where(rows > 0.0, shares - 0.5 * sum_rows(widths.T), -np.inf)
-    return Scorer(constants, means.copy(), precisions)
+    return FrozenScorer(constants, means.copy(), precisions)
 
 
 def overall(moments: Moments) -> Floats:

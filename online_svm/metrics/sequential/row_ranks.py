@@ -14,8 +14,8 @@ import numpy as np
 from online_svm.compiled.jit import inner, jit
 from online_svm.metrics.sequential.frozen_scorer import (
     CLASSES,
+    FrozenScorer,
     Moments,
-    Scorer,
     log_sum,
     take,
 )
@@ -68,7 +68,7 @@ LABEL, DENSITY, ODDS, OF_CLASS = range(4)
 RANKED = OF_CLASS + CLASSES
 
 
-class Held(NamedTuple):
+class RankState(NamedTuple):
     """What is held of the rows so far; all but the scorer is changed in place.
 
     Attributes
@@ -77,7 +77,7 @@ class Held(NamedTuple):
         Their number.
     moments : Moments
         Of the rows for the next scorer.
-    scorer : Scorer
+    scorer : FrozenScorer
     recent : ndarray of shape (n_features,)
     places : ndarray of shape (RANKED, 3)
         Count, mean and sum of squares of what is ranked, of the first `PLACED` rows.
@@ -86,7 +86,7 @@ class Held(NamedTuple):
 
     rows: Ints
     moments: Moments
-    scorer: Scorer
+    scorer: FrozenScorer
     recent: Floats
     places: Floats
     trees: Ints
@@ -94,7 +94,7 @@ class Held(NamedTuple):
 
 @jit
 def rank_rows(
-    X: Floats, labels: Ints, seed: int, held: Held, of_class: Ints, values: Floats
+    X: Floats, labels: Ints, seed: int, held: RankState, of_class: Ints, values: Floats
 ) -> None:
     """Score and rank rows, fill the values that are bet on, and gather what the next fit needs.
 

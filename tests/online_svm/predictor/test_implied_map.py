@@ -17,7 +17,7 @@ from online_svm.refit import implied_training, learner, scaling
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitResult, RefitTask
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from online_svm.stream.split import training_mask
 from online_svm.svm.exact.batch_solver import fixed_rows
 from online_svm.svm.implied.vote_bank import BankPlan, ImpliedBank

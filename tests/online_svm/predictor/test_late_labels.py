@@ -12,8 +12,7 @@ from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.container import pack, unpack
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.example import Example
-from online_svm.stream.input_batch import InputBatch, LateLabel
+from online_svm.stream.input_batch import Example, InputBatch, LateLabel
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
 SMALL = {

@@ -18,7 +18,7 @@ from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit import learner, scaling
 from online_svm.storage.container import pack, unpack
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from online_svm.stream.prediction import Prediction, PredictionBlock, ValidityReport
 from online_svm.stream.split import is_early_refit, is_refit_due, training_mask
 

@@ -19,7 +19,7 @@ from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack, unpack
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from online_svm.stream.prediction import Intervals, Prediction, PredictionBlock, ValidityReport
 from online_svm.types import Floats
 

@@ -6,8 +6,7 @@ import pytest
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
-from online_svm.stream.example import Example
-from online_svm.stream.input_batch import InputBatch
+from online_svm.stream.input_batch import Example, InputBatch
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
 BASE = {"classes": ("a", "b"), "window": 60, "refit_every": 30, "gamma": 0.5, "metrics_every": 10}

@@ -8,7 +8,7 @@ from online_svm.errors import InvalidExample
 from online_svm.metrics.windowed import windowed_validity
 from online_svm.predictor import answer_scoring
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from online_svm.stream.prediction import ValidityReport
 
 SETTINGS = {

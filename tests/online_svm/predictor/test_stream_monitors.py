@@ -11,7 +11,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.stream_monitors import StreamMonitors
 from online_svm.storage.container import pack, unpack
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from workers.message.encode import encode_report
 

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig, TaxonomyName
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.venn.classifier import InductiveVennClassifier
 from online_svm.venn.registry import TAXONOMIES

@@ -5,7 +5,7 @@ from answered_feed import ROWS, phishing
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from workers.broker.store import Store
 from workers.reading.answers import newest, payload
 

@@ -9,7 +9,7 @@ from world import work
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.message.encode import encode_block

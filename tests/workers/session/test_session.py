@@ -9,7 +9,7 @@ from world import CONFIG, COUNT, World, drain, payloads, rows
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.config.settings import Limits

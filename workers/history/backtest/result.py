@@ -157,11 +157,7 @@ def scores(method: Published, classes: Classes, truth: Ints) -> Scores:
     values = method.probabilities
     said, happened, intervals = _event(method, classes, truth)
     squared = squared_calibration_error(said, happened)
-    covered = (
-        None
-        if intervals is None
-        else interval_coverage(said, intervals[:, 0], intervals[:, 1], happened)
-    )
+    covered = None if intervals is None else interval_coverage(said, intervals, happened)
     of_two = np.column_stack((1.0 - said, said)), happened.astype(np.int64)
     return Scores(
         log_loss=log_loss(values, truth),

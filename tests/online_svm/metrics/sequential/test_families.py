@@ -4,27 +4,32 @@ import numpy as np
 import pytest
 
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.metrics.sequential.families import MOST_OF_A_SCOPE, Family, Part, benjamini_hochberg
+from online_svm.metrics.sequential.families import (
+    MOST_OF_A_SCOPE,
+    Family,
+    Subject,
+    benjamini_hochberg,
+)
 
 LEVELS = {"overall": 0.002, "class": 0.003, "slice": 0.005}
 
 
 def test_all_tests_together_have_the_level_of_the_family():
     family = Family(LEVELS)
-    family.add(Part("overall", None))
+    family.add(Subject("overall", None))
     for k in range(MOST_OF_A_SCOPE):
-        family.add(Part("class", str(k)))
-        family.add(Part("slice", f"0={k}"))
+        family.add(Subject("class", str(k)))
+        family.add(Subject("slice", f"0={k}"))
     assert sum(family.levels) == pytest.approx(0.01)
-    assert not family.takes(Part("class", "one more"))
-    assert family.add(Part("class", "one more")) is None
+    assert not family.takes(Subject("class", "one more"))
+    assert family.add(Subject("class", "one more")) is None
 
 
 def test_the_level_of_a_test_does_not_change_when_others_begin():
     family = Family(LEVELS)
-    first = family.add(Part("class", "a"))
-    second = family.add(Part("class", "b"))
-    family.add(Part("class", "c"))
+    first = family.add(Subject("class", "a"))
+    second = family.add(Subject("class", "b"))
+    family.add(Subject("class", "c"))
     assert family.levels[:2] == [first, second]
     restored = Family.from_state(family.state(), LEVELS)
     assert (restored.parts, restored.levels) == (family.parts, family.levels)

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from scripts.bench.quality import rolling
 from scripts.bench.quality.answers import ours
 from scripts.bench.quality.rolling import calibrated, venn_abers_package

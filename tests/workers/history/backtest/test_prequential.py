@@ -6,7 +6,7 @@ import pytest
 
 from online_svm.errors import InvalidExample
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.example import Example
+from online_svm.stream.input_batch import Example
 from online_svm.stream.prediction import ValidityReport
 from workers.config.settings import WorkerSettings
 from workers.feed.position import START

@@ -27,7 +27,7 @@ def test_two_classes_are_scored_by_the_second():
     assert found.brier == pytest.approx(np.mean((p - codes) ** 2))
     assert found.auc == pytest.approx(roc_auc_score(codes, p))
     assert found.squared_calibration_error == squared_calibration_error(p, codes)
-    assert found.coverage == interval_coverage(p, low, high, codes).coverage
+    assert found.coverage == interval_coverage(p, method.intervals[:, 1], codes).coverage
     assert found.width == pytest.approx(np.mean(high - low))
 
 
