@@ -10,6 +10,7 @@ from online_svm.compiled.elementary import exp, log
 from online_svm.compiled.kernels import Kernel
 from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.config import PredictorConfig
+from online_svm.storage.fields import Fields, floats
 from online_svm.svm.hyperparameters import scale_gamma
 from online_svm.types import Arrays, Bools, Floats
 
@@ -22,6 +23,12 @@ DEGREE, COEF0 = 3, 0.0
 
 RESCALE_EVERY = 20
 """Refits between two fits of the scaling."""
+
+FIELDS = Fields(
+    floats("mean", "d"), floats("width", "d"), floats("fill", "d"),
+    floats("limit", "1", optional=True),
+)  # fmt: skip
+"""Of a `Scaling`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +78,18 @@ class Scaling:
 
     def state(self) -> Arrays:
         """Return the attributes by name."""
-        return {"mean": self.mean, "width": self.width, "fill": self.fill, "limit": self.limit}
+        return FIELDS.arrays_of(self)
 
     @classmethod
     def from_state(cls, state: Arrays) -> Self:
-        """Return the scaling that `state` describes."""
-        return cls(**state)
+        """Return the scaling that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the parts do not fit one another.
+        """
+        return cls(**FIELDS.values(cls, None, state))
 
     def transform(self, X: Floats) -> Floats:
         """Return `X`, shape (n, n_features), filled and scaled, value by value."""

@@ -12,10 +12,17 @@ from online_svm.refit.committee.model import CommitteeModel
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.arrays import check_floats, nest, require, under
 from online_svm.storage.container import pack, unpack
+from online_svm.storage.fields import Fields, flag, floats, ints, number
 from online_svm.storage.state import Header
 from online_svm.svm.implied.packed_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
+
+TASK = Fields(
+    number("start"), number("freeze"), number("first"), flag("relabelled"),
+    floats("X", "new d", optional=True), ints("codes", "n", least=-1), floats("weights", "K"),
+)  # fmt: skip
+"""The fields of a `RefitTask`, but for `probs`, which most tasks have not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +64,16 @@ class RefitTask:
 
     def state(self) -> bytes:
         """Return the task as bytes, for the pipe."""
-        header: Header = {
-            "start": self.start,
-            "freeze": self.freeze,
-            "first": self.first,
-            "relabelled": self.relabelled,
-        }
-        arrays: Arrays = {"X": self.X, "codes": self.codes, "weights": self.weights}
+        arrays = TASK.arrays_of(self)
         if self.probs is not None:
             arrays["probs"] = self.probs
-        return pack(header, arrays)
+        return pack(TASK.header_of(self), arrays)
 
     @classmethod
     def from_state(cls, state: bytes) -> Self:
         """Return the task that `state` describes."""
         header, arrays = unpack(state)
-        return cls(
-            start=header["start"],
-            freeze=header["freeze"],
-            first=header["first"],
-            X=arrays["X"],
-            codes=arrays["codes"],
-            weights=arrays["weights"],
-            probs=arrays.get("probs"),
-            relabelled=header["relabelled"],
-        )
+        return cls(**TASK.values(cls, header, arrays), probs=arrays.get("probs"))
 
 
 class Fitted(NamedTuple):
@@ -177,8 +169,6 @@ def _model(header: Header, state: Arrays) -> KernelModel | CommitteeModel:
 def _check_result(parts: Arrays) -> None:
     """Raise ValueError or LookupError unless scores, scaling and model fit one another."""
     d = parts["scaling.mean"].size
-    for name in ("mean", "width", "fill"):
-        check_floats(parts, f"scaling.{name}", (d,))
     # Of a kernel machine, or of the first of a committee.
     for name in ("model.vectors", "model.0.vectors"):
         require(name not in parts or len(parts[name]) == d, name)

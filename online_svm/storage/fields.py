@@ -4,11 +4,13 @@ A field is named after the attribute that holds it, without the underscores arou
 attribute `_sums` and the attribute `sums_` are stored as "sums". So a name that was stored stays as
 long as its attribute does.
 
-Of an array the type is declared. Its shape is that of the array which the object holds already, as
-it was made; or its length is that of another field. Numbers and flags go to the header, but for
-those that were stored as an array of one.
+Of an array the type is declared. Its shape is declared by the names of its axes, and axes of one
+name have one length; or it is that of the array which the object holds already, as it was made; or
+its length is that of another field. Numbers and flags go to the header, but for those that were
+stored as an array of one.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -29,9 +31,9 @@ class Field(NamedTuple):
     Attributes
     ----------
     attribute : str
-    kind : {"floats", "ints", "weights", "one", "number", "flag"}
+    kind : {"floats", "ints", "weights", "one", "number", "real", "flag"}
         Arrays of float64, of int64, or of either; a whole number as an array of one; in the header
-        a whole number, or true or false.
+        a whole number, any number, or true or false.
     least, below : int
         Bounds of whole numbers.
     beside : str
@@ -40,6 +42,8 @@ class Field(NamedTuple):
         That many more values.
     optional : bool
         Whether a number may be None, and a float NaN or infinite.
+    axes : str
+        Names of the axes of an array, or their lengths, with blanks between them.
     """
 
     attribute: str
@@ -49,6 +53,7 @@ class Field(NamedTuple):
     beside: str = ""
     more: int = 0
     optional: bool = False
+    axes: str = ""
 
     @property
     def name(self) -> str:
@@ -64,14 +69,18 @@ class Field(NamedTuple):
 _TYPES = {"floats": ("<f8",), "ints": ("<i8",), "weights": ("<f8", "<i8"), "one": ("<i8",)}
 
 
-def floats(attribute: str, *, beside: str = "", more: int = 0, optional: bool = False) -> Field:
+def floats(
+    attribute: str, axes: str = "", *, beside: str = "", more: int = 0, optional: bool = False
+) -> Field:
     """Return the field of an array of float64; all finite, unless `optional`."""
-    return Field(attribute, "floats", beside=beside, more=more, optional=optional)
+    return Field(attribute, "floats", beside=beside, more=more, optional=optional, axes=axes)
 
 
-def ints(attribute: str, *, beside: str = "", least: int = 0, below: int = LARGEST) -> Field:
+def ints(
+    attribute: str, axes: str = "", *, beside: str = "", least: int = 0, below: int = LARGEST
+) -> Field:
     """Return the field of an array of int64."""
-    return Field(attribute, "ints", least, below, beside)
+    return Field(attribute, "ints", least, below, beside, axes=axes)
 
 
 def weights(attribute: str, *, beside: str = "") -> Field:
@@ -87,6 +96,11 @@ def one(attribute: str, *, least: int = 0, below: int = LARGEST) -> Field:
 def number(attribute: str, *, optional: bool = False) -> Field:
     """Return the field of a whole number, at least 0; or None, if `optional`."""
     return Field(attribute, "number", optional=optional)
+
+
+def real(attribute: str) -> Field:
+    """Return the field of a finite number."""
+    return Field(attribute, "real")
 
 
 def flag(attribute: str) -> Field:
@@ -169,6 +183,7 @@ class Fields:
 
     def _read(self, header: Header, arrays: Arrays, made: object) -> Iterator[tuple[str, Any]]:
         found: dict[str, Any] = {}
+        lengths: dict[str, int] = {}
         for field in self._fields:
             held = getattr(made, field.attribute, None)
             if not field.is_array:
@@ -178,7 +193,9 @@ class Fields:
                 value = kind(_array(field, arrays.get(field.name), (1,))[0])
             else:
                 shape = None if held is None else held.shape
-                if field.beside:
+                if field.axes:
+                    shape = _shape(field, arrays.get(field.name), lengths)
+                elif field.beside:
                     shape = (max(len(found[field.beside]) + field.more, 0),)
                 value = _array(field, arrays.get(field.name), shape)
             found[field.attribute] = value
@@ -188,6 +205,16 @@ class Fields:
 def _stored(held: object, field: Field) -> NDArray[Any]:
     value = getattr(held, field.attribute)
     return np.array([value], dtype=np.int64) if field.kind == "one" else np.array(value)
+
+
+def _shape(field: Field, stored: NDArray[Any] | None, lengths: dict[str, int]) -> tuple[int, ...]:
+    """Return the shape that the axes of a field have; what is first seen of one is its length."""
+    axes = field.axes.split()
+    seen = (0,) * len(axes) if stored is None or stored.ndim != len(axes) else stored.shape
+    return tuple(
+        int(name) if name.isdigit() else lengths.setdefault(name, length)
+        for name, length in zip(axes, seen, strict=True)
+    )
 
 
 def _array(field: Field, stored: NDArray[Any] | None, shape: tuple[int, ...] | None) -> Any:
@@ -210,6 +237,8 @@ def _number(field: Field, stored: object) -> object:
         return None
     if field.kind == "flag":
         fits = isinstance(stored, bool)
+    elif field.kind == "real":
+        fits = isinstance(stored, int | float) and math.isfinite(stored)
     else:
         fits = type(stored) is int and field.least <= stored < field.below
     if not fits:

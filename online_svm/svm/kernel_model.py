@@ -9,10 +9,12 @@ from online_svm.compiled.aligned import in_lines
 from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import BLOCK, Kernel, Shape, kernel_block
 from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes
-from online_svm.storage.arrays import check_floats
+from online_svm.storage.fields import Fields, floats
 from online_svm.types import Arrays, Floats, Values
 
 CHUNK = 16  # rows that share one pass over the support vectors, which then stay in the cache
+
+FIELDS = Fields(floats("vectors", "d n"), floats("coef", "S n"), floats("intercept", "S"))
 
 
 @jit
@@ -100,7 +102,7 @@ class KernelModel:
 
     def state(self) -> Arrays:
         """Return the attributes by name, but for the kernel."""
-        return {"vectors": self.vectors, "coef": self.coef, "intercept": self.intercept}
+        return FIELDS.arrays_of(self)
 
     @classmethod
     def from_state(cls, state: Arrays, kernel: Kernel) -> Self:
@@ -111,8 +113,4 @@ class KernelModel:
         ValueError
             If they do not fit one another.
         """
-        machines, (d, n) = len(state["intercept"]), state["vectors"].shape
-        check_floats(state, "vectors", (d, n))
-        check_floats(state, "coef", (machines, n))
-        check_floats(state, "intercept", (machines,))
-        return cls(kernel, state["vectors"], state["coef"], state["intercept"])
+        return cls(kernel, **FIELDS.values(cls, None, state))

@@ -22,7 +22,8 @@ from online_svm.refit.committee.ridge_logistic import (
     OVERSHOOT,
     fit_ridge_logistic,
 )
-from online_svm.storage.arrays import check_floats, require
+from online_svm.storage.arrays import require
+from online_svm.storage.fields import Fields, floats
 from online_svm.types import Arrays, Bools, Floats, Ints
 
 SLOPE, SLOPE_RIDGE = 1.5, 1.0  # a margin of one is then a probability of .82
@@ -30,6 +31,11 @@ MOST_LOG_ODDS = 8.0
 WEIGHT_RIDGE, CONSTANT_RIDGE = 10.0, 0.1
 FEW = 20  # with no more scores, the weights are equal
 STEPS, TOL = 12, 1e-6
+
+FIELDS = Fields(
+    floats("slope", "M S"), floats("intercept", "M S"), floats("weights", "M"),
+    floats("constant", "1"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +100,7 @@ class Stack:
 
     def state(self) -> Arrays:
         """Return the attributes by name."""
-        return {
-            "slope": self.slope,
-            "intercept": self.intercept,
-            "weights": self.weights,
-            "constant": self.constant,
-        }
+        return FIELDS.arrays_of(self)
 
     @classmethod
     def from_state(cls, state: Arrays) -> Self:
@@ -110,13 +111,9 @@ class Stack:
         ValueError
             If the parts do not fit one another.
         """
-        members, decisions = state["slope"].shape
-        require(members > 0 and decisions > 0, "slope")
-        check_floats(state, "slope", (members, decisions))
-        check_floats(state, "intercept", (members, decisions))
-        check_floats(state, "weights", (members,))
-        check_floats(state, "constant", (1,))
-        return cls(**{name: state[name] for name in ("slope", "intercept", "weights", "constant")})
+        stack = cls(**FIELDS.values(cls, None, state))
+        require(stack.slope.size, "slope")
+        return stack
 
 
 def _fit_sigmoids(scores: Floats, sides: Bools) -> tuple[Floats, Floats]:

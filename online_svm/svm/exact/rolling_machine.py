@@ -32,6 +32,7 @@ import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
+from online_svm.storage.fields import Fields, flag, number, real
 from online_svm.storage.state import State
 from online_svm.svm.exact import bank_reference as compiled
 from online_svm.svm.exact.add_points import count_training
@@ -50,6 +51,11 @@ TOLERANCE = 1e-3
 # F is summed afresh after this many pair steps: each adds at most two roundings of F, so the
 # drift stays below 1e-9 of the largest F.
 REFRESH_STEPS = 1_000_000
+
+FIELDS = Fields(
+    real("tol"), number("window", optional=True), real("cache_mb"), number("max_steps"),
+    number("steps"), number("_refreshed_at"), flag("_is_solved"),
+)  # fmt: skip
 
 
 class RollingMachine:
@@ -265,37 +271,21 @@ class RollingMachine:
 
         Kernel rows are left out: they come back, with the same bits, as they are needed.
         """
-        header = {
-            "kernel": list(dataclasses.astuple(self.kernel)),
-            "tol": self.tol,
-            "window": self.window,
-            "cache_mb": self.cache_mb,
-            "max_steps": self.max_steps,
-            "steps": self.steps,
-            "refreshed_at": self._refreshed_at,
-            "is_solved": self._is_solved,
-        }
+        header = {"kernel": list(dataclasses.astuple(self.kernel)), **FIELDS.header_of(self)}
         return State(header, {"penalties": self._penalties} | self._held.state())
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Return the machine that `state` describes."""
         header, arrays = state
-        machine = cls(
-            Kernel(*header["kernel"]),
-            arrays["penalties"],
-            header["tol"],
-            header["window"],
-            header["cache_mb"],
-            header["max_steps"],
-        )
+        kernel = Kernel(*header["kernel"])
+        machine = cls(kernel, arrays["penalties"], header["tol"], header["window"])
+        FIELDS.fill(machine, header, {})
         machine._held = HeldPoints.from_state(
-            arrays, machine.kernel, machine.n_machines, machine.window, machine.cache_mb
+            arrays, kernel, machine.n_machines, machine.window, machine.cache_mb
         )
-        machine._set_bounds(machine._held.training_slots())
-        machine.steps = header["steps"]
-        machine._refreshed_at = header["refreshed_at"]
-        machine._is_solved = header["is_solved"]
+        held = machine._held
+        compiled.set_bounds(held.reference, held.training_slots(), machine._penalties)
         return machine
 
     def __getstate__(self) -> State:

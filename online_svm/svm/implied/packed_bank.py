@@ -12,13 +12,22 @@ from numpy.typing import NDArray
 
 from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import BLOCK, Kernel, Shape, kernel_row
-from online_svm.storage.arrays import check_floats, check_indices, require
+from online_svm.storage.arrays import require
+from online_svm.storage.fields import LARGEST, Fields, floats, ints
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints, Values
 
 # A point this close to a surface lies on it: far finer than the machines are solved, but coarser
 # than the roundings of a decision value whose exact value is 0 by symmetry.
 ON_SURFACE = 1e-9
+
+FIELDS = Fields(
+    floats("vectors", "d n"), floats("intercept", "m"), floats("highest", "m"),
+    floats("lowest", "m"), ints("moves", "moves", least=-LARGEST), ints("sides", "moves", below=2),
+    ints("move_ends", "m"), ints("free", "free"), floats("free_coef", "free"),
+    ints("free_ends", "m"),
+)  # fmt: skip
+"""Of a `Packing`."""
 
 
 class Packing(NamedTuple):
@@ -144,7 +153,7 @@ class PackedBank:
 
     def state(self) -> Arrays:
         """Return the packing by name."""
-        return dict(self.packing._asdict())
+        return FIELDS.arrays_of(self.packing)
 
     @classmethod
     def from_state(cls, state: Arrays, kernel: Kernel) -> Self:
@@ -155,26 +164,18 @@ class PackedBank:
         ValueError
             If they do not fit one another.
         """
-        # Copies: views of bytes are read-only, and would have the code compiled again.
-        copied = {name: values.copy() for name, values in state.items()}
-        _check(copied)
-        return cls(kernel, Packing(**copied))
+        packing = Packing(**FIELDS.values(cls, None, state))
+        n = packing.vectors.shape[1]
+        require(_is_below(np.abs(packing.moves) - 1, n), "moves")
+        require(_is_below(packing.free, n), "free")
+        for ends, moved in ((packing.move_ends, packing.moves), (packing.free_ends, packing.free)):
+            require(_is_below(ends, len(moved) + 1) and (np.diff(ends) >= 0).all(), "ends")
+        return cls(kernel, packing)
 
 
-def _check(arrays: Arrays) -> None:
-    """Raise ValueError if a number would lead out of an array."""
-    m, (d, n) = len(arrays["intercept"]), arrays["vectors"].shape
-    moves, free = len(arrays["moves"]), len(arrays["free"])
-    check_floats(arrays, "vectors", (d, n))
-    for name in ("intercept", "highest", "lowest"):
-        check_floats(arrays, name, (m,))
-    check_indices({"moves": np.abs(arrays["moves"]) - 1}, "moves", (moves,), n)
-    check_indices(arrays, "sides", (moves,), 2)
-    check_indices(arrays, "free", (free,), n)
-    check_floats(arrays, "free_coef", (free,))
-    for name, size in (("move_ends", moves), ("free_ends", free)):
-        check_indices(arrays, name, (m,), size + 1)
-        require((np.diff(arrays[name]) >= 0).all(), name)
+def _is_below(numbers: Ints, stop: int) -> bool:
+    """Return whether all numbers lie in 0 ... stop - 1; compiled code does not look."""
+    return bool(((numbers >= 0) & (numbers < stop)).all())
 
 
 @jit
