@@ -7,7 +7,7 @@ import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config.groups import MemberName
-from online_svm.refit.committee.ridge_logistic import fit_ridge_logistic
+from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Floats, Ints
 
@@ -101,7 +101,8 @@ class LogisticMachine:
         first = 1 if len(self.weights) == 1 else 0
         for s, weights in enumerate(self.weights):
             targets = (codes == s + first).astype(np.float64)
-            fit_ridge_logistic(features, targets, costs, centre, ridge, weights, STEPS, TOL)
+            problem = Regression(features, targets, costs, centre, ridge)
+            fit_ridge_logistic(problem, weights, STEPS, TOL)
 
     def model(self) -> KernelModel:
         """Return the regressions as a scorer: each is one vector of a linear kernel."""

@@ -1,5 +1,7 @@
 """Logistic regression with a quadratic penalty, by Newton's method, every sum in a fixed order."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from online_svm.compiled.intrinsics import fma
@@ -13,6 +15,38 @@ FORCING = 1e-3
 MOST_PRODUCTS = 60  # with the Hessian, for one direction
 OVERSHOOT = 0.1  # of the slope that a step begins with: as much uphill it may end with
 MOST_HALVINGS = 30
+
+
+class Regression(NamedTuple):
+    """A penalised regression of n examples on p features; see `fit_ridge_logistic`.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_features, n)
+        Feature-major; a constant feature carries the intercept.
+    targets : ndarray of shape (n,)
+        In [0, 1].
+    costs : ndarray of shape (n,)
+    centre, ridge : ndarray of shape (n_features,)
+        Where the penalty draws each weight, and how strongly: positive.
+    """
+
+    features: Floats
+    targets: Floats
+    costs: Floats
+    centre: Floats
+    ridge: Floats
+
+
+class Work(NamedTuple):
+    """Scratch: four times (n,), the lanes of a sum, and (5, p)."""
+
+    values: Floats
+    curvature: Floats
+    residuals: Floats
+    products: Floats
+    lanes: Floats
+    rows: Floats
 
 
 @inner
@@ -33,12 +67,10 @@ def _sums(features: Floats, weights: Floats, out: Floats) -> None:
 
 
 @inner
-def _gradient(
-    features: Floats, targets: Floats, costs: Floats, centre: Floats, ridge: Floats,
-    weights: Floats, values: Floats, curvature: Floats, residuals: Floats, lanes: Floats,
-    gradient: Floats,
-) -> None:  # fmt: skip
+def _gradient(problem: Regression, weights: Floats, work: Work, gradient: Floats) -> None:
     """Write the gradient at `weights`, and the curvature c_i p_i (1 - p_i) of each example."""
+    features, targets, costs, centre, ridge = problem
+    values, curvature, residuals, _, lanes, _ = work
     _sums(features, weights, values)
     for i in range(len(values)):
         p = logistic(values[i])
@@ -50,12 +82,11 @@ def _gradient(
 
 
 @inner
-def _direction(
-    features: Floats, curvature: Floats, ridge: Floats, gradient: Floats,
-    products: Floats, lanes: Floats, work: Floats, direction: Floats,
-) -> None:  # fmt: skip
+def _direction(problem: Regression, gradient: Floats, work: Work, direction: Floats) -> None:
     """Write H^-1 gradient, nearly, by conjugate gradients preconditioned by the diagonal of H."""
-    diagonal, rest, scaled, search, image = work[0], work[1], work[2], work[3], work[4]
+    features, ridge = problem.features, problem.ridge
+    curvature, products, lanes, rows = work.curvature, work.products, work.lanes, work.rows
+    diagonal, rest, scaled, search, image = rows[0], rows[1], rows[2], rows[3], rows[4]
     # 1. The diagonal; a start at zero, where all of the gradient is left.
     for f in range(len(ridge)):
         for i in range(len(products)):
@@ -87,16 +118,7 @@ def _direction(
 
 
 @jit
-def fit_ridge_logistic(
-    features: Floats,
-    targets: Floats,
-    costs: Floats,
-    centre: Floats,
-    ridge: Floats,
-    weights: Floats,
-    steps: int,
-    tol: float,
-) -> int:
+def fit_ridge_logistic(problem: Regression, weights: Floats, steps: int, tol: float) -> int:
     """Move `weights`, in place, to the minimum of a penalised logistic loss.
 
     The minimum over w of
@@ -108,13 +130,7 @@ def fit_ridge_logistic(
 
     Parameters
     ----------
-    features : ndarray of shape (n_features, n)
-        Feature-major; a constant feature carries the intercept.
-    targets : ndarray of shape (n,)
-        In [0, 1].
-    costs : ndarray of shape (n,)
-    centre, ridge : ndarray of shape (n_features,)
-        Where the penalty draws each weight, and how strongly: positive.
+    problem : Regression
     weights : ndarray of shape (n_features,)
         The start; the solution afterwards.
     steps : int
@@ -131,19 +147,18 @@ def fit_ridge_logistic(
     --------
     >>> weights, one = np.zeros(1), np.ones(1)
     >>> features, targets, costs = np.ones((1, 2)), np.array([0.0, 1.0]), np.ones(2)
-    >>> fit_ridge_logistic(features, targets, costs, one, one, weights, 9, 1e-9)
+    >>> problem = Regression(features, targets, costs, one, one)
+    >>> fit_ridge_logistic(problem, weights, 9, 1e-9)
     3
     >>> weights.round(3)  # drawn to 1 by the penalty, to 0 by the examples
     array([0.675])
     """
-    p, n = features.shape
-    values, curvature, residuals = np.empty(n), np.empty(n), np.empty(n)
-    products, lanes, work = np.empty(n), np.empty(LANES), np.empty((5, p))
+    p, n = problem.features.shape
+    work = Work(
+        np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(LANES), np.empty((5, p))
+    )
     gradient, direction, start = np.empty(p), np.empty(p), np.empty(p)
-    _gradient(
-        features, targets, costs, centre, ridge, weights, values, curvature, residuals, lanes,
-        gradient,
-    )  # fmt: skip
+    _gradient(problem, weights, work, gradient)
     for taken in range(steps):
         # 1. Stop at the minimum.
         worst = 0.0
@@ -152,19 +167,16 @@ def fit_ridge_logistic(
         if not worst > tol:
             return taken
         # 2. Newton's direction; downhill it has the slope -|slope|.
-        _direction(features, curvature, ridge, gradient, products, lanes, work, direction)
-        slope = _inner(gradient, direction, lanes)
+        _direction(problem, gradient, work, direction)
+        slope = _inner(gradient, direction, work.lanes)
         start[:] = weights
         step = 1.0
         # 3. Along it, until it would rise.
         for _ in range(MOST_HALVINGS):
             for f in range(p):
                 weights[f] = start[f] - step * direction[f]
-            _gradient(
-                features, targets, costs, centre, ridge, weights, values, curvature, residuals,
-                lanes, gradient,
-            )  # fmt: skip
-            if -_inner(gradient, direction, lanes) <= OVERSHOOT * slope:
+            _gradient(problem, weights, work, gradient)
+            if -_inner(gradient, direction, work.lanes) <= OVERSHOOT * slope:
                 break
             step *= 0.5
     return steps

@@ -20,6 +20,7 @@ from online_svm.compiled.jit import jit
 from online_svm.refit.committee.ridge_logistic import (
     MOST_HALVINGS,
     OVERSHOOT,
+    Regression,
     fit_ridge_logistic,
 )
 from online_svm.storage.arrays import require
@@ -128,7 +129,8 @@ def _fit_sigmoids(scores: Floats, sides: Bools) -> tuple[Floats, Floats]:
         for m in range(members):
             features[0] = scores[:, m, s]
             fitted = centre.copy()
-            fit_ridge_logistic(features, targets, costs, centre, ridge, fitted, STEPS, TOL)
+            problem = Regression(features, targets, costs, centre, ridge)
+            fit_ridge_logistic(problem, fitted, STEPS, TOL)
             slope[m, s], intercept[m, s] = fitted
     return slope, intercept
 
@@ -140,7 +142,8 @@ def _fit_two(odds: Floats, positive: Bools) -> Floats:
     centre = np.append(np.full(members, 1.0 / members), 0.0)
     ridge = np.append(np.full(members, WEIGHT_RIDGE), CONSTANT_RIDGE)
     weights, targets = centre.copy(), positive.astype(np.float64)
-    fit_ridge_logistic(features, targets, np.ones(n), centre, ridge, weights, STEPS, TOL)
+    problem = Regression(features, targets, np.ones(n), centre, ridge)
+    fit_ridge_logistic(problem, weights, STEPS, TOL)
     return weights
 
 

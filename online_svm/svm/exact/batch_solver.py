@@ -12,7 +12,7 @@ from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import Kernel, kernel_value
 from online_svm.svm.exact.kernel_cache import TRAIN_TAIL, Rows, empty_rows
 from online_svm.svm.exact.newton_step import add_rows, free_step, free_variables
-from online_svm.svm.exact.smo import maximise
+from online_svm.svm.exact.smo import Programme, maximise
 from online_svm.types import Floats
 
 MEGABYTE = 1 << 20
@@ -51,17 +51,15 @@ def _newton_cost(free: int, n: int) -> int:
 
 
 @jit
-def _settle_free(
-    rows: Rows, z: Floats, lower: Floats, upper: Floats, beta: Floats, F: Floats, budget: int
-) -> None:
+def _settle_free(rows: Rows, problem: Programme, budget: int) -> None:
     """Take Newton steps until none is blocked, or the budget of multiplications is spent."""
     blocked = True
     while blocked:
-        free = free_variables(lower, upper, beta)
-        budget -= _newton_cost(len(free), len(z))
+        free = free_variables(problem.lower, problem.upper, problem.beta)
+        budget -= _newton_cost(len(free), len(problem.z))
         if len(free) < 2 or budget < 0:
             break
-        blocked = free_step(rows, z, lower, upper, beta, F, free)
+        blocked = free_step(rows, problem, free)
 
 
 @jit
@@ -76,15 +74,7 @@ def _largest_term(lower: Floats, upper: Floats, diagonal: Floats) -> float:
 
 @jit
 def advance(
-    rows: Rows,
-    z: Floats,
-    lower: Floats,
-    upper: Floats,
-    beta: Floats,
-    F: Floats,
-    tol: float,
-    max_steps: int,
-    work: Floats,
+    rows: Rows, problem: Programme, tol: float, max_steps: int, work: Floats
 ) -> tuple[int, bool]:
     """Go one round towards the optimum: pair steps, then Newton steps where they pay.
 
@@ -100,6 +90,7 @@ def advance(
         features), slacks may be known no better, and steps too short to be told from none beside
         the bounds: further rounds would do no more.
     """
+    z, lower, upper, beta, F = problem
     n, before = len(z), beta.copy()
     # 1. No tolerance below the rounding of a slack.
     tol = max(tol, ROUNDING * _largest_term(lower, upper, rows.diagonal))
@@ -112,7 +103,7 @@ def advance(
     if highest - lowest < tol or math.isinf(highest):
         return steps, True
     # 3. Newton steps over the free variables.
-    _settle_free(rows, z, lower, upper, beta, F, 4 * n * limit)
+    _settle_free(rows, problem, 4 * n * limit)
     # 4. A round that changed nothing is the last.
     if (beta != before).any():
         return steps, False

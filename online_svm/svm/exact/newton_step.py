@@ -13,6 +13,7 @@ import numpy as np
 from online_svm.compiled.intrinsics import fma
 from online_svm.compiled.jit import jit
 from online_svm.svm.exact.kernel_cache import Rows, fetch
+from online_svm.svm.exact.smo import Programme
 from online_svm.types import Floats, Ints
 
 # Times the mean diagonal, and added to it: equal points make the matrix singular. The line search
@@ -156,16 +157,14 @@ def _length(
 
 
 @jit
-def free_step(
-    rows: Rows, z: Floats, lower: Floats, upper: Floats, beta: Floats, F: Floats, free: Ints
-) -> bool:
+def free_step(rows: Rows, problem: Programme, free: Ints) -> bool:
     """Move the free variables to the maximum over them, or to the first bound on the way.
 
     Parameters
     ----------
     rows : Rows
-    z, lower, upper, beta, F : ndarray of shape (n,)
-        The programme and its present point, as in `smo.maximise`; the point is moved in place.
+    problem : Programme
+        Its point is moved in place.
     free : ndarray of shape (n_free,)
         See `free_variables`.
 
@@ -174,6 +173,7 @@ def free_step(
     blocked : bool
         Whether a bound stopped the step: then another step, over those still free, gains more.
     """
+    z, lower, upper, beta, F = problem
     # 1. The Newton direction of sum zero over the free variables.
     slack, bound = np.empty(len(free)), np.empty(len(free))
     for a in range(len(free)):

@@ -16,6 +16,7 @@ import numpy as np
 from online_svm.compiled.jit import jit
 from online_svm.svm.exact.batch_solver import advance, sum_rows
 from online_svm.svm.exact.kernel_cache import Rows
+from online_svm.svm.exact.smo import Programme
 from online_svm.types import Bools, Floats
 
 Weighting = Literal["balanced", "prior"]
@@ -108,10 +109,8 @@ def follow_path(
     z_negative: Floats,
     tol: float,
     max_steps: int,
-    betas: Floats,
-    Fs: Floats,
-) -> int:
-    """Solve every machine of a bank, each from its predecessors; return the most steps of one.
+) -> tuple[Floats, Floats, int]:
+    """Solve every machine of a bank, each from its predecessors.
 
     Parameters
     ----------
@@ -125,10 +124,16 @@ def follow_path(
     tol : float
     max_steps : int
         Limit on the pair steps of one machine.
+
+    Returns
+    -------
     betas, Fs : ndarray of shape (m, n)
-        Filled with the solutions.
+        The solutions.
+    most : int
+        Pair steps of the machine that took the most.
     """
     n, most = len(positive), 0
+    betas, Fs = np.zeros((len(z_positive), n)), np.zeros((len(z_positive), n))
     bounds = np.zeros((2, 2, n))  # of the present machine and of the last: lower and upper
     label = np.empty(n)
     for i in range(n):
@@ -153,7 +158,8 @@ def follow_path(
         # 4. SMO and Newton steps to the optimum.
         steps, done = 0, False
         while not done and steps < max_steps:
-            taken, done = advance(rows, label, lower, upper, beta, F, tol, max_steps - steps, work)
+            problem = Programme(label, lower, upper, beta, F)
+            taken, done = advance(rows, problem, tol, max_steps - steps, work)
             steps += taken
         most = max(most, steps)
-    return most
+    return betas, Fs, most

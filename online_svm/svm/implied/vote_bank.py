@@ -85,14 +85,13 @@ class ImpliedBank:
         >>> bank.shares(np.array([[-5.0], [0.0], [5.0]]))
         array([0.2, 0.5, 0.8])
         """
-        m, n = plan.n_models, len(positive)
+        m = plan.n_models
         if positive.all() or not positive.any():
             return cls.unanimous(kernel, rows.points.shape[1], m, 1.0 if positive.all() else -1.0)
         odds = math.fsum(penalties[positive]) / math.fsum(penalties[~positive])
         z, z_rest = class_weights(m, odds, plan.weighting)
-        betas, Fs = np.zeros((m, n)), np.zeros((m, n))
-        steps = follow_path(
-            rows, positive, penalties, z, z_rest, plan.tol, plan.max_steps, betas, Fs
+        betas, Fs, steps = follow_path(
+            rows, positive, penalties, z, z_rest, plan.tol, plan.max_steps
         )
         b = [
             _constant(positive, z[j] * penalties, z_rest[j] * penalties, betas[j], Fs[j])

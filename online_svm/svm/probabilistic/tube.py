@@ -22,6 +22,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.compiled.logistic import logits
 from online_svm.svm.exact.batch_solver import advance, constant, fixed_rows
 from online_svm.svm.exact.kernel_cache import Rows
+from online_svm.svm.exact.smo import Programme
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.svm.probabilistic.posterior import steepness
 from online_svm.types import Bools, Floats
@@ -137,8 +138,8 @@ def solve_targets(rows: Rows, targets: Targets, tol: float, max_steps: int) -> S
     on_lower = np.abs(targets.lower) <= np.abs(targets.upper)
     steps, done = 0, False
     while not done and steps < max_steps:
-        z, low, high = _active(targets, on_lower)
-        taken, done = advance(rows, z, low, high, beta, F, tol, max_steps - steps, work)
+        problem = Programme(*_active(targets, on_lower), beta, F)
+        taken, done = advance(rows, problem, tol, max_steps - steps, work)
         steps += taken
         turning = _turning(targets, on_lower, beta, F, tol)
         on_lower ^= turning

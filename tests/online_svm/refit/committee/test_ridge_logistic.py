@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from online_svm.refit.committee.members import INTERCEPT_RIDGE, LogisticMachine
-from online_svm.refit.committee.ridge_logistic import fit_ridge_logistic
+from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 
 
 def objective(weights, features, targets, costs, centre, ridge):
@@ -34,7 +34,7 @@ def problem(n, p, seed, scale=1.0):
 def test_the_minimum_is_the_one_that_scipy_finds(n, p, seed, scale):
     parts = problem(n, p, seed, scale)
     weights = np.zeros(p)
-    fit_ridge_logistic(*parts, weights, 200, 1e-9)
+    fit_ridge_logistic(Regression(*parts), weights, 200, 1e-9)
     best = minimize(objective, np.zeros(p), parts, method="BFGS", options={"gtol": 1e-8})
     assert objective(weights, *parts) <= best.fun + 1e-7 * max(1.0, abs(best.fun))
 
@@ -45,7 +45,7 @@ def test_a_dozen_steps_suffice_from_a_start_that_is_far_off_and_confident(seed):
     targets = (targets < 0.5).astype(float)
     parts = (features, targets, costs, np.zeros(4), np.full(4, 10.0))
     weights = np.full(4, 8.0) * np.sign(centre)
-    fit_ridge_logistic(*parts, weights, 12, 1e-6)
+    fit_ridge_logistic(Regression(*parts), weights, 12, 1e-6)
     best = minimize(objective, np.zeros(4), parts, method="BFGS")
     assert objective(weights, *parts) <= best.fun + 1e-3
 

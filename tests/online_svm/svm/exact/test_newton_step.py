@@ -11,7 +11,7 @@ from online_svm.svm.exact.newton_step import (
     free_variables,
     solve_factorised,
 )
-from online_svm.svm.exact.smo import maximise
+from online_svm.svm.exact.smo import Programme, maximise
 
 
 def problem(seed, n=40, C=1.0, gamma=1.0):
@@ -55,7 +55,7 @@ def test_an_unblocked_step_reaches_the_maximum_over_the_free_variables():
     lower = -upper
     free = free_variables(lower, upper, beta)
     assert len(free) == len(beta)
-    assert not free_step(rows, z, lower, upper, beta, F, free)
+    assert not free_step(rows, Programme(z, lower, upper, beta, F), free)
     # Lagrange: K beta + b = z and sum beta = 0.
     system = np.block([[K, np.ones((40, 1))], [np.ones((1, 40)), np.zeros((1, 1))]])
     expected = np.linalg.solve(system, np.append(z, 0.0))[:40]
@@ -66,7 +66,7 @@ def test_an_unblocked_step_reaches_the_maximum_over_the_free_variables():
 def test_a_blocked_step_stops_exactly_at_the_bound_it_meets_first_and_gains():
     rows, z, lower, upper, beta, F, K = problem(2, C=0.3)
     before = objective(beta, z, K)
-    assert free_step(rows, z, lower, upper, beta, F, free_variables(lower, upper, beta))
+    assert free_step(rows, Programme(z, lower, upper, beta, F), free_variables(lower, upper, beta))
     assert len(free_variables(lower, upper, beta)) == len(beta) - 1
     assert (lower <= beta).all()
     assert (beta <= upper).all()
@@ -80,7 +80,7 @@ def test_equal_points_with_opposite_targets_move_to_their_bounds():
     rows = fixed_rows(kernel, np.array([[0.0], [0.0]]), cache_mb=1.0)
     z, lower, upper = np.array([1.0, -1.0]), np.array([0.0, -2.0]), np.array([2.0, 0.0])
     beta, F = np.array([1.0, -1.0]), np.zeros(2)
-    assert free_step(rows, z, lower, upper, beta, F, free_variables(lower, upper, beta))
+    assert free_step(rows, Programme(z, lower, upper, beta, F), free_variables(lower, upper, beta))
     assert beta == pytest.approx(np.array([2.0, -2.0]), abs=1e-8)
 
 
@@ -102,7 +102,7 @@ def test_rounds_with_newton_steps_reach_the_same_optimum_in_a_fifth_of_the_pair_
     beta[:], F[:], steps, done = 0.0, 0.0, 0, False
     work = np.empty((3, 200))
     while not done:
-        taken, done = advance(rows, z, lower, upper, beta, F, 1e-6, 10**6, work)
+        taken, done = advance(rows, Programme(z, lower, upper, beta, F), 1e-6, 10**6, work)
         steps += taken
     slack = z - K @ beta
     assert slack[beta < upper].max() - slack[beta > lower].min() < 1e-5
