@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from scripts.bench.report import Result
+from scripts.bench.report import BenchResult
 from scripts.command_line import chosen, stage_progress
 from scripts.tables import wide_console
 from workers.cli.common import DataDir, Json, Redis, note, redis_url, show_json
@@ -76,9 +76,9 @@ def pairs(
     pairs. Peers are the same programs in both, so theirs say how much the machine wavers. Further
     options are passed on to both benchmarks.
     """
-    from scripts.bench.pairs import Comparison, run
+    from scripts.bench.pairs import PairedBench, run
 
-    asked = Comparison(bench.value, against, tuple(context.args))
+    asked = PairedBench(bench.value, against, tuple(context.args))
     with stage_progress() as tell:
         _show(run(asked, runs, results or Path(f"pairs-{bench.value}.jsonl"), tell), json)
 
@@ -333,7 +333,7 @@ def policies(
     _show(run(cells_of(names, methods, draws, examples, data_dir), results, jobs, note), json)
 
 
-def _show(results: Iterable[Result], json: bool) -> None:
+def _show(results: Iterable[BenchResult], json: bool) -> None:
     """Print each result as it comes."""
     for result in results:
         if json:

@@ -21,7 +21,7 @@ _OVER = 1.1
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SoakSample:
     """What there was when `seq` entries were answered; memory in bytes, streams in entries."""
 
     seconds: float
@@ -64,7 +64,7 @@ def settled_at(entries: int) -> int:
 
 
 def checks(
-    samples: Sequence[Sample], settings: WorkerSettings, high_water: int, bounds: Bounds
+    samples: Sequence[SoakSample], settings: WorkerSettings, high_water: int, bounds: Bounds
 ) -> list[Check]:
     """Return what must be level, from the samples of a whole run in order."""
     settled = [s for s in samples if s.seq >= settled_at(samples[-1].seq)]
@@ -75,8 +75,8 @@ def checks(
     ]
 
 
-def _memory(samples: Sequence[Sample], settings: WorkerSettings, bound: float) -> list[Check]:
-    measures: dict[str, Callable[[Sample], float]] = {
+def _memory(samples: Sequence[SoakSample], settings: WorkerSettings, bound: float) -> list[Check]:
+    measures: dict[str, Callable[[SoakSample], float]] = {
         "worker's memory, end / start": lambda s: s.worker,
         "refit process's memory, end / start": lambda s: s.refits,
         "bytes of a snapshot, end / start": lambda s: s.snapshot_bytes / max(s.snapshots, 1),
@@ -91,20 +91,20 @@ def _memory(samples: Sequence[Sample], settings: WorkerSettings, bound: float) -
     return found
 
 
-def _growth(samples: Sequence[Sample], measure: Callable[[Sample], float]) -> float:
+def _growth(samples: Sequence[SoakSample], measure: Callable[[SoakSample], float]) -> float:
     first = statistics.median(measure(s) for s in samples[:_AROUND])
     last = statistics.median(measure(s) for s in samples[-_AROUND:])
     return last / first
 
 
-def _rate(samples: Sequence[Sample], bound: float) -> Check:
+def _rate(samples: Sequence[SoakSample], bound: float) -> Check:
     first, last = samples[0].seq, samples[-1].seq
     begin = [s for s in samples if s.seq <= first + last // 10]
     end = [s for s in samples if s.seq >= last - last // 10]
     return Check("examples a second, end / start", rate(end) / rate(begin), bound, is_least=True)
 
 
-def rate(samples: Sequence[Sample]) -> float:
+def rate(samples: Sequence[SoakSample]) -> float:
     """Return the examples a second from the first sample to the last."""
     first, last = samples[0], samples[-1]
     return (last.seq - first.seq) / (last.seconds - first.seconds)
@@ -133,7 +133,9 @@ def most_kept_input(settings: WorkerSettings) -> float:
     return settings.window + max(between, settings.window // SPACING) + between
 
 
-def _streams(samples: Sequence[Sample], settings: WorkerSettings, high_water: int) -> list[Check]:
+def _streams(
+    samples: Sequence[SoakSample], settings: WorkerSettings, high_water: int
+) -> list[Check]:
     # As much again as the high water may wait or be on its way.
     most_input = most_kept_input(settings) + 2 * high_water + _NODE
     most = {

@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from scripts.bench.kept import KeptLines
 from scripts.bench.processes import ROOT
-from scripts.bench.report import Result, Tell, silent
+from scripts.bench.report import BenchResult, Tell, silent
 from workers.errors import BadConfiguration, WorkerError
 
 LEVEL = 0.95
@@ -42,7 +42,7 @@ class BenchFailed(WorkerError):
 
 
 @dataclass(frozen=True, slots=True)
-class PairedRatio(Result):
+class PairedRatio(BenchResult):
     """The speed of this checkout in parts of the other's, for one figure.
 
     Attributes
@@ -152,7 +152,7 @@ class Checkout:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PairedBench:
     """What is compared.
 
     Attributes
@@ -169,12 +169,12 @@ class Comparison:
     options: tuple[str, ...] = ()
 
 
-def run(asked: Comparison, pairs: int, path: Path, tell: Tell = silent) -> Iterator[PairedRatio]:
+def run(asked: PairedBench, pairs: int, path: Path, tell: Tell = silent) -> Iterator[PairedRatio]:
     """Run what the file lacks, and yield the ratio of every figure that all runs have.
 
     Parameters
     ----------
-    asked : Comparison
+    asked : PairedBench
     pairs : int
         Two or more.
     path : Path

@@ -20,7 +20,7 @@ from online_svm.refit.committee.model import CommitteeModel
 from online_svm.svm.kernel_model import KernelModel
 from scripts.bench.feed import WARM_UP, our_worker, quiet, server, stream
 from scripts.bench.processes import family, redis_seconds, seconds_of
-from scripts.bench.report import Result, Tell, silent
+from scripts.bench.report import BenchResult, Tell, silent
 from scripts.bench.timing import Part, PartClock, watched
 from scripts.bench.worker import DEFAULT, ENGINE, ENGINE_REFIT_EVERY, ENTRIES
 from workers.broker.store import Store
@@ -60,7 +60,7 @@ _PARTS: list[Part] = [
 
 
 @dataclass(frozen=True, slots=True)
-class Profile(Result):
+class Profile(BenchResult):
     """Microseconds an example, by part.
 
     Attributes

@@ -14,7 +14,7 @@ def silent(_: str) -> None:
     """Report nothing."""
 
 
-class Result(Protocol):
+class BenchResult(Protocol):
     """What every benchmark returns or yields, one after the other; its text is for people."""
 
     def plain(self) -> dict[str, Any]:
@@ -22,7 +22,7 @@ class Result(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Result):
+class Row(BenchResult):
     """One comparison; a ratio above 1 is in our favour.
 
     Attributes
@@ -68,7 +68,7 @@ class Row(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Result):
+class Check(BenchResult):
     """One figure and its bound.
 
     Attributes
@@ -106,7 +106,7 @@ class Check(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked(Result):
+class Checked(BenchResult):
     """What a run measured, and those of its figures that have bounds.
 
     Attributes

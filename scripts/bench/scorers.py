@@ -24,7 +24,7 @@ from scripts.bench.feed import WARM_UP, Pairs, fields, push, quiet, send, server
 from scripts.bench.latency import Client
 from scripts.bench.null import BATCH, GROUP, answer_next
 from scripts.bench.processes import Measured, python, redis_seconds, seconds_of
-from scripts.bench.report import Result, Row, Tell, silent
+from scripts.bench.report import BenchResult, Row, Tell, silent
 from scripts.bench.timing import timed
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
@@ -71,7 +71,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored(Result):
+class ScoredRequests(BenchResult):
     """Scorers beside the null worker."""
 
     scorers: int
@@ -101,7 +101,7 @@ def run(
     counts: Sequence[int] = COUNTS,
     repeats: int = REPEATS,
     warm_up: int = WARM_UP,
-) -> Iterator[Result]:
+) -> Iterator[BenchResult]:
     """Measure, and yield a line for each number of scorers, then one for single requests.
 
     Parameters
@@ -133,7 +133,9 @@ def run(
                 tell(f"round {repeat + 1} of {repeats}: {count} scorers")
                 runs[count].append(_measure(where, count, examples[warm_up:]))
         null = Figures.median(nulls)
-        yield from (Scored(count, Figures.median(found), null) for count, found in runs.items())
+        yield from (
+            ScoredRequests(count, Figures.median(found), null) for count, found in runs.items()
+        )
         tell("one request at a time")
         yield _singly(where, examples[warm_up:], length)
 

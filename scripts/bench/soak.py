@@ -9,7 +9,7 @@ import sys
 import time
 
 from scripts.bench.drift import drifting
-from scripts.bench.levels import Bounds, Sample, checks, rate
+from scripts.bench.levels import Bounds, SoakSample, checks, rate
 from scripts.bench.processes import (
     Measured,
     python,
@@ -63,7 +63,7 @@ def run(entries: int = ENTRIES, bounds: Bounds | None = None) -> Checked:
     return result(watch.samples, checks(watch.samples, settings, HIGH_WATER, bounds or Bounds()))
 
 
-def result(samples: list[Sample], found: list[Check]) -> Checked:
+def result(samples: list[SoakSample], found: list[Check]) -> Checked:
     """Return what was measured in all, beside what must be level."""
     last = samples[-1]
     values = {"examples": last.seq, "seconds": last.seconds, "samples": len(samples)}
@@ -78,7 +78,7 @@ class _Watch:
         self._store, self._process, self._entries = store, process, entries
         self._began = self._told = time.monotonic()
         self._step = max(1, entries // _SAMPLES)
-        self.samples: list[Sample] = []
+        self.samples: list[SoakSample] = []
 
     def __call__(self, sent: int) -> None:
         """Return when there is room for more; `sent` entries were pushed so far."""
@@ -114,7 +114,7 @@ class _Watch:
         )
 
 
-def sample(store: Store, pid: int, began: float) -> Sample:
+def sample(store: Store, pid: int, began: float) -> SoakSample:
     """Return what there is now.
 
     Parameters
@@ -132,7 +132,7 @@ def sample(store: Store, pid: int, began: float) -> Sample:
         for flat in store.call("XINFO", "GROUPS", keys.input)
     ]
     child = refit_process(pid)
-    return Sample(
+    return SoakSample(
         seconds=time.monotonic() - began,
         seq=int(store.call("HGET", keys.state, "seq")),
         worker=resident(pid),

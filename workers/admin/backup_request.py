@@ -28,7 +28,7 @@ POLL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedBackup:
     """A backup, and what to say of it.
 
     Attributes
@@ -47,7 +47,7 @@ class Saved:
 
 def current_backup(
     store: Store, seconds: float, waiting: Callable[[float], None] = lambda _: None
-) -> Saved:
+) -> SavedBackup:
     """Return a backup of a feed as it is now; its worker is asked for a snapshot if need be.
 
     Where there is no newer snapshot in the end, the newest that is kept is taken.
@@ -67,7 +67,7 @@ def current_backup(
     """
     state = store.state()
     if not _lacks_answers(state):
-        return Saved(backup_of(store))
+        return SavedBackup(backup_of(store))
     if "predictor" not in stored_groups(store.keys.feed, state.agreement):
         raise NoSuchSnapshot(
             f"feed {store.keys.feed!r} has no snapshot: it is a combination. Back up its sources, "
@@ -80,7 +80,7 @@ def current_backup(
         if reason is None:
             raise
         raise NoSuchSnapshot(f"feed {store.keys.feed!r} has no snapshot: {reason}") from error
-    return Saved(saved, max(0, state.position.seq - saved.position.seq), reason)
+    return SavedBackup(saved, max(0, state.position.seq - saved.position.seq), reason)
 
 
 def ask_ahead(store: Store, seconds: float) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from typing_extensions import override
 
 from scripts.bench.processes import python, worker
-from scripts.bench.report import Result, Tell, silent
+from scripts.bench.report import BenchResult, Tell, silent
 from workers.admin.reset import reset
 from workers.broker.connection import Connection
 from workers.broker.nodes import nodes_of
@@ -33,7 +33,7 @@ _ROW = ("x", "[1,2]", "y", "a")
 
 
 @dataclass(frozen=True, slots=True)
-class Rest(Result):
+class Rest(BenchResult):
     """What so many feeds at rest take.
 
     Attributes

@@ -13,7 +13,7 @@ from online_svm.stream.input_batch import InputBatch, LateLabel
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Floats, Ints
-from scripts.bench.monitors.worlds import Stream
+from scripts.bench.monitors.worlds import WatchedStream
 from scripts.bench.quality.answers import answers_of
 from scripts.bench.quality.streams import stream
 
@@ -118,7 +118,7 @@ def late_alarms(
 
 
 @lru_cache(maxsize=1)
-def answered(name: str) -> Stream:
+def answered(name: str) -> WatchedStream:
     """Return the first 10,000 examples of a stream with the answers of the predictor.
 
     It has the default settings, but for one machine in place of the committee, which takes a
@@ -130,7 +130,7 @@ def answered(name: str) -> Stream:
         If the file of the stream is not there.
     """
     X, codes = stream(name, seed=0)
-    return Stream.of(scored(X, codes))
+    return WatchedStream.of(scored(X, codes))
 
 
 def scored(X: Floats, codes: Ints) -> ScoredRows:

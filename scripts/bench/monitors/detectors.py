@@ -10,17 +10,17 @@ from typing_extensions import override
 from online_svm.config.groups import MonitorConfig
 from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.types import Floats
-from scripts.bench.monitors.worlds import Stream
+from scripts.bench.monitors.worlds import WatchedStream
 
 
 class Detector(Protocol):
     """Something that looks at a stream from some row on until it raises an alarm."""
 
-    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
+    def first(self, stream: WatchedStream, begin: int, sensitivity: float) -> int | None:
         """Return the row of the first alarm, begun at row `begin`; None if there is none."""
         ...
 
-    def alarms(self, stream: Stream, sensitivity: float) -> list[int]:
+    def alarms(self, stream: WatchedStream, sensitivity: float) -> list[int]:
         """Return the rows of all alarms, in order; each begins the detector anew."""
         found: list[int] = []
         begin = 0
@@ -41,12 +41,12 @@ class Detector(Protocol):
 class Rising(Detector):
     """A detector whose statistic rises to a threshold: any threshold can be tried at no cost."""
 
-    def path(self, stream: Stream, begin: int) -> Floats:
+    def path(self, stream: WatchedStream, begin: int) -> Floats:
         """Return the statistic after each row from `begin` on."""
         raise NotImplementedError
 
     @override
-    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
+    def first(self, stream: WatchedStream, begin: int, sensitivity: float) -> int | None:
         over = np.flatnonzero(self.path(stream, begin) >= sensitivity)
         return begin + int(over[0]) if len(over) else None
 
@@ -60,7 +60,7 @@ class PlainCusum(Rising):
     """Page's CUSUM of y - p in both directions, with a reference value of half a .05 shift."""
 
     @override
-    def path(self, stream: Stream, begin: int) -> Floats:
+    def path(self, stream: WatchedStream, begin: int) -> Floats:
         found, greatest = [], [0.0, 0.0]
         for miss in stream.misses[begin:].tolist():
             up, down = greatest
@@ -76,12 +76,12 @@ class Default(Detector):
         self._kind = kind
 
     @override
-    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
+    def first(self, stream: WatchedStream, begin: int, sensitivity: float) -> int | None:
         # They have watched since the first row, as those of a feed do.
         return next((row for row in self.alarms(stream, sensitivity) if row >= begin), None)
 
     @override
-    def alarms(self, stream: Stream, sensitivity: float) -> list[int]:
+    def alarms(self, stream: WatchedStream, sensitivity: float) -> list[int]:
         found = MonitorSet(MonitorConfig(alarm_level=sensitivity)).update(stream.rows)
         return [one.row for one in found if self._kind in (None, one.kind)]
 
@@ -101,7 +101,7 @@ class River(Detector):
         self._grid, self._of_errors = grid, of_errors
 
     @override
-    def first(self, stream: Stream, begin: int, sensitivity: float) -> int | None:
+    def first(self, stream: WatchedStream, begin: int, sensitivity: float) -> int | None:
         detector = self._make(**self._grid[int(sensitivity)])
         values = stream.misses
         if self._of_errors:

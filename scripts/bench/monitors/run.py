@@ -22,8 +22,16 @@ from scripts.bench.monitors.answered import (
     late_alarms,
 )
 from scripts.bench.monitors.detectors import DETECTORS, OF_ALL, OF_LATE, Default, Detector, Rising
-from scripts.bench.monitors.worlds import BURNT, CHANGE, ROWS, WORLDS, Stream, World, stream_of
-from scripts.bench.report import Result, Tell, silent
+from scripts.bench.monitors.worlds import (
+    BURNT,
+    CHANGE,
+    ROWS,
+    WORLDS,
+    WatchedStream,
+    World,
+    stream_of,
+)
+from scripts.bench.report import BenchResult, Tell, silent
 from workers.errors import BadConfiguration
 
 RUN_LENGTH = 10_000
@@ -40,7 +48,7 @@ STREAMS = (*WORLDS, *INDEPENDENT, *LATE, *REAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class DetectorCell:
     """One detector on one kind of stream.
 
     Attributes
@@ -61,7 +69,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Detection:
     """What a detector did.
 
     Attributes
@@ -103,17 +111,17 @@ class Watched:
     delay: int | None
 
 
-Figures = Measured | Watched
+Figures = Detection | Watched
 
 
-def cells_of(worlds: Sequence[str], detectors: Sequence[str], streams: int) -> list[Cell]:
+def cells_of(worlds: Sequence[str], detectors: Sequence[str], streams: int) -> list[DetectorCell]:
     """Return the cells of a table.
 
     On nulls only the default monitors have a stated level: of our own answers all together; where
     labels are late, those of calibration.
     """
     return [
-        Cell(world, detector, streams)
+        DetectorCell(world, detector, streams)
         for world in worlds
         for detector in detectors
         if _belongs(world, detector)
@@ -130,7 +138,7 @@ def _belongs(world: str, detector: str) -> bool:
     return not WORLDS[world].is_null or isinstance(DETECTORS[detector], Default)
 
 
-def program(cell: Cell) -> str:
+def program(cell: DetectorCell) -> str:
     """Return which programs a result is of; on a real stream the answers are ours."""
     ours = program_of()
     if not cell.detector.startswith("river "):
@@ -138,7 +146,7 @@ def program(cell: Cell) -> str:
     return f"{program_of('river')} on {ours}" if cell.world in REAL else program_of("river")
 
 
-def measure(cell: Cell) -> Figures | str:
+def measure(cell: DetectorCell) -> Figures | str:
     """Return what a detector did, or why it could not be run."""
     try:
         if cell.world in INDEPENDENT or cell.world in LATE:
@@ -148,15 +156,15 @@ def measure(cell: Cell) -> Figures | str:
         return str(error)
 
 
-def _false_alarms(cell: Cell) -> Measured:
+def _false_alarms(cell: DetectorCell) -> Detection:
     if (classes := INDEPENDENT.get(cell.world)) is not None:
         alarms = [independent_alarms(classes, seed) for seed in range(cell.streams)]
     else:
         alarms = [late_alarms(LATE[cell.world], seed) for seed in range(cell.streams)]
-    return Measured(cell.streams, float(np.mean([bool(found) for found in alarms])), None, None)
+    return Detection(cell.streams, float(np.mean([bool(found) for found in alarms])), None, None)
 
 
-def _watched(cell: Cell) -> Watched:
+def _watched(cell: DetectorCell) -> Watched:
     stream, change = answered(cell.world), REAL[cell.world]
     alarms = stream.rows.n[DETECTORS[cell.detector].alarms(stream, _usual_sensitivity(cell))]
     later = [] if change is None else alarms[alarms >= change].tolist()
@@ -183,7 +191,7 @@ def changes_in(alarms: Sequence[int]) -> int:
     return count
 
 
-def _usual_sensitivity(cell: Cell) -> float:
+def _usual_sensitivity(cell: DetectorCell) -> float:
     detector = DETECTORS[cell.detector]
     return (
         LEVEL if isinstance(detector, Default) else _sensitivity_alike(cell.detector, cell.streams)
@@ -195,24 +203,24 @@ def _sensitivity_alike(detector: str, streams: int) -> float:
     return _chosen(DETECTORS[detector], _without_change(WORLDS[ALIKE], streams))[0]
 
 
-def _without_change(world: World, streams: int) -> list[Stream]:
+def _without_change(world: World, streams: int) -> list[WatchedStream]:
     return [stream_of(world, _OTHER_SEEDS + seed, quiet=True) for seed in range(streams)]
 
 
-def _measured(cell: Cell) -> Measured:
+def _measured(cell: DetectorCell) -> Detection:
     detector, world = DETECTORS[cell.detector], WORLDS[cell.world]
     seeds = range(cell.streams)
     if world.is_null:
         alarms = [detector.first(stream_of(world, seed), 0, LEVEL) for seed in seeds]
-        return Measured(len(seeds), float(np.mean([a is not None for a in alarms])), None, None)
+        return Detection(len(seeds), float(np.mean([a is not None for a in alarms])), None, None)
     sensitivity, share_of_nulls = _chosen(detector, _without_change(world, cell.streams))
     delays = [_delay(detector, stream_of(world, seed), sensitivity) for seed in seeds]
     found = [delay for delay in delays if delay is not None]
     share = len(found) / len(delays)
-    return Measured(len(seeds), share_of_nulls, share, float(np.median(found)) if found else None)
+    return Detection(len(seeds), share_of_nulls, share, float(np.median(found)) if found else None)
 
 
-def _chosen(detector: Detector, nulls: list[Stream]) -> tuple[float, float]:
+def _chosen(detector: Detector, nulls: list[WatchedStream]) -> tuple[float, float]:
     """Return the greatest sensitivity of run length 10,000, and the share of false alarms."""
     begun = [(stream, stream.after(BURNT)) for stream in nulls]
     if isinstance(detector, Rising):
@@ -235,7 +243,7 @@ def _chosen(detector: Detector, nulls: list[Stream]) -> tuple[float, float]:
     return best, best_share
 
 
-def _delay(detector: Detector, stream: Stream, sensitivity: float) -> int | None:
+def _delay(detector: Detector, stream: WatchedStream, sensitivity: float) -> int | None:
     """Return the examples from the change to an alarm; a false alarm begins the detector anew."""
     begin, change = stream.after(BURNT), stream.after(CHANGE)
     while begin < len(stream.rows):
@@ -249,10 +257,10 @@ def _delay(detector: Detector, stream: Stream, sensitivity: float) -> int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Result):
+class DetectorLine(BenchResult):
     """What a detector did on a kind of stream, or why it was not run."""
 
-    cell: Cell
+    cell: DetectorCell
     measured: Figures | str
 
     @override
@@ -266,7 +274,7 @@ class Line(Result):
     def error(self) -> float | None:
         """Standard error of the share found, where there is one."""
         found = self.measured
-        if not isinstance(found, Measured) or found.found_share is None:
+        if not isinstance(found, Detection) or found.found_share is None:
             return None
         return math.sqrt(found.found_share * (1.0 - found.found_share) / found.streams)
 
@@ -289,12 +297,14 @@ def _count(number: float | None) -> str:
     return "-" if number is None else f"{number:,.0f}"
 
 
-def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent) -> Iterator[Line]:
+def run(
+    cells: Sequence[DetectorCell], results: Path, jobs: int = 1, tell: Tell = silent
+) -> Iterator[DetectorLine]:
     """Yield a line for each cell, in order; what is measured is kept in a file of JSON lines.
 
     Parameters
     ----------
-    cells : sequence of Cell
+    cells : sequence of DetectorCell
     results : Path
         The same command goes on from it. A last line that was cut off is removed.
     jobs : int
@@ -309,8 +319,8 @@ def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent
     """
     kept = KeptLines[Figures](results, Figures)
     for cell, found in measured_cells(cells, measure, kept, _key, jobs, tell).items():
-        yield Line(cell, found)
+        yield DetectorLine(cell, found)
 
 
-def _key(cell: Cell) -> Key:
+def _key(cell: DetectorCell) -> Key:
     return asdict(cell) | {"program": program(cell)}

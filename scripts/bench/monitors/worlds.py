@@ -109,7 +109,7 @@ WORLDS = NULLS | CHANGES
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class WatchedStream:
     """Answers and labels; rows before the first model are left out.
 
     The scores name the class that is commonest in the category before the change.
@@ -141,7 +141,7 @@ class Stream:
         return int(np.searchsorted(self.rows.n, n))
 
 
-def stream_of(world: World, seed: int, quiet: bool = False) -> Stream:
+def stream_of(world: World, seed: int, quiet: bool = False) -> WatchedStream:
     """Return a stream of 10,000 examples.
 
     Parameters
@@ -173,7 +173,7 @@ def stream_of(world: World, seed: int, quiet: bool = False) -> Stream:
     rows = ScoredRows(
         at, names, truth, point, point, point, point, scores, category, model=1, X=X[at]
     )
-    return Stream.of(rows)
+    return WatchedStream.of(rows)
 
 
 @jit

@@ -23,10 +23,10 @@ from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats
 from scripts.bench.kept import KeptLines, Key, measured_cells, program
-from scripts.bench.policies.streams import SINGLE, Stream, stream
+from scripts.bench.policies.streams import SINGLE, ChangingStream, stream
 from scripts.bench.quality.answers import EVERY, answers_of, unknown
 from scripts.bench.quality.river_models import adaptive_forest, of_river
-from scripts.bench.report import Result, Tell, silent
+from scripts.bench.report import BenchResult, Tell, silent
 from workers.errors import BadConfiguration
 
 ARF = "river ARF"
@@ -36,7 +36,7 @@ AFTER = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class StreamAnswers:
     """What was said of a stream.
 
     Attributes
@@ -53,7 +53,7 @@ class Answered:
     acted: list[int]
 
 
-def ours(stream: Stream, **changes: Any) -> Answered:
+def ours(stream: ChangingStream, **changes: Any) -> StreamAnswers:
     """Return the headline for the default settings, but for some changes.
 
     Examples
@@ -71,7 +71,7 @@ def ours(stream: Stream, **changes: Any) -> Answered:
         elif isinstance(answer, PredictionBlock) and answer.status == "ok":
             said[answer.n] = answer.point  # every example is labelled: n numbers them
             is_warming[answer.n] = False
-    return Answered(said, is_warming, changes_acted_on(alarms))
+    return StreamAnswers(said, is_warming, changes_acted_on(alarms))
 
 
 def changes_acted_on(alarms: list[Alarm]) -> list[int]:
@@ -90,12 +90,12 @@ def changes_acted_on(alarms: list[Alarm]) -> list[int]:
     return changes
 
 
-def _river_forest(stream: Stream) -> Answered:
+def _river_forest(stream: ChangingStream) -> StreamAnswers:
     (said,) = of_river(ARF, adaptive_forest)(stream.X, stream.codes, stream.n_classes).values()
-    return Answered(said.probabilities, np.zeros(len(stream.X), dtype=np.bool_), [])
+    return StreamAnswers(said.probabilities, np.zeros(len(stream.X), dtype=np.bool_), [])
 
 
-METHODS: dict[str, Callable[[Stream], Answered]] = {
+METHODS: dict[str, Callable[[ChangingStream], StreamAnswers]] = {
     "none": partial(ours, monitors="off"),
     "report": partial(ours, on_drift="report"),
     "refit": partial(ours, on_drift="refit"),
@@ -106,12 +106,12 @@ METHODS: dict[str, Callable[[Stream], Answered]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PolicyCell:
     """What is run, on so many examples.
 
     Examples
     --------
-    >>> print(Cell("swap", 3, "reset", 10_000))
+    >>> print(PolicyCell("swap", 3, "reset", 10_000))
     swap, draw 3, reset
     """
 
@@ -137,7 +137,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class PolicyLosses:
     """What came of a cell.
 
     Attributes
@@ -166,7 +166,7 @@ def cells_of(
     draws: int,
     examples: int,
     data_dir: Path | str | None = None,
-) -> list[Cell]:
+) -> list[PolicyCell]:
     """Return the cells of a run, draw by draw; a recorded stream has one.
 
     Examples
@@ -176,7 +176,7 @@ def cells_of(
     """
     folder = None if data_dir is None else str(data_dir)
     return [
-        Cell(name, draw, method, examples, folder)
+        PolicyCell(name, draw, method, examples, folder)
         for draw in range(draws)
         for method in methods
         for name in streams
@@ -184,12 +184,12 @@ def cells_of(
     ]
 
 
-def measure(cell: Cell) -> Measured | str:
+def measure(cell: PolicyCell) -> PolicyLosses | str:
     """Run a cell; return why where it cannot run here.
 
     Examples
     --------
-    >>> measure(Cell("elec2", 0, "none", 500, data_dir="/nowhere"))  # doctest: +ELLIPSIS
+    >>> measure(PolicyCell("elec2", 0, "none", 500, data_dir="/nowhere"))  # doctest: +ELLIPSIS
     'no data directory /nowhere: ...'
     """
     try:
@@ -200,14 +200,14 @@ def measure(cell: Cell) -> Measured | str:
         return scored(asked, METHODS[cell.method](asked))
 
 
-def scored(asked: Stream, answered: Answered) -> Measured:
+def scored(asked: ChangingStream, answered: StreamAnswers) -> PolicyLosses:
     """Return the figures of what was said of a stream.
 
     Examples
     --------
     >>> rows, codes = np.zeros((300, 1)), np.zeros(300, dtype=np.int64)
     >>> said, warming = np.tile([0.8, 0.2], (300, 1)), np.zeros(300, dtype=np.bool_)
-    >>> found = scored(Stream(rows, codes, 2, 280), Answered(said, warming, []))
+    >>> found = scored(ChangingStream(rows, codes, 2, 280), StreamAnswers(said, warming, []))
     >>> round(found.log_loss, 3), round(found.log_loss_after, 3), found.warming
     (0.223, 0.223, 0)
     """
@@ -215,7 +215,7 @@ def scored(asked: Stream, answered: Answered) -> Measured:
     of_change = None if asked.change is None else slice(asked.change, asked.change + AFTER)
     at = np.flatnonzero(~is_warming)
     first, later = at[0] if len(at) else len(codes), at[at >= EVERY]
-    return Measured(
+    return PolicyLosses(
         log_loss(said[EVERY:], codes[EVERY:]),
         None if of_change is None else log_loss(said[of_change], codes[of_change]),
         log_loss(said[later], codes[later]) if len(later) else None,
@@ -225,12 +225,12 @@ def scored(asked: Stream, answered: Answered) -> Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Result):
+class PolicyLine(BenchResult):
     """What a method reached on a stream, over its draws, or why it was not run."""
 
     stream: str
     method: str
-    draws: list[Measured]
+    draws: list[PolicyLosses]
     skipped: str | None = None
 
     def mean(self, figure: str) -> tuple[float | None, float | None]:
@@ -270,12 +270,14 @@ class Line(Result):
         return f"{mean:.4f}" if error is None else f"{mean:.4f} ± {error:.4f}"
 
 
-def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent) -> Iterator[Line]:
+def run(
+    cells: Sequence[PolicyCell], results: Path, jobs: int = 1, tell: Tell = silent
+) -> Iterator[PolicyLine]:
     """Yield a line for each stream and method; what is measured is kept in a file of JSON lines.
 
     Parameters
     ----------
-    cells : sequence of Cell
+    cells : sequence of PolicyCell
     results : Path
         The same command goes on from it. A last line that was cut off is removed.
     jobs : int
@@ -288,13 +290,13 @@ def run(cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent
     BadConfiguration
         If the file cannot be read, or a line of it is none of this benchmark.
     """
-    kept = KeptLines[Measured](results, Measured)
+    kept = KeptLines[PolicyLosses](results, PolicyLosses)
     found = measured_cells(cells, measure, kept, lambda cell: cell.key, jobs, tell)
     streams = list(dict.fromkeys(cell.stream for cell in cells))
-    draws: dict[tuple[str, str], list[Measured | str]] = {}
+    draws: dict[tuple[str, str], list[PolicyLosses | str]] = {}
     for cell in sorted(cells, key=lambda cell: streams.index(cell.stream)):
         draws.setdefault((cell.stream, cell.method), []).append(found[cell])
     for (name, method), whole in draws.items():
-        measured = [one for one in whole if isinstance(one, Measured)]
+        measured = [one for one in whole if isinstance(one, PolicyLosses)]
         skipped = [one for one in whole if isinstance(one, str)]
-        yield Line(name, method, measured, skipped[-1] if skipped else None)
+        yield PolicyLine(name, method, measured, skipped[-1] if skipped else None)

@@ -23,7 +23,7 @@ RARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class ChangingStream:
     """Examples in their order.
 
     Attributes
@@ -108,7 +108,9 @@ SINGLE = ("elec2", "moving-squares", "2cdt")
 STREAMS = ("elec2", *DRAWN, *SINGLE[1:])
 
 
-def stream(name: str, draw: int, examples: int, data_dir: Path | str | None = None) -> Stream:
+def stream(
+    name: str, draw: int, examples: int, data_dir: Path | str | None = None
+) -> ChangingStream:
     """Return a stream; of a recorded one the first examples, whichever the draw.
 
     Raises
@@ -123,9 +125,9 @@ def stream(name: str, draw: int, examples: int, data_dir: Path | str | None = No
     ((100, 3), 2, 50)
     """
     if name in DRAWN:
-        return Stream(*DRAWN[name](examples, draw), 2, examples // 2)
+        return ChangingStream(*DRAWN[name](examples, draw), 2, examples // 2)
     X, codes = recorded_stream(name, 0, data_dir)
-    return Stream(X[:examples], codes[:examples], RECORDED[name].n_classes, None)
+    return ChangingStream(X[:examples], codes[:examples], RECORDED[name].n_classes, None)
 
 
 def _hyperplane(n: int, seed: int, part: int) -> list[tuple[dict[Any, Any], Any]]:

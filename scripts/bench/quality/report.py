@@ -11,7 +11,7 @@ from typing_extensions import override
 from scripts.bench.quality.answers import EVERY
 from scripts.bench.quality.run import Quality
 from scripts.bench.quality.streams import HELD_OUT, STREAMS
-from scripts.bench.report import Result
+from scripts.bench.report import BenchResult
 from scripts.tables import table
 
 GROUPS = {"two classes": True, "more classes": False}
@@ -19,7 +19,7 @@ HEADINGS = ("log loss", "Brier", "accuracy", "AUC", "calib.", "cover (fair)", "w
 
 
 @dataclass(frozen=True, slots=True)
-class Mean(Result):
+class Mean(BenchResult):
     """A row over all streams of a group.
 
     Attributes

@@ -18,7 +18,7 @@ from scripts.bench.kept import KeptLines, Key, measured_cells
 from scripts.bench.quality.answers import EVERY
 from scripts.bench.quality.rows import METHODS, program
 from scripts.bench.quality.streams import STREAMS, stream
-from scripts.bench.report import Result, Tell, silent
+from scripts.bench.report import BenchResult, Tell, silent
 from workers.errors import BadConfiguration
 from workers.history.backtest.result import Scores, scores
 
@@ -27,12 +27,12 @@ WARM_UP = EVERY + 10
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class QualityCell:
     """What is run; `examples` keeps the first ones only.
 
     Examples
     --------
-    >>> print(Cell("phishing", 3, "river ARF"))
+    >>> print(QualityCell("phishing", 3, "river ARF"))
     phishing, shuffle 3, river ARF
     """
 
@@ -47,7 +47,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MethodRun:
     """What came of a cell.
 
     Attributes
@@ -65,12 +65,12 @@ class Measured:
     rows: dict[str, Scores]
 
 
-def measure(cell: Cell) -> Measured | str:
+def measure(cell: QualityCell) -> MethodRun | str:
     """Run a cell; return why where it cannot run here.
 
     Examples
     --------
-    >>> measure(Cell("elec2", 0, "river ARF", data_dir="/nowhere"))  # doctest: +ELLIPSIS
+    >>> measure(QualityCell("elec2", 0, "river ARF", data_dir="/nowhere"))  # doctest: +ELLIPSIS
     'no data directory /nowhere: ...'
     """
     method, n_classes = METHODS[cell.method], STREAMS[cell.stream].n_classes
@@ -90,7 +90,7 @@ def measure(cell: Cell) -> Measured | str:
         name: scores(said.changed(lambda values: values[scored]), classes, codes[scored])
         for name, said in answers.items()
     }
-    return Measured(len(X), seconds, rows)
+    return MethodRun(len(X), seconds, rows)
 
 
 def cells_of(
@@ -99,7 +99,7 @@ def cells_of(
     shuffles: int,
     examples: int | None = None,
     data_dir: Path | str | None = None,
-) -> list[Cell]:
+) -> list[QualityCell]:
     """Return the cells of a run: a stream in time order has one shuffle.
 
     All streams come first by the first method, then by the next, so that a run that is cut off has
@@ -112,7 +112,7 @@ def cells_of(
     """
     folder = None if data_dir is None else str(data_dir)
     return [
-        Cell(name, shuffle, method, examples, folder)
+        QualityCell(name, shuffle, method, examples, folder)
         for shuffle in range(shuffles)
         for method in methods
         for name in streams
@@ -121,7 +121,7 @@ def cells_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Quality(Result):
+class Quality(BenchResult):
     """What one row reached on one stream, over its shuffles.
 
     Attributes
@@ -189,13 +189,13 @@ class Quality(Result):
 
 
 def run(
-    cells: Sequence[Cell], results: Path, jobs: int = 1, tell: Tell = silent
+    cells: Sequence[QualityCell], results: Path, jobs: int = 1, tell: Tell = silent
 ) -> tuple[list[Quality], list[str]]:
     """Measure every cell that is not kept, and keep it.
 
     Parameters
     ----------
-    cells : sequence of Cell
+    cells : sequence of QualityCell
     results : Path
         The same command goes on from it. A last line that was cut off is removed.
     jobs : int
@@ -210,17 +210,17 @@ def run(
     skipped : list of str
         What could not be measured, and why.
     """
-    kept = KeptLines[Measured](results, Measured)
+    kept = KeptLines[MethodRun](results, MethodRun)
     found = measured_cells(cells, measure, kept, _key, jobs, tell)
     skipped = {
         f"{cell.stream}, {cell.method}: {one}": None
         for cell, one in found.items()
         if isinstance(one, str)
     }
-    return _collected([(c, m) for c, m in found.items() if isinstance(m, Measured)]), list(skipped)
+    return _collected([(c, m) for c, m in found.items() if isinstance(m, MethodRun)]), list(skipped)
 
 
-def _key(cell: Cell) -> Key:
+def _key(cell: QualityCell) -> Key:
     return {
         "stream": cell.stream,
         "shuffle": cell.shuffle,
@@ -230,8 +230,8 @@ def _key(cell: Cell) -> Key:
     }
 
 
-def _collected(measured: list[tuple[Cell, Measured]]) -> list[Quality]:
-    runs: dict[str, dict[str, list[tuple[Measured, Scores]]]] = {}
+def _collected(measured: list[tuple[QualityCell, MethodRun]]) -> list[Quality]:
+    runs: dict[str, dict[str, list[tuple[MethodRun, Scores]]]] = {}
     for cell, found in measured:
         of_stream = runs.setdefault(cell.stream, {})
         for row, scored in found.rows.items():
@@ -243,7 +243,7 @@ def _collected(measured: list[tuple[Cell, Measured]]) -> list[Quality]:
     ]
 
 
-def _quality(stream: str, row: str, shuffles: list[tuple[Measured, Scores]]) -> Quality:
+def _quality(stream: str, row: str, shuffles: list[tuple[MethodRun, Scores]]) -> Quality:
     examples = shuffles[0][0].examples
     seconds = float(np.mean([found.seconds for found, _ in shuffles]))
     scores = [one for _, one in shuffles]

@@ -65,7 +65,11 @@ def run(asked: Run) -> Result:
 
     ``table_2`` and ``three_classifiers`` hold every measurement, ``splits`` says how it was done.
     """
-    plan, data_dir, seed = asked.choose(Plan.quick, Plan.full)(), asked.data_dir, asked.seed
+    plan, data_dir, seed = (
+        asked.choose(EvidentialPlan.quick, EvidentialPlan.full)(),
+        asked.data_dir,
+        asked.seed,
+    )
     table_2, three = [], []
     for name in TABLE_2:
         rounds = plan.adult if name == "adult" else plan.others
@@ -84,7 +88,7 @@ def run(asked: Run) -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EvidentialPlan:
     """Numbers of partitions: of Adult and the others for Table 2, and for section 5.1."""
 
     adult: int
@@ -92,12 +96,12 @@ class Plan:
     three: int
 
     @classmethod
-    def quick(cls) -> "Plan":
+    def quick(cls) -> "EvidentialPlan":
         """Return numbers that take seconds; the means are rough."""
         return cls(adult=3, others=10, three=3)
 
     @classmethod
-    def full(cls) -> "Plan":
+    def full(cls) -> "EvidentialPlan":
         """Return numbers whose standard errors are below what is compared."""
         return cls(adult=20, others=40, three=50)
 

@@ -16,7 +16,7 @@ from online_svm.calibration.platt_data import (
 from online_svm.types import Bools, Floats
 from scripts.papers import Result, Run
 from scripts.papers.platt.tables import claims, rows, training_sets
-from scripts.papers.platt.tasks import TASKS, Task
+from scripts.papers.platt.tasks import TASKS, PlattTask
 from scripts.parallel import each
 from workers.push.datasets import load
 
@@ -56,7 +56,7 @@ def run(asked: Run) -> Result:
 class Job:
     """One task to measure."""
 
-    task: Task
+    task: PlattTask
     data_dir: Path | str | None
     seed: int
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scripts.papers.platt.tasks import PAPER_PAGES, TASKS, WEB_PAGES, Task
+from scripts.papers.platt.tasks import PAPER_PAGES, TASKS, WEB_PAGES, PlattTask
 from scripts.papers.report import claim, row, table
 
 Result = dict[str, Any]
@@ -22,7 +22,7 @@ def rows(tasks: list[Result]) -> list[Result]:
     return [one for task in TASKS for one in _rows(task, measured.get(task.name))]
 
 
-def _rows(task: Task, entry: Result | None) -> list[Result]:
+def _rows(task: PlattTask, entry: Result | None) -> list[Result]:
     rows = [
         _row(task, entry, text, key, printed)
         for (text, key), printed in zip(QUANTITIES, task.printed, strict=True)
@@ -32,7 +32,7 @@ def _rows(task: Task, entry: Result | None) -> list[Result]:
     return rows
 
 
-def _row(task: Task, entry: Result | None, text: str, key: str, printed: float) -> Result:
+def _row(task: PlattTask, entry: Result | None, text: str, key: str, printed: float) -> Result:
     measured = spread = None
     if entry is not None:
         measured = (entry | entry["sigmoids"]["three-fold"])[key]
@@ -40,7 +40,7 @@ def _row(task: Task, entry: Result | None, text: str, key: str, printed: float) 
     return row(f"{task.name}: {text}", printed, measured, _reason(task, measured), range=spread)
 
 
-def _reason(task: Task, measured: float | None) -> str | None:
+def _reason(task: PlattTask, measured: float | None) -> str | None:
     if measured is None:
         return LEFT_OUT if task.is_available else task.note
     if task.note is None:

@@ -10,7 +10,7 @@ OTHER_TEST = "the paper's test set of 21,489 pages is not to be had: w7a.t with 
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PlattTask:
     """One line of Tables 1 and 2.
 
     Attributes
@@ -49,10 +49,10 @@ class Task:
 
 
 TASKS = (
-    Task("Adult quadratic", "a1a", "a9a.t", 14, 0.3, (2626, 2554, 5772)),
-    Task("Web quadratic", "w1a", "w7a.t", 12, 10.0, (444, 452, 1767), OTHER_TEST),
-    Task("Adult linear", "a9a", "a9a.t", None, 0.05, (2441, 2442, 5323)),
-    Task(
+    PlattTask("Adult quadratic", "a1a", "a9a.t", 14, 0.3, (2626, 2554, 5772)),
+    PlattTask("Web quadratic", "w1a", "w7a.t", 12, 10.0, (444, 452, 1767), OTHER_TEST),
+    PlattTask("Adult linear", "a9a", "a9a.t", None, 0.05, (2441, 2442, 5323)),
+    PlattTask(
         "Web linear",
         "w7a",
         "w7a.t",
@@ -61,7 +61,7 @@ TASKS = (
         (260, 265, 1121),
         f"{OTHER_TEST}; trained on w7a, 24,692 pages, since the paper's 49,749 hold the test part",
     ),
-    Task(
+    PlattTask(
         "Reuters linear",
         "",
         "",

@@ -19,7 +19,7 @@ LINE_MEAN, PLANE_MEAN = np.array([0.5]), np.array([0.3, 0.5])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class DrawnSample:
     """Points of two Gaussians, equally many on average, about +mean and -mean.
 
     Attributes
@@ -38,7 +38,7 @@ class Sample:
         return np.asarray(expit(self.odds))
 
 
-def sample(random: np.random.Generator, n: int, mean: Floats, variance: float) -> Sample:
+def sample(random: np.random.Generator, n: int, mean: Floats, variance: float) -> DrawnSample:
     """Draw n points.
 
     Examples
@@ -49,10 +49,10 @@ def sample(random: np.random.Generator, n: int, mean: Floats, variance: float) -
     """
     side = np.where(random.random(n) < 0.5, 1.0, -1.0)
     X = random.normal(scale=np.sqrt(variance), size=(n, len(mean))) + side[:, np.newaxis] * mean
-    return Sample(X, np.asarray(2.0 / variance * (X * mean).sum(axis=1)))
+    return DrawnSample(X, np.asarray(2.0 / variance * (X * mean).sum(axis=1)))
 
 
-def plane(seed: int, n: int, noise: float) -> tuple[Sample, Floats]:
+def plane(seed: int, n: int, noise: float) -> tuple[DrawnSample, Floats]:
     """Return points of section 5.2, and their probabilities with uniform noise of +-`noise`.
 
     Examples
@@ -114,14 +114,14 @@ def tube_log_odds(fitted: ProbabilisticSVC, X: Floats) -> Floats:
     return fitted.a_ * fitted.decision_function(X)
 
 
-def divergence(truth: Sample, odds: Floats) -> tuple[float, float]:
+def divergence(truth: DrawnSample, odds: Floats) -> tuple[float, float]:
     """Return the paper's Kullback-Leibler sum, over class +1 only, and the one over both.
 
     Logarithms of probabilities come from log odds, so that none is log 0.
 
     Examples
     --------
-    >>> exact = Sample(np.zeros((2, 1)), np.array([-1.0, 3.0]))
+    >>> exact = DrawnSample(np.zeros((2, 1)), np.array([-1.0, 3.0]))
     >>> divergence(exact, exact.odds)
     (0.0, 0.0)
     >>> one, both = divergence(exact, np.array([2.0, 3.0]))

@@ -32,7 +32,7 @@ NOTES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class VennPlan:
     """How much is run.
 
     Attributes
@@ -55,12 +55,12 @@ class Plan:
     n_test: int | None
 
     @classmethod
-    def quick(cls) -> "Plan":
+    def quick(cls) -> "VennPlan":
         """Return a plan of seconds: short streams, whose p-values are less extreme."""
         return cls(("sigma",), 1, 4, 2, 500, 4000)
 
     @classmethod
-    def full(cls) -> "Plan":
+    def full(cls) -> "VennPlan":
         """Return the plan of the issue: twenty shuffles at sigma 0.6."""
         return cls(("sigma", "gamma"), 3, 20, 10, None, None)
 
@@ -85,7 +85,7 @@ def run(asked: Run) -> Result:
     ``runs`` and ``adult`` hold the measures of every stream and split, with the curves that are
     drawn.
     """
-    plan = asked.choose(Plan.quick, Plan.full)()
+    plan = asked.choose(VennPlan.quick, VennPlan.full)()
     runs = each(measure, _tasks(plan, asked.seed, asked.data_dir), asked.tell)
     splits = [
         AdultTask(asked.seed + i, asked.data_dir, plan.n_test) for i in range(plan.adult_seeds)
@@ -113,7 +113,7 @@ def measure(task: Task) -> Result:
     }
 
 
-def _tasks(plan: Plan, seed: int, data_dir: Path | str | None) -> list[Task]:
+def _tasks(plan: VennPlan, seed: int, data_dir: Path | str | None) -> list[Task]:
     paper = [
         Task(Setting(name, reading, value), seed + i, data_dir, plan.length, 1)
         for reading in plan.readings

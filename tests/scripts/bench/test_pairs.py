@@ -10,7 +10,7 @@ from scipy import stats
 
 from scripts.bench import pairs
 from scripts.bench.commands import app
-from scripts.bench.pairs import BenchFailed, Comparison, PairedRatio, speeds
+from scripts.bench.pairs import BenchFailed, PairedBench, PairedRatio, speeds
 from scripts.bench.profile import Profile
 from scripts.bench.report import Row
 from scripts.command_line import main
@@ -69,7 +69,7 @@ def ran(tmp_path: Path) -> list[str]:
 
 def test_the_two_take_turns_and_each_begins_every_other_pair(old, tmp_path):
     options = ("--examples", "600")
-    found = list(pairs.run(Comparison("worker", old, options), 4, tmp_path / "runs.jsonl"))
+    found = list(pairs.run(PairedBench("worker", old, options), 4, tmp_path / "runs.jsonl"))
     assert ran(tmp_path) == ["new", "old", "old", "new"] * 2
     lines = (tmp_path / "log").read_text().splitlines()
     assert lines[0] == "new scripts/bench worker --examples 600 --json"
@@ -81,7 +81,7 @@ def test_the_two_take_turns_and_each_begins_every_other_pair(old, tmp_path):
 
 
 def test_an_interrupted_comparison_goes_on_where_it_was(old, tmp_path):
-    asked, file = Comparison("worker", old), tmp_path / "runs.jsonl"
+    asked, file = PairedBench("worker", old), tmp_path / "runs.jsonl"
     (old / "broken").touch()
     with pytest.raises(BenchFailed, match=r"old: bench worker --json ended with 1: out of memory"):
         list(pairs.run(asked, 2, file))
@@ -99,17 +99,17 @@ def test_an_interrupted_comparison_goes_on_where_it_was(old, tmp_path):
 
 def test_runs_of_another_comparison_are_never_mixed_in(old, tmp_path):
     file = tmp_path / "runs.jsonl"
-    first = list(pairs.run(Comparison("worker", old), 2, file))
-    for other in (Comparison("profile", old), Comparison("worker", old, ("--examples", "9"))):
+    first = list(pairs.run(PairedBench("worker", old), 2, file))
+    for other in (PairedBench("profile", old), PairedBench("worker", old, ("--examples", "9"))):
         ran_before = len(ran(tmp_path))
         list(pairs.run(other, 2, file))
         assert len(ran(tmp_path)) == ran_before + 4
-    assert list(pairs.run(Comparison("worker", old), 2, file)) == first
+    assert list(pairs.run(PairedBench("worker", old), 2, file)) == first
 
 
 def test_a_directory_without_an_interpreter_is_named(tmp_path):
     with pytest.raises(BadConfiguration, match=r"nowhere: no .venv/bin/python"):
-        list(pairs.run(Comparison("worker", tmp_path / "nowhere"), 2, tmp_path / "runs.jsonl"))
+        list(pairs.run(PairedBench("worker", tmp_path / "nowhere"), 2, tmp_path / "runs.jsonl"))
 
 
 def test_the_interval_is_that_of_a_paired_t_test_on_the_logarithms():
@@ -159,7 +159,7 @@ def test_this_checkout_is_as_fast_as_itself(tmp_path):
     python = own / ".venv" / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    asked = Comparison("profile", own, ("--examples", "600"))
+    asked = PairedBench("profile", own, ("--examples", "600"))
     found = {one.name: one for one in pairs.run(asked, 2, tmp_path / "runs.jsonl")}
     assert {"engine: whole", "default: whole", "engine: parse"} <= set(found)
     assert 0.2 < found["engine: whole"].ratio < 5.0

@@ -7,13 +7,13 @@ import pytest
 
 from scripts.bench import soak
 from scripts.bench.commands import app
-from scripts.bench.levels import Bounds, Sample, checks, most_kept_input
+from scripts.bench.levels import Bounds, SoakSample, checks, most_kept_input
 from scripts.command_line import main
 from workers.config.settings import WorkerSettings
 from workers.feed.kept_input import keep, known_marks
 from workers.feed.state_fields import Mark
 
-LEVEL = Sample(
+LEVEL = SoakSample(
     seconds=0.0, seq=0, worker=200, refits=300, redis=900_000_000, input=20_000, out=50_000,
     met=500, dlq=0, out_bytes=50_000_000, met_bytes=1_000, groups=1, consumers=0, pending=0,
     snapshots=2, snapshot_bytes=1_000,

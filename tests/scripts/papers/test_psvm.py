@@ -9,9 +9,9 @@ from scipy.special import xlogy
 from scripts.papers import Run, repeat
 from scripts.papers.psvm import experiments as psvm
 from scripts.papers.psvm.trials import (
+    DrawnSample,
     LineTrial,
     PlaneTrial,
-    Sample,
     divergence,
     line_trial,
     plane_trial,
@@ -40,7 +40,7 @@ def mean(trials, name, key):
 def test_the_divergence_is_the_sum_of_p_log_p_over_q():
     rng = np.random.default_rng(0)
     p, q = rng.random(50), rng.random(50)
-    truth = Sample(np.zeros((50, 1)), np.log(p / (1 - p)))
+    truth = DrawnSample(np.zeros((50, 1)), np.log(p / (1 - p)))
     one, both = divergence(truth, np.log(q / (1 - q)))
     assert one == pytest.approx(xlogy(p, p / q).sum())
     assert both == pytest.approx(one + xlogy(1 - p, (1 - p) / (1 - q)).sum())

@@ -110,7 +110,9 @@ def result(data_set) -> dict[str, Any]:
         data_set(name)  # or skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(venn, "each", serially)
-        patch.setattr(venn.Plan, "quick", lambda: venn.Plan(("sigma", "gamma"), 1, 2, 2, 60, 200))
+        patch.setattr(
+            venn.VennPlan, "quick", lambda: venn.VennPlan(("sigma", "gamma"), 1, 2, 2, 60, 200)
+        )
         return venn.run(Run(quick=True))
 
 

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from workers.admin.backup import Backup
 from workers.admin.erase.learned_again import learn_again
-from workers.admin.erase.links import Entries, Source, link_digests
+from workers.admin.erase.links import ChainSource, Entries, link_digests
 from workers.admin.erase.streams import (
     among,
     erased_of,
@@ -60,7 +60,7 @@ class Copies(Protocol):
         """Return the IDs of the entries of a person, each with its `seq` where that is known."""
         ...
 
-    def chain_from(self, store: Store, state: FeedState) -> Source:
+    def chain_from(self, store: Store, state: FeedState) -> ChainSource:
         """Return the chain of answers from the beginning of the archive."""
         ...
 
@@ -194,11 +194,11 @@ def _links(
 ) -> dict[bytes, Digest]:
     """Return the digests of the chain at the answers to erase."""
     entries = partial(_entries, store, state)
-    sources = [Source(START.digest, START.cursor, entries)]
+    sources = [ChainSource(START.digest, START.cursor, entries)]
     if copies is not None:
         sources.insert(0, copies.chain_from(store, state))
     kept = kept_positions(store, state)
-    sources += [Source(at.digest, at.cursor, entries) for at in kept]
+    sources += [ChainSource(at.digest, at.cursor, entries) for at in kept]
     return link_digests(gone, record.entries, sources, state.position.digest)
 
 

@@ -17,7 +17,7 @@ from workers.reading.answers import payload
 Entries = Iterable[Entry]
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """One link of the chain.
 
     Attributes
@@ -36,7 +36,7 @@ class Link(NamedTuple):
     digest: Digest | None
 
 
-class Source(NamedTuple):
+class ChainSource(NamedTuple):
     """Where the chain can be followed from.
 
     Attributes
@@ -56,7 +56,7 @@ class Source(NamedTuple):
 
 def links(
     digest: Digest, streams: Sequence[Entries], erased: Mapping[bytes, ErasedEntry]
-) -> Iterator[Link]:
+) -> Iterator[ChainLink]:
     """Follow the chain through answers, reports and alarms, in that order at one ID.
 
     Parameters
@@ -76,13 +76,13 @@ def links(
             now = erased[at].link
         elif now is not None:
             now = chain(now, [(kinds[place], at, data)])
-        yield Link(at, place == 0, data is None, now)
+        yield ChainLink(at, place == 0, data is None, now)
 
 
 def link_digests(
     gone: Iterable[bytes],
     erased: Mapping[bytes, ErasedEntry],
-    sources: Iterable[Source],
+    sources: Iterable[ChainSource],
     end: Digest,
 ) -> dict[bytes, Digest]:
     """Return the digest after each answer that is to be erased, as far as it can be known.
@@ -95,7 +95,7 @@ def link_digests(
         IDs of answers that are still there.
     erased : mapping of bytes to ErasedEntry
         What was erased before.
-    sources : iterable of Source
+    sources : iterable of ChainSource
     end : bytes
         The committed digest.
     """

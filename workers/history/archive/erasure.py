@@ -6,7 +6,7 @@ from itertools import chain
 from typing_extensions import override
 
 from workers.admin.erase.erasure import Copies
-from workers.admin.erase.links import Entries, Source
+from workers.admin.erase.links import ChainSource, Entries
 from workers.admin.erase.streams import answers_person, names_person
 from workers.broker.store import Store
 from workers.feed.position import START, parse_id
@@ -57,8 +57,8 @@ class ErasableArchive(Copies):
         return found
 
     @override
-    def chain_from(self, store: Store, state: FeedState) -> Source:
-        return Source(START.digest, START.cursor, lambda _: self._all(store, state))
+    def chain_from(self, store: Store, state: FeedState) -> ChainSource:
+        return ChainSource(START.digest, START.cursor, lambda _: self._all(store, state))
 
     @override
     def erase(self, gone: frozenset[bytes]) -> int:

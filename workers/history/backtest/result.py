@@ -60,7 +60,7 @@ class Scores(_Kept):
     width: float | None
 
 
-class Counts(_Kept):
+class EntryCounts(_Kept):
     """What became of the entries; see `Answered`."""
 
     entries: int
@@ -94,7 +94,7 @@ class Result(_Kept):
     Attributes
     ----------
     classes : list of (str or None)
-    counts : Counts
+    counts : EntryCounts
     methods : dict of str to Scores
         The headline first. Empty where fewer than two answers were scored.
     microseconds : float
@@ -104,7 +104,7 @@ class Result(_Kept):
     """
 
     classes: list[str | None]
-    counts: Counts
+    counts: EntryCounts
     methods: dict[str, Scores]
     microseconds: float
     loss: CumulativeLoss
@@ -113,7 +113,7 @@ class Result(_Kept):
 
 def result_of(answered: Answered) -> Result:
     """Return the figures of what came of a history."""
-    counts = Counts(
+    counts = EntryCounts(
         entries=answered.n_entries,
         learned=answered.n_learned,
         scored=len(answered.truth),

@@ -5,7 +5,7 @@ from functools import partial
 from textwrap import wrap
 
 from workers.history.backtest.prequential import HEADLINE
-from workers.history.backtest.result import Counts, Scores
+from workers.history.backtest.result import EntryCounts, Scores
 from workers.history.backtest.run import Finished
 from workers.plural import counted
 
@@ -53,7 +53,7 @@ def _heading(one: Finished) -> Iterator[str]:
         yield from _wrapped(f"the first rejected: {counts.reason}")
 
 
-def _others(counts: Counts) -> list[str]:
+def _others(counts: EntryCounts) -> list[str]:
     """Return what was not scored, and why."""
     kinds = {
         "warming up": counts.warming,

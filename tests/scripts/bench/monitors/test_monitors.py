@@ -11,8 +11,8 @@ from scripts.bench.monitors.answered import LATE, independent_alarms, late_alarm
 from scripts.bench.monitors.detectors import DETECTORS, Default, PlainCusum, River
 from scripts.bench.monitors.run import (
     FALSE_SHARE,
-    Cell,
-    Measured,
+    Detection,
+    DetectorCell,
     Watched,
     cells_of,
     changes_in,
@@ -20,7 +20,7 @@ from scripts.bench.monitors.run import (
     program,
     run,
 )
-from scripts.bench.monitors.worlds import CHANGE, WORLDS, Stream, counted, stream_of
+from scripts.bench.monitors.worlds import CHANGE, WORLDS, WatchedStream, counted, stream_of
 
 
 def test_a_law_is_a_distribution_at_all_times_and_moves_only_after_the_change():
@@ -74,7 +74,7 @@ def test_a_detector_finds_a_large_change_soon():
 
 
 def test_the_sensitivity_is_the_greatest_that_the_run_length_allows():
-    cell = Cell("rate .2 to .6", "CUSUM (Page)", 12)
+    cell = DetectorCell("rate .2 to .6", "CUSUM (Page)", 12)
     found = measure(cell)
     assert FALSE_SHARE - 1 / 12 < found.false_share <= FALSE_SHARE
     assert found.found_share == 1.0
@@ -82,7 +82,9 @@ def test_the_sensitivity_is_the_greatest_that_the_run_length_allows():
 
 
 def test_a_found_share_has_its_standard_error():
-    line = run_module.Line(Cell("season", "CUSUM (Page)", 100), Measured(100, 0.5, 0.2, 90.0))
+    line = run_module.DetectorLine(
+        DetectorCell("season", "CUSUM (Page)", 100), Detection(100, 0.5, 0.2, 90.0)
+    )
     assert line.plain()["found_share_error"] == pytest.approx(0.04)
     assert "found  20.0% ± 4.0%" in str(line)
 
@@ -120,7 +122,7 @@ def test_on_answered_examples_the_default_monitors_raise_the_alarms_of_the_predi
     own = [one.n - 1 for one in answers if isinstance(one, Alarm)]
     rows = scored(X, codes)
     assert own
-    assert rows.n[Default().alarms(Stream.of(rows), 0.01)].tolist() == own
+    assert rows.n[Default().alarms(WatchedStream.of(rows), 0.01)].tolist() == own
 
 
 def test_each_alarm_begins_the_detector_anew():
@@ -141,27 +143,27 @@ def test_alarms_within_fifty_examples_of_the_first_count_as_one():
 def test_on_a_real_stream_alarms_are_counted_and_the_first_after_the_change_is_the_delay(
     monkeypatch,
 ):
-    stream = Stream.of(scored(*inverted(700, 500, seed=5)))
+    stream = WatchedStream.of(scored(*inverted(700, 500, seed=5)))
     monkeypatch.setattr(run_module, "answered", lambda _: stream)
     monkeypatch.setitem(run_module.REAL, "2cdt", 500)
-    found = measure(Cell("2cdt", "default monitors, level .01", 2))
+    found = measure(DetectorCell("2cdt", "default monitors, level .01", 2))
     assert found.examples == len(stream.rows)
     assert found.alarms >= 1
     assert found.first == 500 + found.delay
     assert 0 < found.delay < 60
     monkeypatch.setitem(run_module.REAL, "2cdt", None)
-    assert measure(Cell("2cdt", "default monitors, level .01", 2)).delay is None
+    assert measure(DetectorCell("2cdt", "default monitors, level .01", 2)).delay is None
 
 
 def test_a_real_stream_whose_file_is_absent_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("ONLINE_SVM_DATA", str(tmp_path))
     run_module.answered.cache_clear()
-    assert "2cht.csv is not in" in measure(Cell("2cht", "of them, calibration", 2))
+    assert "2cht.csv is not in" in measure(DetectorCell("2cht", "of them, calibration", 2))
 
 
 def test_results_on_a_real_stream_are_of_our_answers_too():
-    assert "online-svm" in program(Cell("elec2", "river ADWIN", 2))
-    assert "online-svm" not in program(Cell("season", "river ADWIN", 2))
+    assert "online-svm" in program(DetectorCell("elec2", "river ADWIN", 2))
+    assert "online-svm" not in program(DetectorCell("season", "river ADWIN", 2))
 
 
 def test_the_order_in_which_labels_come_alarms_where_one_class_comes_sooner():

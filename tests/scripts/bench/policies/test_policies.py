@@ -12,15 +12,15 @@ from scripts.bench.commands import app
 from scripts.bench.policies import run as run_module
 from scripts.bench.policies.run import (
     METHODS,
-    Answered,
-    Cell,
-    Measured,
+    PolicyCell,
+    PolicyLosses,
+    StreamAnswers,
     cells_of,
     measure,
     run,
     scored,
 )
-from scripts.bench.policies.streams import DRAWN, Stream, stream
+from scripts.bench.policies.streams import DRAWN, ChangingStream, stream
 from scripts.command_line import main
 
 
@@ -101,21 +101,26 @@ def test_a_silent_answer_counts_as_all_classes_alike():
     said[is_warming] = 1 / classes
     codes = np.zeros(n, dtype=np.int64)
     codes[350:] = 1
-    found = scored(Stream(np.zeros((n, 1)), codes, classes, change), Answered(said, is_warming, []))
+    found = scored(
+        ChangingStream(np.zeros((n, 1)), codes, classes, change),
+        StreamAnswers(said, is_warming, []),
+    )
     of_answered = 90 * -math.log(0.7) + 50 * -math.log(0.1)  # of 250 ... 399 but for ten
     assert found.log_loss_answered == pytest.approx(of_answered / 140)
     assert found.log_loss == pytest.approx((of_answered + 10 * math.log(4)) / 150)
     after = 10 * math.log(4) + 40 * -math.log(0.7) + 50 * -math.log(0.1)
     assert found.log_loss_after == pytest.approx(after / 100)
     assert found.warming == 10  # those before the first model followed no reset
-    unknown = scored(Stream(np.zeros((n, 1)), codes, classes, None), Answered(said, is_warming, []))
+    unknown = scored(
+        ChangingStream(np.zeros((n, 1)), codes, classes, None), StreamAnswers(said, is_warming, [])
+    )
     assert unknown.log_loss_after is None
 
 
 def test_a_stream_that_was_never_answered_is_scored_as_all_classes_alike():
-    asked = Stream(np.zeros((300, 1)), np.zeros(300, dtype=np.int64), 2, None)
-    found = scored(asked, Answered(np.full((300, 2), 0.5), np.ones(300, dtype=np.bool_), []))
-    assert found == Measured(pytest.approx(math.log(2)), None, None, 0, [])
+    asked = ChangingStream(np.zeros((300, 1)), np.zeros(300, dtype=np.int64), 2, None)
+    found = scored(asked, StreamAnswers(np.full((300, 2), 0.5), np.ones(300, dtype=np.bool_), []))
+    assert found == PolicyLosses(pytest.approx(math.log(2)), None, None, 0, [])
 
 
 def test_of_recorded_streams_there_is_one_draw():
@@ -126,13 +131,13 @@ def test_of_recorded_streams_there_is_one_draw():
 
 
 def test_a_peer_answers_the_same_examples():
-    found = measure(Cell("exchange", 0, "river ARF", 600))
+    found = measure(PolicyCell("exchange", 0, "river ARF", 600))
     assert 0.0 < found.log_loss_after < 2.0
     assert (found.warming, found.acted) == (0, [])
 
 
 def test_ours_are_measured_again_after_a_change_of_ours_and_peers_are_not(monkeypatch):
-    cells = [Cell("swap", 0, method, 500) for method in METHODS]
+    cells = [PolicyCell("swap", 0, method, 500) for method in METHODS]
     before = [cell.key for cell in cells]
     monkeypatch.setattr(kept, "code_digest", lambda: "another")
     after = [cell.key for cell in cells]
@@ -140,7 +145,7 @@ def test_ours_are_measured_again_after_a_change_of_ours_and_peers_are_not(monkey
 
 
 def figures(loss, after=0.5):
-    return Measured(loss, after, loss, 20, [5040])
+    return PolicyLosses(loss, after, loss, 20, [5040])
 
 
 def test_a_run_goes_on_from_what_is_kept_and_gives_means(tmp_path, monkeypatch):

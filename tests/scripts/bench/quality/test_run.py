@@ -7,7 +7,7 @@ import pytest
 from scripts.bench.commands import app
 from scripts.bench.quality import run as run_module
 from scripts.bench.quality.report import means, tables
-from scripts.bench.quality.run import Cell, Quality, cells_of, measure, run
+from scripts.bench.quality.run import Quality, QualityCell, cells_of, measure, run
 from scripts.command_line import main
 from workers.history.backtest.prequential import Published
 from workers.history.backtest.result import scores
@@ -37,7 +37,7 @@ def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
         return {"known": Published(said)}
 
     monkeypatch.setitem(run_module.METHODS, "known", method)
-    found = measure(Cell("phishing", 0, "known", examples=400))
+    found = measure(QualityCell("phishing", 0, "known", examples=400))
     assert seen == [260, 400]
     assert found.examples == 400
     assert found.rows["known"].log_loss == pytest.approx(np.log(2.0))
