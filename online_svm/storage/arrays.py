@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from online_svm.errors import InvalidSnapshot
-from online_svm.types import Arrays, Floats, Ints, Weights
+from online_svm.types import Arrays, Floats, Ints
 
 
 def nest(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
@@ -88,18 +88,6 @@ def read_ints(state: Arrays, name: str, size: int | None = None) -> Ints:
     array([0, 0])
     """
     return np.asarray(_read(state, name, np.int64, size), dtype=np.int64)
-
-
-def read_counts(state: Arrays, name: str, size: int | None = None) -> Weights:
-    """Return counts of a stored state: int64, or float64 where they are sums of weights.
-
-    Examples
-    --------
-    >>> read_counts({"a": np.ones(2)}, "a")
-    array([1., 1.])
-    """
-    weighted = name in state and state[name].dtype == np.float64
-    return read_floats(state, name, size) if weighted else read_ints(state, name, size)
 
 
 def _read(

@@ -13,12 +13,13 @@ A state has one of three forms:
 - *Bytes*, made of a header and arrays by `container`, where they go to the refit process or come
   from it: a task, a result, a learner. The process that answers keeps a learner's state unread.
 
-A whole stores its parts with `nest` and finds them with `under`. The names of arrays and headers
-are part of what was stored: they stay. `OnlinePredictor.snapshot` and `Combiner.snapshot` make a
-container of a whole, and `restore` continues from it.
+What of a class is stored is declared by a table of fields (`fields`) wherever it is arrays, numbers
+and flags alone. A whole stores its parts with `nest` and finds them with `under`. The names of
+arrays and headers are part of what was stored: they stay. `OnlinePredictor.snapshot` and
+`Combiner.snapshot` make a container of a whole, and `restore` continues from it.
 """
 
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,22 +41,6 @@ class State(NamedTuple):
 
     header: Header
     arrays: Arrays
-
-
-S = TypeVar("S", Arrays, State, bytes)
-
-
-class Saved(Protocol[S]):
-    """What can be saved and continued."""
-
-    def state(self) -> S:
-        """Return everything that `from_state` continues from, but for what its caller knows."""
-        ...
-
-    @classmethod
-    def from_state(cls, state: S, *known: Any, **named: Any) -> Self:
-        """Return what `state` was taken of; the other arguments are what it leaves out."""
-        ...
 
 
 def as_array(data: bytes) -> NDArray[np.uint8]:
