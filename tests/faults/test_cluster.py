@@ -1,60 +1,23 @@
 """A node of a Redis Cluster under a plain URL: every command says so, and nothing is written."""
 
-import time
-
 import pytest
 import redis
-from fault_redis import Server
-from system_tools import redis_server
 
-from workers.broker.embedded import server_executable
 from workers.broker.redis_errors import translated
-from workers.cli import app as cli
 from workers.errors import RedisUnsuitable
 
 SETTINGS = ["--classes", "true,false", "--refit-lag", "0"]
 
 
-@pytest.fixture(params=["embedded", "system"])
-def clusters(request, tmp_path, monkeypatch):
-    """URLs of two servers of one cluster, each with half of the slots."""
-    binary = server_executable() if request.param == "embedded" else redis_server()
-    monkeypatch.setattr("fault_redis.server_executable", lambda: binary)
-    servers = [Cluster(tmp_path / name) for name in "ab"]
-    try:
-        for server, slots in zip(servers, (range(8192), range(8192, 16384)), strict=True):
-            with redis.Redis(port=server.port) as client:
-                client.execute_command("CLUSTER", "ADDSLOTS", *slots)
-        with redis.Redis(port=servers[0].port) as client:
-            client.execute_command("CLUSTER", "MEET", "127.0.0.1", servers[1].port)
-        for server in servers:
-            wait_until_ok(server)
-        yield [server.url for server in servers]
-    finally:
-        for server in servers:
-            server.kill()
+@pytest.fixture
+def nodes(cluster_url):
+    """Plain URLs of two nodes of one cluster."""
+    return [f"redis://{node}/0" for node in cluster_url.partition("://")[2].split(",")]
 
 
-class Cluster(Server):
-    """A server of a cluster."""
-
-    def launch(self, *options):
-        super().launch("--cluster-enabled", "yes", *options)
-
-
-def wait_until_ok(server):
-    deadline = time.monotonic() + 30
-    with redis.Redis(port=server.port) as client:
-        while b"cluster_state:ok" not in client.execute_command("CLUSTER", "INFO"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
-    told = capsys.readouterr()
-    return ended.value.code, told.out + told.err
+def keys_in(url):
+    with redis.Redis.from_url(url) as client:
+        return client.dbsize()
 
 
 @pytest.mark.parametrize("command", [
@@ -62,22 +25,20 @@ def run(capsys, *arguments):
     ("push", "f", "Phishing", "--limit", "9"), ("status",), ("status", "f"),
     ("tail", "f"), ("verify", "f"), ("export", "f"), ("tail", "f", "--stream", "dlq"),
 ])  # fmt: skip
-def test_a_cluster_is_named_and_nothing_is_written(clusters, capsys, command):
-    codes, told = [], []
-    for url in clusters:  # of any key, one of them says MOVED
-        code, said = run(capsys, *command, "--redis", url)
+def test_a_cluster_is_named_and_nothing_is_written(nodes, run_command, command):
+    before, codes, told = [keys_in(url) for url in nodes], [], []
+    for url in nodes:  # of any key, one of them says MOVED
+        code, out, err = run_command(*command, "--redis", url)
         codes.append(code)
-        told.append(said)
-        assert "unexpected reply" not in said
-        assert "Traceback" not in said
+        told.append(out + err)
+    assert not any("unexpected reply" in said or "Traceback" in said for said in told)
+    is_named = ["is part of a Redis Cluster: write redis+cluster://127.0.0.1:" in s for s in told]
     assert 2 in codes
-    assert any("is part of a Redis Cluster: write redis+cluster://127.0.0.1:" in s for s in told)
+    assert any(is_named)
     if command[0] in ("worker", "check"):
         assert codes == [2, 2]
-        assert all("write redis+cluster://" in said for said in told)
-        for url in clusters:
-            with redis.Redis.from_url(url) as client:
-                assert client.dbsize() == 0
+        assert all(is_named)
+        assert [keys_in(url) for url in nodes] == before
 
 
 @pytest.mark.parametrize("error", [

@@ -1,16 +1,12 @@
 """A Redis that closes the connection of whoever reads too much at once."""
 
 import json
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
 import structlog
-from processes import Process
-from session_steps import run
-from world import CONFIG, drain, payloads, push, rows, session, wait_until
+from session_steps import answer_batch
+from world import CONFIG, World, drain, rows
 
 from workers.admin.verify import verify
 from workers.broker.batch_size import BatchSize
@@ -20,7 +16,6 @@ from workers.errors import ReadCut, ReadTooLarge, ReplyNotGiven, Unavailable, ex
 from workers.feed.agreement import agreement
 from workers.feed.position import START
 from workers.session import snapshots
-from workers.stop import Stop
 
 ACL = Path(__file__).parents[2] / "deploy" / "redis" / "users.acl"
 COUNT = 120
@@ -39,29 +34,22 @@ def padded():
 @pytest.fixture
 def limited(own_redis):
     """A feed whose input does not fit into one reply."""
-    with Store(own_redis.url, "f", block_ms=20) as store:
-        push(store, padded())
-        store.call("CONFIG", "SET", "client-output-buffer-limit", f"normal {LIMIT} 0 0")
-        yield store
+    with World(own_redis.url, "f") as world:
+        world.push(padded())
+        world.store.call("CONFIG", "SET", "client-output-buffer-limit", f"normal {LIMIT} 0 0")
+        world.store.be_patient()
+        yield world
 
 
-def test_reads_that_redis_cuts_are_halved_and_change_no_byte(limited, redis_url, feed):
-    with Store(redis_url, feed, block_ms=20) as whole:
-        push(whole, padded())
-        drain(session(whole, batch=COUNT), COUNT)
-        expected = payloads(whole)
-    limited.be_patient()
+def test_reads_that_redis_cuts_are_halved_and_change_no_byte(limited, world):
+    world.push(padded())
+    world.answer(batch=COUNT)
     with structlog.testing.capture_logs() as told:
-        drain(session(limited, batch=COUNT), COUNT)
-    assert payloads(limited) == expected
+        limited.answer(batch=COUNT)
+    assert limited.payloads() == world.payloads()
     failed = [line for line in told if "asking for fewer" in line["event"]]
     assert [line["entries"] for line in failed] == [16]  # of 32, after 16 were given
     assert all("does not answer" in line["reason"] for line in failed)
-
-
-def waits(store):
-    """Return whether a read waits for input."""
-    return b"blocked_clients:1" in store.call("INFO", "clients")
 
 
 def requested(store):
@@ -72,34 +60,29 @@ def requested(store):
 
 
 def test_reads_begin_small_and_grow_and_do_so_again_after_a_broken_connection(own_redis):
-    stop = Stop()
-    with Store(own_redis.url, "f", stop) as store, Store(own_redis.url, "f") as other:
-        store.be_patient()
-        running = session(store, batch=1024, stop=stop)
+    with World(own_redis.url, "f") as world:
+        other = world.open()
+        world.store.be_patient()
+        running = world.session(batch=1024)
         other.call("CONFIG", "SET", "slowlog-max-len", 10_000)
         other.call("CONFIG", "SET", "slowlog-log-slower-than", 0)
-        push(other, rows(1100))
-        worker = threading.Thread(target=run, args=(running, stop))
-        worker.start()
-        try:
-            wait_until(lambda: running.position.seq == 1100)
-            assert requested(other)[:6] == [16, 32, 64, 128, 256, 512]
-            other.call("SLOWLOG", "RESET")
-            other.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-            push(other, rows(100), first=1101)
-            wait_until(lambda: running.position.seq == 1200)
-        finally:
-            stop.request()
-            worker.join(20)
-        assert 16 in requested(other)
+        world.push(rows(1100))
+        drain(running, 1100)
+        assert requested(other)[:6] == [16, 32, 64, 128, 256, 512]
+        other.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        for _ in range(2):
+            answer_batch(running)  # finds the line cut, then reads its position again
+        other.call("SLOWLOG", "RESET")
+        world.push(rows(100))
+        drain(running, 1200)
+        assert requested(other)[:3] == [16, 32, 64]
 
 
 def test_a_replay_and_a_command_that_does_not_wait_get_on_as_well(limited):
-    limited.be_patient()
-    drain(session(limited, batch=10), COUNT)
-    with Store(limited.url, "f") as impatient:
-        assert verify(impatient).is_identical
-        session(impatient)  # replays from the start
+    limited.answer()
+    impatient = limited.open()
+    assert verify(impatient).is_identical
+    limited.session(impatient)  # replays from the start
 
 
 def test_after_a_cut_more_is_asked_for_only_after_many_reads():
@@ -118,17 +101,17 @@ def test_after_a_cut_more_is_asked_for_only_after_many_reads():
 @pytest.fixture
 def stuck(own_redis):
     """A feed of which Redis gives all entries but the sixth, of 4 MB."""
-    with Store(own_redis.url, "f", block_ms=20) as store:
-        push(store, rows(5))
-        push(store, [["x", " " * 4_000_000, "y", "a"]], first=6)
-        push(store, rows(5), first=7)
-        store.call("CONFIG", "SET", "client-output-buffer-limit", f"normal {LIMIT} 0 0")
-        yield store
+    with World(own_redis.url, "f") as world:
+        world.push(5)
+        world.push([["x", " " * 4_000_000, "y", "a"]])
+        world.push(5)
+        world.store.call("CONFIG", "SET", "client-output-buffer-limit", f"normal {LIMIT} 0 0")
+        world.store.be_patient()
+        yield world
 
 
 def test_an_entry_that_redis_never_gives_ends_the_worker_and_is_named(stuck):
-    stuck.be_patient()
-    running = session(stuck)
+    running = stuck.session()
     with pytest.raises(ReplyNotGiven) as caught:
         drain(running, 11)
     assert exit_code(caught.value) == 2
@@ -136,55 +119,47 @@ def test_an_entry_that_redis_never_gives_ends_the_worker_and_is_named(stuck):
     assert "\n" not in said
     for part in ("entry 6-0", "of 4000003 bytes", f"is {LIMIT} bytes", "XDEL osvm:{f}:in 6-0"):
         assert part in said
-    assert running.position.seq == 5
-    with Store(stuck.url, "f") as impatient, pytest.raises(ReplyNotGiven, match="entry 6-0"):
-        list(impatient.pages(stuck.keys.input, b"0-0"))
+    assert running.position.seq == stuck.seq == 5
+    with pytest.raises(ReplyNotGiven, match="entry 6-0"):
+        list(stuck.open().pages(stuck.store.keys.input, b"0-0"))
     # The first way on. The entry gets an answer, and nothing that was learned is lost.
-    before = stuck.state().position
-    assert before.seq == 5
-    stuck.call("CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0")
-    again = session(stuck)
+    before = stuck.store.state().position
+    stuck.store.call("CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0")
+    again = stuck.session()
     assert again.position == before
     drain(again, 11)
-    assert [json.loads(payload).get("code") for _, payload in payloads(stuck)[0]][5] == "too_large"
+    assert [json.loads(payload).get("code") for _, payload in stuck.payloads()[0]][5] == "too_large"
 
 
 def test_an_entry_that_redis_never_gives_can_be_deleted_instead(stuck):
-    stuck.be_patient()
     with pytest.raises(ReplyNotGiven):
-        drain(session(stuck), 11)
-    stuck.call("XDEL", stuck.keys.input, "6-0")
-    drain(session(stuck), 10)
-    assert [entry_id for entry_id, _ in payloads(stuck)[0]] == [
-        b"%d-0" % i for i in range(1, 12) if i != 6
-    ]
+        stuck.answer()
+    stuck.store.call("XDEL", stuck.store.keys.input, "6-0")
+    stuck.answer(10)
+    ids = [entry_id for entry_id, _ in stuck.payloads()[0]]
+    assert ids == [b"%d-0" % i for i in range(1, 12) if i != 6]
 
 
 def test_where_the_limit_cannot_be_looked_up_a_large_entry_ends_the_worker_too(stuck):
     rules = next(r for r in ACL.read_text().splitlines() if r.startswith("user osvm-worker "))
-    stuck.call("ACL", "SETUSER", *rules.split()[1:], "on", ">word")
-    url = stuck.url.replace("unix://", "unix://osvm-worker:word@")
-    with Store(url, "f", block_ms=20) as store:
-        store.be_patient()
-        with pytest.raises(ReplyNotGiven, match=r"of 4000003 bytes; .*limit may be too small"):
-            drain(session(store), 11)
+    stuck.store.call("ACL", "SETUSER", *rules.split()[1:], "on", ">word")
+    store = stuck.open(stuck.url.replace("unix://", "unix://osvm-worker:word@"), patience=None)
+    with pytest.raises(ReplyNotGiven, match=r"of 4000003 bytes; .*limit may be too small"):
+        drain(stuck.session(store), 11)
 
 
 def test_an_entry_that_the_network_breaks_again_and_again_is_tried_again(stuck):
-    stuck.call("CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0")
+    stuck.store.call("CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0")
     for entry in (b"5-0", b"0-0", b"11-0"):
-        stuck.check_entry_is_given(ReadCut("cut"), stuck.keys.input, entry, 1)
+        stuck.store.check_entry_is_given(ReadCut("cut"), stuck.store.keys.input, entry, 1)
 
 
 def test_the_worker_ends_with_2_and_one_line_when_redis_never_gives_an_entry(stuck):
-    command = [sys.executable, "-m", "workers.cli", "worker", "f", "--redis", stuck.url]
-    options = ["--classes", "a,b", "--refit-lag", "0"]
-    with Process([*command, *options], stderr=subprocess.PIPE, text=True) as worker:
-        said = worker.communicate()[1]
-    assert worker.returncode == 2, said
-    assert said.count("asked for entry 6-0") == 1
-    assert "Traceback" not in said
-    assert stuck.state().position.seq == 5
+    worker = stuck.worker()
+    assert worker.wait() == 2, worker.said
+    assert worker.said.count("asked for entry 6-0") == 1
+    assert "Traceback" not in worker.said
+    assert stuck.seq == 5
 
 
 def test_a_snapshot_part_that_redis_cuts_is_read_in_pieces(own_redis):

@@ -9,7 +9,6 @@ from world import drain, push, rows, session
 
 from workers.broker import embedded
 from workers.broker.client import client
-from workers.cli import app as cli
 from workers.errors import WrongKeyType
 from workers.feed.keys import REGISTRY
 from workers.reading.registry import names
@@ -23,18 +22,11 @@ PASSWORD = "pw-of-the-test"
 NO_NAMES = (b"", b"a b", b"\xff\xfe", b"x" * 65, b"\x1b[2J", b"f\nforged", b"-f", "\u0661".encode())
 
 
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
-    told = capsys.readouterr()
-    return ended.value.code, told.out, told.err
-
-
-def test_what_is_no_name_in_the_list_of_feeds_is_skipped_and_told(own_redis, capsys):
+def test_what_is_no_name_in_the_list_of_feeds_is_skipped_and_told(own_redis, run_command):
     with client(own_redis.url) as other:
         other.execute_command("XADD", "osvm:{f}:in", "1-0", "x", "[1]", "y", "a")
         other.execute_command("SADD", REGISTRY, "f", *NO_NAMES)
-    code, shown, said = run(capsys, "status", "--redis", own_redis.url)
+    code, shown, said = run_command("status", "--redis", own_redis.url)
     assert code == 0
     assert "f " in shown
     assert said.count("\n") == 1
@@ -43,7 +35,7 @@ def test_what_is_no_name_in_the_list_of_feeds_is_skipped_and_told(own_redis, cap
 
 
 def test_a_list_of_feeds_of_another_type_stops_no_worker_and_is_named_by_status(
-    own_redis, store, capsys
+    own_redis, store, run_command
 ):
     store.call("DEL", REGISTRY)
     store.call("SET", REGISTRY, "no set")
@@ -58,9 +50,9 @@ def test_a_list_of_feeds_of_another_type_stops_no_worker_and_is_named_by_status(
     with client(own_redis.url) as other:
         other.execute_command("XADD", REGISTRY, "*", "x", "1")
         other.execute_command("XADD", "osvm:{f}:in", "1-0", "x", "[1]", "y", "a")
-    code, _, said = run(capsys, "status", "--redis", own_redis.url)
+    code, _, said = run_command("status", "--redis", own_redis.url)
     assert (code, "delete that key" in said) == (4, True)
-    assert run(capsys, "status", "f", "--redis", own_redis.url)[0] == 0
+    assert run_command("status", "f", "--redis", own_redis.url)[0] == 0
 
 
 @pytest.fixture
@@ -89,11 +81,11 @@ def test_the_rules_for_redis_7_let_a_producer_write_its_input_and_the_list_alone
         connected.execute_command(*command)
 
 
-def test_under_the_rules_for_redis_7_a_producer_pushes_and_a_reader_reads(seven, capsys):
-    pushed = run(
-        capsys, "push", "f", "Phishing", "--limit", "9", "--high-water", "20", "--redis",
+def test_under_the_rules_for_redis_7_a_producer_pushes_and_a_reader_reads(seven, run_command):
+    pushed = run_command(
+        "push", "f", "Phishing", "--limit", "9", "--high-water", "20", "--redis",
         seven["osvm-producer"],
     )  # fmt: skip
     assert pushed[0] == 0, pushed
-    assert run(capsys, "status", "f", "--redis", seven["osvm-reader"])[0] == 0
-    assert "f" in run(capsys, "status", "--redis", seven["osvm-reader"])[1]
+    assert run_command("status", "f", "--redis", seven["osvm-reader"])[0] == 0
+    assert "f" in run_command("status", "--redis", seven["osvm-reader"])[1]

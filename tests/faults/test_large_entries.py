@@ -2,20 +2,17 @@
 
 import json
 import resource
-import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from processes import Process
+from processes import peak_since
+from world import Worker, World, wait_until
 
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
 from workers.admin.verify import verify
 from workers.broker.batch_size import BatchSize
-from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import ReadTooLarge
 from workers.message.decode import decode
@@ -54,30 +51,20 @@ KINDS = {
 }
 
 
-def peak():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-
-
-def forget_the_peak():
-    Path("/proc/self/clear_refs").write_text("5")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 @pytest.mark.parametrize("features", [None, 4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_worst_entry_within_bounds_costs_little_memory_and_time(kind, features):
     raw = KINDS[kind](MIB - 64)
     schema = FeatureSchema(PredictorConfig(features=features))
-    forget_the_peak()
-    before = peak()
+    grown = peak_since()
     taken = []
     for _ in range(5):
         began = time.process_time()
         found = decode([(b"1-0", [b"x", raw, b"y", b"a"])], schema, Limits())
         taken.append(time.process_time() - began)
     assert found.rejected
-    assert peak() - before < 20 * len(raw)
+    assert grown() < 20 * len(raw)
     assert min(taken) < 0.05
 
 
@@ -102,11 +89,10 @@ def test_a_batch_of_dense_entries_costs_what_one_of_them_does():
     raw = KINDS["nested"](60_000)  # each below the size from which its values are counted
     schema = FeatureSchema(PredictorConfig(features=4))
     batch = [(b"%d-0" % i, [b"x", raw, b"y", b"a"]) for i in range(1, 200)]
-    forget_the_peak()
-    before = peak()
+    grown = peak_since()
     found = decode(batch, schema, Limits())
     assert {error.code for error in found.rejected.values()} == {"dimension"}
-    assert peak() - before < 3 * 200 * len(raw)
+    assert grown() < 3 * 200 * len(raw)
 
 
 def test_names_full_of_commas_and_brackets_are_no_values():
@@ -167,43 +153,23 @@ def limited():
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
 
 
-def is_done(store, epoch):
-    state = store.state()
-    return state is not None and (state.epoch, state.position.seq) == (epoch, 25)
-
-
 @pytest.mark.slow
 def test_an_entry_of_100_mib_is_rejected_under_a_memory_limit_and_the_worker_stops_when_told(
     own_redis,
 ):
-    with Store(own_redis.url, "f") as store:
-        small = ["x", "[1,2]", "y", "a"]
-        store.call("XADD", store.keys.input, "1-0", *small)
-        for i, kind in enumerate(["nested", "flat", "text"], 2):
-            store.call("XADD", store.keys.input, f"{i}-0", "x", KINDS[kind](100 * MIB), "y", "a")
-        for i in range(5, 25):
-            store.call("XADD", store.keys.input, f"{i}-0", "x", KINDS["nested"](MIB - 64))
-        store.call("XADD", store.keys.input, "25-0", *small)
-        command = [sys.executable, "-m", "workers.cli", "worker", "f", "--redis", own_redis.url]
+    small = ["x", "[1,2]", "y", "a"]
+    with World(own_redis.url, "f") as world:
+        world.push([small])
+        for kind in ("nested", "flat", "text"):
+            world.push([["x", KINDS[kind](100 * MIB), "y", "a"]])
+        world.push([["x", KINDS["nested"](MIB - 64)]] * 20)
+        world.push([small])
+        command = ("worker", "f", "--redis", own_redis.url, *SETTINGS)
         for epoch in (1, 2):
-            worker = Process(
-                [*command, *SETTINGS], stderr=subprocess.PIPE, text=True, preexec_fn=limited
-            )
-            try:
-                deadline = time.monotonic() + 90
-                while worker.poll() is None and not is_done(store, epoch):
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
-                worker.send_signal(signal.SIGTERM)
-                began = time.monotonic()
-                said = worker.communicate(timeout=60)[1]
-                assert time.monotonic() - began < 10
-            finally:
-                worker.kill()
-            assert worker.returncode == 0, said
-        answers = [
-            json.loads(entry[1][1])
-            for page in store.pages(store.keys.out, b"0-0") for entry in page
-        ]  # fmt: skip
+            with Worker(*command, preexec_fn=limited) as worker:
+                worker.wait_for(world.store, world.pushed, 90.0)
+                wait_until(lambda epoch=epoch: world.store.state().epoch == epoch)
+                worker.stopped(10.0)
+        answers = [json.loads(payload) for _, payload in world.payloads()[0]]
         assert [a.get("code") for a in answers] == [None, *["too_large"] * 23, None]
-        assert verify(store).is_identical
+        assert verify(world.store).is_identical

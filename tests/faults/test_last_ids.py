@@ -3,10 +3,9 @@
 import pytest
 from session_steps import answer_batch
 from structlog.testing import capture_logs
-from world import CONFIG, drain, outcome, rows, session
+from world import CONFIG, drain
 
 from workers.admin.verify import verify
-from workers.broker.store import Store
 from workers.cli.status import describe
 from workers.config.settings import Limits
 from workers.errors import EndOfStream
@@ -26,42 +25,33 @@ MOST = 2**64 - 1
 COUNT = 60
 LAST = f"{MOST}-{MOST}"
 
-
-def edge_ids():
-    """IDs that begin with the first possible one and end with the last, edges of both parts."""
-    ids = ["0-1", f"0-{MOST}", "1-0", *(f"{i}-{MOST}" for i in range(2, COUNT - 4))]
-    return [*ids, f"{MOST}-0", f"{MOST}-{MOST - 1}", LAST]
+IDS = ["0-1", f"0-{MOST}", "1-0", *(f"{i}-{MOST}" for i in range(2, COUNT - 4))]
+IDS += [f"{MOST}-0", f"{MOST}-{MOST - 1}", LAST]
+"""They begin with the first possible one and end with the last, and are edges of both parts."""
 
 
-def fill(store, ids=None):
-    for entry_id, fields in zip(ids or edge_ids(), rows(), strict=False):
-        store.call("XADD", store.keys.input, entry_id, *fields)
+@pytest.fixture
+def edge(world):
+    """A feed with entries under these IDs, none of them answered."""
+    for entry_id, fields in zip(IDS, world.entries, strict=False):
+        world.store.call("XADD", world.store.keys.input, entry_id, *fields)
+    return world
 
 
-def test_ids_at_every_edge_are_answered_replayed_and_verified(store):
-    fill(store)
-    drain(session(store, batch=7), COUNT)
-    assert store.length(store.keys.out) == COUNT
-    before = outcome(store)
-    again = session(store, batch=13)  # replays all: there is no snapshot
+def test_ids_at_every_edge_are_answered_as_others_replayed_and_verified(edge):
+    edge.answer(COUNT, batch=7)
+    before = edge.outcome()
+    again = edge.session(batch=13)  # replays all: there is no snapshot
     answer_batch(again)
     again.snapshot()
-    assert outcome(store) == before
-    assert verify(store).is_identical
-    assert [len(p) for p in store.pages(store.keys.out, LAST_ID)] == []
-
-
-def test_answers_do_not_depend_on_the_ids(store, redis_url):
-    fill(store)
-    drain(session(store), COUNT)
-    with Store(redis_url, store.keys.feed + "-plain", block_ms=20) as plain:
-        fill(plain, [f"{i}-0" for i in range(1, COUNT + 1)])
-        drain(session(plain), COUNT)
-        mine, other = (
-            [entry[1][1] for page in each.pages(each.keys.out, b"0-0") for entry in page]
-            for each in (store, plain)
-        )
-    assert mine == other
+    assert edge.outcome() == before
+    assert verify(edge.store).is_identical
+    assert [len(page) for page in edge.store.pages(edge.store.keys.out, LAST_ID)] == []
+    plain = edge.beside("plain")
+    plain.push(COUNT)
+    plain.answer()
+    edges, others = ([[p for _, p in kind] for kind in each.payloads()] for each in (edge, plain))
+    assert edges == others
 
 
 @pytest.mark.parametrize("last", ["1001-18446744073709551615", LAST])
@@ -73,7 +63,7 @@ def test_a_gate_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store
     store.retained.retention = Retention(out=10)
     gate = AcknowledgedGate(store, "sink", Stop(), seconds=0)
     assert not gate.is_open(5)
-    for entry_id in ids:  # one by one: the gate meets every ID as the last acknowledged one
+    for entry_id in ids:
         found = store.call(
             "XREADGROUP", "GROUP", "sink", "c", "COUNT", 1, "STREAMS", store.keys.out, ">"
         )
@@ -85,44 +75,36 @@ def test_a_gate_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store
     assert store.length(store.keys.out) <= 10
 
 
-def test_a_worker_says_that_the_stream_has_ended_and_waits(store):
-    fill(store)
+def test_a_worker_a_check_and_status_say_that_the_stream_has_ended(edge):
+    assert "ended" not in describe(status(edge.store))
     with capture_logs() as logs:
-        running = session(store)
+        running = edge.session()
         drain(running, COUNT)
         for _ in range(3):
             answer_batch(running)
     said = [entry["event"] for entry in logs if "no entry can follow" in entry["event"]]
     assert len(said) == 1
     assert "online-svm reset" in said[0]
-    found = preflight.check(store, agreement(CONFIG, Limits()))
-    assert any("no entry can follow" in warning for warning in found.warnings)
-
-
-def test_status_says_that_the_stream_has_ended(store):
-    fill(store)
-    assert "ended" not in describe(status(store))
-    drain(session(store), COUNT)
-    found = status(store)
+    checked = preflight.check(edge.store, agreement(CONFIG, Limits()))
+    assert any("no entry can follow" in warning for warning in checked.warnings)
+    found = status(edge.store)
     assert (found.waiting, found.cursor) == (0, LAST)
     assert "ended      the stream has reached" in describe(found)
 
 
-def test_a_push_to_an_ended_stream_says_so(store, redis_url):
-    fill(store)
-    drain(session(store), COUNT)
-    with HighWater(redis_url, store.keys.feed, 10) as high_water:
+def test_a_push_to_an_ended_stream_says_so(edge):
+    edge.answer(COUNT)
+    with HighWater(edge.url, edge.feed, 10) as high_water:
         high_water(0)
     with pytest.raises(PushStopped, match=r"no entry can follow.*0 rows were pushed"):
-        push([Row([1.0, 2.0, 3.0], "a")], redis_url, store.keys.feed)
+        push([Row([1.0, 2.0, 3.0], "a")], edge.url, edge.feed)
     with pytest.raises(EndOfStream, match="online-svm reset"):
-        store.call("XADD", store.keys.input, "*", "x", "[1]")
+        edge.store.call("XADD", edge.store.keys.input, "*", "x", "[1]")
 
 
-def test_a_combination_reads_an_ended_source_to_its_end(store):
-    fill(store)
-    drain(session(store), COUNT)
-    source = Source(store)
+def test_a_combination_reads_an_ended_source_to_its_end(edge):
+    edge.answer(COUNT)
+    source = Source(edge.store)
     answers = source.read(b"0-0", 0, COUNT)
     while len(answers) < COUNT:
         more = source.read(answers[-1].entry, len(answers), COUNT)

@@ -1,21 +1,18 @@
 """A bad network between worker and Redis: every answer once, and the same as on a good one."""
 
 import threading
-import time
 
 import pytest
 from fault_proxy import Proxy
 from session_steps import advance
-from world import COUNT, drain, finished, outcome, session, wait_until
+from world import COUNT, drain, wait_until
 
 from workers.broker import permissions
 from workers.broker.backoff import CAP
-from workers.broker.store import _COMMIT, Store
-from workers.errors import Stopped, Unavailable
+from workers.broker.store import _COMMIT
+from workers.errors import Fenced, Stopped, Unavailable
 from workers.feed.keys import FeedKeys
 from workers.stop import Stop
-
-COMMIT = _COMMIT.sha1.encode()
 
 PATIENCE = 0.5
 """Seconds for a reply, here."""
@@ -39,104 +36,95 @@ def url(proxy):
 @pytest.fixture
 def through(url, direct):
     """A store that reaches Redis through the proxy."""
-    with Store(url, "f", patience=10.0, block_ms=20) as store:
-        yield store
+    return direct.open(url, patience=10.0)
 
 
-def test_a_commit_whose_reply_is_cut_is_answered_already_and_changes_no_byte(
-    proxy, through, direct, expected
+@pytest.mark.parametrize("cut", [_COMMIT.sha1.encode(), b"XREAD"], ids=["commit", "read"])
+def test_a_commit_or_a_read_whose_reply_is_cut_is_repeated_and_changes_no_byte(
+    proxy, through, direct, expected, cut
 ):
-    running = session(through)
-    drain(running, 50)
+    """The commit is answered ALREADY; the read begins at the cursor again."""
+    running = direct.session(through)
     for _ in range(3):
-        proxy.cuts.append(COMMIT)
+        drain(running, running.position.seq + 10)
+        proxy.cuts.append(cut)
         drain(running, running.position.seq + 10)
     assert proxy.cut == 3
     drain(running, COUNT)
-    assert outcome(direct) == expected
-    assert direct.state().epoch == 1, "a lost reply is no reason to take the feed over again"
-
-
-def test_a_read_whose_reply_is_cut_is_read_again_from_the_cursor(proxy, through, direct, expected):
-    running = session(through)
-    for _ in range(3):
-        proxy.cuts.append(b"XREAD")
-        drain(running, running.position.seq + 10)
-    assert proxy.cut == 3
-    drain(running, COUNT)
-    assert outcome(direct) == expected
+    assert direct.outcome() == expected
+    assert direct.store.state().epoch == 1, "a lost reply is no reason to take over again"
 
 
 def test_lines_cut_anywhere_change_no_byte(proxy, through, direct, expected):
     """Whatever the request: the next reply of the worker ends in the middle, again and again."""
-    running = session(through, batch=7, snapshot_every=40)
+    running = direct.session(through, batch=7, snapshot_every=40)
     while running.position.seq < COUNT:
         proxy.cuts[:] = [b"\r\n"]
         advance(running)
     assert proxy.cut >= COUNT // 7
     proxy.cuts.clear()
-    assert outcome(direct) == expected
+    assert direct.outcome() == expected
 
 
-def test_a_slow_network_makes_the_worker_slow_and_nothing_else(proxy, url, direct, expected):
-    proxy.delay = 0.2
-    with Store(url, "f", block_ms=20) as store:
-        drain(session(store, batch=80), COUNT)
-        assert store.failures == 0
-    assert outcome(direct) == expected
+def check_slow(seconds, proxy, through, direct, expected):
+    proxy.delay = seconds
+    drain(direct.session(through, batch=80), COUNT)
+    assert through.failures == 0
+    assert direct.outcome() == expected
+
+
+def test_a_slow_network_makes_the_worker_slow_and_nothing_else(proxy, through, direct, expected):
+    check_slow(0.2, proxy, through, direct, expected)
 
 
 @pytest.mark.chaos
-def test_two_seconds_of_latency_make_the_worker_slow_and_nothing_else(proxy, url, direct, expected):
-    proxy.delay = 2.0
-    with Store(url, "f", block_ms=20) as store:
-        drain(session(store, batch=80), COUNT)
-        assert store.failures == 0
-    assert outcome(direct) == expected
+def test_two_seconds_of_latency_make_the_worker_slow_and_nothing_else(
+    proxy, through, direct, expected
+):
+    check_slow(2.0, proxy, through, direct, expected)
 
 
 def test_half_open_connections_are_given_up_and_replaced(proxy, url, direct, at_work, expected):
-    _, errors = at_work(url, timeout=PATIENCE, batch=2)
+    worker = at_work(url, timeout=PATIENCE)
     for goal in (40, 120):
-        wait_until(lambda goal=goal: direct.length(direct.keys.out) >= goal)
-        accepted, stands = proxy.accepted, direct.length(direct.keys.out)
+        worker.wait_for(goal)
+        accepted, stands = proxy.accepted, len(worker.confirmed)
         proxy.forget()
-        is_back = lambda n=stands: direct.length(direct.keys.out) > n + 2  # noqa: E731  (one use)
-        wait_until(is_back, RECOVERY)
+        worker.wait_for(stands + 3, RECOVERY)
         assert proxy.accepted > accepted
-    assert finished(direct, COUNT, errors) == expected
+    worker.wait_for(COUNT)
+    assert direct.outcome() == expected
 
 
 def test_a_black_hole_stops_the_feed_and_it_goes_on_when_the_hole_closes(
     proxy, url, direct, at_work, expected
 ):
-    _, errors = at_work(url, timeout=PATIENCE, batch=2)
-    wait_until(lambda: direct.length(direct.keys.out) >= 40)
+    worker = at_work(url, timeout=PATIENCE)
+    worker.wait_for(40)
     proxy.is_black_hole = True
-    time.sleep(1.5)
-    stands = direct.state().position
-    time.sleep(0.5)
-    assert direct.state().position == stands
-    assert stands.seq < COUNT
+    failures = worker.store.failures
+    wait_until(lambda: worker.store.failures > failures)  # so it has given up
+    stands = direct.seq
+    wait_until(lambda: worker.store.failures > failures + 1)
+    assert direct.seq == stands < COUNT
     proxy.is_black_hole = False
     proxy.forget()
-    wait_until(lambda: direct.state().position.seq > stands.seq, RECOVERY)
-    assert finished(direct, COUNT, errors) == expected
+    wait_until(lambda: direct.seq > stands, RECOVERY)
+    worker.wait_for(COUNT)
+    assert direct.outcome() == expected
 
 
 def test_a_worker_on_a_line_that_hangs_is_fenced_when_it_comes_back(
     proxy, url, direct, at_work, expected
 ):
-    _, errors = at_work(url, timeout=PATIENCE, batch=2)
-    wait_until(lambda: direct.length(direct.keys.out) >= 40)
+    worker = at_work(url, timeout=PATIENCE)
+    worker.wait_for(40)
     proxy.is_black_hole = True
-    successor = session(direct)
-    drain(successor, COUNT)
+    direct.answer(COUNT)
     proxy.is_black_hole = False
     proxy.forget()
-    wait_until(lambda: errors, 10.0)
-    assert type(errors[0]).__name__ == "Fenced"
-    assert outcome(direct) == expected
+    assert isinstance(worker.wait_for_end(10.0), Fenced)
+    assert direct.outcome() == expected
 
 
 def test_the_check_of_permissions_waits_for_redis_as_long_as_it_is_told_to(proxy, url):
@@ -148,11 +136,7 @@ def test_the_check_of_permissions_waits_for_redis_as_long_as_it_is_told_to(proxy
     stop.request()
     with pytest.raises(Stopped):
         permissions.check(url, commands, stop, patience=30.0)
-
-    def reach():
-        proxy.target = reachable
-
-    back = threading.Timer(0.3, reach)
+    back = threading.Timer(0.3, lambda: setattr(proxy, "target", reachable))
     back.start()
     permissions.check(url, commands, patience=30.0)
     back.join()

@@ -3,11 +3,7 @@
 import os
 
 import pytest
-from fault_workers import command
-from processes import Process
-from world import drain, finished, payloads, push, rows, session
-
-from workers.broker.store import Store
+from world import World
 
 COUNT = 120
 
@@ -24,34 +20,28 @@ def ids(count):
         number += 1
 
 
-def test_answers_are_in_the_order_of_the_ids_whatever_the_clock_did(embedded_url, feed):
-    answers = []
-    for name, numbers in (("even", [f"{i + 1}-0" for i in range(COUNT)]), ("odd", [*ids(COUNT)])):
-        with Store(embedded_url, f"{feed}-{name}", block_ms=20) as store:
-            for number, fields in zip(numbers, rows(COUNT), strict=True):
-                store.call("XADD", store.keys.input, number, *fields)
-            drain(session(store, batch=7, snapshot_every=25), COUNT)
-            drain(session(store), COUNT)  # a replay ends at the same digest, or this one raises
-            out, met = payloads(store)
-            assert [entry_id.decode() for entry_id, _ in out] == numbers
-            answers.append([payload for _, payload in out + met])
-    assert answers[0] == answers[1]
+@pytest.mark.servers("embedded")
+def test_answers_are_in_the_order_of_the_ids_whatever_the_clock_did(world):
+    world.push(COUNT)
+    world.answer()
+    odd, numbers = world.beside("odd"), [*ids(COUNT)]
+    for number, fields in zip(numbers, odd.entries, strict=False):
+        odd.store.call("XADD", odd.store.keys.input, number, *fields)
+    odd.answer(COUNT, batch=7, snapshot_every=25)
+    odd.answer(COUNT)  # a replay ends at the same digest, or this one raises
+    assert [entry_id.decode() for entry_id, _ in odd.payloads()[0]] == numbers
+    even, others = ([[p for _, p in kind] for kind in each.payloads()] for each in (world, odd))
+    assert even == others
 
 
 @pytest.mark.chaos
 def test_neither_hash_seeds_nor_thread_counts_change_a_byte(embedded_url, feed, expected):
-    found = []
     for seed, threads in (("1", "1"), ("2", "2"), ("random", "2")):
         variables = {"PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads}
         variables |= {"NUMBA_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
-        with Store(embedded_url, f"{feed}-{seed}", block_ms=20) as store:
-            push(store, rows())
-            process = Process(command(store.keys.feed, store.url), env=os.environ | variables)
-            try:
-                found.append(finished(store, len(rows()), seconds=90.0))
-                process.terminate()
-                assert process.wait(20) == 0
-            finally:
-                process.kill()
-                process.wait()
-    assert found == [expected] * 3
+        with World(embedded_url, f"{feed}-{seed}") as world:
+            world.push()
+            worker = world.worker("--quiet", "--accept-environment", env=os.environ | variables)
+            worker.wait_for(world.store, world.pushed, 90.0)
+            worker.stopped()
+            assert world.outcome() == expected

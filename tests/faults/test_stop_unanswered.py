@@ -2,7 +2,7 @@
 
 import pytest
 from session_steps import run
-from world import COUNT, drain, outcome, push, rows, session
+from world import World, drain
 
 from workers.broker.store import Store
 from workers.errors import PositionMoved, Stopped
@@ -31,15 +31,14 @@ def test_a_stop_in_a_batch_that_was_not_committed_leaves_no_snapshot_of_it(
 ):
     """With the feed moved, the position is read again, and the stop ends the replay."""
     stop = Stop()
-    with Refusing(embedded_url, feed, stop, block_ms=20) as store:
-        push(store, rows())
-        drain(session(store), 50)
-        running = session(store, stop=stop)
+    with World(embedded_url, feed) as world, Refusing(embedded_url, feed, stop, block_ms=20) as bad:
+        world.push()
+        world.answer(50)
+        running = world.session(bad, stop=stop)
         drain(running, 70)
-        store.refusal, store.stop = refusal, stop
+        bad.refusal, bad.stop = refusal, stop
         run(running, stop)
-        assert store.state().snapshot is None
-        assert store.state().position.seq == 70
-    with Store(embedded_url, feed, block_ms=20) as store:
-        drain(session(store), COUNT)
-        assert outcome(store) == expected
+        assert world.store.state().snapshot is None
+        assert world.seq == 70
+        world.answer()
+        assert world.outcome() == expected

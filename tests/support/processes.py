@@ -1,6 +1,7 @@
 """Processes of tests: none of them can keep a test waiting for ever."""
 
 import subprocess
+from pathlib import Path
 
 LIMIT = 60.0
 """Seconds that a process may take to end, where a test does not say how long."""
@@ -49,3 +50,15 @@ class Process(subprocess.Popen):
         command = [self.args] if isinstance(self.args, str) else map(str, self.args)
         named = " ".join(command)[:500]
         return AssertionError(f"killed, after {seconds:g} s without an end: {named}")
+
+
+def peak_since():
+    """Return a function that says by how many bytes the peak of this process's memory grew."""
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _peak()
+    return lambda: _peak() - before
+
+
+def _peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])

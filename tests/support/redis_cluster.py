@@ -3,6 +3,8 @@
 All servers listen on loopback, keep their data in a directory of the test, and end with it.
 """
 
+import os
+import signal
 import socket
 import subprocess
 from contextlib import contextmanager
@@ -311,3 +313,14 @@ def running_watched(directory, *options, **arguments):
         yield watched
     finally:
         watched.close()
+
+
+def cut_off(primary, replica):
+    """Let a replica learn nothing more of its primary, until it is `let_go`."""
+    os.kill(replica.process.pid, signal.SIGSTOP)
+    # What is on the way to it is dropped; and it cannot connect again.
+    primary.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
+
+
+def let_go(node):
+    os.kill(node.process.pid, signal.SIGCONT)

@@ -3,7 +3,7 @@
 import pytest
 from certificates import make_certificates, server_with_tls
 from redis_cluster import running_cluster
-from replicated_feed import lone_outcome
+from threaded_feed import lone_outcome
 from world import drain, outcome, push, rows, session
 
 from workers.broker.store import Store

@@ -4,7 +4,7 @@ import time
 
 import pytest
 from redis_cluster import running_watched
-from replicated_feed import Answering, Filling, lone_outcome
+from threaded_feed import Answering, Filling, lone_outcome
 from world import outcome, rows, wait_until
 
 from workers.broker.nodes import nodes_of

@@ -1,12 +1,10 @@
-"""A feed that is filled and answered, each in a thread, while its servers fail or are replaced."""
+"""A worker and a producer of a feed, each in a thread, while its servers fail or are replaced."""
 
-import os
-import signal
 import threading
 import time
 
 from session_steps import run
-from world import outcome, rows, session, wait_until
+from world import outcome, push, rows, session, wait_until
 
 from workers.broker import embedded
 from workers.broker.store import Store
@@ -16,6 +14,17 @@ from workers.stop import Stop
 
 class Answering:
     """A worker in a thread of its own.
+
+    Parameters
+    ----------
+    url, feed : str
+    batch : int
+    pause : float
+        Seconds between two batches: time for a fault, however fast the machine is.
+    timeout : float, optional
+        Seconds to wait for a reply.
+    **options
+        Of its `Store`.
 
     Attributes
     ----------
@@ -27,10 +36,13 @@ class Answering:
         What ended it.
     """
 
-    def __init__(self, url, feed, **options):
+    def __init__(self, url, feed, batch=10, pause=0.0, timeout=None, **options):
         self.confirmed, self.times, self.error = {}, [], None
         self.stop = Stop(grace=30.0)
-        self.store = Store(url, feed, self.stop, patience=30.0, block_ms=50, **options)
+        self._batch, self._pause = batch, pause
+        self.store = Store(url, feed, self.stop, patience=30.0, block_ms=20, **options)
+        if timeout is not None:
+            self.store._connection.timeout = self.store._reader.timeout = timeout
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -38,7 +50,7 @@ class Answering:
         try:
             with self.store:
                 running = session(
-                    self.store, stop=self.stop, keep_input=True, snapshot_every=60,
+                    self.store, self._batch, stop=self.stop, keep_input=True, snapshot_every=60,
                     observe=self._observe,
                 )  # fmt: skip
                 self.store.be_patient()
@@ -51,16 +63,16 @@ class Answering:
         for identity, payload in zip(outcome.ids, outcome.out, strict=True):
             before = self.confirmed.setdefault(identity, payload)
             assert before == payload, "an answer that was confirmed has other bytes now"
+        self.stop.wait(self._pause)
 
     def wait_for(self, count, seconds=60.0):
         """Wait until so many answers are confirmed."""
-        wait_until(
-            lambda: len(self.confirmed) >= count or not self._thread.is_alive(),
-            seconds,
-            "the feed does not get on",
-        )
-        assert self.error is None, self.error
-        assert len(self.confirmed) >= count
+
+        def is_done():
+            assert self.error is None, self.error
+            return len(self.confirmed) >= count
+
+        wait_until(is_done, seconds, f"{count} answers are confirmed")
 
     def wait_for_end(self, seconds=60.0):
         """Wait until it has ended by itself; return the error."""
@@ -71,9 +83,7 @@ class Answering:
     def end(self):
         """Stop it; return the error that ended it, if one did."""
         self.stop.request()
-        self._thread.join(60.0)
-        assert not self._thread.is_alive(), "it does not end"
-        return self.error
+        return self.wait_for_end()
 
     def longest_pause(self):
         """Return the most seconds between two confirmed batches."""
@@ -123,6 +133,13 @@ class Filling:
         assert self.error is None, self.error
 
 
+def refill(store, entries):
+    """Push again what the producer finds missing."""
+    last = store.call("XREVRANGE", store.keys.input, "+", "-", "COUNT", 1)
+    held = int(last[0][0].split(b"-")[0]) if last else 0
+    push(store, entries[held:], held + 1)
+
+
 def lone_outcome(count, entries=None):
     """Return what a lone worker on one server answers to the first entries."""
     with embedded.temporary() as server:
@@ -132,14 +149,3 @@ def lone_outcome(count, entries=None):
         assert worker.end() is None
         with Store(server.url, "lone") as store:
             return outcome(store)
-
-
-def cut_off(primary, replica):
-    """Let a replica learn nothing more of its primary, until it is `let_go`."""
-    os.kill(replica.process.pid, signal.SIGSTOP)
-    # What is on the way to it is dropped; and it cannot connect again.
-    primary.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
-
-
-def let_go(node):
-    os.kill(node.process.pid, signal.SIGCONT)
