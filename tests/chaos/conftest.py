@@ -1,12 +1,12 @@
-"""Workers from a warmed parent, and what an uninterrupted one answers."""
+"""Feeds whose workers come from a warmed parent, and what an uninterrupted one answers."""
 
 import os
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
-from fault_workers import Nursery
-from world import drain, outcome, push, rows, session
-
-from workers.broker.store import Store
+from fault_workers import Nursery, end
+from world import World, rows
 
 
 def asked(name, default):
@@ -29,17 +29,53 @@ def nursery(tmp_path_factory):
     nursery.close()
 
 
-@pytest.fixture
-def expected_of(embedded_url, feed):
+@pytest.fixture(scope="session")
+def expected_of(embedded_url):
     """Return what an uninterrupted session answers to the first `count` entries."""
 
+    @cache
     def answer(count):
-        with Store(embedded_url, f"{feed}-whole", block_ms=20) as store:
-            push(store, rows(count))
-            drain(session(store, batch=64), count)
-            return outcome(store)
+        with World(embedded_url, f"whole-{count}") as world:
+            world.entries = rows(count)
+            world.push(count)
+            world.answer(batch=64)
+            return world.outcome()
 
     return answer
+
+
+class Trial(World):
+    """A feed of so many entries whose workers start in milliseconds."""
+
+    def __init__(self, url, feed, nursery, expected_of, count, **options):
+        super().__init__(url, feed, **options)
+        self.entries = rows(count)
+        self._nursery, self._expected_of = nursery, expected_of
+
+    def start(self, *options, **named):
+        return self._nursery.start(self.feed, self.url, *map(str, options), **named)
+
+    def check(self, worker=None):
+        """Let a worker answer the rest, and stop it; return the position.
+
+        All answers are those of an uninterrupted worker.
+        """
+        if worker is not None:
+            assert end(self.store, worker, self.pushed) == 0
+        assert self.outcome() == self._expected_of(self.pushed)
+        return self.store.state().position
+
+
+@pytest.fixture
+def trial(nursery, embedded_url, feed, expected_of):
+    """Return a trial of so many entries, on the embedded server or another one."""
+    with ExitStack() as opened:
+
+        def begin(count, url=embedded_url, **options):
+            made = Trial(url, feed, nursery, expected_of, count, **options)
+            return opened.enter_context(made)
+
+        yield begin
 
 
 @pytest.fixture

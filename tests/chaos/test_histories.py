@@ -10,7 +10,7 @@ from dataclasses import replace
 import histories
 import pytest
 from history_modes import FEEDS, MODES, mode_of
-from history_results import alarms_in, difference, uninterrupted
+from history_parts import alarms_in, difference, uninterrupted
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
@@ -41,7 +41,7 @@ def test_every_mode_comes_once_in_as_many_seeds():
 def test_histories_of_drift_raise_alarms(embedded_url, policy, labels):
     """Else those that compare them compare nothing."""
     every = histories.wanted(4, 0, ("drift", policy, *labels))
-    count = 2 * histories.COUNTS["inside"]
+    count = mode_of(every[0][1]).length * histories.COUNTS["inside"]
     alarms = [
         alarms_in(uninterrupted(mode_of(seed), seed, count, embedded_url)) for _, seed in every
     ]

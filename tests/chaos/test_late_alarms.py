@@ -12,8 +12,8 @@ import signal
 import pytest
 from fault_workers import Nursery, end, is_holder
 from history_modes import FEEDS, Mode, entries_of
+from history_parts import alarms_in, difference, digest_of, found_in, uninterrupted
 from history_processes import FENCED
-from history_results import alarms_in, difference, digest_of, found_in, uninterrupted
 from world import finished, flags_of, push, wait_until
 
 from workers.admin.reset import reset
@@ -24,7 +24,7 @@ from workers.failpoints import EXIT_CODE
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 POLICIES = ("report", "refit", "reset")
-FEED, COUNT = FEEDS[0], 220
+FEED, COUNT = FEEDS[0], 440
 KILLED = -signal.SIGKILL
 
 

@@ -140,15 +140,15 @@ def test_refits_that_are_ten_times_slower_take_effect_at_the_same_examples(fille
 @pytest.mark.chaos
 @lagging
 def test_refit_processes_killed_all_along_a_feed_change_no_byte(filled):
-    killed = []
-    with OwnRefits(filled.settings.predictor, patience=60.0) as refits:
+    killed, own = [], OwnRefits(filled.settings.predictor, patience=60.0)
+    with own as refits:
         running = filled.session(refits=refits)
         # A process may have computed the two refits that come next before it is killed. The third
         # takes effect within 55 examples, so between two of these goals another process is needed.
         for goal in (40, 100, 160):
             drain(running, goal)
-            killed.append(refits.pid)
-            os.kill(refits.pid, signal.SIGKILL)
+            killed.append(own.pid)
+            os.kill(own.pid, signal.SIGKILL)
         drain(running, COUNT)
     assert len({*killed}) == 3
     assert filled.outcome() == uninterrupted(filled)

@@ -1,15 +1,12 @@
-"""Whatever a parser is fed, it answers or refuses by a named error, and changes nothing then.
-
-`make fuzz` multiplies the examples by FUZZ_FACTOR.
-"""
+"""Whatever a parser is fed, it answers or refuses by a named error, and changes nothing then."""
 
 import json
-import os
 from hashlib import sha256
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from fuzzing import FACTOR, fuzz
+from hypothesis import given
 from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
@@ -31,18 +28,9 @@ from workers.push.sources import BadSource, Reading, rows
 from workers.session import snapshots
 from workers.session.answer import process
 
-FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 pytestmark = pytest.mark.timeout(180 * FACTOR)  # so many times the examples
 CONFIG = PredictorConfig(features=2, classes=("p", "q"), window=40, refit_every=10, gamma=0.5)
 LIMITS = Limits(max_entry_bytes=2048, dedupe_window=5)
-
-
-def fuzz(count):
-    return settings(
-        max_examples=FACTOR * count,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    )
 
 
 def refusal(errors, parse, *given):

@@ -1,10 +1,9 @@
 """Whatever stands in `out`, readers show it or say that it is no answer; none of them breaks."""
 
-import os
-
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from fuzzing import FACTOR, fuzz
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.cli.export_table import flat
@@ -18,7 +17,6 @@ from workers.reading.answers import answer
 from workers.reading.true_labels import Truth
 from workers.session.join.sources import bounds
 
-FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 pytestmark = pytest.mark.timeout(180 * FACTOR)  # so many times the examples
 
 HEAD = (40, 1, 1, 3, 99, 7, 7, 7, 0, None, 3, 0.9)
@@ -54,7 +52,7 @@ def forged(draw):
     return orjson.dumps(message)
 
 
-@settings(max_examples=FACTOR * 400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@fuzz(400)
 @given(forged() | values.map(orjson.dumps) | st.binary(max_size=40))
 def test_hostile_bytes_are_shown_or_refused_by_every_reader(data):
     entry = (b"5-0", [b"p", data])

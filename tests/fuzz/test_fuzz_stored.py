@@ -4,17 +4,17 @@ And whatever IDs, labels and names producers send: answers, each under its own I
 """
 
 import json
-import os
 import random
+from contextlib import contextmanager
 
 import pytest
+from fuzzing import FACTOR, fuzz
 from history_modes import TARGET, Mode
-from history_parts import Combination
-from history_results import uninterrupted
-from hypothesis import HealthCheck, given, settings
+from history_parts import Combination, uninterrupted
+from hypothesis import given
 from hypothesis import strategies as st
 from session_steps import advance
-from world import CONFIG, drain, outcome, payloads, push, rows, session
+from world import CONFIG, World, drain, outcome, payloads, rows, session
 
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
@@ -33,47 +33,25 @@ from workers.reading.registry import listed
 from workers.reading.status import status
 from workers.session import preflight
 
-FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(180 * FACTOR)]
 COUNT = 40
 LAST = 2**64 - 1
 
 
-def fuzz(count):
-    return settings(
-        max_examples=FACTOR * count,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    )
-
-
 @pytest.fixture(scope="module")
 def worked(embedded_url):
     """A feed with two snapshots, no worker, and one more entry that waits."""
-    with Store(embedded_url, "fuzzed", block_ms=1) as store:
-        push(store, rows(COUNT))
-        running = session(store, snapshot_every=15)
-        drain(running, COUNT)
-        running.snapshot()
-        store.register()
-        push(store, rows(COUNT + 1)[COUNT:], COUNT + 1)
-        yield store
+    with World(embedded_url, "fuzzed") as world:
+        world.push(COUNT)
+        world.answer(snapshot_every=15).snapshot()
+        world.store.register()
+        world.push(1)
+        yield world.store
 
 
 NUMBERS = [-1, 0, 1, COUNT - 1, COUNT + 1, 10**18, 2**63 - 1, 2**63, 2**64, 10**400]
-IDS = [
-    "0-0",
-    "40-0",
-    "41-0",
-    f"{LAST}-{LAST}",
-    f"{LAST + 1}-0",
-    "1-",
-    "-1",
-    "1-1-1",
-    "٣-0",
-    "$",
-    "*",
-]
+IDS = ["0-0", "40-0", "41-0", f"{LAST}-{LAST}", f"{LAST + 1}-0"]
+IDS += ["1-", "-1", "1-1-1", "٣-0", "$", "*"]
 values = st.one_of(
     st.binary(max_size=200),
     st.sampled_from(NUMBERS).map(lambda number: str(number).encode()),
@@ -101,6 +79,21 @@ def pairs(flat):
     return zip(flat[::2], flat[1::2], strict=True)
 
 
+@contextmanager
+def damaged(store, changed):
+    """Change fields of the state within the block, in which no answer may change."""
+    key, answers = store.keys.state, payloads(store)
+    state = store.call("HGETALL", key)
+    try:
+        for name, value in changed.items():
+            store.call(*(("HDEL", key, name) if value is None else ("HSET", key, name, value)))
+        yield
+        assert payloads(store) == answers
+    finally:
+        store.call("DEL", key)
+        store.call("HSET", key, *state)
+
+
 def run(command):
     try:
         command()
@@ -109,11 +102,6 @@ def run(command):
         assert said
         assert len(said) < 2000
         assert "\n" not in said
-
-
-def test_every_field_that_a_feed_stores_is_fuzzed(worked):
-    stored = worked.call("HGETALL", worked.keys.state)
-    assert {name.decode() for name in stored[::2]} <= set(FIELDS)
 
 
 @fuzz(60)
@@ -125,12 +113,7 @@ def test_whatever_stands_in_the_state_of_a_feed_is_named_in_one_line_and_no_answ
 
     The run of the server is no damage: whoever takes the feed over notes the present one.
     """
-    state = worked.call("HGETALL", worked.keys.state)
-    answers = payloads(worked)
-    try:
-        for name, value in changed.items():
-            what = ("HDEL", name) if value is None else ("HSET", name, value)
-            worked.call(what[0], worked.keys.state, *what[1:])
+    with damaged(worked, changed):
         before = dict(pairs(worked.call("HGETALL", worked.keys.state)))
         for command in commands(worked):
             run(command)
@@ -139,10 +122,6 @@ def test_whatever_stands_in_the_state_of_a_feed_is_named_in_one_line_and_no_answ
             b"epoch", b"writer", b"environment", b"run_id",
         }  # fmt: skip
         assert after.get(b"run_id") in (before.get(b"run_id"), worked.server()["run_id"].encode())
-        assert payloads(worked) == answers
-    finally:
-        worked.call("DEL", worked.keys.state)
-        worked.call("HSET", worked.keys.state, *state)
 
 
 @pytest.fixture(scope="module")
@@ -154,8 +133,10 @@ def combined():
             yield store
 
 
-def test_every_field_that_a_combination_stores_is_fuzzed(combined):
-    stored = combined.call("HGETALL", combined.keys.state)
+@pytest.mark.parametrize("kind", ["worked", "combined"])
+def test_every_field_that_a_feed_or_a_combination_stores_is_fuzzed(kind, request):
+    store = request.getfixturevalue(kind)
+    stored = store.call("HGETALL", store.keys.state)
     assert {name.decode() for name in stored[::2]} <= set(FIELDS)
 
 
@@ -175,17 +156,8 @@ joined = st.fixed_dictionaries(
     )
 )  # fmt: skip
 def test_whatever_stands_in_the_state_of_a_combination_is_named_in_one_line(combined, changed):
-    state = combined.call("HGETALL", combined.keys.state)
-    answers = payloads(combined)
-    try:
-        for name, value in changed.items():
-            what = ("HDEL", name) if value is None else ("HSET", name, value)
-            combined.call(what[0], combined.keys.state, *what[1:])
+    with damaged(combined, changed):
         run(lambda: go_on(combined.url))
-        assert payloads(combined) == answers
-    finally:
-        combined.call("DEL", combined.keys.state)
-        combined.call("HSET", combined.keys.state, *state)
 
 
 def go_on(url):

@@ -49,6 +49,11 @@ class Forked:
         self.send_signal(signal.SIGKILL)
         return self.wait()
 
+    def stopped(self):
+        """Stop it in order."""
+        self.send_signal(signal.SIGTERM)
+        assert self.wait() == 0
+
     def poll(self):
         """Return the exit code, or None while it runs."""
         if self.returncode is None:

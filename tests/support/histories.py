@@ -31,8 +31,8 @@ from fault_redis import Server
 from fault_workers import Nursery
 from history_inside import Inside
 from history_modes import MACHINES, MODES, mode_of
+from history_parts import alarms_in, difference, digest_of, uninterrupted
 from history_processes import Processes
-from history_results import alarms_in, difference, digest_of, uninterrupted
 from processes import Process
 
 from workers.broker import embedded

@@ -24,7 +24,7 @@ DRIFT = {
 }  # fmt: skip
 """Monitors that are easily alarmed: their labels are turned round after `TURN` rows."""
 
-TURN = 80
+TURN = 150
 
 MACHINES = {
     "svc-oldest": {"split": "oldest", "maps": MAPS},
@@ -91,7 +91,7 @@ class Mode:
     @property
     def length(self):
         """Times as many entries as a history has else: alarms need labels, and what follows."""
-        return 2 if self.watches else 1
+        return 4 if self.watches else 1
 
     @property
     def options(self):

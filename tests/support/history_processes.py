@@ -1,29 +1,17 @@
 """One history of whole processes: workers, their refit processes, a combination, Redis, a network.
 
-In each round some input comes and up to three of them are killed, frozen or cut off at once; what
-has ended is started again. What comes out is compared as in a history inside one process.
+What has ended is started again.
 """
 
 import json
-import random
 import signal
-import threading
 import time
-from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
 
-from history_inside import signalled
-from history_modes import FEEDS, JOIN_WINDOW, SECOND, TARGET, entries_of
-from history_parts import Consumer
-from history_results import found_in
-from world import flags_of, push
-
-from workers.broker.store import Store
-from workers.errors import WorkerError
-
-SECONDS = 150.0
-"""After which a history counts as stuck."""
+from history_faults import History, signalled
+from history_modes import FEEDS, JOIN_WINDOW, SECOND, TARGET
+from world import flags_of, seq_of
 
 LEASE, REPLY, PAUSE = "0.5", 1.0, 0.03
 """Seconds of a lease, for one reply, and between two looks."""
@@ -72,63 +60,30 @@ class Part:
         assert code in allowed, f"ended with {code}: {self._log.read_text()[-2000:]}"
 
 
-class Processes:
+class Processes(History):
     """A history of whole processes.
 
     Parameters
     ----------
-    seed : int
-    mode : Mode
-    server, proxy : as for `Inside`
     nursery : Nursery
         Starts the processes.
-    count : int
-        Entries of the feed.
-
-    Attributes
-    ----------
-    faults : Counter of the faults that struck
     """
 
-    def __init__(self, seed, mode, server, proxy, nursery, count=150):
-        self.mode, self.faults = mode, Counter()
-        self._choose, self._server, self._proxy = random.Random(seed), server, proxy
-        self._nursery, self._log = nursery, Path(f"{nursery.log}.{seed}")
-        self._url = f"redis://127.0.0.1:{proxy.port}/0"
-        self._entries = entries_of(mode, seed, count)
-        self._waiting = {feed: deque(enumerate(e, 1)) for feed, e in self._entries.items()}
-        self._under_way, self._parts = [], {}
-        self._stores = {
-            feed: Store(server.url, feed, patience=20.0) for feed in [*self._entries, TARGET]
-        }
-        self._consumer = None
-        self._deadline = time.monotonic() + SECONDS
+    SECONDS = 150.0
+    FROZEN, DARK, KILLED = (0.05, 0.5, 1.3), (0.05, 0.5), 0.1
 
-    def run(self):
-        """Return what came out; see `found_in`."""
-        try:
-            self._begin()
-            while not self._is_done():
-                self._round()
-            for name, part in self._parts.items():
-                part.end(self._ends(name))
-            self._consume(1000)
-            read = self._consumer and self._consumer.answers
-            return found_in(self._server.url, self.mode, read)
-        finally:
-            self._close()
+    def __init__(self, seed, mode, server, proxy, nursery, count=150):
+        super().__init__(seed, mode, server, proxy, count)
+        self._nursery, self._log = nursery, Path(f"{nursery.log}.{seed}")
+        self._parts = {}
 
     def _begin(self):
         for name in ("worker", "standby") if "two" in self.mode else ("worker",):
             self._start(name, self._worker_of(FEEDS[0], self.mode.options))
         if "combine" in self.mode:
             self._start("second", self._worker_of(FEEDS[1], SECOND))
-        for feed in self._entries:
-            self._wait_until(lambda feed=feed: self._seq(feed) >= 0)
-        if "block" in self.mode:
-            consumer = Consumer(self._server.url, FEEDS[0])
-            consumer.begin()
-            self._consumer = consumer
+        self._wait_until(lambda: all(self._stores[feed].state() for feed in self._entries))
+        self._begin_consumer()
         if "combine" in self.mode:
             options = ["--into", TARGET, "--redis", self._url, "--batch", "7"]
             options += ["--join-window", str(JOIN_WINDOW)]
@@ -155,36 +110,23 @@ class Processes:
         return arguments
 
     def _round(self):
-        goal = self._seq(FEEDS[0]) + self._choose.randint(1, 12)
+        goal = seq_of(self._stores[FEEDS[0]]) + self._choose.randint(1, 12)
         for feed in self._entries:
             self._push(feed, self._choose.randint(15, 30))
-        goal = min(goal, len(self._entries[FEEDS[0]]))
-        possible = FAULTS if self._waiting[FEEDS[0]] else []
-        count = min(len(possible), self._choose.choice((1, 2, 3)))
-        for fault in self._choose.sample(possible, count):
-            if fault(self) is not False:
-                self.faults[fault.__name__] += 1
-        for thread in self._under_way:
-            thread.join()
-        self._under_way.clear()
-        self._wait_until(lambda: self._seq(FEEDS[0]) >= goal)
-
-    def _push(self, feed, count):
-        waiting = self._waiting[feed]
-        for _ in range(min(count, len(waiting))):
-            number, entry = waiting.popleft()
-            push(self._stores[feed], [entry], number)
+        if self._is_all_there():
+            goal = len(self._entries[FEEDS[0]])
+        else:
+            self._strike(FAULTS, (1, 2, 3))
+        self._rest()
+        self._wait_until(lambda: seq_of(self._stores[FEEDS[0]]) >= goal)
 
     def _wait_until(self, is_true):
         while not is_true():
-            assert time.monotonic() < self._deadline, f"stuck at {self._positions()}"
-            self._tend()
+            self._check_time()
+            for name, part in self._parts.items():
+                part.tend(self._ends(name))
             self._consume(20)
             time.sleep(PAUSE)
-
-    def _tend(self):
-        for name, part in self._parts.items():
-            part.tend(self._ends(name))
 
     def _ends(self, name):
         """Return the exit codes that a part may have at any time.
@@ -195,44 +137,20 @@ class Processes:
         pair = {FENCED} if "two" in self.mode else set()
         return {"worker": pair, "standby": pair, "combination": {UNAVAILABLE}}.get(name, set())
 
-    def _consume(self, count):
-        if self._consumer is None:
-            return
-        self._consumer.read(count)
-        if "combine" not in self.mode:
-            self._consumer.acknowledge()
-        elif (state := self._stores[TARGET].state()) is not None:
-            self._consumer.acknowledge(state.position.cursor)
-
     def _is_done(self):
-        if any(self._waiting.values()):
+        if not all(map(self._is_all_there, self._entries)):
             return False
-        goals = {feed: len(entries) for feed, entries in self._entries.items()}
-        if "combine" in self.mode:
-            goals[TARGET] = goals[FEEDS[0]]
-        self._wait_until(lambda: all(self._seq(feed) == goal for feed, goal in goals.items()))
+        self._wait_until(super()._is_done)
         return True
 
-    def _seq(self, feed):
-        state = self._stores[feed].state()
-        return state.position.seq if state else -1
-
-    def _positions(self):
-        found = {}
-        for feed in self._stores:
-            with suppress(WorkerError):
-                found[feed] = self._seq(feed)
-        return found
+    def _end(self):
+        for name, part in self._parts.items():
+            part.end(self._ends(name))
 
     def _close(self):
-        for thread in self._under_way:
-            thread.join()
         for part in self._parts.values():
             signalled(part.process.pid, signal.SIGCONT)
             part.process.kill()
-        for store in (*self._stores.values(), self._consumer):
-            if store is not None:
-                store.close()
 
     # The faults: each returns False where there was nothing to do
 
@@ -241,63 +159,33 @@ class Processes:
 
     def freeze_a_worker(self):
         """For a moment, or past its lease: where there are two, the other one takes over."""
-        part = self._holder()
-        part.signal(signal.SIGSTOP)
-        self._later(self._choose.choice((0.05, 0.3, 1.0)), lambda: part.signal(signal.SIGCONT))
+        self._freeze_part(self._holder(), (0.05, 0.3, 1.0))
 
     def kill_the_refits(self):
-        return self._signal_refits(signal.SIGKILL)
+        pids = children_of(self._holder().process.pid)
+        for pid in pids:
+            signalled(pid, signal.SIGKILL)
+        return bool(pids)
 
     def freeze_the_refits(self):
-        pids = self._refits()
-        if not self._signal_refits(signal.SIGSTOP):
-            return False
+        pids = children_of(self._holder().process.pid)
         for pid in pids:
-            self._later(0.5, lambda pid=pid: signalled(pid, signal.SIGCONT))
-        return True
+            self._freeze(pid, (0.5,))
+        return bool(pids)
 
     def kill_the_combination(self):
         if "combination" not in self._parts:
             return False
-        self._parts["combination"].signal(signal.SIGKILL)
-        return True
+        return self._parts["combination"].signal(signal.SIGKILL)
 
     def freeze_the_combination(self):
         if "combination" not in self._parts:
             return False
-        part = self._parts["combination"]
+        return self._freeze_part(self._parts["combination"], (0.05, 0.5))
+
+    def _freeze_part(self, part, seconds):
         part.signal(signal.SIGSTOP)
-        self._later(self._choose.choice((0.05, 0.5)), lambda: part.signal(signal.SIGCONT))
-        return True
-
-    def kill_redis(self):
-        def restart():
-            self._server.kill()
-            time.sleep(0.1)
-            self._server.start()
-
-        self._later(self._choose.random() * 0.1, restart)
-
-    def freeze_redis(self):
-        process = self._server._process
-        process.send_signal(signal.SIGSTOP)
-        self._later(
-            self._choose.choice((0.05, 0.5, 1.3)), lambda: signalled(process.pid, signal.SIGCONT)
-        )
-
-    def cut_a_reply(self):
-        self._proxy.cuts.append(self._choose.choice((b"EVALSHA", b"XREAD", b"XRANGE")))
-
-    def cut_every_line(self):
-        self._proxy.forget()
-
-    def lose_everything_for_a_moment(self):
-        self._proxy.is_black_hole = True
-
-        def end():
-            self._proxy.is_black_hole = False
-
-        self._later(self._choose.choice((0.05, 0.5)), end)
+        self._later(self._choose.choice(seconds), lambda: part.signal(signal.SIGCONT))
 
     def _holder(self):
         """Return the worker that has the feed, or the only one."""
@@ -307,23 +195,6 @@ class Processes:
         lease = json.loads(store.call("GET", store.keys.lease) or b"{}")
         standby = self._parts["standby"]
         return standby if lease.get("pid") == standby.process.pid else self._parts["worker"]
-
-    def _refits(self):
-        return children_of(self._holder().process.pid)
-
-    def _signal_refits(self, number):
-        pids = self._refits()
-        for pid in pids:
-            signalled(pid, number)
-        return bool(pids)
-
-    def _later(self, seconds, act):
-        def wait():
-            time.sleep(seconds)
-            act()
-
-        self._under_way.append(threading.Thread(target=wait))
-        self._under_way[-1].start()
 
 
 FAULTS = [
