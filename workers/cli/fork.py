@@ -27,7 +27,7 @@ def fork(
     """Copy the kept input of a feed to a new one, to answer it with other settings."""
     from workers.admin import fork as forking
     from workers.broker.store import Store
-    from workers.cli.progress import PlainProgress
+    from workers.cli.progress import plain_progress
     from workers.config import settings
     from workers.errors import Unavailable
     from workers.feed.stored_settings import lost_settings
@@ -42,7 +42,7 @@ def fork(
         with Store(url, name) as target:
             entries = store.length(store.keys.input)
             try:
-                made = forking.fork(store, target, PlainProgress(entries, "copied"))
+                made = forking.fork(store, target, plain_progress(entries, "copied"))
             except (Unavailable, KeyboardInterrupt):
                 note(f"to go on with the copy: online-svm fork {feed} --to {name}{flag}")
                 raise

@@ -4,19 +4,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from workers.cli.common import EVERY
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+Done = TypeVar("Done")
+
 
 @contextmanager
 def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the number of rows sent so far."""
     if not sys.stderr.isatty():
-        yield PlainProgress(total)
+        yield plain_progress(total)
         return
     with _bar(total, "pushing") as (bar, task):
         yield lambda sent: bar.update(task, completed=sent)
@@ -38,7 +40,7 @@ def backtest_progress(
 ) -> Iterator[Callable[[Sequence[int]], None]]:
     """Yield what to call with how many of `total` entries each configuration has answered."""
     if not sys.stderr.isatty():
-        yield PlainBacktest(names, total)
+        yield at_intervals(lambda done: _at_work(names, total, done))
         return
     with _bar(total, "{task.description}") as (bar, first):
         bar.update(first, description=names[0])
@@ -51,55 +53,44 @@ def backtest_progress(
         yield tell
 
 
-class PlainBacktest:
-    """Tells every two seconds how far the configurations at work are.
+def _at_work(names: Sequence[str], total: int, done: Sequence[int]) -> str:
+    """Return how far the configurations at work are; an empty text if none is."""
+    places = zip(names, done, strict=True)
+    at_work = [f"{name} {count:,}" for name, count in places if 0 < count < total]
+    return f"of {total:,}: {', '.join(at_work)}" if at_work else ""
+
+
+def at_intervals(line: Callable[[Done], str], at_once: bool = False) -> Callable[[Done], None]:
+    """Return a function that prints a line on standard error, at most every `EVERY` seconds.
 
     Parameters
     ----------
-    names : sequence of str
-    total : int
-        Entries that each of them answers.
+    line : callable
+        Returns the line; an empty text prints none.
+    at_once : bool
+        Print the first one at once.
     """
+    told = float("-inf") if at_once else time.monotonic()
 
-    def __init__(self, names: Sequence[str], total: int) -> None:
-        self._names, self._total = names, total
-        self._told = time.monotonic()
-
-    def __call__(self, done: Sequence[int]) -> None:
-        """Print a line if one is due."""
-        if time.monotonic() - self._told < EVERY:
+    def tell(done: Done) -> None:
+        nonlocal told
+        if time.monotonic() - told < EVERY:
             return
-        self._told = time.monotonic()
-        places = zip(self._names, done, strict=True)
-        at_work = [f"{name} {count:,}" for name, count in places if 0 < count < self._total]
-        if at_work:
-            print(f"of {self._total:,}: {', '.join(at_work)}", file=sys.stderr, flush=True)
+        told = time.monotonic()
+        if text := line(done):
+            print(text, file=sys.stderr, flush=True)
+
+    return tell
 
 
-class PlainProgress:
-    """Prints a line every two seconds; call it with the number done so far.
-
-    Parameters
-    ----------
-    total : int, optional
-        How many there are.
-    done : str
-        What is done to them.
-    """
-
-    def __init__(self, total: int | None, done: str = "pushed") -> None:
-        self._of = ("" if total is None else f" of {total:,}") + f" {done}"
-        self._told = time.monotonic()
-
-    def __call__(self, sent: int) -> None:
-        """Print a line if one is due."""
-        if time.monotonic() - self._told >= EVERY:
-            print(f"{sent:,}{self._of}", file=sys.stderr, flush=True)
-            self._told = time.monotonic()
+def plain_progress(total: int | None, done: str = "pushed") -> Callable[[int], None]:
+    """Return what tells at intervals how many of so many are done."""
+    of = ("" if total is None else f" of {total:,}") + f" {done}"
+    return at_intervals(lambda count: f"{count:,}{of}")
 
 
 def waiting_progress(mark: int, mark_bytes: int = 0) -> Callable[[int], None]:
-    """Return a function that prints, at intervals, how many entries a push waits for.
+    """Return what tells at intervals how many entries a push waits for.
 
     Parameters
     ----------
@@ -109,17 +100,10 @@ def waiting_progress(mark: int, mark_bytes: int = 0) -> Callable[[int], None]:
         Bytes of them, in the same way.
     """
     marks = [f"{mark:,}"] * (mark > 0) + [f"{mark_bytes:,} bytes"] * (mark_bytes > 0)
-    told = float("-inf")
-
-    def tell(waiting: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= EVERY:
-            print(
-                f"waiting for the worker: {waiting:,} entries are beyond its cursor (high water "
-                f"{' or '.join(marks)})",
-                file=sys.stderr,
-                flush=True,
-            )
-            told = time.monotonic()
-
-    return tell
+    return at_intervals(
+        lambda waiting: (
+            f"waiting for the worker: {waiting:,} entries are beyond its cursor (high "
+            f"water {' or '.join(marks)})"
+        ),
+        at_once=True,
+    )
