@@ -16,8 +16,11 @@ from online_svm import (
     EvidentialIsotonic,
     EvidentialLogistic,
     IsotonicMap,
+    MatrixScaling,
     PlattScaling,
     ScoreBinning,
+    TemperatureScaling,
+    VectorScaling,
     VennAbers,
 )
 from online_svm.errors import InvalidInput
@@ -31,6 +34,7 @@ MAPS = [
     EvidentialIsotonic("dempster", 0.1),
     EvidentialLogistic("confidence", 0.1, "raw"),
 ]
+JOINT_MAPS = [TemperatureScaling(), VectorScaling(), MatrixScaling(ridge=3.0)]
 each_map = pytest.mark.parametrize("map_", MAPS, ids=repr)
 
 TEXTS = {
@@ -86,12 +90,12 @@ CHECKS = [
 ]
 
 
-@each_map
+@pytest.mark.parametrize("map_", [*MAPS, *JOINT_MAPS], ids=repr)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_scikit_learn_finds_its_conventions_kept(map_: Any, check: Any) -> None:
     check(type(map_).__name__, map_)
-    tags = map_.__sklearn_tags__().input_tags
-    assert (tags.one_d_array, tags.two_d_array) == (True, False)
+    tags, is_flat = map_.__sklearn_tags__().input_tags, map_ in MAPS
+    assert (tags.one_d_array, tags.two_d_array) == (is_flat, not is_flat)
 
 
 @pytest.mark.parametrize(

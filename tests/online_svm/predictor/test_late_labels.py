@@ -342,6 +342,15 @@ def test_one_wrong_time_in_the_future_does_not_end_all_learning():
     assert (counts.pending, counts.dropped, predictor.n) == (20, 0, 70)
 
 
+def test_a_restored_predictor_knows_how_late_it_is():
+    config = settings(horizon="9s")
+    predictor, restored = OnlinePredictor(config), OnlinePredictor(config)
+    predictor.step(Example([0.0, 1.0], id="a", time=5000))
+    restored.restore(predictor.snapshot())
+    restored.step(Example([0.0, 1.0], id="b", time=1000))
+    assert restored.late.counts.backwards == 1
+
+
 def test_no_more_examples_wait_than_allowed_and_what_falls_out_is_counted():
     config = settings(horizon="1000000s", max_pending=20)
     predictor = OnlinePredictor(config)

@@ -8,7 +8,6 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import estimator_checks
 
 from online_svm import MatrixScaling, PlattScaling, TemperatureScaling, VectorScaling
 from online_svm.errors import InvalidInput, InvalidSnapshot
@@ -218,21 +217,3 @@ def test_a_ridge_that_is_no_penalty_is_refused(ridge: float) -> None:
     for make in (lambda: MatrixScaling(ridge), lambda: MatrixScaling().set_params(ridge=ridge)):
         with pytest.raises(InvalidInput, match="ridge: must be finite and not negative"):
             make().fit(*sample(3))
-
-
-CHECKS = [
-    estimator_checks.check_estimator_cloneable,
-    estimator_checks.check_estimator_repr,
-    estimator_checks.check_get_params_invariance,
-    estimator_checks.check_no_attributes_set_in_init,
-    estimator_checks.check_parameters_default_constructible,
-    estimator_checks.check_valid_tag_types,
-]
-
-
-@each_map
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_scikit_learn_finds_its_conventions_kept(map_: Any, check: Any) -> None:
-    check(type(map_).__name__, map_)
-    tags = map_.__sklearn_tags__().input_tags
-    assert (tags.one_d_array, tags.two_d_array) == (False, True)
