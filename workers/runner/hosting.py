@@ -19,11 +19,10 @@ from workers.runner.hosted_feed import HostedFeed
 from workers.runner.link import Link
 from workers.runner.loop import FeedLoop
 from workers.runner.node_reader import NodeReader
-from workers.runner.opening import Shared
+from workers.runner.opening import Opens, Shared
 from workers.runner.outages import HASTE, REPLY, Outages
 from workers.runner.registry_watch import RegistryWatch
 from workers.runner.replay_budget import ReplayBudget
-from workers.runner.service import Opens
 from workers.runner.shared_reader import SharedReader
 from workers.runner.snapshot_fetcher import SnapshotFetcher
 from workers.session.answer import Outcome

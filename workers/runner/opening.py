@@ -112,6 +112,10 @@ class FeedOpening(Protocol):
         """
 
 
+Opens = Callable[[str, Link], FeedOpening]
+"""Returns the opening of a feed."""
+
+
 class OwnInput:
     """The opening of a feed with input of its own.
 

@@ -20,7 +20,7 @@ from workers.monitor.watch import WorkerWatch
 from workers.refit import child as refit_child
 from workers.refit.child import Child
 from workers.runner.link import Link, linked
-from workers.runner.opening import FeedOpening, OwnInput
+from workers.runner.opening import Opens, OwnInput
 from workers.session.known_feeds import KnownFeeds
 from workers.stop import Stop
 
@@ -34,9 +34,6 @@ LOOK = 5.0
 """Seconds between two looks at the list of feeds, and at whose share they are."""
 
 SettingsOf = Callable[[str], WorkerSettings]
-
-Opens = Callable[[str, Link], FeedOpening]
-"""Returns the opening of a feed."""
 
 
 def run(
