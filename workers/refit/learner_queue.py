@@ -1,19 +1,20 @@
-"""A learner of a pool, and the requests for it: they are answered in order, one at a time."""
+"""The learners of a pool with their requests, and the processes that hold them, for the schedule.
 
-from collections import deque
+The requests for one learner are answered in order, one at a time.
+"""
+
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from online_svm.config import PredictorConfig
 from workers.errors import RefitFailed
 from workers.refit.child import FORGET, SELECT, STATE, Message
 from workers.refit.learner_log import LearnerLog
 from workers.refit.observer import RefitObserver
+from workers.refit.pipe import ChildPipe
 from workers.trouble import Trouble
-
-if TYPE_CHECKING:
-    from workers.refit.process_slot import ProcessSlot
 
 FETCH: Message = (STATE, b"for the log")
 """A request for the state of the learner that has no reply: its log holds the state then."""
@@ -97,3 +98,48 @@ class LearnerQueue:
     def is_idle(self) -> bool:
         """Whether there is nothing to compute."""
         return not self.waiting and not self.is_under_way
+
+
+class ProcessSlot:
+    """What is known of one process. The schedule's lock guards all of it.
+
+    Attributes
+    ----------
+    queues : ordered mapping
+        Those whose learners the process holds, the one that computed last at the end; to the bytes
+        that each learner takes.
+    left : list of Message
+        By which it is told to give learners up.
+    is_begun : bool
+        Whether there is, or soon will be, a process.
+    is_working : bool
+    child : ChildPipe or None
+        The present process.
+    """
+
+    def __init__(self) -> None:
+        self.queues: OrderedDict[LearnerQueue, int] = OrderedDict()
+        self.left: list[Message] = []
+        self.is_begun = self.is_working = False
+        self.child: ChildPipe | None = None
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether it computes now, at normal priority."""
+        return self.is_working and self.child is not None and not self.child.has_low_priority
+
+    def give_up(self, queue: LearnerQueue) -> None:
+        """Let the process forget a learner, if it holds it."""
+        if queue in self.queues:
+            del self.queues[queue]
+            self.left.append(queue.forget)
+
+    def hurry(self) -> None:
+        """Give the process its normal priority."""
+        if self.child is not None:
+            self.child.hurry()
+
+    def note_wait(self, waited: float) -> None:
+        """Choose the priority of the process by the seconds that a result was waited for."""
+        if self.child is not None:
+            self.child.note_wait(waited)

@@ -71,11 +71,6 @@ class ChildPipe:
         return self._process.pid
 
     @property
-    def has_replied(self) -> bool:
-        """Whether at least a part of a reply can be read."""
-        return bool(self._received or _is_ready(self._stdout, select.POLLIN, 0))
-
-    @property
     def has_low_priority(self) -> bool:
         """Whether other processes run first."""
         return self._priority.is_low

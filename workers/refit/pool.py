@@ -12,11 +12,11 @@ from typing import Self
 from online_svm.config import PredictorConfig
 from workers.config.settings import REFIT_MEMORY
 from workers.refit.child import Child
+from workers.refit.learner_queue import ProcessSlot
 from workers.refit.observer import RefitObserver
 from workers.refit.pipe import ChildPipe
 from workers.refit.pool_process import PATIENCE, PoolProcess
 from workers.refit.pooled_refitter import PooledRefitter
-from workers.refit.process_slot import ProcessSlot
 from workers.refit.schedule import Schedule
 from workers.stop import Stop
 

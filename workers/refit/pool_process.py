@@ -6,9 +6,8 @@ import structlog
 
 from workers.errors import RefitFailed, Stopped
 from workers.refit.child import STATE, WEIGH, WEIGHT, Message, begin
-from workers.refit.learner_queue import FETCH, LearnerQueue, Reply
+from workers.refit.learner_queue import FETCH, LearnerQueue, ProcessSlot, Reply
 from workers.refit.pipe import ChildFailed, ChildPipe
-from workers.refit.process_slot import ProcessSlot
 from workers.refit.schedule import Schedule
 from workers.trouble import still
 

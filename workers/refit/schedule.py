@@ -12,8 +12,7 @@ from collections import deque
 
 from workers.errors import RefitFailed, Stopped
 from workers.refit.child import Message
-from workers.refit.learner_queue import LearnerQueue, Reply
-from workers.refit.process_slot import ProcessSlot
+from workers.refit.learner_queue import LearnerQueue, ProcessSlot, Reply
 
 
 class Schedule:

@@ -46,11 +46,6 @@ class Publisher:
         Bytes under one key, at most.
     pause : float
         Least seconds between two publications.
-
-    Attributes
-    ----------
-    published : int
-        States that scorers were given so far.
     """
 
     def __init__(
@@ -68,12 +63,6 @@ class Publisher:
         self._sent: tuple[Publication, Sent] | None = None
         self._before: Publication | None = None  # the newest in Redis, once that is known
         self._is_known = False
-        self.published = 0
-
-    @property
-    def is_on(self) -> bool:
-        """Whether it publishes anything."""
-        return self._every > 0
 
     def offer(self, predictor: OnlinePredictor, position: Position, epoch: int) -> None:
         """Publish the state of a predictor if one is due.
@@ -112,7 +101,6 @@ class Publisher:
         self._sent = None
         if sent.reply == 1:
             self._before = new
-            self.published += 1
             return
         # The connection broke, Redis has no memory left, or the commit before was refused or sent
         # again. The next offer publishes; what is in Redis is looked up again.

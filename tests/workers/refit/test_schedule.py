@@ -5,9 +5,8 @@ from refits import BASE
 
 from workers.errors import Stopped
 from workers.refit.child import TASK
-from workers.refit.learner_queue import LearnerQueue, Reply
+from workers.refit.learner_queue import LearnerQueue, ProcessSlot, Reply
 from workers.refit.observer import NobodyLooks
-from workers.refit.process_slot import ProcessSlot
 from workers.refit.schedule import Schedule
 
 
