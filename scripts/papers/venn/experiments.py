@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.papers import Result, Run
-from scripts.papers.venn.adult import AdultTask, measure_adult
-from scripts.papers.venn.measures import measures
+from scripts.papers.venn.measures import AdultTask, measure_adult, measures
 from scripts.papers.venn.protocol import Reading, Setting, follow
 from scripts.papers.venn.tables import claims, rows, tables
 from scripts.parallel import each

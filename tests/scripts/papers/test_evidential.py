@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from scripts.papers.evidential import experiments as evidential
-from scripts.papers.evidential.claims import claims
+from scripts.papers.evidential.experiments import claims
 from scripts.papers.evidential.trials import (
     LOGISTIC,
     Partition,

@@ -12,8 +12,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from scripts.papers import Run
 from scripts.papers.venn import experiments as venn
-from scripts.papers.venn.adult import AdultTask, measure_adult
-from scripts.papers.venn.measures import measured_batch, measures
+from scripts.papers.venn.measures import AdultTask, measure_adult, measured_batch, measures
 from scripts.papers.venn.nearest_isotonic import NearestIsotonic
 from scripts.papers.venn.protocol import STEPWISE, Setting, Stream, follow
 
