@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -286,7 +287,7 @@ def wait_until(is_true, process, seconds=60.0):
 
 
 def test_what_comes_later_is_combined_as_if_it_had_been_there(whole, redis_url, sources, feed):
-    """The sources are copied, cut, combined, completed, and combined again."""
+    """The sources are copied, cut, combined and completed; they are read only when they grow."""
     names = [f"{feed}-{name}" for name in SOURCES]
     with ExitStack() as opened:
         for source, name in zip(SOURCES, names, strict=True):
@@ -296,14 +297,30 @@ def test_what_comes_later_is_combined_as_if_it_had_been_there(whole, redis_url, 
                 made.call("RESTORE", getattr(made.keys, key), 0, dump)
         later = made.call("XRANGE", made.keys.out, "-", "+")[100:]
         made.call("DEL", made.keys.out)
-        original = store.call("XRANGE", store.keys.out, "-", "+")
-        for entry_id, fields in original[:100]:
+        for entry_id, fields in store.call("XRANGE", store.keys.out, "-", "+")[:100]:
             made.call("XADD", made.keys.out, entry_id, *fields)
-        run(names, feed, redis_url, 20)
-        assert 50 < len(payloads(redis_url, feed)[0]) < 110
+
+        def reads():
+            told = store.call("INFO", "commandstats").decode()
+            return re.search(r"cmdstat_xrange:calls=(\d+)", told)[1]
+
+        def is_quiet():
+            before = reads()
+            time.sleep(0.5)
+            return reads() == before
+
+        command = [sys.executable, "-m", "workers.cli", "combine", *names, "--into", feed]
+        command += ["--redis", redis_url, "--join-window", "20"]
+        process = opened.enter_context(Process(command, stderr=subprocess.DEVNULL))
+        combined = opened.enter_context(Store(redis_url, feed))
+        wait_until(lambda: combined.length(combined.keys.out) > 50, process)
+        wait_until(is_quiet, process)
+        assert combined.length(combined.keys.out) < 110
         for entry_id, fields in later:
             made.call("XADD", made.keys.out, entry_id, *fields)
-        run(names, feed, redis_url, 20)
+        wait_until(lambda: combined.length(combined.keys.out) >= len(whole[0]), process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
     again = [
         [(entry_id, fields[1].replace(feed.encode() + b"-", b"")) for entry_id, fields in entries]
         for entries in payloads(redis_url, feed)[:1]
