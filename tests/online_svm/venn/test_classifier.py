@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.errors import InvalidConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
@@ -220,10 +220,3 @@ def test_a_parameter_out_of_its_range_is_named(changes: dict[str, Any], message:
     X, y = data()
     with pytest.raises(ValueError, match=message):
         InductiveVennClassifier(**changes).fit(X, y)
-
-
-def test_a_label_that_was_not_declared_is_named() -> None:
-    X, y = data()
-    venn = InductiveVennClassifier().partial_fit(X[:20], y[:20], classes=["a", "b", "c"])
-    with pytest.raises(InvalidInput, match="'d'"):
-        venn.partial_fit(X[:1], ["d"])
