@@ -1,5 +1,7 @@
 """Leases: one thread renews a hundred in a call, each decides alone, and no more than who waits."""
 
+import os
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -9,7 +11,7 @@ from processes import Process
 from structlog.testing import capture_logs
 from world import wait_until
 
-from workers.broker.lease import Holder
+from workers.broker.lease import Holder, process_start
 from workers.broker.leases import Leases, holding
 from workers.broker.store import Store
 from workers.errors import Stopped, WrongKeyType
@@ -143,3 +145,27 @@ def test_leases_that_could_not_be_renewed_and_are_again_say_both(own_redis, feed
         assert events[0] == "leases are not renewed"
         assert "leases are renewed again" in events
         wait_until(lambda: lease.is_held)
+
+
+def test_a_holder_whose_process_id_was_given_to_another_process_is_dead():
+    assert replace(Holder.here("x"), started="0").is_dead()
+    assert not Holder.here("x").is_dead()
+
+
+def test_a_zombie_process_is_dead():
+    """It has ended, and nobody has asked how: its id is still taken."""
+    process = Process([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    holder = replace(Holder.here("x"), pid=process.pid, started=process_start(process.pid))
+    assert not holder.is_dead()
+    process.stdin.close()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ends, and is left as it is
+    assert holder.is_dead()
+    os.kill(process.pid, 0)
+    process.wait()
+
+
+def test_two_holders_of_one_process_are_told_apart():
+    one, two = Holder.here("x"), Holder.here("x")
+    assert one.pid == two.pid == os.getpid()
+    assert one.token != two.token
+    assert Holder.parse(one.encode()) == one
