@@ -38,11 +38,11 @@ class InputReader:
 
     @property
     def count(self) -> int:
-        """Entries that a read should request."""
+        """Entries that are read at once, as many as are answered at once."""
         return self._size.count
 
     def hand_in(self, entries: Sequence[Entry], may_be_more: bool) -> None:
-        """Take the entries after all that were read; or, without any, that there may be some."""
+        """Put entries behind those that are buffered; note whether there may be more."""
         self._buffer += entries
         self._may_be_more = may_be_more
 
