@@ -1,4 +1,4 @@
-"""What became of the items of a batch: answers, reports and alarms, each with its cause."""
+"""Results of a batch: answers, reports and alarms, each with the item that caused it."""
 
 from bisect import bisect_left
 from collections.abc import Generator, Sequence
