@@ -35,7 +35,8 @@ class Paired(StrEnum):
     SOLVER = "solver"
 
 
-Measured = Annotated[int, typer.Option("--examples", min=100, help="Examples that are measured.")]
+# More than a batch: one that ends the warm-up and the run at once would be waited for for ever.
+Measured = Annotated[int, typer.Option("--examples", min=300, help="Examples that are measured.")]
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")]
 ResultsFile = Annotated[
     Path,
