@@ -1,4 +1,4 @@
-"""Where machine code is kept between runs: under a name that changes with any of its sources.
+"""The directory of kept machine code, under a name that changes with any of its sources.
 
 numba asks only whether the file of a function has changed. But the machine code of a function holds
 that of all the functions it calls, and the constants it reads, wherever they are defined. So the

@@ -4,7 +4,7 @@ import threading
 import time
 from contextlib import contextmanager
 
-from workers.refit.child import TASK
+from workers.refit.messages import TASK
 from workers.refit.pool_process import PoolProcess
 
 

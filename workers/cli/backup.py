@@ -91,7 +91,7 @@ def _save(url: str, feed: str, out: Path, timeout: float) -> None:
     from workers.broker.store import Store
 
     with Store(url, feed) as store:
-        saved = current_backup(store, timeout, _Waiting(feed))
+        saved = current_backup(store, timeout, _Awaited(feed))
     with writing(out), replacing_bytes(out, overwrite=True) as target:
         target.writelines(saved.backup.pieces())
     position = saved.backup.position
@@ -104,7 +104,7 @@ def _save(url: str, feed: str, out: Path, timeout: float) -> None:
         note(f"it lacks the last {lacking}: there is no newer snapshot, {saved.reason}")
 
 
-class _Waiting:
+class _Awaited:
     """Tells the user that the worker is awaited: at once, and then every `TOLD` seconds."""
 
     def __init__(self, feed: str) -> None:

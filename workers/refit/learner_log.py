@@ -1,7 +1,7 @@
 """Log from which a lost learner is built again: its last fetched state, and the tasks since."""
 
 from online_svm.config import PredictorConfig
-from workers.refit.child import CONFIG, LOAD, TASK, Message
+from workers.refit.messages import CONFIG, LOAD, TASK, Message
 
 MIN_BYTES = 1 << 20
 """The state is fetched when the tasks since the last one have more bytes than it, and more than

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from online_svm.config import PredictorConfig
 from workers.errors import RefitFailed
-from workers.refit.child import FORGET, SELECT, STATE, Message
 from workers.refit.learner_log import LearnerLog
+from workers.refit.messages import FORGET, SELECT, STATE, Message
 from workers.refit.observer import RefitObserver
 from workers.refit.pipe import ChildPipe
 from workers.trouble import Trouble

@@ -12,7 +12,8 @@ from typing import IO, Protocol
 
 from workers.errors import Stopped
 from workers.refit import child as refit_child
-from workers.refit.child import FAILED, HEAD, Child, Message, framed
+from workers.refit.child import Child
+from workers.refit.messages import FAILED, HEAD, Message, framed
 from workers.refit.priority import ProcessPriority
 
 # Seconds between two looks at the stop, and at whether to hurry, while a reply is awaited.

@@ -5,8 +5,9 @@ import threading
 import structlog
 
 from workers.errors import RefitFailed, Stopped
-from workers.refit.child import STATE, WEIGH, WEIGHT, Message, begin
+from workers.refit.child import begin
 from workers.refit.learner_queue import FETCH, LearnerQueue, ProcessSlot, Reply
+from workers.refit.messages import STATE, WEIGH, WEIGHT, Message
 from workers.refit.pipe import ChildFailed, ChildPipe
 from workers.refit.schedule import Schedule
 from workers.trouble import still

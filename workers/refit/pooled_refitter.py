@@ -9,8 +9,8 @@ from online_svm.config import PredictorConfig
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from workers.errors import Stopped
-from workers.refit.child import STATE, TASK, Message
 from workers.refit.learner_queue import FETCH, LearnerQueue, Reply
+from workers.refit.messages import STATE, TASK, Message
 from workers.refit.observer import NobodyLooks, RefitObserver
 from workers.refit.schedule import Schedule
 from workers.stop import Stop

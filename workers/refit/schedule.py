@@ -11,8 +11,8 @@ import threading
 from collections import deque
 
 from workers.errors import RefitFailed, Stopped
-from workers.refit.child import Message
 from workers.refit.learner_queue import LearnerQueue, ProcessSlot, Reply
+from workers.refit.messages import Message
 
 
 class Schedule:

@@ -1,4 +1,4 @@
-"""What a refit process answers: learners, by messages."""
+"""The learners of a refit process, and its answers to messages."""
 
 import ctypes
 from contextlib import suppress
@@ -7,7 +7,7 @@ from online_svm.config import PredictorConfig
 from online_svm.refit.learner import Learner
 from online_svm.refit.task import RefitTask
 from online_svm.storage.memory import array_bytes
-from workers.refit.child import (
+from workers.refit.messages import (
     CONFIG,
     DONE,
     FAILED,

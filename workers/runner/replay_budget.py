@@ -1,4 +1,4 @@
-"""How many entries the next start answers again if this process is killed: a bound on their sum."""
+"""A bound on the entries that the next start answers again if this process is killed."""
 
 import heapq
 

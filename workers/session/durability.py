@@ -1,4 +1,4 @@
-"""What Redis may lose of what it has accepted, as far as a worker can see it.
+"""Durability: answers that Redis may lose after it accepted them, as far as a worker can see.
 
 Redis 7.0 to 8.4 reads its append-only file as the user `default`, and applies the rights of that
 user to what stands there between MULTI and EXEC. The writes of a script stand there so. Where

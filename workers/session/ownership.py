@@ -1,4 +1,4 @@
-"""Whether a writer still owns its feed, seen without a commit."""
+"""Ownership of a feed: a writer sees without a commit that it has lost it."""
 
 from workers.broker.commit_script import lost
 from workers.broker.lease import HeldLease

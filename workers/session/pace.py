@@ -1,4 +1,4 @@
-"""How many entries may be answered without a wait for a refit."""
+"""The pace of a feed: entries that may be answered without a wait for a refit."""
 
 from typing import Protocol
 

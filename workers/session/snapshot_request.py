@@ -1,4 +1,4 @@
-"""Whether somebody who makes a backup wants a snapshot now; see `admin.backup_request`."""
+"""A snapshot that somebody who makes a backup wants now; see `admin.backup_request`."""
 
 import time
 

@@ -9,7 +9,7 @@ from refits import BASE, expected_of, gone, run, tasks_of
 
 from workers.broker.lease import process_start
 from workers.refit import child as refit_child
-from workers.refit.child import CONFIG, DONE, TASK, read_message, write_message
+from workers.refit.messages import CONFIG, DONE, TASK, read_message, write_message
 from workers.refit.pool import RefitPool
 
 

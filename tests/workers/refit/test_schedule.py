@@ -4,8 +4,8 @@ import pytest
 from refits import BASE
 
 from workers.errors import Stopped
-from workers.refit.child import TASK
 from workers.refit.learner_queue import LearnerQueue, ProcessSlot, Reply
+from workers.refit.messages import TASK
 from workers.refit.observer import NobodyLooks
 from workers.refit.schedule import Schedule
 

@@ -9,7 +9,7 @@ from many_feeds import answer_alone, contents, has_answered, running, settings
 from world import push, rows, wait_until
 
 from workers.broker.store import Store
-from workers.refit.child import TASK
+from workers.refit.messages import TASK
 from workers.refit.schedule import Schedule
 from workers.session.session import Session
 

@@ -16,7 +16,7 @@ from workers.feed.position import OUT, Position, chain
 from workers.message.encode import encode_block, encode_rejected
 from workers.message.json_columns import dumps
 from workers.session.answer import Outcome
-from workers.session.join.rows import Answer, Row
+from workers.session.join.rows import Answer, JoinedRow
 
 REASON = (
     "sources that learned from the same labels are not independent evidence; the probability is "
@@ -52,7 +52,7 @@ class Answering:
         self.combiner, self._feeds, self._window = combiner, feeds, window
         self.letters = letters
 
-    def process(self, before: Position, rows: Sequence[Row]) -> Outcome:
+    def process(self, before: Position, rows: Sequence[JoinedRow]) -> Outcome:
         """Return the outcome of the next rows; at least one."""
         out: list[bytes] = []
         dlq: list[RejectedEntry] = []
@@ -66,7 +66,7 @@ class Answering:
         after = Position(ids[-1], before.seq + len(ids), self.combiner.n, digest)
         return Outcome(before, after, ids, out, [], [], dlq, [])
 
-    def _answered(self, seq: int, row: Row) -> tuple[bytes, list[tuple[Answer, str, str]]]:
+    def _answered(self, seq: int, row: JoinedRow) -> tuple[bytes, list[tuple[Answer, str, str]]]:
         """Return the payload for a row, and its problems for the dead letters."""
         problems = list(self._given_up(row))
         refusal = self._refusal(row)
@@ -82,14 +82,14 @@ class Answering:
         label = labels.pop() if len(labels) == 1 else None
         return self._combined(seq, row.first.id, answers, label), problems
 
-    def _given_up(self, row: Row) -> Iterator[tuple[Answer, str, str]]:
+    def _given_up(self, row: JoinedRow) -> Iterator[tuple[Answer, str, str]]:
         for feed, answer in row.given_up:
             if answer.id is None:
                 yield answer, "no_id", f"an answer of feed {self._feeds[feed]!r} has no own id"
             else:
                 yield answer, "unmatched", self._missing(self._feeds[0], answer.id)
 
-    def _refusal(self, row: Row) -> tuple[str, str] | None:
+    def _refusal(self, row: JoinedRow) -> tuple[str, str] | None:
         """Return the code and reason if a row cannot be answered."""
         if row.first.id is None:
             return "no_id", f"an answer of feed {self._feeds[0]!r} has no own id"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from workers.broker.batch_size import Entry
 from workers.session.feed_session import Awaited
-from workers.session.join.marks import Mark
-from workers.session.join.rows import Join, Row
+from workers.session.join.marks import SourceMark
+from workers.session.join.rows import Join, JoinedRow
 from workers.session.join.sources import Source
 
 
@@ -16,7 +16,7 @@ class JoinInput:
     ----------
     sources : sequence of Source
         The feed whose order the rows have comes first.
-    marks : list of Mark
+    marks : list of SourceMark
         Where each of them is read on.
     window : int
         Places that two answers to the same id may lie apart.
@@ -25,7 +25,7 @@ class JoinInput:
     """
 
     def __init__(
-        self, sources: Sequence[Source], marks: list[Mark], window: int, batch: int
+        self, sources: Sequence[Source], marks: list[SourceMark], window: int, batch: int
     ) -> None:
         self._join, self._batch = Join(marks, window), batch
         self._sources = [_SourceInput(source) for source in sources]
@@ -41,7 +41,7 @@ class JoinInput:
         """Whether `next_now` has nothing to return before a source has more."""
         return not (self._may_decide or any(map(self._is_readable, range(len(self._sources)))))
 
-    def next_now(self, most: int) -> list[Row]:
+    def next_now(self, most: int) -> list[JoinedRow]:
         """Read on in each source, once; return up to `most` rows that are decided by now."""
         for i in range(len(self._sources)):
             if self._is_readable(i):
@@ -50,7 +50,7 @@ class JoinInput:
         self._may_decide = len(rows) == most
         return rows
 
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[SourceMark]:
         """Return from where to read again if the rows that were not returned yet are lost."""
         return self._join.marks()
 

@@ -9,7 +9,7 @@ from workers.feed.state_fields import MAX_COUNT, entry_id
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SourceMark:
     """The point from which a source has to be read again.
 
     Attributes
@@ -27,19 +27,19 @@ class Mark:
     taken: tuple[int, ...] = ()
 
 
-def encode_joined(marks: Sequence[Mark], letters: int) -> bytes:
+def encode_joined(marks: Sequence[SourceMark], letters: int) -> bytes:
     """Return the marks of the sources and the count of dead letters as they are stored.
 
     Examples
     --------
-    >>> encode_joined([Mark(b"5-0", 3, (4,))], 2)
+    >>> encode_joined([SourceMark(b"5-0", 3, (4,))], 2)
     b'{"letters":2,"marks":[["5-0",3,[4]]]}'
     """
     stored = [(mark.cursor.decode(), mark.seq, mark.taken) for mark in marks]
     return json.dumps({"letters": letters, "marks": stored}, separators=(",", ":")).encode()
 
 
-def decode_joined(text: bytes) -> tuple[list[Mark], int]:
+def decode_joined(text: bytes) -> tuple[list[SourceMark], int]:
     """Return what `encode_joined` was given.
 
     Raises
@@ -49,13 +49,15 @@ def decode_joined(text: bytes) -> tuple[list[Mark], int]:
 
     Examples
     --------
-    >>> decode_joined(encode_joined([Mark(b"5-0", 3, (4,))], 2))
-    ([Mark(cursor=b'5-0', seq=3, taken=(4,))], 2)
+    >>> decode_joined(encode_joined([SourceMark(b"5-0", 3, (4,))], 2))
+    ([SourceMark(cursor=b'5-0', seq=3, taken=(4,))], 2)
     """
     try:
         stored = json.loads(text)
         marks = [
-            Mark(entry_id(cursor.encode()), _place(seq), tuple(_place(other) for other in taken))
+            SourceMark(
+                entry_id(cursor.encode()), _place(seq), tuple(_place(other) for other in taken)
+            )
             for cursor, seq, taken in stored["marks"]
         ]
         return marks, _place(stored["letters"])

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from workers.session.join.marks import Mark
+from workers.session.join.marks import SourceMark
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class JoinedRow:
     """The decision for one answer of the first feed.
 
     Attributes
@@ -80,8 +80,8 @@ class Join:
 
     Parameters
     ----------
-    marks : list of Mark
-        One a feed; `Mark()` at the start of a feed.
+    marks : list of SourceMark
+        One a feed; `SourceMark()` at the start of a feed.
     window : int
         Places that two answers to the same id may lie apart.
 
@@ -89,14 +89,14 @@ class Join:
     --------
     >>> def answer(seq, name):
     ...     return Answer(b"%d-0" % (seq + 1), b"%d-0" % seq, seq, name, False, None, None, b"")
-    >>> join = Join([Mark(), Mark()], window=1)
+    >>> join = Join([SourceMark(), SourceMark()], window=1)
     >>> join.add(0, [answer(0, "a"), answer(1, "b")])
     >>> join.add(1, [answer(0, "b"), answer(1, "a")])
     >>> [[found.seq for found in row.answers] for row in join.decided()]
     [[0, 1], [1, 0]]
     """
 
-    def __init__(self, marks: list[Mark], window: int) -> None:
+    def __init__(self, marks: list[SourceMark], window: int) -> None:
         self._window = window
         self._cursors = [mark.cursor for mark in marks]
         self._next = [mark.seq for mark in marks]
@@ -131,7 +131,7 @@ class Join:
             else:
                 self._pending[feed].append(answer)
 
-    def decided(self, count: int | None = None) -> Iterator[Row]:
+    def decided(self, count: int | None = None) -> Iterator[JoinedRow]:
         """Yield the rows that can be decided, in order, at most `count`."""
         while self._pending[0] and count != 0:
             answers = self._answers(self._pending[0][0])
@@ -140,7 +140,7 @@ class Join:
             yield self._remove_decided(answers)
             count = None if count is None else count - 1
 
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[SourceMark]:
         """Return from where to read again if the buffered answers are lost."""
         return [self._mark(feed) for feed in range(len(self._pending))]
 
@@ -171,7 +171,7 @@ class Join:
                 return answer
         return None
 
-    def _remove_decided(self, answers: list[Answer | None]) -> Row:
+    def _remove_decided(self, answers: list[Answer | None]) -> JoinedRow:
         """Remove decided answers, and those that no later decision can use."""
         first = self._pending[0].popleft()
         given_up = []
@@ -181,14 +181,16 @@ class Join:
                 held.remove(match)
             while feed and held and held[0].seq <= first.seq - self._window:
                 given_up.append((feed, held.popleft()))
-        return Row(answers, given_up)
+        return JoinedRow(answers, given_up)
 
-    def _mark(self, feed: int) -> Mark:
+    def _mark(self, feed: int) -> SourceMark:
         held = self._pending[feed]
         if not held:
             # What was taken before and is still to be read again stays taken.
-            return Mark(self._cursors[feed], self._next[feed], tuple(sorted(self._taken[feed])))
+            return SourceMark(
+                self._cursors[feed], self._next[feed], tuple(sorted(self._taken[feed]))
+            )
         first = held[0]
         present = {answer.seq for answer in held}
         taken = set(range(first.seq, self._next[feed])) - present | self._taken[feed]
-        return Mark(first.after, first.seq, tuple(sorted(taken)))
+        return SourceMark(first.after, first.seq, tuple(sorted(taken)))

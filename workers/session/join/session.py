@@ -22,8 +22,8 @@ from workers.session.commit_writer import SentCommit
 from workers.session.feed_session import Awaited, FeedSession, Observer
 from workers.session.join.answers import Answering
 from workers.session.join.input import JoinInput
-from workers.session.join.marks import Mark, decode_joined, encode_joined
-from workers.session.join.rows import Row
+from workers.session.join.marks import SourceMark, decode_joined, encode_joined
+from workers.session.join.rows import JoinedRow
 from workers.session.join.sources import Source
 from workers.session.ownership import Ownership
 from workers.session.telemetry import Telemetry
@@ -31,7 +31,7 @@ from workers.session.telemetry import Telemetry
 log = structlog.get_logger("online_svm.combine")
 
 
-class JoinedSession(FeedSession[Row]):
+class JoinedSession(FeedSession[JoinedRow]):
     """Combines the answers of several feeds into one, a step at a time; see `FeedSession`.
 
     Parameters
@@ -95,14 +95,14 @@ class JoinedSession(FeedSession[Row]):
         return self.input.awaited()
 
     @override
-    def next_now(self, most: int) -> list[Row]:
+    def next_now(self, most: int) -> list[JoinedRow]:
         rows = self.input.next_now(min(most, self._batch))
         if not rows:
             self._look_for_the_end()
         return rows
 
     @override
-    def answer(self, entries: Sequence[Row]) -> None:
+    def answer(self, entries: Sequence[JoinedRow]) -> None:
         began = time.perf_counter()
         outcome = self._answering.process(self._reached, entries)
         self._fields = {
@@ -152,14 +152,14 @@ class JoinedSession(FeedSession[Row]):
         self._telemetry.committed(sent.commit, time.perf_counter() - sent.at)
         self.position = sent.commit.after
 
-    def _stored(self) -> tuple[list[Mark], int, Combiner]:
+    def _stored(self) -> tuple[list[SourceMark], int, Combiner]:
         """Return what the last commit stored: the sources' places, dead letters, the combiner."""
         combiner, keys = Combiner(self._config), self._store.keys
         joined, snapshot = self._store.call("HMGET", keys.state, "joined", "combiner")
         if joined is None or snapshot is None:
             if self.position.seq:
                 raise self._damaged("does not say where its sources stand")
-            return [Mark() for _ in self._sources], 0, combiner
+            return [SourceMark() for _ in self._sources], 0, combiner
         try:
             combiner.restore(snapshot)
         except InvalidSnapshot as error:

@@ -16,7 +16,7 @@ from workers.feed.stored_settings import stored_settings
 from workers.reading.answers import answer as parsed_answer
 from workers.reading.answers import payload
 from workers.reading.registry import NoSuchFeed
-from workers.session.join.marks import Mark
+from workers.session.join.marks import SourceMark
 from workers.session.join.rows import Answer
 
 EVIDENTIAL = "evidential-"
@@ -65,7 +65,7 @@ class Source:
             )
         self._schema = FeatureSchema(config)
 
-    def check(self, mark: Mark) -> None:
+    def check(self, mark: SourceMark) -> None:
         """Raise StateLost if the feed is behind what was already combined of it."""
         state = self._reader.state()
         if state is None or state.position.seq < mark.seq:

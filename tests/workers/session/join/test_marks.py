@@ -3,11 +3,11 @@
 import pytest
 
 from workers.errors import StateLost
-from workers.session.join.marks import Mark, decode_joined, encode_joined
+from workers.session.join.marks import SourceMark, decode_joined, encode_joined
 
 
 def test_what_was_stored_is_read_back():
-    marks = [Mark(), Mark(b"5-18446744073709551615", 3, (4, 7))]
+    marks = [SourceMark(), SourceMark(b"5-18446744073709551615", 3, (4, 7))]
     assert decode_joined(encode_joined(marks, 2)) == (marks, 2)
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from workers.session.join.marks import Mark
+from workers.session.join.marks import SourceMark
 from workers.session.join.rows import Answer, Join
 
 
@@ -60,7 +60,7 @@ def test_any_arrival_and_any_restart_give_the_rows_of_the_definition(seed):
     feeds[0] = feeds[0][: len(feeds[0]) - 12]  # so that the window of the last one is complete
     feeds[1:] = [feed + ["end"] * 30 for feed in feeds[1:]]
     streams = [answers(feed) for feed in feeds]
-    join, rows = Join([Mark() for _ in feeds], window), []
+    join, rows = Join([SourceMark() for _ in feeds], window), []
     while join.next_place(0) < len(feeds[0]) or join.waiting:
         feed = choose.randrange(len(feeds))
         begin = join.next_place(feed)
@@ -73,7 +73,7 @@ def test_any_arrival_and_any_restart_give_the_rows_of_the_definition(seed):
 
 
 def test_a_feed_that_has_not_answered_past_the_window_is_waited_for():
-    join = Join([Mark(), Mark()], window=2)
+    join = Join([SourceMark(), SourceMark()], window=2)
     join.add(0, answers(["x"]))
     join.add(1, answers(["p", "q"]))
     assert list(join.decided()) == []
@@ -82,7 +82,7 @@ def test_a_feed_that_has_not_answered_past_the_window_is_waited_for():
 
 
 def test_what_is_held_is_bounded():
-    join = Join([Mark(), Mark()], window=5)
+    join = Join([SourceMark(), SourceMark()], window=5)
     join.add(1, answers(map(str, range(100)))[:20])
     assert not join.has_room(1, 4)
     join.add(0, answers(map(str, range(100)))[:4])
