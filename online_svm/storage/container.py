@@ -51,7 +51,8 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
     text = json.dumps({"format": FORMAT, **header}, sort_keys=True, allow_nan=False)
     # One entry: safetensors writes several in no fixed order.
     whole = save(plain, {"header": _NO_SUM.decode() + text})
-    assert whole[_LENGTH:_SUM] == _HEAD
+    if whole[_LENGTH:_SUM] != _HEAD:
+        raise RuntimeError("safetensors has changed its layout: use the release before it")
     return b"".join((whole[:_SUM], _check_sum(whole), memoryview(whole)[_SUM + len(_NO_SUM) :]))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scripts.bench.report import Check
 from workers.config.settings import WorkerSettings
-from workers.feed.kept_input import SPACING
+from workers.feed.input_retention import SPACING
 
 SETTLED = 25_000
 """Examples after which the default window is full, every kernel loaded, two snapshots kept."""
@@ -114,9 +114,9 @@ def most_kept_input(settings: WorkerSettings) -> float:
     """Return the most answered entries that input holds at any time, each of them learned.
 
     Input is trimmed with each snapshot, up to the older of the two snapshots or to the newest mark
-    that lies a window back, whichever is older (`workers.feed.kept_input`). Marks are snapshots:
-    two neighbours lie no further apart than two snapshots, or than the part of a window below which
-    marks are thinned out. A snapshot comes with the first batch at which it is due.
+    that lies a window back, whichever is older (see `workers.feed.input_retention`). Marks are
+    snapshots: two neighbours lie no further apart than two snapshots, or than the part of a window
+    below which marks are thinned out. A snapshot comes with the first batch at which it is due.
 
     Examples
     --------

@@ -12,7 +12,8 @@ from world import COUNT, World, drain, wait_until
 
 from workers.broker.store import Store
 from workers.errors import Fenced, Unavailable
-from workers.feed.position import MET, OUT, START, chain, parse_id
+from workers.feed.digest import MET, OUT, chain
+from workers.feed.position import START, parse_id
 
 
 class Pair:

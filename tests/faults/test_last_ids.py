@@ -10,8 +10,8 @@ from workers.cli.status import describe
 from workers.config.settings import Limits
 from workers.errors import EndOfStream
 from workers.feed.agreement import agreement
+from workers.feed.output_retention import Retention
 from workers.feed.position import LAST_ID
-from workers.feed.retention import Retention
 from workers.push.back_pressure import HighWater
 from workers.push.ingest import PushStopped, push
 from workers.push.sources import Row

@@ -22,8 +22,8 @@ from online_svm.stream.schema import FeatureSchema
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.feed.agreement import agreement
+from workers.feed.output_retention import Retention
 from workers.feed.position import START
-from workers.feed.retention import Retention
 from workers.message import VERSION, entry_decode
 from workers.session.answer import process
 from workers.session.recovery import Recovery

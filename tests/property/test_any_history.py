@@ -27,7 +27,8 @@ from workers.broker.feed_reader import pairs_of
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import Fenced, InputLost, Unavailable
-from workers.feed.position import ALARMS, MET, OUT, START, chain, parse_id
+from workers.feed.digest import ALARMS, MET, OUT, chain
+from workers.feed.position import START, parse_id
 
 CONFIG = PredictorConfig(
     classes=("a", "b"),

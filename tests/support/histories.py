@@ -101,6 +101,8 @@ class Stage:
 @contextmanager
 def stage(directory):
     """Yield a stage; its first use compiles the machine code of every mode, which takes minutes."""
+    # Under pytest each test has one of its own.
+    os.environ.setdefault("XDG_STATE_HOME", str(directory))
     configs = [mode_of(seed).settings().predictor for seed in range(len(MACHINES))]
     begin = pool_process.begin
     with ExitStack() as opened:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workers.config.settings import WorkerSettings
-from workers.feed.retention import DOWNSTREAM
+from workers.feed.output_retention import DOWNSTREAM
 
 MAPS = (
     *("platt", "isotonic", "binning", "venn-abers", "evidential-binning", "evidential-isotonic"),

@@ -7,8 +7,8 @@ from workers.broker.script import Script
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, OutputAhead, StateLost, Unavailable, WrongKeyType
 from workers.feed.agreement import check_computed
+from workers.feed.output_retention import KeptBytes
 from workers.feed.position import Position
-from workers.feed.retention import KeptBytes
 from workers.feed.state import Pointer, initial_fields
 from workers.reading.lag import lag
 from workers.reading.registry import check_not_in_use

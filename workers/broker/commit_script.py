@@ -12,6 +12,7 @@ from workers.errors import (
     OutputAhead,
     PositionMoved,
     StateLost,
+    WorkerError,
     WrongKeyType,
 )
 from workers.feed.commit import Commit, SnapshotMove
@@ -117,6 +118,8 @@ def refused(
         raise lost(keys)
     if code == b"TYPE":
         raise _wrong_type(detail, types)
+    if code != b"OUTPUT":
+        raise WorkerError(f"the commit script replied {code!r}: it is of another version")
     raise OutputAhead(
         f"{detail[0]} already holds an entry at or after {detail[1]}, which is still to be "
         "written: something else wrote to it, or its state is behind: "

@@ -5,7 +5,7 @@ from math import inf
 from typing import NamedTuple
 
 from workers.feed.commit import Commit
-from workers.feed.retention import Added, KeptBytes, Retention, StreamBytes, counted
+from workers.feed.output_retention import Added, KeptBytes, Retention, StreamBytes, counted
 from workers.feed.state import FeedState
 
 _PARTS = 128

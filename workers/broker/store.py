@@ -13,8 +13,8 @@ from workers.broker.script import Script
 from workers.errors import Fenced, WrongKeyType
 from workers.feed.commit import Commit
 from workers.feed.keys import ALARM, FIELD, REGISTRY
+from workers.feed.output_retention import Retention
 from workers.feed.publication import Publication
-from workers.feed.retention import Retention
 from workers.feed.state import Agreement, FeedState, Pointer, initial_fields
 from workers.log import Logger
 from workers.message.event import KEPT, EventCode, encode_event
@@ -257,7 +257,7 @@ class Store(FeedReader):
 
         Raises
         ------
-        Fenced, PositionMoved, BatchChanged, InvalidStoredSnapshot
+        Fenced, PositionMoved, BatchChanged, InvalidStoredSnapshot, InputLost
             As `commit`.
         StateLost, OutputAhead, WrongKeyType
             As `commit`.

@@ -23,8 +23,8 @@ _TLS_OPTIONS = (
     *("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password"),
     *("ssl_ciphers", *_ON),
 )
-# `connection.client` sets the other options of redis-py: they would change how replies are read, or
-# how long the client waits for them.
+# `workers.broker.client` sets the other options of redis-py: they would change how replies are
+# read, or how long the client waits for them.
 _OPTIONS = ("db", "username", "password", "client_name")
 
 

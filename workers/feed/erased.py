@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from workers.errors import StateLost
-from workers.feed.position import Digest, Position, parse_id
+from workers.feed.digest import Digest
+from workers.feed.position import Position, parse_id
 from workers.feed.state_fields import count, digest, entry_id
 
 _BASE, _UNFINISHED = b"base", b"unfinished"

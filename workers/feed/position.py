@@ -1,15 +1,8 @@
-"""The position of a feed: cursor, counters, and the chained digest of all answers."""
+"""The position of a feed: cursor, counters and digest; the order of entry IDs."""
 
-import struct
-from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import sha256
 
-Digest = bytes
-
-OUT = b"o"
-MET = b"m"
-ALARMS = b"a"
+from workers.feed.digest import Digest
 
 _MOST = 2**64 - 1
 
@@ -20,8 +13,6 @@ END = (
     f"the stream has reached {LAST_ID.decode()}, the last ID that Redis has: no entry can follow. "
     "Push to another feed, or begin this one anew with online-svm reset FEED --input"
 )
-
-_LINK = struct.Struct(">cQQI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +28,7 @@ class Position:
     n : int
         Examples learned.
     digest : bytes
-        32 bytes; see `chain`.
+        32 bytes; see `workers.feed.digest`.
     """
 
     cursor: bytes = b"0-0"
@@ -87,30 +78,3 @@ def previous_id(entry_id: bytes) -> bytes:
     if count > 0:
         return b"%d-%d" % (time, count - 1)
     return b"%d-%d" % (time - 1, _MOST) if time > 0 else b"0-0"
-
-
-def chain(digest: Digest, links: Iterable[tuple[bytes, bytes, bytes]]) -> Digest:
-    """Return the digest after more output entries.
-
-    For each entry: d <- sha256(d, stream byte, 16-byte ID, 4-byte length, payload). The digest is
-    32 bytes, so it can be stored after each commit; the state of a running hash could not.
-
-    Parameters
-    ----------
-    digest : bytes
-        Before these entries.
-    links : iterable of (bytes, bytes, bytes)
-        Stream (`OUT`, `MET` or `ALARMS`), entry ID, payload; in ID order, and at one ID in the
-        order `out`, `met`, `alarms`.
-
-    Examples
-    --------
-    >>> chain(bytes(32), [(OUT, b"1-0", b"{}")]).hex()[:8]
-    '1d631555'
-    """
-    pack = _LINK.pack
-    for stream, entry_id, payload in links:
-        time, _, count = entry_id.partition(b"-")
-        head = pack(stream, int(time), int(count), len(payload))
-        digest = sha256(digest + head + payload).digest()
-    return digest

@@ -5,8 +5,8 @@ from typing import Self
 
 from workers.errors import BadConfiguration
 from workers.feed.keys import FeedKeys
+from workers.feed.output_retention import KeptBytes
 from workers.feed.position import Position
-from workers.feed.retention import KeptBytes
 from workers.feed.state_fields import (
     FieldReader,
     Mark,

@@ -7,29 +7,26 @@ wait for ever for the rest of a request. That of tornado, which comes with bokeh
 connections, and one slow scrape would keep its loop from the probes.
 """
 
+import errno
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from typing_extensions import override
 
+from workers.errors import BadConfiguration
 from workers.monitor.health import Probes
 from workers.printable import printable
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
-import errno
-import re
-from typing import NamedTuple
-
-from workers.errors import BadConfiguration
 
 LOOPBACK = "127.0.0.1"
 

@@ -6,7 +6,7 @@ counts what a stream ever got, they are
 
     (added to the stream, ever) - (gone before the feed began) - (answered)
 
-and on an earlier Redis they are read and counted, up to `backlog.COUNTED`.
+and on an earlier Redis they are read and counted, up to `stream_info.COUNTED`.
 """
 
 import re
@@ -37,7 +37,7 @@ class Lag(NamedTuple):
     entries : int
         Input entries without an answer.
     is_at_least : bool
-        Whether there may be more: they were counted up to `backlog.COUNTED`.
+        Whether there may be more: they were counted up to `stream_info.COUNTED`.
     seconds : float
         Age of the oldest of them, by its entry ID; 0 where none waits.
     labels : PendingLabels or None

@@ -10,8 +10,8 @@ from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidPublication, WrongKeyType
 from workers.feed.agreement import check_computed
+from workers.feed.output_retention import NAMES, Retention
 from workers.feed.publication import Publication
-from workers.feed.retention import NAMES, Retention
 from workers.feed.state import FeedState
 from workers.reading.alarms import open_alarms
 from workers.reading.answers import newest, payload

@@ -15,6 +15,7 @@ from workers.refit.messages import (
     LOAD,
     SELECT,
     STATE,
+    TASK,
     WEIGH,
     WEIGHT,
     Message,
@@ -50,8 +51,10 @@ class ServedLearners:
             return WEIGHT.pack(array_bytes(self._learners[self._key]))
         elif kind == STATE:
             return self._learners[self._key].state()
-        else:
+        elif kind == TASK:
             return self._learners[self._key].refit(RefitTask.from_state(body)).state()
+        else:
+            raise ValueError(f"a message of the kind {kind!r}")
         return b""
 
 

@@ -15,7 +15,8 @@ from online_svm.stream.alarm import Alarm
 from online_svm.stream.prediction import ValidityReport
 from workers.config.settings import Limits, Payload
 from workers.feed.commit import HEAD_BYTES, RejectedEntry
-from workers.feed.position import ALARMS, MET, OUT, Position, chain
+from workers.feed.digest import ALARMS, MET, OUT, chain
+from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.message import entry_decode
 from workers.message.compact.encode import encode_answers

@@ -17,7 +17,7 @@ from workers.broker.lease import HeldLease
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.agreement import agreement
-from workers.feed.retention import DOWNSTREAM
+from workers.feed.output_retention import DOWNSTREAM
 from workers.feed.state import Agreement
 from workers.refit.pooled_refitter import PooledRefitter
 from workers.session.downstream import SECONDS, AcknowledgedGate, Gate, OpenGate

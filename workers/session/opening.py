@@ -5,7 +5,7 @@ from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.keys import FeedKeys
-from workers.feed.retention import DOWNSTREAM, Retention
+from workers.feed.output_retention import DOWNSTREAM, Retention
 from workers.stop import Stop
 
 

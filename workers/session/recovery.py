@@ -18,7 +18,7 @@ from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import InvalidStoredSnapshot, SnapshotsLost, Stopped
 from workers.feed.agreement import check_config, check_environment
-from workers.feed.kept_input import known_marks
+from workers.feed.input_retention import known_marks
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Agreement, FeedState, Pointer

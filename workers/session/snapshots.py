@@ -12,7 +12,7 @@ from typing import Any
 from workers.broker.store import Store
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.commit import SnapshotMove
-from workers.feed.kept_input import keep
+from workers.feed.input_retention import keep
 from workers.feed.position import Position
 from workers.feed.state import Pointer
 from workers.feed.state_fields import Mark
@@ -47,7 +47,7 @@ class KeptSnapshots:
     unusable : tuple of Pointer
         Still named in `st`; the next snapshot drops them.
     marks : tuple of Mark
-        Points since which all input is kept; see `kept_input`.
+        Points since which all input is kept; see `input_retention`.
     """
 
     newest: Pointer | None

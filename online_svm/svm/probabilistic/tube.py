@@ -125,7 +125,7 @@ def solve_targets(rows: Rows, targets: Targets, tol: float, max_steps: int) -> S
     Parameters
     ----------
     rows : Rows
-        See `batch.fixed_rows`.
+        See `batch_solver.fixed_rows`.
     targets : Targets
         At least one edge of each is finite.
     tol : float

@@ -10,7 +10,7 @@ from scripts.bench.commands import app
 from scripts.bench.levels import Bounds, SoakSample, checks, most_kept_input
 from scripts.command_line import main
 from workers.config.settings import WorkerSettings
-from workers.feed.kept_input import keep, known_marks
+from workers.feed.input_retention import keep, known_marks
 from workers.feed.state_fields import Mark
 
 LEVEL = SoakSample(

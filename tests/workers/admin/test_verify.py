@@ -10,7 +10,7 @@ from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import BadConfiguration, SnapshotsLost
 from workers.feed.agreement import agreement
-from workers.feed.retention import Retention
+from workers.feed.output_retention import Retention
 from workers.session.recovery import Recovery
 from workers.session.session import Session
 from workers.stop import Stop

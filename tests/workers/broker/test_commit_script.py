@@ -14,8 +14,9 @@ from workers.errors import (
     WrongKeyType,
 )
 from workers.feed.commit import Commit, RejectedEntry, SnapshotMove
-from workers.feed.position import ALARMS, MET, OUT, START, Position, chain
-from workers.feed.retention import Retention
+from workers.feed.digest import ALARMS, MET, OUT, chain
+from workers.feed.output_retention import Retention
+from workers.feed.position import START, Position
 from workers.feed.state import Agreement, Pointer
 
 AGREEMENT = Agreement("{}", "00", "{}")

@@ -21,8 +21,8 @@ from workers.errors import (
     WorkerError,
     WrongKeyType,
 )
+from workers.feed.digest import ALARMS, MET, OUT, chain
 from workers.feed.keys import FeedKeys
-from workers.feed.position import ALARMS, MET, OUT, chain
 from workers.feed.state import Agreement
 from workers.stop import Stop
 

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.errors import StateLost
-from workers.feed.retention import Added, ByteBounds, KeptBytes, Retention, StreamBytes, counted
+from workers.feed.output_retention import (
+    Added,
+    ByteBounds,
+    KeptBytes,
+    Retention,
+    StreamBytes,
+    counted,
+)
 from workers.feed.state import Agreement, FeedState, initial_fields
 from workers.feed.state_fields import Mark
 

@@ -27,8 +27,8 @@ from workers.admin.erase.erasure import erase  # noqa: E402
 from workers.admin.erase.streams import erased_of  # noqa: E402
 from workers.admin.verify import verify  # noqa: E402
 from workers.failpoints import OF_ARCHIVE  # noqa: E402
+from workers.feed.output_retention import DOWNSTREAM  # noqa: E402
 from workers.feed.position import parse_id  # noqa: E402
-from workers.feed.retention import DOWNSTREAM  # noqa: E402
 from workers.history.archive.erasure import ErasableArchive  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402
 from workers.history.archive.layout import feed_directory  # noqa: E402

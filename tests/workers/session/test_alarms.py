@@ -14,7 +14,8 @@ from workers.admin import repair
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.feed.position import ALARMS, MET, OUT, chain, parse_id
+from workers.feed.digest import ALARMS, MET, OUT, chain
+from workers.feed.position import parse_id
 from workers.message.schema import AlarmsMessage, MetricsMessage
 from workers.reading.alarms import commit_times
 from workers.reading.status import status

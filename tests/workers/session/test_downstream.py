@@ -10,8 +10,8 @@ from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
 from workers.errors import BadConfiguration
 from workers.feed.commit import Commit, RejectedEntry
+from workers.feed.output_retention import DOWNSTREAM, Retention
 from workers.feed.position import START
-from workers.feed.retention import DOWNSTREAM, Retention
 from workers.refit.pooled_refitter import PooledRefitter
 from workers.session import assembly
 from workers.session.downstream import AcknowledgedGate

@@ -9,8 +9,8 @@ from world import CONFIG, COUNT, drain, payloads, push, rows, session
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
 from workers.feed.commit import Commit, RejectedEntry
+from workers.feed.output_retention import Retention
 from workers.feed.position import START, Position, parse_id
-from workers.feed.retention import Retention
 from workers.feed.state import Agreement
 from workers.session import assembly
 from workers.session.downstream import AcknowledgedGate

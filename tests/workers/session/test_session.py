@@ -22,7 +22,8 @@ from workers.errors import (
     Unavailable,
 )
 from workers.feed.agreement import agreement
-from workers.feed.position import MET, OUT, chain, parse_id
+from workers.feed.digest import MET, OUT, chain
+from workers.feed.position import parse_id
 from workers.feed.state import Pointer
 from workers.session import session as session_module
 from workers.session.preflight import check_snapshots

@@ -35,8 +35,9 @@ from workers.admin.verify import feed_state
 from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
+from workers.feed.digest import Digest
 from workers.feed.erased import Erased, ErasedEntry
-from workers.feed.position import START, Digest, parse_id, previous_id
+from workers.feed.position import START, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.reading.answers import answer
 from workers.reading.registry import check_not_in_use

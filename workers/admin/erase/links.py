@@ -10,8 +10,9 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from workers.broker.batch_size import Entry
+from workers.feed.digest import ALARMS, MET, OUT, Digest, chain
 from workers.feed.erased import ErasedEntry
-from workers.feed.position import ALARMS, MET, OUT, Digest, chain, parse_id
+from workers.feed.position import parse_id
 from workers.reading.answers import payload
 
 Entries = Iterable[Entry]

@@ -4,7 +4,7 @@ from workers import failpoints
 from workers.broker.redis_errors import UnknownGroup
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, WorkerError
-from workers.feed.retention import DOWNSTREAM
+from workers.feed.output_retention import DOWNSTREAM
 
 
 class Acknowledgement:

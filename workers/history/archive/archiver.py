@@ -17,8 +17,8 @@ from workers.admin.erase.streams import erased_of
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost
+from workers.feed.output_retention import DOWNSTREAM
 from workers.feed.position import parse_id, previous_id
-from workers.feed.retention import DOWNSTREAM
 from workers.history.archive.acknowledgement import Acknowledgement
 from workers.history.archive.gathering import Gathered, Gatherer
 from workers.history.archive.identity import claim

@@ -17,8 +17,9 @@ from workers.admin.verify import Comparison, Verification, feed_state
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
+from workers.feed.digest import Digest
 from workers.feed.erased import Base, Erased
-from workers.feed.position import Digest, parse_id, previous_id
+from workers.feed.position import parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.history.archive.reader import Archive
 from workers.session.replay import Replay

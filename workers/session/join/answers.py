@@ -12,7 +12,8 @@ from online_svm.predictor.combiner import CombinedPrediction, Combiner, Combiner
 from online_svm.predictor.warm_up import warming_block
 from online_svm.stream.prediction import PredictionBlock
 from workers.feed.commit import HEAD_BYTES, RejectedEntry
-from workers.feed.position import OUT, Position, chain
+from workers.feed.digest import OUT, chain
+from workers.feed.position import Position
 from workers.message.encode import encode_block, encode_rejected
 from workers.message.json_columns import dumps
 from workers.session.answer import Outcome

@@ -26,7 +26,7 @@ from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.cli import app as cli
 from workers.errors import BadConfiguration
-from workers.feed.position import OUT, chain
+from workers.feed.digest import OUT, chain
 from workers.reading.registry import FeedInUse
 from workers.stop import Stop
 

@@ -26,8 +26,8 @@ from workers.broker import feed_reader  # noqa: E402
 from workers.broker.store import Store  # noqa: E402
 from workers.errors import BadConfiguration, InputLost  # noqa: E402
 from workers.failpoints import EXIT_CODE, OF_ARCHIVE  # noqa: E402
+from workers.feed.output_retention import DOWNSTREAM  # noqa: E402
 from workers.feed.position import parse_id  # noqa: E402
-from workers.feed.retention import DOWNSTREAM  # noqa: E402
 from workers.history.archive import gathering, parquet, writer  # noqa: E402
 from workers.history.archive.archiver import Archiver  # noqa: E402
 from workers.history.archive.identity import locked  # noqa: E402

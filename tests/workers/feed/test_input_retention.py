@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.feed.kept_input import SPACING, keep, known_marks
+from workers.feed.input_retention import SPACING, keep, known_marks
 from workers.feed.position import parse_id
 from workers.feed.state_fields import Mark, encode_marks, parse_marks
 
