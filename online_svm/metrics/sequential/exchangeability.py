@@ -43,18 +43,21 @@ SCORES = ("density", "density-spread", "odds", "odds-spread")
 
 TOLD = 3  # features that moved most, in a report
 
+_BY_CLASS = f"{CLASSES} d"
 _FIELDS = Fields(
-    floats("_counts"),
-    floats("_means"),
-    floats("_squares"),
-    floats("_constants"),
-    floats("_centres"),
-    floats("_precisions"),
-    floats("_places"),
-    floats("_recent"),
-    floats("_usual"),
+    floats("_counts", _BY_CLASS),
+    floats("_means", _BY_CLASS),
+    floats("_squares", _BY_CLASS),
+    floats("_constants", str(CLASSES)),
+    floats("_centres", _BY_CLASS),
+    floats("_precisions", _BY_CLASS),
+    floats("_places", f"{RANKED} 3"),
+    floats("_recent", "d"),
+    floats("_usual", "2 d"),
     ints("_trees"),
 )
+_NUMBERS = Fields(ints("numbers", "3"))
+"""Rows of this scorer, rows until the next one, and whether there is one."""
 
 
 class ExchangeabilityMonitor:
@@ -303,10 +306,10 @@ class ExchangeabilityMonitor:
         family = restored._family = Family.from_state(state, levels)
         zeros = [0.0] * len(family.parts)
         restored._bets = BetProcesses.from_state(under("bets", state), zeros, family.levels)
-        restored._with_features(state["means"].shape[-1])
         _FIELDS.fill(restored, None, state)
         restored._constants[restored._constants <= -1e300] = -np.inf
-        restored._rows[0], restored._left, has_scorer = read_ints(state, "numbers", 3).tolist()
+        numbers = _NUMBERS.values(cls, None, state)["numbers"].tolist()
+        restored._rows[0], restored._left, has_scorer = numbers
         restored._has_scorer = bool(has_scorer)
         restored._since = read_ints(state, "since", len(family.parts)).tolist()
         return restored

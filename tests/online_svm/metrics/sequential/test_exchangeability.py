@@ -180,6 +180,20 @@ def test_a_state_with_a_part_that_does_not_fit_is_refused():
             ExchangeabilityMonitor.from_state(state | {name: np.zeros(7)}, 0.01, 1000)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("numbers", np.array([100, -5, 1])),  # so many rows are left: it would wait for ever
+        ("means", np.zeros((0, 1 << 45))),  # of no bytes
+    ],
+    ids=["rows", "features"],
+)
+def test_a_state_that_would_hang_or_fill_the_memory_is_refused(name, value):
+    state = ExchangeabilityMonitor(0.01, 1000).state()
+    with pytest.raises(InvalidSnapshot):
+        ExchangeabilityMonitor.from_state(state | {name: value}, 0.01, 1000)
+
+
 def test_the_features_that_moved_are_told_with_how_far():
     rng = np.random.default_rng(6)
     monitor = ExchangeabilityMonitor(1e-300, 100_000)
