@@ -96,10 +96,10 @@ class RollingMachine:
         max_steps: int = 10_000_000,
     ) -> None:
         self.kernel = kernel
-        self.tol = tol
-        self.window = window
-        self.cache_mb = cache_mb
-        self.max_steps = max_steps
+        # Numbers of numpy are as good, but a header holds none.
+        self.tol, self.cache_mb = float(tol), float(cache_mb)
+        self.window = None if window is None else int(window)
+        self.max_steps = int(max_steps)
         self.steps = 0
         self._penalties = _checked_penalties(penalties)
         self._refreshed_at = 0

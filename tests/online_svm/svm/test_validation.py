@@ -1,7 +1,10 @@
 """The estimators refuse what they cannot use by the same rules, in the same words."""
 
+import copy
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from online_svm.errors import InvalidInput
 from online_svm.svm.implied_posterior import ImpliedPosterior
@@ -48,6 +51,24 @@ def test_other_classes_in_a_later_call_are_refused(estimator):
     assert model.partial_fit(X, [0, 1, 0, 1], classes=[1, 0]) is model
     with pytest.raises(InvalidInput, match=r"^classes: they are \[0 1\] since the first call"):
         model.partial_fit(X, [0, 1, 0, 1], classes=[0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        OnlineSVC(cache_mb=np.int64(9), tol=np.float32(1e-3)),
+        InductiveVennClassifier(window=np.int64(12)),
+    ],
+    ids=repr,
+)
+def test_one_whose_parameters_are_numbers_of_numpy_can_be_copied(estimator):
+    """As those of a grid of parameters are."""
+    rows, labels = np.arange(30.0)[:, None], [0, 1] * 15
+    model = clone(estimator).partial_fit(rows, labels)
+    copied = copy.deepcopy(model)
+    for each in (model, copied):
+        each.partial_fit(rows[::-1], labels)
+    np.testing.assert_array_equal(copied.predict(rows), model.predict(rows))
 
 
 @pytest.mark.parametrize("labels", [["b", "a", "c"], [2, -1, 5], [0.5, -0.5, 1.5]])
