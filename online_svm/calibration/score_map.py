@@ -6,6 +6,7 @@ second, in which a worker would stand still.
 """
 
 from abc import ABC, abstractmethod
+from functools import cache
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -120,17 +121,26 @@ class FittedMap(ABC):
 
     def _require_fit(self) -> None:
         if not hasattr(self, self._learned):
-            raise _not_fitted(type(self).__name__)
+            name = type(self).__name__
+            raise _not_fitted_map()(f"{name}: not fitted yet; call fit(scores, labels) first")
 
 
-def _not_fitted(name: str) -> InvalidInput:
+@cache
+def _not_fitted_map() -> type[InvalidInput]:
     """Return the error of a map that was asked before it was fitted, in both hierarchies."""
     from sklearn.exceptions import NotFittedError
 
     class NotFittedMap(InvalidInput, NotFittedError):
-        pass
+        __qualname__ = "NotFittedMap"
 
-    return NotFittedMap(f"{name}: not fitted yet; call fit(scores, labels) first")
+    return NotFittedMap
+
+
+def __getattr__(name: str) -> Any:
+    """Find the class of that error by its name, as where it comes from another process."""
+    if name != "NotFittedMap":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _not_fitted_map()
 
 
 class ScoreMap(FittedMap):
