@@ -47,7 +47,7 @@ class HeldBins(NamedTuple):
 
 
 class IntervalRows(NamedTuple):
-    """IntervalRows to answer, and their intervals, which are written."""
+    """Rows to answer, and their intervals, which are written."""
 
     scores: Floats
     columns: Ints

@@ -1,4 +1,4 @@
-"""Training the banks of the implied map on a proper training set; see `implied_map`."""
+"""Training the banks of the implied map on a proper training set; see `published_maps`."""
 
 import numpy as np
 

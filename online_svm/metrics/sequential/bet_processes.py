@@ -144,7 +144,7 @@ _FIELDS = Fields(
 
 
 class BetProcesses:
-    """Several wealth processes of `bets`, each with its own tolerance and level.
+    """Several wealth processes side by side, each with its own tolerance and level.
 
     A process that reached its threshold begins anew with `restart`, and all of them do with
     `begin_anew`; the k-th test of each has the level `level` / (k (k + 1)), so that all of its
