@@ -51,7 +51,8 @@ def at_work(direct):
     started = []
 
     def begin(url=None, **options):
-        started.append(Answering(url or direct.url, "f", batch=2, pause=0.01, **options))
+        options |= {"batch": 2, "pause": 0.01, "keep_input": False}
+        started.append(Answering(url or direct.url, "f", **options))
         return started[-1]
 
     yield begin

@@ -129,6 +129,24 @@ def test_a_stream_that_ends_before_the_cursor_is_a_loss_on_any_redis(
         advance(running or world.session())
 
 
+@pytest.mark.parametrize("fills", [push_nothing, push_earlier_ones])
+def test_where_it_ends_before_the_cursor_the_message_says_how_to_go_on_without_it(half, fills):
+    delete(half)
+    fills(half)
+    with pytest.raises(InputLost, match="ends before 50-0") as lost:
+        half.session()
+    for command in re.findall(r"((?:XGROUP|XSETID|HDEL) [^,;]+)", str(lost.value)):
+        half.store.call(*command.split())
+    push(half.store, rows()[:10], 101)
+    running = half.session()
+    drain(running, ANSWERED + 10)
+    running.snapshot()
+    delete(half)
+    push(half.store, rows()[:10], 201)
+    with pytest.raises(InputLost):
+        half.session()
+
+
 def test_a_stream_that_was_put_back_is_no_loss(half):
     rename(half)
     with pytest.raises(InputLost):

@@ -23,6 +23,8 @@ class Answering:
         Seconds between two batches: time for a fault, however fast the machine is.
     timeout : float, optional
         Seconds to wait for a reply.
+    keep_input : bool
+        Whether no commit trims the input.
     **options
         Of its `Store`.
 
@@ -36,10 +38,10 @@ class Answering:
         What ended it.
     """
 
-    def __init__(self, url, feed, batch=10, pause=0.0, timeout=None, **options):
+    def __init__(self, url, feed, batch=10, pause=0.0, timeout=None, keep_input=True, **options):
         self.confirmed, self.times, self.error = {}, [], None
         self.stop = Stop(grace=30.0)
-        self._batch, self._pause = batch, pause
+        self._batch, self._pause, self._keep_input = batch, pause, keep_input
         self.store = Store(url, feed, self.stop, patience=30.0, block_ms=20, **options)
         if timeout is not None:
             self.store._connection.timeout = self.store._reader.timeout = timeout
@@ -50,8 +52,8 @@ class Answering:
         try:
             with self.store:
                 running = session(
-                    self.store, self._batch, stop=self.stop, keep_input=True, snapshot_every=60,
-                    observe=self._observe,
+                    self.store, self._batch, stop=self.stop, keep_input=self._keep_input,
+                    snapshot_every=60, observe=self._observe,
                 )  # fmt: skip
                 self.store.be_patient()
                 run(running, self.stop)

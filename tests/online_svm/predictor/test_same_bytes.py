@@ -42,6 +42,7 @@ WORLDS = {
         {"classes": TWO, "window": 80, "refit_every": 30, "refit_lag": 0, "split": "oldest",
          "map_data": "training"}
     ),
+    "crossfit": World({"window": 100, "refit_every": 40, "split": "crossfit"}),
     "paper": World(PredictorConfig.paper(TWO, gamma=0.5, maps=("platt",)).model_dump()),
     "three classes": World(SCHEDULE | {"classes": THREE}, n_classes=3),
     "three classes discovered": World(SCHEDULE, n_classes=3),

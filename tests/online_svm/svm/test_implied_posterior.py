@@ -191,7 +191,16 @@ def test_bits_depend_neither_on_the_batch_nor_on_the_cache_nor_on_the_memory_lay
     alone = np.concatenate([model.predict_proba(row[np.newaxis]) for row in X])
     assert together.tobytes() == alone.tobytes()
     again = ImpliedPosterior(n_models=19, C=10.0, cache_mb=1e-3).fit(np.asfortranarray(X), y)
+    assert again._banks[0].decisions(X).tobytes() == model._banks[0].decisions(X).tobytes()
     assert again.predict_proba(X).tobytes() == together.tobytes()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_not_finite_are_asked_about_in_vain(value):
+    model = ImpliedPosterior(n_models=3).fit([[0.0], [1.0]], [0, 1])
+    for method in (model.vote_shares, model.crossings):
+        with pytest.raises(InvalidInput, match="Input X contains"):
+            method([[value]])
 
 
 def test_a_label_that_was_not_fitted_cannot_calibrate():

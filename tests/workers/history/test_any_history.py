@@ -126,6 +126,8 @@ class AnyHistory(RuleBasedStateMachine):
         one = data.draw(st.sampled_from(sorted({*range(self.pushed)} - self.erased)))
         if not self.is_known(one):
             return
+        at = entry(one)[0].encode()
+        rejected = [each for each in stream(self.store, "dlq") if each[0] != at]
         self.store.left = cut or 10**9
         try:
             self.erase_now(one)
@@ -138,9 +140,9 @@ class AnyHistory(RuleBasedStateMachine):
         self.store.left = 10**9
         self.erased.add(one)
         assert not erased_of(self.store).is_unfinished
-        at = entry(one)[0].encode()
-        for name in ("input", "out", "dlq"):
+        for name in ("input", "out"):
             assert at not in dict(stream(self.store, name))
+        assert stream(self.store, "dlq") == rejected
 
     def is_known(self, one):
         """Return whether an entry is still in Redis or in the archive."""
