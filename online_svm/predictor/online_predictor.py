@@ -131,7 +131,10 @@ class OnlinePredictor:
 
     @property
     def until_wait(self) -> int:
-        """Examples that can be learned before an answer needs the result of a refit, at least."""
+        """Examples that can be learned before an answer needs the result of a refit, at least.
+
+        Where the next answer needs one already, those until another is needed.
+        """
         return self._schedule.until_wait
 
     def activate_if_due(self) -> None:

@@ -300,7 +300,9 @@ class HostedFeed:
     def _work(self, is_alone: bool) -> Need:
         session = self._running
         if session.has_to_take_refit and not self._may_go_ahead(session):
-            self._answer(session.take_refit)
+            # It may have been able to go ahead when it asked for this turn.
+            if not session.waits_for_refit:
+                self._answer(session.take_refit)
             return self.need()
         if not session.may_answer():
             if not session.is_recovering:
@@ -314,7 +316,8 @@ class HostedFeed:
         return self.need()
 
     def _may_go_ahead(self, session: FeedSession[Any]) -> bool:
-        return session.may_go_ahead and not self._shared.replays.is_exceeded
+        is_gated = self.open_at > time.monotonic()
+        return session.may_go_ahead and not is_gated and not self._shared.replays.is_exceeded
 
     def _answer(self, step: Callable[[], None]) -> None:
         """Do a step of answering; after the last step, note what an entry cost."""

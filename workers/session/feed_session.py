@@ -165,7 +165,7 @@ class FeedSession(ABC, Generic[Item]):
     def next_now(self, most: int) -> list[Item]:
         """Return up to `most` entries to answer next, without a wait for input or for a refit.
 
-        None are returned where a refit is awaited, or nothing more is there: see `is_spent`.
+        None are returned where nothing more is there: see `is_spent`.
         """
 
     @abstractmethod
