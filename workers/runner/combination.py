@@ -148,7 +148,7 @@ class JoinOpening:
     settings : WorkerSettings
     link : Link
     at_the_end : callable
-        Called whenever all that the sources have is answered.
+        Called whenever all that the sources have is answered and committed.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class JoinOpening:
     @property
     def waiting(self) -> int:
         """Answers of the first source that wait for the others."""
-        return 0 if self._session is None else self._session.input.waiting
+        return 0 if self._session is None else self._session.waiting
 
     def look(self) -> bool:
         """Check whether the sources can be combined into the feed; no refit is needed."""

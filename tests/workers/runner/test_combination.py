@@ -342,6 +342,42 @@ def test_an_older_writer_is_fenced_and_writes_nothing(whole, sources, feed, monk
     assert payloads(sources, feed) == whole
 
 
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_a_refusal_of_the_last_commit_is_told(sources, feed, batch):
+    ends = []
+    run(SOURCES, f"{feed}-too", sources, 20, batch, lambda done: ends.append(done.after.seq))
+
+    def overtake(outcome):
+        if outcome.after.seq == ends[-2]:
+            with Store(sources, feed) as store:
+                store.call("HINCRBY", store.keys.state, "epoch", 1)
+
+    with pytest.raises(Fenced, match="newer worker"):
+        run(SOURCES, feed, sources, 20, batch, overtake)
+
+
+STOPPED_WHILE_TAKEN_OVER = """
+import os, signal, sys
+from workers.monitor.watch import WorkerWatch
+from workers.runner.combination import Combined, run
+
+class Watch(WorkerWatch):
+    def takes(self, *given):
+        told = super().takes(*given)
+        told.fenced = lambda cursor: os.kill(os.getpid(), signal.SIGTERM)
+        return told
+
+print(run(Combined(("rbf", "linear")), sys.argv[1], sys.argv[2], watch=Watch()))
+"""
+
+
+def test_a_stop_while_the_feed_is_taken_over_is_in_order(sources, feed):
+    command = [sys.executable, "-c", STOPPED_WHILE_TAKEN_OVER, feed, sources]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines()[-1] == "0"  # answers wait
+
+
 def test_a_commit_whose_reply_was_lost_is_not_repeated(whole, sources, feed, monkeypatch):
     send = Store.send
 

@@ -52,7 +52,7 @@ class JoinedSession(FeedSession[JoinedRow]):
     observe, lease, telemetry
         As for `FeedSession`.
     at_the_end : callable
-        Called whenever all that the sources have is answered.
+        Called whenever all that the sources have is answered and committed.
 
     Attributes
     ----------
@@ -90,6 +90,11 @@ class JoinedSession(FeedSession[JoinedRow]):
     def is_spent(self) -> bool:
         return self.input.is_spent
 
+    @property
+    def waiting(self) -> int:
+        """Answers of the first source that wait for the others."""
+        return 0 if self.is_recovering else self.input.waiting
+
     @override
     def awaited(self) -> list[Awaited]:
         return self.input.awaited()
@@ -112,10 +117,16 @@ class JoinedSession(FeedSession[JoinedRow]):
         self._answered = outcome
         self._telemetry.answered(time.perf_counter() - began)
         self._commit_answered()
+
+    @override
+    def finish_commit(self) -> bool:
+        is_done = super().finish_commit()
         self._look_for_the_end()
+        return is_done
 
     def _look_for_the_end(self) -> None:
-        if not self.is_recovering and self.input.is_spent:
+        # Not before the last commit is confirmed: its refusal would be noticed by nobody.
+        if not self.is_recovering and self._pending is None and self.input.is_spent:
             self._at_the_end()
 
     @override
