@@ -127,11 +127,15 @@ class Link:
             self.checks.check(commands_of(self.url, FeedKeys(feed), settings))
             self.permitted.add(feed)
 
-    def be_patient(self) -> None:
-        """From now on wait for a Redis that does not answer, in place or aside."""
+    def be_patient(self, is_one_feed: bool = False) -> None:
+        """From now on wait for a Redis that does not answer.
+
+        In place, or aside: where a feed would keep those of other nodes waiting.
+        """
+        is_aside = self.is_cluster and not is_one_feed
         for connection in (self.commands, self.reads):
-            connection.patience = 0.0 if self.is_cluster else None
-            connection.haste = HASTE if self.is_cluster else 0.0
+            connection.patience = 0.0 if is_aside else None
+            connection.haste = HASTE if is_aside else 0.0
 
 
 @contextmanager

@@ -113,7 +113,7 @@ def run(
         if selection.patterns:
             link.checks.check(permissions.of_patterns())
         is_urgent = _look_at_named(selection, opened_by, link)
-        link.be_patient()
+        link.be_patient(is_one_feed=opens is not None)  # a combination reads several nodes
         child = opened.enter_context(_begun_early(is_urgent and pool is None))
         # Imported here: what is wrong with the server or a feed is told without this delay, and a
         # standby is ready before it gets the lease.

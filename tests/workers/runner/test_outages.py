@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 
 import pytest
 from many_feeds import answer_alone, contents, has_answered, running, settings
+from processes import Process
 from redis_cluster import running_cluster
 from world import push, rows, wait_until
 
@@ -74,6 +77,47 @@ def alone(url, name, seed):
         push(store, rows(COUNT, seed))
         answer_alone(store, COUNT, settings())
         return contents(store)
+
+
+@pytest.mark.slow
+def test_a_combination_waits_for_the_node_of_a_source_and_goes_on_after(cluster, embedded_url):
+    given = settings(keep_input=True)
+    sources, into = (
+        [cluster.feed_on(i, f"source-{i}") for i in range(2)],
+        cluster.feed_on(2, "both"),
+    )
+
+    def add(store, first, upto):
+        for i, fields in list(enumerate(rows(COUNT, 0)))[first:upto]:
+            store.call("XADD", store.keys.input, f"{i + 1}-0", *fields, "id", str(i))
+        answer_alone(store, upto, given)
+
+    def combined(store):
+        state = store.state()
+        return 0 if state is None else state.position.seq
+
+    with ExitStack() as opened:
+        stores = [opened.enter_context(Store(cluster.url, name, patience=30.0)) for name in sources]
+        target = opened.enter_context(Store(cluster.url, into, patience=30.0))
+        for store in stores:
+            store.register()
+            add(store, 0, 60)
+        command = [sys.executable, "-m", "workers.cli", "combine", *sources, "--into", into]
+        command += ["--redis", cluster.url, "--join-window", "0"]
+        process = opened.enter_context(Process(command, stderr=subprocess.PIPE, text=True))
+        wait_until(lambda: combined(target) == 60)
+        node = cluster.node_of(f"{{{sources[1]}}}")
+        node.kill()
+        add(stores[0], 60, COUNT)  # it is read on, and so is the other one
+        time.sleep(2.0)
+        node.launch()
+        node.wait_until_up()
+        add(stores[1], 60, COUNT)
+        wait_until(lambda: combined(target) == COUNT)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=20)
+        assert process.returncode == 0
+    assert "feeds of a node wait for it" not in said
 
 
 def longest_wait_beside(cluster, embedded_url, failure, seconds):
