@@ -146,6 +146,7 @@ class RefitResult:
         """
         header, parts = unpack(state)
         _check_result(parts)
+        require(header["banks"] in range(len(parts)), "banks")  # each has arrays of its own
         banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
         bank_kernel = Kernel(**header.get("bank_kernel", {}))
         return cls(

@@ -228,6 +228,15 @@ def test_an_active_model_whose_numbers_lead_out_of_its_arrays_is_refused(active,
         assert restored(config, dict(header), arrays)
 
 
+@pytest.mark.parametrize("banks", [-1, 2, 10**30, None])
+def test_an_active_model_of_another_number_of_banks_is_refused_at_once(active, banks):
+    header, arrays = unpack(active[IMPLIED])
+    own, parts = unpack(arrays["active.result"].tobytes())
+    result = pack(own | {"banks": banks}, parts)
+    arrays["active.result"] = np.frombuffer(result, dtype=np.uint8)
+    assert restored(IMPLIED, dict(header), arrays)
+
+
 @pytest.mark.parametrize("name", ["active.set.codes", "active.training_columns"])
 def test_columns_that_lead_out_of_the_classes_are_refused(active, name):
     header, arrays = unpack(active[IMPLIED])
