@@ -78,12 +78,6 @@ class KnownFeeds:
             log.warning(_UNKEPT, reason=str(error))
             self._folder = None
 
-    def look(self, reader: FeedReader) -> None:
-        """Remember the feed of a reader if it has a state now."""
-        feed = reader.keys.feed
-        if feed not in self._seen and reader.call("EXISTS", reader.keys.state):
-            self.add(feed)
-
     def check_new(self, reader: FeedReader, lost: StateLost) -> None:
         """Raise StateLost for a feed without a state that had one, unless it was reset since.
 
