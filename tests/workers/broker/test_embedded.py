@@ -20,8 +20,9 @@ from workers.errors import EmbeddedFailed, EmbeddedNotRunning
 
 
 @pytest.fixture
-def directory(tmp_path):
-    place = tmp_path / "state of 'a user' % \"x\""
+def directory(tmp_path_factory):
+    """A directory whose path is short enough for a socket, whatever the test is called."""
+    place = tmp_path_factory.mktemp("d") / "state of 'a user' % \"x\""
     yield place
     embedded.stop(place)
 
