@@ -4,7 +4,8 @@ import pytest
 from world import drain, push, rows, session
 
 from workers.broker.store import Store
-from workers.session.replay import compare, entries_of, kept_positions, restored
+from workers.errors import InputLost
+from workers.session.replay import check_same, compare, entries_of, kept_positions, restored
 
 
 @pytest.fixture
@@ -74,3 +75,13 @@ def test_what_differs_is_found_by_id_in_stored_and_computed_entries():
         b"3-0": ([b"p", b"C"], None),
         b"4-0": (None, [b"p", b"D"]),
     }
+
+
+def test_a_replay_of_other_entries_than_were_answered_is_a_loss_of_input(store):
+    """Found before the bytes are compared: they differ too, and would be blamed."""
+    state = store.state()
+    store.call("XDEL", store.keys.input, "100-0")
+    replay = restored(store, state, [state.previous])
+    found = replay.run(store, state.position.cursor)
+    with pytest.raises(InputLost, match=r"120 input entries were answered .* reaches 119 at 120-0"):
+        check_same(store.keys.feed, found, state.position)
