@@ -8,6 +8,7 @@ and packages, and the benchmark data. With `--nothing-missing` it fails.
 import gc
 import itertools
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -57,6 +58,19 @@ def _short_reads():
 def _own_state_home(_state_home, monkeypatch):
     """Let no test know the feeds of another: a server may have the port of one that ended."""
     monkeypatch.setenv("XDG_STATE_HOME", str(_state_home / str(next(_homes))))
+
+
+@pytest.fixture(autouse=True)
+def _own_signals():
+    """Let no test leave signals ignored, as a worker does that ends here after a stop.
+
+    A process that a later test starts would lose the SIGTERM that comes during its imports.
+    """
+    kinds = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.getsignal(kind) for kind in kinds]
+    yield
+    for kind, handler in zip(kinds, before, strict=True):
+        signal.signal(kind, handler)
 
 
 @pytest.fixture(scope="session")
