@@ -13,8 +13,8 @@ COUNT = 60
 # Only commands that read ask for the length of a stream; no worker passes there.
 PASSED = [name for name in NAMES if not name.endswith("-xlen")]
 
-# Further on: the lease is read, then a snapshot again; later batches; the second snapshot.
-AGAIN = ["after-get:2", "after-get:3", "before-xread:3", "before-commit:2", "after-commit:2"]
+# Further on: another value is read; later batches; the second snapshot.
+AGAIN = ["after-get:2", "before-xread:3", "before-commit:2", "after-commit:2"]
 AGAIN += ["before-put:2", "after-put:2"]
 
 
@@ -37,5 +37,8 @@ def test_a_command_that_dies_at_a_failpoint(trial, told, point):
     options = ("--batch", "10", "--replay-budget", "20", "--publish-every", "10")
     environment = os.environ | {VARIABLE: point}
     with Process(command(feed.feed, feed.url, *options), env=environment) as process:
-        assert end(feed.store, process, COUNT) == EXIT_CODE
+        # The input of a feed is checked when nothing has come for a while: the worker dies idle.
+        is_idle = point.endswith("check-input")
+        ended = process.wait(30) if is_idle else end(feed.store, process, COUNT)
+        assert ended == EXIT_CODE
     told(f"died {point}", feed.check(feed.start()))
