@@ -231,8 +231,9 @@ class Session(FeedSession[Entry]):
     def _go_on(self) -> None:
         """Answer the entries under way, up to where one needs a refit that is not finished.
 
-        Few have to: a batch ends where a refit is known to take effect. But an entry may let many
-        waiting examples be learned at once, and an alarm may begin a new schedule of refits.
+        The first one may: see `may_go_ahead`. Few others do: a batch ends where the next refit is
+        known to take effect. But an entry may let many waiting examples be learned at once, and an
+        alarm may begin a new schedule of refits.
         """
         assert self._answering is not None
         began = time.perf_counter()
