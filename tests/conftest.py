@@ -34,6 +34,8 @@ for _name in [name for name in os.environ if name.startswith(PREFIX)]:
     if _name != "ONLINE_SVM_DATA":
         del os.environ[_name]
 
+_SIGNALS = {kind: signal.getsignal(kind) for kind in (signal.SIGTERM, signal.SIGINT)}
+
 _numbers = itertools.count(1)
 _homes = itertools.count(1)
 
@@ -62,14 +64,18 @@ def _own_state_home(_state_home, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _own_signals():
-    """Let no test leave signals ignored, as a worker does that ends here after a stop.
+    """Let no test find signals ignored, as a worker leaves them that ends here after a stop.
 
-    A process that a later test starts would lose the SIGTERM that comes during its imports.
+    A process that a test starts would lose the SIGTERM that comes during its imports. What is given
+    back is what there was at first: a fixture of a whole module may have run a worker too.
     """
-    kinds = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.getsignal(kind) for kind in kinds]
+    _give_back_signals()
     yield
-    for kind, handler in zip(kinds, before, strict=True):
+    _give_back_signals()
+
+
+def _give_back_signals():
+    for kind, handler in _SIGNALS.items():
         signal.signal(kind, handler)
 
 
