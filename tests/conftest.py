@@ -94,12 +94,17 @@ def system_url():
 
 
 @pytest.fixture(scope="session")
-def cluster_url(tmp_path_factory):
-    """URL of a Redis Cluster of three primaries, for the whole session."""
+def cluster(tmp_path_factory):
+    """A Redis Cluster of three primaries, for the whole session."""
     from redis_cluster import running_cluster
 
     with running_cluster(tmp_path_factory.mktemp("cluster"), replicas=0) as cluster:
-        yield cluster.url
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def cluster_url(cluster):
+    return cluster.url
 
 
 @pytest.fixture(scope="session")

@@ -187,9 +187,7 @@ class Cluster:
 
     def feed_on(self, place, prefix="clustered"):
         """Return a name of a feed whose slot is on a primary, by its place."""
-        begin, end = place * SLOTS // 3, (place + 1) * SLOTS // 3 - 1
-        names = (f"{prefix}-{i}" for i in range(10_000))
-        return next(name for name in names if begin <= key_slot(name.encode()) <= end)
+        return feed_on(place, prefix)
 
     def keys_of(self, feed):
         """Return the keys of a feed, and the primary that holds each."""
@@ -203,6 +201,13 @@ class Cluster:
     def close(self):
         for node in self.nodes:
             node.kill()
+
+
+def feed_on(place, prefix="clustered"):
+    """Return a name of a feed whose slot is on a primary of any cluster, by its place."""
+    begin, end = place * SLOTS // 3, (place + 1) * SLOTS // 3 - 1
+    names = (f"{prefix}-{i}" for i in range(10_000))
+    return next(name for name in names if begin <= key_slot(name.encode()) <= end)
 
 
 def my_id(node):
@@ -220,6 +225,33 @@ def finish_move(slot, source, target):
     identity = my_id(target)
     for node in (target, source):
         node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", identity)
+
+
+class Move:
+    """The move of a feed's slot to the next primary: its keys go where it is told, then the rest.
+
+    Attributes
+    ----------
+    source, target : Node
+    """
+
+    def __init__(self, cluster, feed):
+        self._slot = key_slot(feed.encode())
+        self.source = cluster.node_of(f"{{{feed}}}")
+        self.target = next(node for node in cluster.primaries if node is not self.source)
+        start_move(self._slot, self.source, self.target)
+
+    def keys(self, part=""):
+        """Move the keys with this text in their names."""
+        source = self.source.client
+        for key in source.execute_command("CLUSTER", "GETKEYSINSLOT", self._slot, 1000):
+            if part in key:
+                source.execute_command("MIGRATE", "127.0.0.1", self.target.port, key, 0, 5000)
+        return self
+
+    def finish(self):
+        self.keys()
+        finish_move(self._slot, self.source, self.target)
 
 
 def node_ids(node):
