@@ -79,29 +79,22 @@ def test_a_setting_is_written_the_same_as_flag_and_variable(monkeypatch, name, t
     assert getattr(load({}), name) == value
 
 
-def test_an_unknown_key_of_the_file_is_refused_with_the_nearest_one(toml):
-    with pytest.raises(
-        BadConfiguration, match=r"unknown setting 'refit_evry': did you mean refit_"
-    ):
-        load({}, toml("refit_evry = 3\n"))
-
-
-def test_an_unknown_table_of_the_file_is_refused(toml):
-    with pytest.raises(BadConfiguration, match=r"unknown setting 'predictors'"):
-        load({}, toml("[predictors]\nC = 3\n"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "batch = 7\n[worker]\nbatch = 8\n",
-        "batch = 7\n[worker]\nbatch = 7\n",
-        "[worker]\nbatch = 7\n[predictor]\nbatch = 8\n",
-    ],
-)
-def test_a_setting_that_the_file_gives_twice_is_refused(toml, text):
-    with pytest.raises(BadConfiguration, match=r"^setting batch: the file gives it twice"):
-        load({}, toml(text))
+@pytest.mark.parametrize(("text", "told"), [
+    ("refit_evry = 3", "unknown setting 'refit_evry': did you mean refit_every?"),
+    ("[predictors]\nC = 3", "unknown setting 'predictors'"),
+    ("batch = 7\n[worker]\nbatch = 8", "setting batch: the file gives it twice"),
+    ("batch = 7\n[worker]\nbatch = 7", "setting batch: the file gives it twice"),
+    ("[worker]\nbatch = 7\n[predictor]\nbatch = 8", "setting batch: the file gives it twice"),
+    ("batch = ", "FILE: not TOML"),
+    (None, "FILE: no such file"),
+])  # fmt: skip
+def test_a_file_that_cannot_be_taken_is_refused(tmp_path, text, told):
+    path = tmp_path / "settings.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(BadConfiguration) as refused:
+        load({}, path)
+    assert str(refused.value).startswith(told.replace("FILE", str(path)))
 
 
 def test_each_setting_is_known_by_where_it_comes_from(toml, monkeypatch):
@@ -129,15 +122,11 @@ def test_variables_that_are_no_settings_are_let_be(monkeypatch):
     assert load({}).batch == 256
 
 
-def test_a_value_that_cannot_work_is_named_in_one_line():
-    with pytest.raises(BadConfiguration, match=r"setting batch: .*greater than or equal to 1") as e:
-        load({"batch": "0"})
-    assert "\n" not in str(e.value)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
+        ("batch", "0", "must be greater than or equal to 1"),
+        ("classes", "[1", "not JSON: unexpected end of data"),
         ("features", "0", "must be greater than or equal to 1"),
         ("features", "200000", "must be less than or equal to 100000"),
         ("features", '["a", ""]', "a text must have at least 1 character"),
@@ -155,7 +144,7 @@ def test_a_value_that_cannot_work_is_named_in_one_line():
         ("features", 1.5, "must be an integer, got a number with a fractional part"),
     ],
 )
-def test_a_setting_of_several_forms_is_refused_in_one_sentence(name, text, told):
+def test_a_value_that_cannot_work_is_refused_in_one_sentence(name, text, told):
     with pytest.raises(BadConfiguration) as refused:
         load({name: text})
     assert str(refused.value) == f"setting {name}: {told}"
@@ -192,19 +181,6 @@ def test_an_option_that_is_advised_is_read_as_the_value_it_stands_for(name, valu
 def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(BadConfiguration, match="refit_lag: must be smaller than refit_every"):
         load({"refit_every": "10", "refit_lag": "10"})
-
-
-@pytest.mark.parametrize("text", ["[1", '["a"'])
-def test_broken_json_in_a_list_is_refused(text):
-    with pytest.raises(BadConfiguration, match="setting classes: not JSON"):
-        load({"classes": text})
-
-
-def test_a_missing_file_and_a_broken_one_are_refused(tmp_path, toml):
-    with pytest.raises(BadConfiguration, match="no such file"):
-        load({}, tmp_path / "none.toml")
-    with pytest.raises(BadConfiguration, match="not TOML"):
-        load({}, toml("batch = \n"))
 
 
 def test_the_password_never_shows(monkeypatch, toml):

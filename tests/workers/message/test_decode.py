@@ -15,39 +15,40 @@ from workers.config.settings import Limits
 from workers.message import column_decode, entry_decode
 from workers.message.decode import decode
 
-LIMITS = Limits(max_entry_bytes=1024)
-TUBES = PredictorConfig(learner="psvm", classes=("a", "b"), features=2)
-LABELS = PredictorConfig(classes=("a", "b"), features=2)
+LIMITS = Limits(max_entry_bytes=10_000)
 
 
-def entry(*pairs, number=1):
-    """Return a stream entry as the protocol carries it: an ID and a flat list."""
-    return (b"%d-0" % number, [part for pair in pairs for part in pair])
+def schema_of(**changes):
+    return FeatureSchema(PredictorConfig(**{"classes": ("a", "b")} | changes))
 
 
-def schema_of(**settings_):
-    return FeatureSchema(PredictorConfig(**settings_))
+SCHEMAS = {
+    "two features": schema_of(features=2),
+    "two names": schema_of(features=("a", "b")),
+    "unknown features": schema_of(),
+    "probabilities": schema_of(features=2, learner="psvm"),
+    "slices": schema_of(features=2, slices=("country", "age")),
+}
 
 
-def alone(batch, schema, limits=LIMITS):
+def alone(batch, schema):
     """Return what is known of each entry, read by itself: what defines the result."""
     found = []
-    for _, fields in batch:
+    for fields in batch:
         sent = entry_decode.readable_id(fields)
         try:
-            read = entry_decode.decode_entry(fields, schema, limits)
+            read = entry_decode.decode_entry(fields, schema, LIMITS)
         except InvalidExample as error:
             found.append((error.code, error.reason, sent))
         else:
             schema = read.schema
-            target = (read.label, read.probability, read.slices)
-            found.append((read.row.tobytes(), *target, sent))
+            found.append((read.row.tobytes(), read.label, read.probability, read.slices, sent))
     return found, (schema.names, schema.dimension)
 
 
-def together(batch, schema, limits=LIMITS):
+def together(batch, schema):
     """Return the same of a batch that is read at once."""
-    decoded = decode(batch, schema, limits)
+    decoded = decode([(b"%d-0" % i, fields) for i, fields in enumerate(batch)], schema, LIMITS)
     assert decoded.accepted == sorted(decoded.accepted)
     assert list(decoded.rejected) == sorted(decoded.rejected)
     columns = zip(
@@ -61,228 +62,125 @@ def together(batch, schema, limits=LIMITS):
     return [found[i] for i in range(len(batch))], known
 
 
-# Small batches of one kind, and of oddities
-
 numbers = st.one_of(
     st.floats(-1e6, 1e6, allow_subnormal=False),
     st.integers(-(10**25), 10**25),
     st.sampled_from([0.0, -0.0, 1e100, 1e101, 1e-310, 2.3e-308, 5]),
 )
-ODDITIES = rb"""
-[NaN,1] | [1e999,1] | [1] | [1 | 2],[3,4] | [1,2],[3,4] | [[1,2]] | [null,1] | [true,1] | ["1",1]
-[1,2]]],[[[3,4] | [1],[2] | ] | {"a":1,"b":2} | {"b":1,"a":2} | {"a":1,"b":2,"a":3}
-{"a | ":1,"b":2}
-{"a":1} | {"a" : 1, "b" : 2} | {"a":true,"b":1} | {"a":[1],"b":2} | {} | []
-"""
-oddities = st.sampled_from(
-    [text.strip() for line in ODDITIES.strip().splitlines() for text in line.split(b"|")]
-    + [
-        b"",
-        b"\xff",
-        b"[1,\n2]",
-        b" [1,2]\n",
-        b"[1,2]],\n[[3,4]",
-        b'{"a":1,"b":2}],\n[{"a":3,"b":4}',
-    ]
-)
-arrays = st.lists(numbers, min_size=2, max_size=2).map(json.dumps).map(str.encode)
-objects = st.tuples(numbers, numbers).map(
-    lambda v: json.dumps({"a": v[0], "b": v[1]}, separators=(",", ":")).encode()
-)
-raw = st.lists(st.floats(width=64), min_size=2, max_size=2).map(lambda v: struct.pack("<2d", *v))
+pairs = st.lists(numbers, min_size=2, max_size=2)
+FEATURES = {
+    "arrays": pairs.map(lambda v: (b"x", json.dumps(v).encode())),
+    "objects": pairs.map(
+        lambda v: (b"x", json.dumps({"a": v[0], "b": v[1]}, separators=(",", ":")).encode())
+    ),
+    "raw": st.lists(st.floats(width=64), min_size=2, max_size=2).map(
+        lambda v: (b"xb", struct.pack("<2d", *v))
+    ),
+}
+ODD = {
+    "arrays": [
+        b"[NaN,1]", b"[1e999,1]", b"[1]", b"[1", b"2],[3,4]", b"[1,2],[3,4]", b"[[1,2]]",
+        b"[null,1]", b"[true,1]", b'["1",1]', b"[1,2]]],[[[3,4]", b"[1],[2]", b"]", b"[]", b"",
+        b"\xff", b"[1,\n2]", b" [1,2]\n", b"[1,2]],\n[[3,4]", b"[1,2]" + b" " * 10_000,
+    ],
+    "objects": [
+        b'{"b":1,"a":2}', b'{"a":1,"b":2,"a":3}', b'{"a', b'":1,"b":2}', b'{"a":1}', b"{}",
+        b'{"a" : 1, "b" : 2}', b'{"a":true,"b":1}', b'{"a":null,"b":1}', b'{"a":[1],"b":2}',
+        b'{"a":1,"b":2}],\n[{"a":3,"b":4}', b'{"a":1,"c":2}', b'{"a":1,"b":"2"}',
+    ],
+    "raw": [bytes(8), bytes(15), bytes(24), b""],
+}  # fmt: skip
+odd = {
+    kind: st.sampled_from(texts).map(lambda text, name=name: (name, text))
+    for (kind, texts), name in zip(ODD.items(), (b"x", b"x", b"xb"), strict=True)
+}
+probabilities = st.floats(0, 1).map(lambda p: [(b"p", repr(p).encode())])
+targets = st.one_of(
+    st.sampled_from([b"a", b"b", b"unknown", b"\xff"]).map(lambda label: [(b"y", label)]),
+    st.sampled_from([
+        [], [(b"p", b"1")], [(b"p", b"1.5")], [(b"p", b"nan")], [(b"p", b"")],
+        [(b"y", b"a"), (b"p", b"0.5")], [(b"p", b"0.5"), (b"p", b"0.5")], [(b"y", b"a")] * 2,
+    ]),
+    probabilities,
+)  # fmt: skip
+identities = st.sampled_from([[], [(b"id", 'é"'.encode())], [(b"id", b"\xff")]])
+SENT_SLICES = [
+    b'{"country":"DE"}', b'{"age":"old","country":"FR"}', b'{"country":null}', b"{}",
+    b'{"country":"\\u0000\\u001b\\"\\n"}', b'{"country":"DE","country":"FR"}', b'{"land":"DE"}',
+    b'{"country":1}', b'{"country":["DE"]}', b'["DE"]', b"null", b"", b'{"country":"DE"',
+    b"\xff", b'{"country":"\\ud800"}', b'{"country":"' + b"x" * 65 + b'"}', b"[" * 5000,
+]  # fmt: skip
+slices = st.one_of(st.just([]), st.sampled_from(SENT_SLICES).map(lambda sent: [(b"s", sent)]))
 
 
-def batches_of(values, field=b"x"):
-    fields = st.tuples(
-        st.just([(field, None)]),
-        values,
-        st.sampled_from([[(b"y", b"p")], [(b"y", b"q")], [(b"y", b"p")], [(b"y", b"r")], []]),
-        st.sampled_from([[], [(b"id", 'é"'.encode())], [], [(b"id", b"\xff")], [(b"y", b"p")]]),
+def flat(fields):
+    return [part for pair in fields for part in pair]
+
+
+@st.composite
+def batches(draw):
+    """Entries that are mostly alike, as far as their kind goes, among a few of any other."""
+    kind = draw(st.sampled_from([*FEATURES]))
+    features = FEATURES[kind] if draw(st.booleans()) else st.one_of(FEATURES[kind], odd[kind])
+    ordinary = st.tuples(
+        features,
+        draw(st.sampled_from([st.just([(b"y", b"a")]), probabilities, st.just([])])),
+        st.just(draw(identities)),
+        st.just([(b"s", SENT_SLICES[0])] * draw(st.integers(0, 1))),
     )
-    ordinary = st.tuples(st.just([(field, None)]), values, st.just([(b"y", b"p")]), st.just([]))
-    return st.one_of(st.lists(ordinary, max_size=6), st.lists(fields, max_size=6))
+    other = st.tuples(st.one_of(*FEATURES.values(), *odd.values()), targets, identities, slices)
+    entry = st.one_of(*[ordinary] * 8, *[other] * draw(st.sampled_from([0, 1, 8])))
+    rows = draw(st.lists(entry, max_size=draw(st.sampled_from([2, 6, 40]))))
+    return [flat([x, *target, *id, *sliced]) for x, target, id, sliced in rows]
 
 
-def build(rows):
-    return [
-        entry((field, x), *y, *rest, number=i) for i, ([(field, _)], x, y, rest) in enumerate(rows)
-    ]
-
-
-@pytest.mark.parametrize("features", [2, ("a", "b"), None])
-@settings(max_examples=150, deadline=None)
-@given(
-    rows=st.one_of(
-        batches_of(arrays),
-        batches_of(objects),
-        batches_of(oddities),
-        batches_of(st.one_of(arrays, objects, oddities)),
-        batches_of(raw, b"xb"),
-    )
-)
-def test_a_batch_is_decoded_as_its_entries_are_alone(features, rows):
-    batch = build(rows)
-    schema = schema_of(features=features, classes=("p", "q"))
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+@settings(max_examples=150)
+@given(batch=batches())
+def test_a_batch_is_decoded_as_its_entries_are_alone(schema, batch):
     assert together(batch, schema) == alone(batch, schema)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [b"[1", b"2],[3,4]"],
-        [b"[1,2],[3", b"4]"],
-        [b"[1,2],\n[3", b"4]"],
-        [b"[1,2]],\n[[3,4]", b"", b"[5,6]"],
-        [b"[1]],\n[[2]", b"[3", b"4]"],
-        [b"[1,2]],\n[[3", b"4]"],
-        [b"1,2", b"3,4"],
-        [b"[1,2]],\n[[3,4]],\n[[5,6]", b"[7", b"8]"],
-    ],
-)
+@pytest.mark.parametrize("values", [
+    [b"[1", b"2],[3,4]"], [b"[1,2],[3", b"4]"], [b"[1,2],\n[3", b"4]"], [b"1,2", b"3,4"],
+    [b"[1,2]],\n[[3,4]", b"", b"[5,6]"], [b"[1]],\n[[2]", b"[3", b"4]"],
+    [b"[1,2]],\n[[3", b"4]"], [b"[1,2]],\n[[3,4]],\n[[5,6]", b"[7", b"8]"],
+])  # fmt: skip
 def test_values_that_only_make_sense_joined_are_rejected_one_by_one(values):
-    batch = [entry((b"x", value)) for value in values]
-    decoded = decode(batch, schema_of(features=2), Limits())
-    expected = [i for i, value in enumerate(values) if value in (b"[5,6]",)]
-    assert decoded.accepted == expected
+    batch = [[b"x", value] for value in values]
+    assert together(batch, SCHEMAS["two features"]) == alone(batch, SCHEMAS["two features"])
 
 
 def test_mappings_and_flat_lists_are_decoded_alike():
-    flat = [entry((b"x", b"[1,2]"), (b"y", b"a")), entry((b"x", b"[3,4]"), (b"y", b"b"))]
-    mapped = [(i, dict(zip(f[::2], f[1::2], strict=True))) for i, f in flat]
-    one, other = (decode(batch, schema_of(features=2), Limits()) for batch in (flat, mapped))
-    assert one.X.tolist() == other.X.tolist()
-    assert one.labels == other.labels == ["a", "b"]
+    batch = [[b"x", b"[1,2]", b"y", b"a"], [b"x", b"[3,4]", b"y", b"b"]]
+    mapped = [dict(zip(fields[::2], fields[1::2], strict=True)) for fields in batch]
+    assert together(mapped, SCHEMAS["two features"]) == alone(batch, SCHEMAS["two features"])
 
 
 def test_an_empty_batch_decodes_to_nothing():
-    decoded = decode([], schema_of(features=3), Limits())
-    assert decoded.X.shape == (0, 3)
-    assert decoded.ids == []
-
-
-# Larger batches, in which most entries are ordinary
-
-good = st.tuples(st.floats(-1e3, 1e3, allow_subnormal=False), st.integers(-9, 9)).map(
-    lambda v: [b"x", json.dumps(v).encode(), b"y", b"p"]
-)
-others = st.one_of(
-    good.map(lambda fields: [*fields, b"id", b"an id"]),
-    good.map(lambda fields: fields[2:] + fields[:2]),
-    st.just([b"xb", struct.pack("<2d", 1.0, 2.0), b"y", b"q"]),
-    st.sampled_from([
-        [b"x", b"[NaN,1]", b"y", b"p"],
-        [b"x", b"[1]", b"y", b"p"],
-        [b"x", b"[1,2],[3,4]", b"y", b"p"],
-        [b"x", b"[1,2]],\n[[3,4]", b"y", b"p"],
-        [b"x", b"[1e101,2]", b"y", b"p"],
-        [b"x", b"[1,2]", b"y", b"unknown"],
-        [b"x", b"[1,2]", b"y", b"\xff"],
-        [b"x", b"[1,2]" + b" " * 1024, b"y", b"p"],
-        [b"x", b"[1,2]", b"x", b"[1,2]"],
-        [b"x", b'{"a":1,"b":2}', b"y", b"p"],
-        [],
-    ]),
-)  # fmt: skip
-batches = st.lists(st.one_of(good, good, good, good, others), min_size=1, max_size=80)
-
-
-@pytest.mark.parametrize("features", [None, 2])
-@settings(max_examples=150)
-@given(batches)
-def test_a_mixed_batch_is_decoded_as_its_entries_are_alone(features, batch):
-    schema = schema_of(features=features, classes=("p", "q"))
-    entries = [(b"1-0", fields) for fields in batch]
-    assert together(entries, schema) == alone(entries, schema)
+    decoded = decode([], SCHEMAS["two features"], LIMITS)
+    assert (decoded.X.shape, decoded.ids) == ((0, 2), [])
 
 
 def test_one_bad_entry_leaves_nearly_all_others_to_the_columns(monkeypatch):
-    batch = [(b"1-0", [b"x", b"[%d,1]" % i, b"y", b"p"]) for i in range(256)]
-    batch[100] = (b"1-0", [b"x", b"[NaN,1]", b"y", b"p"])
+    batch = [(b"1-0", [b"x", b"[%d,1]" % i, b"y", b"a"]) for i in range(256)]
+    batch[100] = (b"1-0", [b"x", b"[NaN,1]", b"y", b"a"])
     singly = []
     real = entry_decode.decode_entry
     monkeypatch.setattr(entry_decode, "decode_entry", lambda *a: singly.append(a) or real(*a))
-    decoded = decode(batch, FeatureSchema(PredictorConfig(features=2)), LIMITS)
+    decoded = decode(batch, SCHEMAS["two features"], LIMITS)
     assert list(decoded.rejected) == [100]
     assert np.array_equal(decoded.X[:, 0], [i for i in range(256) if i != 100])
     assert len(singly) == 1
 
 
-# Batches with probabilities
-
-TARGETS = [
-    [], [(b"y", b"a")], [(b"y", b"b")], [(b"y", b"?")], [(b"p", b"0.25")], [(b"p", b"1")],
-    [(b"p", b"1.5")], [(b"p", b"nan")], [(b"p", b"")], [(b"y", b"a"), (b"p", b"0.5")],
-    [(b"p", b"0.5"), (b"p", b"0.5")],
-]  # fmt: skip
-targets = st.one_of(
-    st.sampled_from(TARGETS),
-    st.floats(0, 1).map(lambda p: [(b"p", repr(p).encode())]),
-)
-only_p = st.floats(0, 1).map(lambda p: [(b"p", repr(p).encode())])
-identities = st.sampled_from([[], [(b"id", b"i")], [(b"id", b"\xff")]])
-pairs_of_features = st.sampled_from([b"[1,2]", b"[3,4]", b"[5]"])
-row = st.tuples(pairs_of_features, targets, identities)
-uniform = st.tuples(st.sampled_from([b"[1,2]", b"[3,4]"]), only_p, st.just([(b"id", b"i")]))
-
-
-@pytest.mark.parametrize("config", [TUBES, LABELS], ids=["psvm", "svc"])
-@settings(max_examples=200, deadline=None)
-@given(batch=st.one_of(st.lists(row, max_size=6), st.lists(uniform, min_size=1, max_size=6)))
-def test_a_batch_with_probabilities_is_decoded_as_its_entries_are_alone(config, batch):
-    entries = [entry((b"x", x), *t, *i, number=n) for n, (x, t, i) in enumerate(batch)]
-    assert together(entries, FeatureSchema(config)) == alone(entries, FeatureSchema(config))
-
-
-def test_a_batch_of_probabilities_alone_is_read_by_columns():
-    batch = [[b"x", b"[1,2]", b"p", b"0.25"], [b"x", b"[3,4]", b"p", b"1"]]
-    X, labels, probabilities, *_ = column_decode.decode_columns(
-        batch, FeatureSchema(TUBES), Limits()
-    )
-    assert (X.tolist(), labels) == ([[1.0, 2.0], [3.0, 4.0]], [None, None])
-    assert probabilities == [0.25, 1.0]
-
-
-def test_entries_without_a_probability_are_read_by_columns_as_ever():
-    batch = [[b"x", b"[1,2]", b"y", b"a"]]
-    read = column_decode.decode_columns(batch, FeatureSchema(TUBES), Limits())
-    assert read is not None
-    assert read[1:] == (["a"], [None], [None], [None], [None])
-
-
-# Slices
-
-SLICED = PredictorConfig(features=2, classes=("a", "b"), slices=("country", "age"))
-sent_slices = st.sampled_from(
-    [
-        b'{"country":"DE"}', b'{"age":"old","country":"FR"}', b'{"country":null}', b"{}",
-        b'{"country":"\\u0000\\u001b\\"\\n"}', b'{"country":"DE","country":"FR"}', b'{"land":"DE"}',
-        b'{"country":1}', b'{"country":["DE"]}', b'["DE"]', b"null", b"", b'{"country":"DE"',
-        b"\xff",
-        b'{"country":"\\ud800"}', b'{"country":"' + b"x" * 65 + b'"}', b"[" * 5000,
-    ]
-)  # fmt: skip
-sliced_row = st.tuples(
-    st.sampled_from([b"[1,2]", b"[3,4]", b"[1]"]),
-    st.sampled_from([[], [(b"y", b"a")]]),
-    st.sampled_from([[], [(b"id", b"i")]]),
-    st.one_of(st.just([]), st.tuples(st.just(b"s"), sent_slices).map(lambda pair: [pair])),
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(batch=st.lists(sliced_row, max_size=6))
-def test_a_batch_with_slices_is_decoded_as_its_entries_are_alone(batch):
-    limits = Limits(max_entry_bytes=10_000)
-    entries = [entry((b"x", x), *y, *i, *s, number=n) for n, (x, y, i, s) in enumerate(batch)]
-    schema = FeatureSchema(SLICED)
-    assert together(entries, schema, limits) == alone(entries, schema, limits)
-
-
-def test_a_batch_with_slices_is_read_by_columns():
-    batch = [
-        [b"x", b"[1,2]", b"y", b"a", b"id", b"1", b"s", b'{"age":"old"}'],
-        [b"x", b"[3,4]", b"y", b"b", b"id", b"2", b"s", b'{"country":"DE","age":null}'],
-    ]
-    read = column_decode.decode_columns(batch, FeatureSchema(SLICED), Limits())
-    assert read is not None
-    assert read[3] == [(None, "old"), ("DE", None)]
+@pytest.mark.parametrize(("kind", "more", "read"), [
+    ("probabilities", [(b"p", b"0.25"), (b"p", b"1")], [[None] * 2, [0.25, 1.0], [None] * 2]),
+    ("probabilities", [(b"y", b"a"), (b"y", b"b")], [["a", "b"], [None] * 2, [None] * 2]),
+    ("slices", [(b"s", b'{"age":"old"}'), (b"s", b'{"country":"DE","age":null}')],
+     [[None] * 2, [None] * 2, [(None, "old"), ("DE", None)]]),
+])  # fmt: skip
+def test_probabilities_labels_and_slices_are_read_by_columns(kind, more, read):
+    batch = [[b"x", b"[1,2]", *sent] for sent in more]
+    X, *found = column_decode.decode_columns(batch, SCHEMAS[kind], LIMITS)
+    assert (X.tolist(), found[:3]) == ([[1.0, 2.0]] * 2, read)

@@ -13,34 +13,28 @@ from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
 from workers.message.decode import decode
 
-TUBES = PredictorConfig(learner="psvm", classes=("a", "b"), features=2)
-LABELS = PredictorConfig(classes=("a", "b"), features=2)
+DECLARED = {"classes": ("a", "b")}
+TUBES = DECLARED | {"learner": "psvm"}
 
 
-def entry(*pairs, number=1):
-    """Return a stream entry as the protocol carries it: an ID and a flat list."""
-    return (b"%d-0" % number, [part for pair in pairs for part in pair])
+def decoded(*entries, limits=None, **settings):
+    """Decode entries, each given by its fields as pairs."""
+    batch = [(b"%d-0" % i, [part for pair in pairs for part in pair])
+             for i, pairs in enumerate(entries, 1)]  # fmt: skip
+    return decode(batch, FeatureSchema(PredictorConfig(**settings)), limits or Limits())
 
 
-def schema_of(**settings_):
-    return FeatureSchema(PredictorConfig(**settings_))
+def rejected(*pairs, **settings):
+    found = decoded(pairs, **settings)
+    assert (found.accepted, len(found.X)) == ([], 0)
+    error = found.rejected[0]
+    assert error.code in REJECTION_CODES
+    assert len(error.reason) < 400
+    assert error.reason.isprintable()
+    return error
 
 
-def code_of(*pairs, limits=None, **settings_):
-    decoded = decode([entry(*pairs)], schema_of(**settings_), limits or Limits())
-    assert not decoded.accepted
-    assert decoded.X.shape[0] == 0
-    return decoded.rejected[0].code
-
-
-def with_target(*pairs, config=TUBES):
-    return decode([entry((b"x", b"[1,2]"), *pairs)], FeatureSchema(config), Limits())
-
-
-# What is rejected, and why
-
-
-TWO, NAMED, DECLARED = {"features": 2}, {"features": ("a", "b")}, {"classes": ("a", "b")}
+TWO, NAMED = {"features": 2}, {"features": ("a", "b")}
 LONG = b"[1" + b" " * (1 << 20) + b"]"
 REJECTED = [
     (TWO, "not_finite", b"x", [
@@ -76,6 +70,13 @@ REJECTED = [
     (DECLARED, "unparsable", b"id", [b"\xff"]),
     (DECLARED, "too_large", b"id", [b"i" * 257]),
     (DECLARED, "too_large", b"x", [LONG]),
+    (DECLARED, "unsupported", b"p", [b"0.5", b"nan", b"half"]),
+    (TUBES, "out_of_range", b"p", [b"1.5", b"1.0000000000000003", b"-0.1", b"-1e-300"]),
+    (TUBES, "not_finite", b"p", [b"1e999", b"nan", b"NaN", b"-inf", b"Infinity"]),
+    (TUBES, "unparsable", b"p", [
+        b"", b" 0.5", b"0.5\n", b"0_1", b"0x1p-1", b"\xd9\xa0",  # a digit, but not of ASCII
+        b"\xff", b"0.5\0", b"half", b"50%", b"0." + b"1" * 100_000,
+    ]),
 ]  # fmt: skip
 """Settings of the feed, code, field, and values of it that are rejected with this code."""
 
@@ -86,7 +87,7 @@ REJECTED = [
 )
 def test_a_field_that_cannot_be_used_is_rejected_with_its_code(settings_, code, field, value):
     features = [] if field in (b"x", b"xb") else [(b"x", b"[1]")]
-    assert code_of(*features, (field, value), **settings_) == code
+    assert rejected(*features, (field, value), **settings_).code == code
 
 
 @pytest.mark.parametrize(
@@ -107,50 +108,50 @@ def test_a_field_that_cannot_be_used_is_rejected_with_its_code(settings_, code, 
 def test_a_value_that_is_no_finite_number_is_rejected_by_the_name_of_its_feature(
     x, settings_, reason
 ):
-    decoded = decode([entry((b"x", x))], schema_of(**settings_), Limits())
-    assert decoded.rejected[0].reason == reason
+    assert rejected((b"x", x), **settings_).reason == reason
 
 
-@pytest.mark.parametrize(
-    ("pairs", "code"),
-    [
-        ([], "no_features"),
-        ([(b"y", b"a")], "no_features"),
-        ([(b"x", b"[1]"), (b"z", b"1")], "unknown_field"),
-        ([(b"x", b"[1]"), (b"\xff\0", b"1")], "unknown_field"),
-        ([(b"X", b"[1]")], "unknown_field"),
-        ([(b"x", b"[1]"), (b"x", b"[1]")], "duplicate_field"),
-        ([(b"x", b"[1]"), (b"y", b"a"), (b"y", b"a")], "duplicate_field"),
-        ([(b"x", b"[1]"), (b"xb", bytes(8))], "duplicate_field"),
-        ([(b"for", b"id-1"), (b"y", b"a")], "unsupported"),
-    ],
-)
-def test_an_entry_of_other_fields_is_rejected_with_its_code(pairs, code):
-    assert code_of(*pairs, classes=("a", "b")) == code
-
-
+X, Y = (b"x", b"[1]"), (b"y", b"a")
+P, S = (b"p", b"0.5"), (b"s", b"{}")
 NO_SLICES = "s is sent, but the feed has no slices; set slices"
 NO_CONTROL = "field 'c', a control entry, is not supported yet; known: x, xb, y, p, id"
-OF_EXAMPLE = "field {!r} is of an example; a request has features alone"
-LATE_REQUESTS = request_schema(PredictorConfig(horizon="10ms", slices=("country",), features=1))
+FIELDS = [
+    ({}, [], "no_features", ""),
+    ({}, [Y], "no_features", ""),
+    ({}, [X, (b"z", b"1")], "unknown_field", ""),
+    ({}, [X, (b"\xff\0", b"1")], "unknown_field", ""),
+    ({}, [(b"X", b"[1]")], "unknown_field", ""),
+    ({}, [(b"\x1b[31m\r\n\0" + b"\xff" * 100_000, b"1")], "unknown_field", ""),
+    ({}, [X, X], "duplicate_field", ""),
+    ({}, [X, Y, Y], "duplicate_field", ""),
+    ({}, [X, (b"xb", bytes(8))], "duplicate_field", ""),
+    ({"slices": ("country",)}, [X, S, S], "duplicate_field", ""),
+    (TUBES, [X, Y, P], "duplicate_field", ""),
+    (TUBES, [X, P, P], "duplicate_field", ""),
+    (DECLARED, [X, Y, P], "duplicate_field", ""),
+    (DECLARED, [(b"for", b"id-1"), Y], "unsupported", "set horizon to"),
+    ({}, [X, Y, (b"for", b"1")], "unsupported", "set horizon to"),
+    ({}, [X, Y, (b"time", b"1")], "unsupported", "set horizon_in to time"),
+    ({}, [(b"c", b"1")], "unsupported", NO_CONTROL),
+    ({}, [X, Y, (b"c", b"1")], "unsupported", NO_CONTROL),
+    ({}, [X, S], "unsupported", NO_SLICES),
+    ({"metrics_window": None}, [X, S], "unsupported", NO_SLICES),
+]
 
 
-@pytest.mark.parametrize(
-    ("schema", "pairs", "reason"),
-    [
-        (schema_of(), [(b"c", b"1")], NO_CONTROL),
-        (schema_of(), [(b"x", b"[1]"), (b"y", b"a"), (b"c", b"1")], NO_CONTROL),
-        (schema_of(), [(b"x", b"[1]"), (b"s", b"{}")], NO_SLICES),
-        (schema_of(metrics_window=None), [(b"x", b"[1]"), (b"s", b"{}")], NO_SLICES),
-        *(
-            (LATE_REQUESTS, [(b"x", b"[1]"), (name.encode(), b"1")], OF_EXAMPLE.format(name))
-            for name in ("s", "for", "time")
-        ),
-    ],
-)
-def test_a_field_that_has_no_place_here_is_rejected_as_not_supported(schema, pairs, reason):
-    rejected = decode([entry(*pairs)], schema, Limits()).rejected[0]
-    assert (rejected.code, rejected.reason) == ("unsupported", reason)
+@pytest.mark.parametrize(("settings_", "pairs", "code", "reason"), FIELDS)
+def test_an_entry_of_other_fields_is_rejected_with_its_code(settings_, pairs, code, reason):
+    error = rejected(*pairs, **settings_)
+    assert (error.code, reason in error.reason) == (code, True), error.reason
+
+
+@pytest.mark.parametrize("name", ["s", "for", "time"])
+def test_a_request_that_has_a_field_of_an_example_is_rejected(name):
+    config = PredictorConfig(horizon="10ms", slices=("country",), features=1)
+    entry = (b"1-0", [b"x", b"[1]", name.encode(), b"1"])
+    error = decode([entry], request_schema(config), Limits()).rejected[0]
+    told = f"field {name!r} is of an example; a request has features alone"
+    assert (error.code, error.reason) == ("unsupported", told)
 
 
 SLICED = {"slices": ("country", "age"), "features": 1}
@@ -175,8 +176,8 @@ SLICED = {"slices": ("country", "age"), "features": 1}
     ],
 )
 def test_slices_that_cannot_be_counted_reject_the_entry(sent, code, reason):
-    decoded = decode([entry((b"x", b"[1]"), (b"s", sent))], schema_of(**SLICED), Limits())
-    assert (decoded.rejected[0].code, decoded.rejected[0].reason) == (code, reason)
+    error = rejected(X, (b"s", sent), **SLICED)
+    assert (error.code, error.reason) == (code, reason)
 
 
 @pytest.mark.parametrize(
@@ -190,59 +191,27 @@ def test_slices_that_cannot_be_counted_reject_the_entry(sent, code, reason):
 )
 def test_any_text_may_name_a_slice(sent, values):
     raw = sent.encode() if isinstance(sent, str) else sent
-    decoded = decode([entry((b"x", b"[1]"), (b"s", raw))], schema_of(**SLICED), Limits())
-    assert decoded.slices == [values]
-
-
-def test_slices_sent_twice_are_a_field_sent_twice():
-    twice = entry((b"x", b"[1]"), (b"s", b"{}"), (b"s", b"{}"))
-    assert decode([twice], schema_of(**SLICED), Limits()).rejected[0].code == "duplicate_field"
-
-
-@pytest.mark.parametrize(
-    ("name", "setting"), [("for", "horizon to"), ("time", "horizon_in to time")]
-)
-def test_a_field_that_a_setting_asks_for_is_rejected_with_what_to_set(name, setting):
-    sent = [(b"x", b"[1]"), (b"y", b"a"), (name.encode(), b"1")]
-    rejected = decode([entry(*sent)], schema_of(), Limits()).rejected[0]
-    assert rejected.code == "unsupported"
-    assert f"set {setting}" in rejected.reason
-
-
-def test_every_code_that_is_given_is_a_published_one():
-    assert set(REJECTION_CODES) >= {code for _, code, *_ in REJECTED} | NO_PROBABILITY.keys()
-
-
-def test_a_reason_is_short_and_free_of_control_characters():
-    hostile = (b"\x1b[31m\r\n\0" + b"\xff" * 100_000, b"1")
-    decoded = decode([entry(hostile)], schema_of(), Limits())
-    assert len(decoded.rejected[0].reason) < 400
-    assert decoded.rejected[0].reason.isprintable()
+    assert decoded([X, (b"s", raw)], **SLICED).slices == [values]
 
 
 def test_the_id_of_a_rejected_entry_is_kept_where_it_can_be_read():
-    batch = [
-        entry((b"id", b"one"), (b"x", b"[NaN]")),
-        entry((b"id", b"\xff"), (b"x", b"[1]")),
-        entry((b"id", b"a"), (b"id", b"b"), (b"x", b"[1]")),
-        entry((b"id", b"four"), (b"x", b"[1]")),
-    ]
-    decoded = decode(batch, schema_of(), Limits())
-    assert decoded.ids == ["one", None, None, "four"]
-    assert decoded.accepted == [3]
+    found = decoded(
+        [(b"id", b"one"), (b"x", b"[NaN]")], [(b"id", b"\xff"), X],
+        [(b"id", b"a"), (b"id", b"b"), X], [(b"id", b"four"), X],
+    )  # fmt: skip
+    assert (found.ids, found.accepted) == (["one", None, None, "four"], [3])
 
 
 def test_integers_keep_their_nearest_double():
     big = 2**63 + 1025
-    decoded = decode([entry((b"x", b"[%d, -0, 7]" % big))], schema_of(features=3), Limits())
-    assert decoded.X[0].tolist() == [float(big), 0.0, 7.0]
+    assert decoded([(b"x", b"[%d, -0, 7]" % big)]).X.tolist() == [[float(big), 0.0, 7.0]]
 
 
 def test_a_missing_value_is_a_nan_where_missing_values_are_allowed():
-    batch = [entry((b"x", b"[null, 1]")), entry((b"xb", struct.pack("<2d", math.nan, 2)))]
-    decoded = decode(batch, schema_of(features=2, missing="mean"), Limits())
-    assert np.isnan(decoded.X[:, 0]).all()
-    assert decoded.X[:, 1].tolist() == [1.0, 2.0]
+    raw = struct.pack("<2d", math.nan, 2)
+    found = decoded([(b"x", b"[null, 1]")], [(b"xb", raw)], **TWO, missing="mean")
+    assert np.isnan(found.X[:, 0]).all()
+    assert found.X[:, 1].tolist() == [1.0, 2.0]
 
 
 # A probability instead of a label
@@ -256,96 +225,42 @@ def test_a_missing_value_is_a_nan_where_missing_values_are_allowed():
     ],
 )  # fmt: skip
 def test_a_decimal_number_from_0_to_1_is_a_probability(text, value):
-    found = with_target((b"p", text))
-    assert found.labels == [None]
-    assert found.probabilities == [value]
+    found = decoded([X, (b"p", text)], **TUBES)
+    assert (found.labels, found.probabilities) == ([None], [value])
     assert not np.signbit(found.probabilities[0])
-
-
-NO_PROBABILITY = {
-    "out_of_range": [b"1.5", b"1.0000000000000003", b"-0.1", b"-1e-300"],
-    "not_finite": [b"1e999", b"nan", b"NaN", b"-inf", b"Infinity"],
-    "unparsable": [
-        b"", b" 0.5", b"0.5\n", b"0_1", b"0x1p-1", b"\xd9\xa0",  # a digit, but not of ASCII
-        b"\xff", b"0.5\0", b"half", b"50%", b"0." + b"1" * 100_000,
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "code"), [(text, code) for code, texts in NO_PROBABILITY.items() for text in texts]
-)
-def test_a_probability_that_cannot_be_used_is_rejected_with_its_code(text, code):
-    found = with_target((b"p", text))
-    assert found.accepted == []
-    assert found.rejected[0].code == code
-    assert code in REJECTION_CODES
-    assert len(found.rejected[0].reason) < 400
-    assert found.rejected[0].reason.isprintable()
-
-
-@pytest.mark.parametrize(
-    ("config", "pairs", "code"),
-    [
-        (TUBES, [(b"y", b"a"), (b"p", b"0.5")], "duplicate_field"),
-        (TUBES, [(b"p", b"0.5"), (b"p", b"0.5")], "duplicate_field"),
-        (LABELS, [(b"p", b"0.5")], "unsupported"),
-        (LABELS, [(b"p", b"nan")], "unsupported"),
-        (LABELS, [(b"p", b"half")], "unsupported"),
-        (LABELS, [(b"y", b"a"), (b"p", b"0.5")], "duplicate_field"),
-    ],
-)
-def test_where_a_probability_has_no_place_it_is_rejected_with_its_code(config, pairs, code):
-    found = with_target(*pairs, config=config)
-    assert found.rejected[0].code == code
-
-
-def test_a_refused_probability_does_not_fix_the_features_of_a_feed():
-    schema = schema_of(learner="psvm", classes=("a", "b"))
-    decoded = decode([entry((b"x", b"[1,2]"), (b"p", b"2"))], schema, Limits())
-    assert decoded.schema.dimension is None
 
 
 # The features of a feed
 
 
-def test_the_first_accepted_entry_gives_the_feed_its_dimension():
-    batch = [
-        entry((b"x", b"[1, 2, NaN]")),
-        entry((b"x", b"[1, 2, 3]"), (b"y", b"")),
-        entry((b"x", b"[1, 2]")),
-        entry((b"x", b"[1, 2, 3]")),
-    ]
-    decoded = decode(batch, schema_of(), Limits())
-    assert decoded.schema.dimension == 2
-    assert decoded.accepted == [2]
-    assert decoded.rejected[3].code == "dimension"
-
-
-def test_the_first_accepted_entry_gives_the_feed_its_sorted_names():
-    batch = [entry((b"x", b'{"b": 1, "a": 2}')), entry((b"x", b'{"a": 3, "b": 4}'))]
-    decoded = decode(batch, schema_of(), Limits())
-    assert decoded.schema.names == ("a", "b")
-    assert decoded.X.tolist() == [[2, 1], [3, 4]]
+def test_the_first_accepted_entry_gives_the_feed_its_dimension_or_its_sorted_names():
+    found = decoded(
+        [(b"x", b"[1, 2, NaN]")], [(b"x", b"[1, 2, 3]"), (b"y", b"")], [(b"x", b"[1, 2]")],
+        [(b"x", b"[1, 2, 3]")],
+    )  # fmt: skip
+    assert (found.schema.dimension, found.accepted) == (2, [2])
+    assert found.rejected[3].code == "dimension"
+    found = decoded([(b"x", b'{"b": 1, "a": 2}')], [(b"x", b'{"a": 3, "b": 4}')])
+    assert (found.schema.names, found.X.tolist()) == (("a", "b"), [[2, 1], [3, 4]])
 
 
 @pytest.mark.parametrize(
-    ("x", "code"),
+    ("pairs", "code", "settings_"),
     [
-        (b"[1, 2, 3]", "dimension"),
-        (b'{"": 1}', "unparsable"),
-        (b'{"a\\u0000": 1}', "unparsable"),
-        (b'{"%b": 1}' % (b"n" * 257), "unparsable"),
+        ([(b"x", b"[1, 2, 3]")], "dimension", {}),
+        ([(b"x", b'{"": 1}')], "unparsable", {}),
+        ([(b"x", b'{"a\\u0000": 1}')], "unparsable", {}),
+        ([(b"x", b'{"%b": 1}' % (b"n" * 257))], "unparsable", {}),
+        ([(b"x", b"[1,2]"), (b"p", b"2")], "out_of_range", TUBES),
     ],
 )
-def test_a_feed_does_not_adopt_features_beyond_its_limits(x, code):
-    decoded = decode([entry((b"x", x))], schema_of(), Limits(max_features=2))
-    assert decoded.rejected[0].code == code
-    assert decoded.schema.dimension is None
+def test_a_feed_adopts_no_features_beyond_its_limits_or_of_a_rejected_entry(pairs, code, settings_):
+    found = decoded(pairs, limits=Limits(max_features=2), **settings_)
+    assert (found.rejected[0].code, found.schema.dimension) == (code, None)
 
 
 @pytest.mark.parametrize("x", [b"[1,2]", b'{"b":1,"a":2}'])
 def test_reading_a_batch_does_not_change_the_schema_it_is_read_by(x):
-    unknown = schema_of()
-    decode([entry((b"x", x)), entry((b"x", x))], unknown, Limits())
+    unknown = FeatureSchema(PredictorConfig())
+    decode([(b"1-0", [b"x", x]), (b"2-0", [b"x", x])], unknown, Limits())
     assert (unknown.names, unknown.dimension) == (None, None)

@@ -20,10 +20,7 @@ FOR_EVER = 3600.0
 """Seconds between two looks: what is posted then was told of."""
 
 
-@pytest.fixture
-def redis_url(embedded_url):
-    """One server is enough; where servers differ, a test asks for both."""
-    return embedded_url
+pytestmark = pytest.mark.servers("embedded")  # where servers differ, a test names the other
 
 
 @pytest.fixture
@@ -31,8 +28,8 @@ def feeds(redis_url, feed):
     """Make stores of feeds that were answered before, without alarms."""
     stores = []
 
-    def make(*suffixes, url=redis_url):
-        made = [Store(url, f"{feed}-{suffix}", block_ms=20) for suffix in suffixes]
+    def make(*suffixes):
+        made = [Store(redis_url, f"{feed}-{suffix}", block_ms=20) for suffix in suffixes]
         for store in made:
             store.call("HSET", store.keys.state, "cursor", "1-0")
         stores.extend(made)
@@ -148,9 +145,10 @@ def test_a_fault_at_one_feed_is_named_and_leaves_the_others_their_alarms(
         wait_until(lambda: any(log.get("reason") == "ZeroDivisionError" for log in logs))
 
 
-def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, system_url):
-    (store,) = feeds("a", url=system_url)
-    with receiving() as received, posting(system_url, received) as webhook:
+@pytest.mark.servers("system")
+def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, redis_url):
+    (store,) = feeds("a")
+    with receiving() as received, posting(redis_url, received) as webhook:
         received.status = 500
         (alarms,) = begun(webhook, store)
         raise_alarms(store, 8, first=2)
@@ -167,7 +165,7 @@ def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, system_url):
     )
     raise_alarms(store, 3, first=30)
     store.call("XTRIM", store.keys.alarms, "MAXLEN", 0)
-    with receiving() as received, posting(system_url, received) as webhook:
+    with receiving() as received, posting(redis_url, received) as webhook:
         (alarms,) = begun(webhook, store)
         wait_until(lambda: alarms.lost == 3)
         raise_alarms(store, 1, first=40)
@@ -175,9 +173,10 @@ def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, system_url):
         assert alarms.lost == 3
 
 
-def test_alarms_that_were_trimmed_before_the_first_was_read_are_counted(feeds, system_url):
-    (store,) = feeds("a", url=system_url)
-    with receiving() as received, posting(system_url, received, look=FOR_EVER) as webhook:
+@pytest.mark.servers("system")
+def test_alarms_that_were_trimmed_before_the_first_was_read_are_counted(feeds, redis_url):
+    (store,) = feeds("a")
+    with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
         (alarms,) = begun(webhook, store)
         wait_until(lambda: store.call("EXISTS", store.keys.alarms))
         time.sleep(0.1)
@@ -189,9 +188,10 @@ def test_alarms_that_were_trimmed_before_the_first_was_read_are_counted(feeds, s
     assert alarms.lost == 4
 
 
-def test_trimming_what_was_delivered_loses_nothing(feeds, system_url):
-    (store,) = feeds("a", url=system_url)
-    with receiving() as received, posting(system_url, received) as webhook:
+@pytest.mark.servers("system")
+def test_trimming_what_was_delivered_loses_nothing(feeds, redis_url):
+    (store,) = feeds("a")
+    with receiving() as received, posting(redis_url, received) as webhook:
         (alarms,) = begun(webhook, store)
         for first in (2, 12, 22):
             raise_alarms(store, 5, first=first)

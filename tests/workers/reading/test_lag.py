@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from watched_feed import Watched
 
 from online_svm.config import PredictorConfig
 from workers.broker.connection import client
@@ -12,7 +13,6 @@ from workers.dashboard.feed_follower import FeedFollower
 from workers.errors import StateLost
 from workers.feed.agreement import agreement
 from workers.feed.position import LAST_ID
-from workers.monitor.standings import Standings
 from workers.reading.lag import Lag, lag, lags
 from workers.reading.status import status
 from workers.reading.stream_info import COUNTED
@@ -42,16 +42,12 @@ def shown(url, feed):
     """Return the lag that status, the metrics and the page show."""
     with Store(url, feed) as store:
         told = status(store)
-    metrics, page = Standings(url), FeedFollower(url, feed)
-    page.update()
-    seen, sample = metrics.look({feed: None}, True).lags[feed], page.view.last_sample
-    for opened in (metrics, page):
-        opened.close()
-    return [
-        (told.waiting, told.waiting_seconds),
-        (seen.entries, seen.seconds),
-        (sample.waiting, sample.behind),
-    ]
+        metrics, page = Watched(store), FeedFollower(url, feed)
+        page.update()
+        seen, sample = (metrics("lag_entries"), metrics("lag_seconds")), page.view.last_sample
+        for opened in (metrics, page):
+            opened.close()
+    return [(told.waiting, told.waiting_seconds), seen, (sample.waiting, sample.behind)]
 
 
 @pytest.mark.parametrize(("count", "done", "trimmed"), [(7, 0, 0), (7, 3, 0), (7, 3, 3), (7, 7, 2)])
