@@ -54,64 +54,33 @@ PAIRS = (
     ({"x": '{"q":4,"=r":5}', "y": "b"}, message(2, "a")),
     ({"x": '{"q":4,"=r":5}'}, message(3, "a")),
     ({"x": "[1]", "y": "a"}, {"status": "rejected", "seq": 4, "n": 3, "code": "c", "reason": "r"}),
-    ({"xb": struct.pack("<2d", 7, 8), "y": "b"}, message(5, "b")),
+    ({"xb": struct.pack("<2d", 7, -8), "y": "b"}, message(5, "b", scores=[-1])),
 )
 
 
-def test_export_adds_the_label_that_was_learned_and_whether_the_answer_was_right(run, store, feed):
+LEARNED = [
+    ("a", None),  # warming up: there was no answer to be right
+    ("a", True),
+    ("b", False),
+    (None, None),  # without a label
+    (None, None),  # rejected: its label was not learned
+    ("b", True),
+]
+
+
+def test_export_and_tail_add_the_label_that_was_learned_and_whether_it_was_right(run, store, feed):
     answered(store, *PAIRS)
     code, out, err = run("export", feed)
-    assert (code, err) == (0, "6 answers exported\n")
-    assert [(row["true_label"], row["is_right"]) for row in table(out)] == [
-        ("a", ""),  # warming up: there was no answer to be right
-        ("a", "1"),
-        ("b", "0"),
-        ("", ""),  # without a label
-        ("", ""),  # rejected: its label was not learned
-        ("b", "1"),
-    ]
-    assert "feature" not in out
-
-
-def test_export_and_tail_show_the_features_on_request(run, store, feed):
-    answered(store, *PAIRS)
-    rows = table(run("export", feed, "--features")[1])
-    assert [(row["feature q"], row["feature =r"]) for row in rows[:2]] == [
-        ("1.5", "-2"),
-        ("2", "3"),
-    ]
-    assert rows[4]["feature q"] == ""  # rejected
-    assert (rows[5]["feature 0"], rows[5]["feature 1"]) == ("7.0", "8.0")
-    told = [
-        orjson.loads(line) for line in run("tail", feed, "--json", "--features")[1].splitlines()
-    ]
-    assert told[1]["features"] == {"q": 2, "=r": 3}
-    assert told[5]["features"] == [7.0, 8.0]
-    assert told[4]["features"] is None
-    assert run("tail", feed, "--features")[1].splitlines()[1].endswith("exact  q=2 =r=3")
-
-
-def test_tail_adds_the_true_label_behind_the_bytes_that_are_stored(run, store, feed):
-    answered(store, *PAIRS)
+    assert (code, err, "feature" in out) == (0, "6 answers exported\n", False)
+    cells = {None: "", True: "1", False: "0"}
+    found = [(row["true_label"], row["is_right"]) for row in table(out)]
+    assert found == [(label or "", cells[is_right]) for label, is_right in LEARNED]
     stored = [orjson.dumps(told).decode() for _, told in PAIRS]
     lines = run("tail", feed, "--json")[1].splitlines()
-    assert [line.startswith(data[:-1]) for line, data in zip(lines, stored, strict=True)] == [
-        True
-    ] * 6
-    added = [(orjson.loads(line)["true_label"], orjson.loads(line)["is_right"]) for line in lines]
-    assert added == [
-        ("a", None),
-        ("a", True),
-        ("b", False),
-        (None, None),
-        (None, None),
-        ("b", True),
-    ]
+    for line, data, learned in zip(lines, stored, LEARNED, strict=True):
+        assert line.startswith(data[:-1])  # behind the bytes that are stored
+        assert (orjson.loads(line)["true_label"], orjson.loads(line)["is_right"]) == learned
     assert run("tail", feed, "--raw")[1].splitlines() == stored
-
-
-def test_tail_tells_the_true_label_in_words(run, store, feed):
-    answered(store, *PAIRS)
     lines = run("tail", feed)[1].splitlines()
     assert lines[0].endswith("warm  the label is a")
     assert "[0.500, 0.750]  right, the label is a" in lines[1]
@@ -119,17 +88,26 @@ def test_tail_tells_the_true_label_in_words(run, store, feed):
     assert "true" not in lines[3] + lines[4]
 
 
-def test_a_label_is_compared_as_the_feed_spells_it(run, store, feed):
+def test_export_and_tail_show_the_features_on_request(run, store, feed):
+    answered(store, *PAIRS)
+    rows = table(run("export", feed, "--features")[1])
+    named = [(row["feature q"], row["feature =r"]) for row in rows]
+    assert named == [("1.5", "-2"), ("2", "3"), ("4", "5"), ("4", "5"), ("", ""), ("", "")]
+    assert (rows[5]["feature 0"], rows[5]["feature 1"], rows[5]["score b"]) == ("7.0", "-8.0", "-1")
+    lines = run("tail", feed, "--json", "--features")[1].splitlines()
+    told = [orjson.loads(line)["features"] for line in lines]
+    assert (told[1], told[4], told[5]) == ({"q": 2, "=r": 3}, None, [7.0, -8.0])
+    assert run("tail", feed, "--features")[1].splitlines()[1].endswith("exact  q=2 =r=3")
+
+
+def test_a_label_is_compared_as_the_feed_spells_it_and_is_blank_where_input_was_trimmed(
+    run, store, feed
+):
     store.fence("w", agreement(PredictorConfig(labels="integer"), Limits()))
-    answered(store, ({"x": "[1]", "y": "+1"}, message(0, "1", ("-1", "1"))))
-    (row,) = table(run("export", feed)[1])
-    assert (row["true_label"], row["is_right"]) == ("1", "1")
-
-
-def test_where_input_was_trimmed_the_label_is_blank_and_it_is_said_why(run, store, feed):
-    answered(store, (None, message(0, "a")), ({"x": "[1]", "y": "a"}, message(1, "a")))
+    told = [message(i, "1", ("-1", "1")) for i in range(2)]
+    answered(store, (None, told[0]), ({"x": "[1]", "y": "+1"}, told[1]))
     _, out, err = run("export", feed)
-    assert [row["true_label"] for row in table(out)] == ["", "a"]
+    assert [(row["true_label"], row["is_right"]) for row in table(out)] == [("", ""), ("1", "1")]
     assert "the input of 1 answer is no longer kept: true_label and is_right are blank" in err
     assert "--keep-input" in err
 
@@ -176,9 +154,8 @@ def test_a_feed_begun_anew_during_an_export_ends_it_in_one_line(
 
     monkeypatch.setattr(export_module, "_write", anew)
     code, _, err = run("export", feed, str(tmp_path / "out.csv"))
-    assert (code, err.count("\n")) == (2, 1)
+    assert (code, err.count("\n"), list(tmp_path.iterdir())) == (2, 1, [])
     assert "the feed was begun anew while it was exported" in err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_export_overwrites_a_file_only_when_told_and_then_at_once(run, store, feed, tmp_path):
@@ -196,6 +173,7 @@ def test_export_overwrites_a_file_only_when_told_and_then_at_once(run, store, fe
     assert path.read_text() == run("export", feed)[1]
     assert link.is_symlink()
     assert sorted(tmp_path.iterdir()) == [link, path]
+    assert run("export", feed, "/dev/null")[0] == 0  # a device is written to as it is
 
 
 def test_an_export_that_is_interrupted_leaves_the_file_that_was_there(
@@ -213,11 +191,6 @@ def test_an_export_that_is_interrupted_leaves_the_file_that_was_there(
     assert run("export", feed, str(path), "--overwrite")[0] == 130
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_device_is_written_to_as_it_is(run, store, feed):
-    answered(store, *PAIRS)
-    assert run("export", feed, "/dev/null")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -242,12 +215,6 @@ def test_a_cell_that_a_spreadsheet_would_run_is_written_as_text(run, store, feed
     assert row["label"] == text.replace("\r", "\\r")
 
 
-def test_numbers_stay_numbers_in_an_export(run, store, feed):
-    answered(store, ({"x": "[-5.5]", "y": "a"}, message(0, "a", scores=[-1.25])))
-    (row,) = table(run("export", feed, "--features")[1])
-    assert (row["score b"], row["feature 0"]) == ("-1.25", "-5.5")
-
-
 def is_clean(out):
     """Return whether a terminal that shows a text obeys nothing in it."""
     return all(line.isprintable() for line in out.split("\n"))
@@ -256,14 +223,8 @@ def is_clean(out):
 def hostile_feed(store):
     """Store a feed with hostile text in every field that a person may see."""
     names, sent = {HOSTILE: [0.5, 0.5]}, {"x": json.dumps({HOSTILE: 1}), "y": HOSTILE}
-    bad = {
-        "status": "rejected",
-        "seq": 2,
-        "n": 1,
-        "code": HOSTILE,
-        "reason": HOSTILE,
-        "id": HOSTILE,
-    }
+    said = dict.fromkeys(("code", "reason", "id"), HOSTILE)
+    bad = {"status": "rejected", "seq": 2, "n": 1} | said
     answered(
         store,
         (sent, message(0, HOSTILE, (HOSTILE, "b"), maps=names)),
@@ -305,21 +266,12 @@ def test_hostile_text_is_escaped_and_forges_no_line(run, store, feed, command, l
 
 def test_hostile_text_in_an_export_is_escaped_cell_by_cell(run, store, feed):
     hostile_feed(store)
-    for entry_id in ("5-0", "6-0"):
-        store.call("XDEL", store.keys.out, entry_id)
+    code, out, err = run("export", feed)
+    assert (code, is_clean(err), err.count("\n")) == (4, True, 1)
+    assert "entry 6-0 of an output stream is no answer" in err
+    store.call("XDEL", store.keys.out, "5-0", "6-0")
     code, out, _ = run("export", feed, "--features")
-    assert code == 0
-    assert is_clean(out)
-    assert out.count("\n") == 1 + 4
-
-
-def test_what_another_program_wrote_into_the_answers_ends_an_export_in_one_line(run, store, feed):
-    for fields in (("p", "<html>"), ("q", "{}"), ("p", '{"maps":3}')):
-        store.call("DEL", store.keys.out)
-        store.call("XADD", store.keys.out, "1-0", *fields)
-        code, _, err = run("export", feed)
-        assert (code, err.count("\n")) == (4, 1)
-        assert "entry 1-0 of an output stream is no answer" in err
+    assert (code, is_clean(out), out.count("\n")) == (0, True, 1 + 4)
 
 
 def test_what_json_shows_means_what_is_stored(run, store, feed):
@@ -336,48 +288,33 @@ def test_an_error_of_redis_cannot_forge_a_line(run, redis_url, feed):
     assert is_clean(err)
 
 
-@pytest.mark.parametrize(
-    "held",
-    [
-        b'{"name":"w","host":"HOST","pid":"1\\u0000","started":"s","token":"t"}',
-        b'{"name":"w","host":"HOST","pid":-1,"started":"s","token":"t"}',
-        b'{"name":"w","host":"HOST","pid":true,"started":"s","token":"t"}',
-        b'{"name":"\\ud800","host":"HOST","pid":1,"started":"s","token":"t"}',
-        b'{"name":["w"],"host":"h","pid":1,"started":"s","token":"t"}',
-        b"[" * 100_000,
-        b"\x00\x1b[2J",
-    ],
-)
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_lease_of_any_text_is_shown_and_breaks_nothing(run, store, feed, held, form):
+PLAIN_LEASE = {"name": "w", "host": Holder.here("w").host, "pid": 1, "started": "s", "token": "t"}
+
+
+@pytest.mark.parametrize("held", [
+    *(json.dumps(PLAIN_LEASE | {"pid": pid}).encode() for pid in ("1\0", -1, True)),
+    *(json.dumps(PLAIN_LEASE | {"name": name}).encode() for name in ("\ud800", ["w"])),
+    b"[" * 100_000, b"\x00\x1b[2J",
+], ids=lambda held: repr(held[:60]))  # fmt: skip
+def test_a_lease_of_any_text_is_shown_and_breaks_nothing(run, store, feed, held):
     answered(store, *PAIRS)
-    store.call("SET", store.keys.lease, held.replace(b"HOST", Holder.here("w").host.encode()))
-    code, out, err = run("status", feed, *form)
-    assert (code, err) == (0, "")
-    assert is_clean(out)
+    store.call("SET", store.keys.lease, held)
+    for form in ((), ("--json",)):
+        code, out, err = run("status", feed, *form)
+        assert (code, err, is_clean(out)) == (0, "", True)
 
 
-def test_what_verify_shows_of_forged_answers_is_escaped():
+def test_what_no_command_of_the_table_shows_is_escaped_too(capsys):
+    """Differences of `verify`, maps in the table of the demo, and notes of every command."""
     found = Difference(id=b"1-0", stream="out", committed=HOSTILE.encode() + b"\xff", computed=None)
-    told = verify_module._difference(found)
-    assert is_clean(told)
-    assert told.count("\n") == 2
-
-
-def test_the_table_of_the_demo_escapes_the_names_of_maps():
-    own = {"accuracy": None}
-    console = Console(file=io.StringIO(), width=200)
-    method = {"predicted": own}
+    told = [verify_module._difference(found)]
+    method = {"predicted": {"accuracy": None}}
     report = {"headline": method, "venn": method, "maps": {f"[red]{HOSTILE}": method}}
-    console.print(methods_table(report))
-    told = console.file.getvalue()
-    assert is_clean(told)
-    assert "[red]" in told
-
-
-def test_notes_of_every_command_are_escaped(capsys):
+    Console(file=(console := io.StringIO()), width=200).print(methods_table(report))
     note(f"warning: {HOSTILE}")
     show(f"Redis {HOSTILE}")
-    for told in capsys.readouterr():
-        assert is_clean(told)
-        assert told.count("\n") == 1
+    told += [console.getvalue(), *capsys.readouterr()]
+    assert all(map(is_clean, told))
+    assert [told[0].count("\n"), "[red]" in told[1], *(text.count("\n") for text in told[2:])] == [
+        2, True, 1, 1,
+    ]  # fmt: skip

@@ -11,16 +11,15 @@ from pathlib import Path
 import matplotlib.image
 import orjson
 import pytest
+from answered_feed import ROWS, SETTINGS, copy
 from processes import Process
-from world import work
 
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.history.backtest.kept_results import FILE
 from workers.history.backtest.table import WIDTH
+from workers.reading.answers import newest
 
-ROWS = ("--limit", "150")
-LIMIT = (*ROWS, "--processes", "1")
+LIMIT = ("--limit", "150", "--processes", "1")
 SMALL = ("--set", "base:window=100,refit_every=50")
 SLOW = "slow:window=none,refit_every=1,refit_lag=0"
 PATIENCE = 60  # seconds, for a machine that does much else
@@ -68,53 +67,33 @@ def test_a_file_is_answered_under_each_configuration_without_redis(run, monkeypa
     assert not (tmp_path / "online-svm").exists()
 
 
-@pytest.mark.slow
-def test_a_feed_and_a_file_of_the_same_rows_give_the_same_figures(run, redis_url, feed):
-    arguments = ("push", feed, "Phishing", "--shuffle", "3", *ROWS, "--redis", redis_url)
-    with pytest.raises(SystemExit):
-        cli.main(list(arguments))
-    compared = (*SMALL, "--set", "wide:gamma=0.1", "--json")
-    of_file = run("Phishing", "--shuffle", "3", *LIMIT, *compared)
-    of_feed = run(feed, *compared, "--redis", redis_url)
-    assert of_file[0] == of_feed[0] == 0
-    assert figures(of_feed[1]) == figures(of_file[1])
-
-
-@pytest.mark.slow
-def test_what_no_configuration_names_is_as_the_feed_has_it(run, own_redis, feed, tmp_path):
-    push = ("push", feed, "Phishing", *ROWS, "--redis", own_redis.url)
-    with pytest.raises(SystemExit):
-        cli.main(list(push))
-    settings = {"classes": "true,false", "window": "100", "refit_every": "50", "C": "3"}
-    work(own_redis.url, feed, settings, 150)
-    code, out, _ = run(feed, "--set", "wide:gamma=0.1", "--json", "--redis", own_redis.url)
-    base, wide = figures(out)
-    assert code == 0
-    assert base["changes"] == {}
-    for one in (base, wide):
-        assert one["settings"]["predictor"]["C"] == 3.0
-        assert one["classes"] == ["false", "true"]
-    with Store(own_redis.url, feed) as store:
-        reports = store.call("XREVRANGE", store.keys.met, "+", "-", "COUNT", 1)
-        assert store.length(store.keys.out) == 150  # nothing was written to the feed
-    report = orjson.loads(reports[0][1][1])
-    limited = run(feed, "--limit", str(report["n"]), "--json", "--redis", own_redis.url)
-    ours = figures(limited[1])[0]["methods"]["probability"]
+def test_a_feed_is_answered_under_its_own_settings_as_a_file_of_its_rows_is(
+    run, answered, source, redis_url
+):
+    where = ("--json", "--processes", "1", "--redis", redis_url)
+    own = ",".join(f"{name}={value}" for name, value in SETTINGS.items())
+    code, out, _ = run(answered[0], "--set", "wide:gamma=0.1", *where)
+    of_feed = figures(out)
+    of_file = figures(run(source, "--set", f"base:{own}", "--set", "wide:gamma=0.1", *where)[1])
+    assert (code, [one["changes"] for one in of_feed]) == (0, [{}, {"gamma": 0.1}])
+    for ours, theirs in zip(of_feed, of_file, strict=True):
+        assert ours | {"changes": 0} == theirs | {"changes": 0}
+        assert ours["settings"]["predictor"]["window"] == 200
+    with Store(redis_url, answered[0]) as store:
+        report = orjson.loads(newest(store, store.keys.met, 1)[0][1][1])
+        assert store.length(store.keys.out) == ROWS + 1  # nothing was written to the feed
+    (limited,) = figures(run(answered[0], "--limit", str(report["n"]), *where)[1])
+    ours = limited["methods"]["probability"]
     assert ours["log_loss"] == pytest.approx(report["headline"]["log_loss"], rel=1e-12)
 
 
-@pytest.mark.slow
-def test_entries_that_a_feed_no_longer_has_are_told(run, own_redis, feed):
-    push = ("push", feed, "Phishing", *ROWS, "--redis", own_redis.url)
-    with pytest.raises(SystemExit):
-        cli.main(list(push))
-    work(own_redis.url, feed, {"window": "100"}, 150)
-    with Store(own_redis.url, feed) as store:
+def test_entries_that_a_feed_no_longer_has_are_told(run, answered, feed, redis_url):
+    copy(redis_url, answered[0], feed, "state", "input")
+    with Store(redis_url, feed) as store:
         store.call("XTRIM", store.keys.input, "MAXLEN", 100)
-    code, out, err = run(feed, "--json", "--redis", own_redis.url)
-    assert code == 0
-    assert figures(out)[0]["counts"]["entries"] == 100
-    assert f"feed {feed} no longer has its 50 oldest entries" in err
+    code, out, err = run(feed, "--json", "--processes", "1", "--redis", redis_url)
+    assert (code, figures(out)[0]["counts"]["entries"]) == (0, 100)
+    assert f"feed {feed} no longer has its {ROWS + 1 - 100} oldest entries" in err
 
 
 def test_the_table_fits_80_columns_and_names_every_figure(run):
@@ -171,20 +150,6 @@ def test_a_run_that_is_interrupted_goes_on_where_it_was(run, heeds_interrupts, t
     code, told, _ = run(*command[:3], "--out", str(out), "--json")
     assert code == 0
     assert [orjson.loads(line)["was_kept"] for line in told.splitlines()] == [True]
-
-
-def test_a_name_that_is_neither_file_nor_feed_is_told(run, monkeypatch, tmp_path, redis_url):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    code, out, err = run("nothing")
-    assert (code, out) == (2, "")
-    assert "nothing: no such file or data set, so it would be a feed" in err
-    code, out, err = run("nothing", "--redis", redis_url)
-    assert (code, out) == (2, "")
-    assert "feed 'nothing' has no input" in err
-    for path in ("nothing.csv", "some/nothing"):
-        code, out, err = run(path)
-        assert (code, out) == (2, "")
-        assert f"{path}: no such file, and no data set of that name" in err
 
 
 def test_rows_that_cannot_be_used_are_told_with_the_reason(run, tmp_path):

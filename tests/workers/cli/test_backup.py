@@ -43,9 +43,3 @@ def test_all_feeds_are_saved_and_those_that_cannot_be_are_named(run, own_redis, 
     assert "new: feed 'new' has no snapshot" in err
     found = {path.name: Backup.read(path).feed for path in (tmp_path / "all").iterdir()}
     assert found == {"mail.backup": "mail", "web.backup": "web"}
-
-
-def test_what_cannot_be_saved_leaves_no_file(run, tmp_path):
-    code, _, err = run("nobody", "--out", tmp_path / "saved")
-    assert (code, "feed 'nobody' has no snapshot: a worker leaves one" in err) == (2, True)
-    assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""`note`: what people say of a feed stands in its events."""
+"""`note`: what people say of a feed stands in its events; refusals: `test_commands.py`."""
 
 import orjson
 import pytest
@@ -54,21 +54,3 @@ def test_what_is_said_is_an_event(run, store, arguments, told, event):
     assert (code, out, err.startswith(f"{store.keys.feed}: {told}")) == (0, "", True)
     ((_, fields),) = store.call("XRANGE", store.keys.events, "-", "+")
     assert orjson.loads(fields[1]).items() >= event.items()
-
-
-WRONG = {
-    "nothing": ((), "say what to note"),
-    "more than there is": (("x", "--at", "41"), "--at 41: feed 'FEED' has learned 40 examples"),
-    "no such alarm": (("--ack", "9,999,999"), "keeps no alarm '9,999,999': give the n that "
-                      "online-svm tail FEED --stream alarms shows"),
-    "no time": (("x", "--silence", "2w"), "--silence '2w': write 90s, 30m, 2h or 1d"),
-    "too long": (("x", "--silence", "31d"), "--silence: 0s to 30d"),
-    "no reason": (("--silence", "2h"), "say why: online-svm note FEED 'planned work' --silence"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("arguments", "told"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_said_is_told_in_one_line_and_leaves_no_event(run, store, arguments, told):
-    code, _, err = run(store.keys.feed, *arguments)
-    assert (code, told.replace("FEED", store.keys.feed) in err.splitlines()[-1]) == (2, True)
-    assert not store.length(store.keys.events)

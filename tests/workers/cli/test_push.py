@@ -1,13 +1,16 @@
-"""`push`: the rows of a source in their order; columns: `test_push_columns.py`."""
+"""`push`: rows in their order, and labels of earlier ones; columns: `test_push_columns.py`."""
 
 import time
 
 import orjson
 import pytest
 from answered_feed import ROWS, phishing, push_phishing
+from late_feed import flat, history, settings
+from world import drain, push, session
 
 from workers.broker.store import Store
-from workers.cli import app as cli
+from workers.cli.stream_text import line
+from workers.cli.validity_text import late_label_lines
 from workers.push.sources import Reading, rows
 from workers.reading.answers import newest
 
@@ -43,14 +46,50 @@ def test_push_keeps_to_its_rate(run, feed):
     assert 0.35 < time.monotonic() - began < 5
 
 
-def test_push_says_how_to_go_on_when_redis_refuses(own_redis, capsys):
+def test_push_says_how_to_go_on_when_redis_refuses(own_redis, run_command):
     with Store(own_redis.url, "full") as store:
         used = int(store.server()["used_memory"])
         store.call("CONFIG", "SET", "maxmemory", used + 300_000)
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["push", "full", "ImageSegments", "--redis", own_redis.url])
+        code, _, told = run_command("push", "full", "ImageSegments", "--redis", own_redis.url)
         stored = store.length(store.keys.input)
-    told = capsys.readouterr().err
-    assert ended.value.code == 1
+    assert code == 1
     assert 0 < stored < 2310
     assert f"go on with --skip {stored}" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("labels.csv", "when,tx,kind\n2026-11-22,t1,spam\n2026-11-23,t2,ham\n"),
+        ("labels.jsonl", '{"tx":"t1","kind":"spam","note":"x"}\n{"tx":"t2","kind":"ham"}\n'),
+    ],
+)
+def test_labels_are_pushed_by_the_id_of_their_example(run, store, feed, tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    code, _, err = run("push", feed, "--labels", path, "--id", "tx", "--label", "kind")
+    assert (code, err.splitlines()[-1].startswith("2 labels pushed")) == (0, True)
+    sent = [fields for _, fields in newest(store, store.keys.input, 10)]
+    assert sent == [[b"for", b"t1", b"y", b"spam"], [b"for", b"t2", b"y", b"ham"]]
+    # A row without a label is refused before its chunk is sent.
+    path.write_text("tx,kind\nt1,spam\nt2,\n")
+    code, _, err = run("push", feed, "--labels", path, "--id", "tx", "--format", "csv")
+    assert (code, "a row has no label" in err) == (2, True)
+    assert store.length(store.keys.input) == 2
+
+
+def test_a_combination_of_a_feed_with_late_labels_is_refused_in_one_line(run, redis_url, feed):
+    entries = flat(history(20))
+    with Store(redis_url, feed) as store:
+        push(store, entries)
+        drain(session(store, 16, settings()), len(entries))
+    code, _, err = run("combine", feed, feed + "-other", "--into", feed + "-both")
+    assert (code, "a combination learns labels that come with their examples" in err) == (2, True)
+
+
+def test_what_is_said_of_late_labels():
+    said = b'{"v":2,"status":"label","seq":9,"n":3,"example":"t1","label":"spam","done":"accepted"}'
+    assert line(said) == "         9  label: spam of id 't1' accepted"
+    counts = {"pending": 2, "unlabelled": 1, "late": 0, "censored": 0}
+    lines = list(late_label_lines({"counts": counts, "accuracy": None, "brier": None}))
+    assert lines == [("labels", "2 examples wait, 1 of them without a label")]

@@ -53,14 +53,6 @@ def test_columns_are_left_out_an_id_is_sent_as_one_and_blanks_as_null(run, store
     ]
 
 
-def test_a_column_that_is_no_number_stops_before_anything_is_sent(run, store, feed, table):
-    code, _, err = run("push", feed, str(table))
-    assert (code, err.count("\n")) == (2, 1)
-    assert f"{table}, line 2, row 1: name is 'Ann', fare is 'NA', age is 'n/a', not numbers" in err
-    assert ", or type --drop name --na NA --na n/a (" in err
-    assert stored(store) == []
-
-
 def test_all_columns_of_text_are_named_at_once_with_what_to_type(run, store, feed, tmp_path):
     path = tmp_path / "a.csv"
     names = [f"c({i})" for i in range(12)]

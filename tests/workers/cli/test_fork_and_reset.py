@@ -1,0 +1,77 @@
+"""`fork` and `reset`: the kept input under another name, and a feed begun anew or gone."""
+
+from answered_feed import ROWS, SETTINGS, copy
+from world import work
+
+from workers.broker.lease import Holder
+from workers.broker.store import Store
+from workers.reading.answers import newest
+from workers.reading.registry import names
+
+
+def test_fork_copies_the_input_under_the_same_ids(answered, run, redis_url):
+    feed, _ = answered
+    code, out, err = run("fork", feed)
+    assert (code, out) == (0, f"{feed}-2\n")
+    assert f"online-svm worker {feed}-2" in err
+    with Store(redis_url, feed) as store, Store(redis_url, f"{feed}-2") as forked:
+        assert newest(forked, forked.keys.input, 1000) == newest(store, store.keys.input, 1000)
+    run("reset", f"{feed}-2", "--yes", "--input")
+
+
+def test_fork_of_a_trimmed_feed_begins_with_what_is_kept_and_says_so(
+    run, redis_url, answered, feed
+):
+    copy(redis_url, answered[0], feed, "state", "input")
+    with Store(redis_url, feed) as store:
+        store.call("XTRIM", store.keys.input, "MAXLEN", 10)
+    code, _, err = run("fork", feed)
+    told = (
+        f"10 entries copied; the new feed begins with these, as {ROWS - 9} older ones were "
+        "answered and trimmed; to answer: "
+    )
+    assert (code, err[: len(told)]) == (0, told)
+
+
+def test_a_feed_that_was_reset_is_answered_again_byte_for_byte(
+    answered, run, redis_url, feed, store
+):
+    copy(redis_url, answered[0], feed, "state", "input", "out", "met", "dlq")
+    before = store.state().position
+    store.call("SET", store.keys.snapshot(1, "ab" * 32), "of the old state")
+    assert run("reset", feed, "--yes")[0] == 0
+    assert set(store.types()) == {store.keys.input}
+    assert not store.has_snapshots()
+    work(redis_url, feed, SETTINGS, ROWS + 1)
+    assert store.state().position == before
+
+
+def test_reset_keeps_the_input_unless_told_otherwise_and_says_what_it_did(run, store, feed, source):
+    """A feed is listed as long as anything of it is left."""
+
+    def reset(*more):
+        code, _, err = run("reset", feed, "--yes", *more)
+        assert code == 0
+        return err
+
+    kept = "its input is kept (3 entries) unless --input"
+    run("push", feed, str(source), "--limit", "3")
+    assert reset() == f"feed {feed!r} has no answers and no state to delete; {kept}\n"
+    store.call("XADD", store.keys.out, "*", "p", "{}")
+    assert reset() == f"feed {feed!r} was reset: 1 key deleted; {kept}\n"
+    assert (store.length(store.keys.input), feed in names(store)) == (3, True)
+    assert reset("--input") == f"feed {feed!r} was reset: 1 key deleted\n"
+    assert (store.types(), feed in names(store)) == ({}, False)
+    assert reset() == f"no feed {feed!r}: nothing to delete; a worker may begin it anew\n"
+    store.register()
+    store.call("XADD", store.keys.out, "*", "p", "{}")
+    reset()
+    assert feed not in names(store)
+
+
+def test_reset_refuses_a_feed_that_a_worker_holds(run, store, feed):
+    store.call("SET", store.keys.lease, Holder.here("me").encode())
+    code, _, err = run("reset", feed, "--yes")
+    assert (code, "held by 'me'" in err) == (2, True)
+    assert run("reset", feed, "--yes", "--force")[0] == 0
+    assert store.types() == {}

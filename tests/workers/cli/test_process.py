@@ -1,0 +1,245 @@
+"""The command among other processes: pipes, completion, `python -m`, imports, descriptors, logs."""
+
+import gc
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import structlog
+from system_tools import package
+
+from workers.broker import embedded
+from workers.broker.store import Store
+from workers.cli import app as cli
+from workers.cli import logs
+from workers.fast_imports import importing
+from workers.push.ingest import push
+from workers.push.sources import Reading, rows
+
+ROOT = Path(__file__).parents[3]
+DESCRIPTORS = Path("/proc/self/fd")
+
+
+def python(*arguments, **options):
+    """Run Python; return what came of it."""
+    options = {"capture_output": True, "text": True, "timeout": 120} | options
+    return subprocess.run([sys.executable, *arguments], check=False, **options)
+
+
+# Output that nobody reads any more: exit codes, and no traceback.
+
+
+@pytest.fixture
+def unheard(redis_url):
+    """Run a command whose output, or all it says, goes to a pipe without a reader."""
+
+    def run(*arguments, says=True, where=True):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = python(
+            *("-m", "workers.cli", *arguments, *["--redis", redis_url] * where),
+            capture_output=False,
+            stdout=writing,
+            stderr=subprocess.PIPE if says else writing,
+        )
+        os.close(writing)
+        return done.returncode, done.stderr
+
+    return run
+
+
+# The third writes so little that it meets the closed pipe only when it has ended.
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export", "answered"), ("tail", "answered", "-n", "0", "--json"),
+        ("tail", "answered", "-n", "1"), ("worker", "--help"), ("combine", "--help"),
+    ],
+)  # fmt: skip
+def test_a_command_whose_reader_is_gone_ends_quietly_with_code_0(answered, unheard, command):
+    assert unheard(*command, where="--help" not in command) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["push", "verify", "export", "worker", "status"])
+def test_work_that_ends_because_nobody_reads_is_not_done(
+    answered, unheard, redis_url, source, command, tmp_path
+):
+    """An error that nobody reads keeps its exit code: here that of a feed that is not there."""
+    if command == "export":
+        package("pyarrow", "pip install 'online-svm[archive]'")
+    if command == "worker":
+        push(rows("Phishing", Reading()), redis_url, "unread")
+    arguments, code = {
+        "push": (["unheard", str(source)], 1),
+        "verify": ([answered[0]], 1),
+        "export": ([answered[0], "--to", str(tmp_path), "--json"], 1),
+        "worker": (["unread", "--classes", "true,false"], 1),
+        "status": (["nosuch"], 2),
+    }[command]
+    assert unheard(command, *arguments, says=False)[0] == code
+
+
+def test_a_broken_pipe_that_is_not_the_output_is_a_fault(answered, redis_url, monkeypatch):
+    def broken(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("workers.reading.registry.require", broken)
+    monkeypatch.setattr(sys, "stdout", sys.__stdout__)
+    with pytest.raises(BrokenPipeError):
+        cli.main(["tail", answered[0], "--redis", redis_url])
+
+
+# A shell
+
+
+@pytest.fixture(scope="module")
+def bash(tmp_path_factory):
+    """Run a line of bash in which `online-svm` is the command of these sources."""
+    place = tmp_path_factory.mktemp("bin")
+    command = place / "online-svm"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m workers.cli "$@"\n')
+    command.chmod(0o755)
+    environment = os.environ | {"PATH": f"{place}:{os.environ['PATH']}", "COLUMNS": "100"}
+    return lambda line: subprocess.run(
+        ["bash", "--norc", "-c", line],
+        env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["worker", "combine", "tail", ""])
+def test_the_help_of_which_only_the_head_is_read_ends_quietly_with_code_0(bash, command):
+    done = bash(f"online-svm {command} --help | head -3; echo ${{PIPESTATUS[0]}}")
+    assert done.stdout.splitlines()[-1] == "0"
+    assert "Usage: online-svm" in done.stdout
+    assert done.stderr == ""
+
+
+COMPLETED = {
+    ("",): sorted(cli.COMMANDS),
+    ("stat",): ["status"],
+    ("status", "--js"): ["--json"],
+    ("check", "--refit-e"): ["--refit-every"],
+    ("worker", "f", "--kernel", ""): ["linear", "poly", "rbf"],
+    ("worker", "f", "--kernel", "p"): ["poly"],
+}
+
+
+@pytest.mark.parametrize(("words", "offered"), COMPLETED.items(), ids=lambda part: part[-1])
+def test_the_shell_completes_commands_options_and_choices(bash, words, offered):
+    """By the script that users source."""
+    typed = " ".join(map(repr, ("online-svm", *words)))
+    done = bash(
+        "source <(_ONLINE_SVM_COMPLETE=source_bash online-svm)\n"
+        f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}\n"
+        'set -e; _online_svm_completion online-svm; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    assert (done.returncode, done.stderr, sorted(done.stdout.split())) == (0, "", offered)
+
+
+@pytest.mark.parametrize(
+    ("how", "asked"),
+    [
+        ("complete_bash", {"COMP_WORDS": "online-svm\nstatus\n--", "COMP_CWORD": "2"}),
+        ("complete_zsh", {"_TYPER_COMPLETE_ARGS": "online-svm status --"}),
+    ],
+)
+def test_completing_one_command_loads_no_other(monkeypatch, run_command, how, asked):
+    for name, text in (asked | {"_ONLINE_SVM_COMPLETE": how}).items():
+        monkeypatch.setenv(name, text)
+    loaded = []
+    real = cli.application
+    monkeypatch.setattr(cli, "application", lambda names: loaded.append(list(names)) or real(names))
+    code, out, _ = run_command()
+    assert (code, loaded, "--json" in out) == (0, [["status"]], True)
+
+
+@pytest.mark.parametrize("package", ["online_svm", "workers"])
+def test_both_packages_run_as_the_command(package):
+    done = python("-m", package, "status", "--redis", "http://h")
+    assert done.returncode == 2
+    assert done.stderr.startswith("online-svm: redis URL")
+
+
+def test_the_library_from_sources_alone_says_that_the_command_is_not_installed():
+    main = str(ROOT / "online_svm" / "__main__.py")
+    script = f"import runpy, sys; sys.argv = ['x', 'status']; runpy.run_path({main!r}, None, "
+    done = python("-I", "-S", "-c", script + "'__main__')")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "online-svm: not installed: run python -m pip install -e .\n"
+
+
+# What a small command costs
+
+HEAVY = {
+    "status": [
+        *("structlog", "numba", "sklearn", "scipy", "numpy", "river"),
+        *("pydantic_settings", "matplotlib"),
+    ],
+    "--help": ["numba", "sklearn"],
+}
+HEAVY["tail"] = HEAVY["status"]
+
+
+@pytest.fixture(scope="module")
+def where():
+    """A feed with one answer, as arguments: name and URL."""
+    with embedded.temporary() as server, Store(server.url, "f") as store:
+        store.call("XADD", store.keys.out, "1-1", "p", '{"seq":0,"status":"warming","reason":""}')
+        yield "f", "--redis", server.url
+
+
+@pytest.mark.parametrize("command", HEAVY)
+def test_a_small_command_imports_nothing_heavy_and_takes_less_than_half_a_second(
+    where, command, monkeypatch
+):
+    """Processor time, the best of three: what else runs on the machine must not matter."""
+    monkeypatch.setenv("ONLINE_SVM_DATA", "somewhere")  # no setting, so none needs loading
+    arguments = [command] if command == "--help" else [command, *where]
+    script = (
+        f"import sys\nfrom workers.cli import main\ntry:\n    main({arguments!r})\n"
+        "except SystemExit as ended:\n    assert not ended.code\n"
+        f"print('imported', [name for name in {HEAVY[command]!r} if name in sys.modules])\n"
+    )
+    assert python("-c", script).stdout.endswith("imported []\n")
+
+    def seconds():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert python("-m", "workers.cli", *arguments).returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert any(seconds() < 0.5 for _ in range(3))
+
+
+@pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="needs /proc")
+def test_a_command_leaves_no_descriptor_open(run_command):
+    def count():
+        assert run_command("check", "--help")[0] == 0
+        return len(list(DESCRIPTORS.iterdir()))
+
+    count()
+    gc.collect()  # what other tests left to the collector is closed now, not between the two looks
+    assert [count() for _ in range(5)] == [count()] * 5
+
+
+def test_a_block_that_imports_nothing_leaves_later_garbage_to_the_collector():
+    frozen = gc.get_freeze_count()
+    with importing():
+        pass
+    assert gc.get_freeze_count() == frozen
+
+
+def test_a_log_line_has_time_and_level_and_no_value_forges_another_or_is_long(capsys):
+    logs.configure()
+    log = structlog.get_logger()
+    log.info("at work", epoch=3)
+    log.info("rejected", reason='x\n2026 level=error event="forged"\x1b[2J\u2028', raw=b"\xff\n")
+    log.info("rejected", reason="a" * 1_000_000)
+    first, forged, long = capsys.readouterr().err.splitlines()
+    assert first.startswith("timestamp=")
+    assert 'level=info event="at work" epoch=3' in first
+    assert forged.isprintable()
+    assert len(long) < 2 * logs.LONGEST
