@@ -6,12 +6,8 @@ from functools import cache
 
 import pytest
 from fault_workers import Nursery, end
+from history_modes import Mode
 from world import World, rows
-
-
-def asked(name, default):
-    """Return how many times to do something: a variable of the environment, or the default."""
-    return int(os.environ.get(f"CHAOS_{name}", default))
 
 
 @pytest.fixture(scope="session")
@@ -19,12 +15,14 @@ def times():
     """How many of each fault to inject: 15 minutes' worth unless the environment says otherwise."""
     names = {"KILLS": 200, "PAUSES": 50, "STARTS": 100, "REDIS": 20, "CUTS": 40}
     names |= {"INSIDE": 40, "PROCESSES": 10}
-    return {name: asked(name, default) for name, default in names.items()}
+    return {name: int(os.environ.get(f"CHAOS_{name}", many)) for name, many in names.items()}
 
 
 @pytest.fixture(scope="session")
 def nursery(tmp_path_factory):
-    nursery = Nursery(tmp_path_factory.mktemp("nursery") / "workers.log")
+    """A parent that has the machine code of these tests, also where labels are late and turn."""
+    late = Mode("drift-refit", frozenset({"late"})).settings().predictor
+    nursery = Nursery(tmp_path_factory.mktemp("nursery") / "workers.log", [late])
     yield nursery
     nursery.close()
 
@@ -83,9 +81,8 @@ def told(capsys):
     """Print a line whatever pytest captures: what was injected, and the digest that came out."""
 
     def tell(injected, position=None):
-        came = (
-            "" if position is None else f"; {position.seq} answers, digest {position.digest.hex()}"
-        )
+        digest = f"{position.seq} answers, digest {position.digest.hex()}" if position else ""
+        came = digest and f"; {digest}"
         with capsys.disabled():
             print(f"\n  {injected}{came}")
 

@@ -1,14 +1,22 @@
-"""The real command dies just before and just after each call to Redis: the same bytes."""
+"""Workers die just before or just after a call to Redis, one or two in turn: the same bytes."""
 
+import json
 import os
+from functools import cache
 
 import pytest
-from fault_workers import command, end
-from processes import Process
+from fault_workers import end
+from history_modes import FEEDS, Mode, entries_of
+from history_parts import difference, found_in, uninterrupted
+from world import drain, finished, flags_of, outcome, push, restore, rows, saved, session
 
+from workers.admin.reset import reset
+from workers.broker import embedded
+from workers.broker.store import Store
 from workers.failpoints import EXIT_CODE, NAMES, VARIABLE
 
-COUNT = 60
+FIRST, TOTAL = 60, 90
+"""Entries for the first worker, and for both."""
 
 # Only commands that read ask for the length of a stream; no worker passes there.
 PASSED = [name for name in NAMES if not name.endswith("-xlen")]
@@ -17,28 +25,138 @@ PASSED = [name for name in NAMES if not name.endswith("-xlen")]
 AGAIN = ["after-get:2", "before-xread:3", "before-commit:2", "after-commit:2"]
 AGAIN += ["before-put:2", "after-put:2"]
 
+OPTIONS = ("--batch", "10", "--replay-budget", "20", "--publish-every", "10")
 
-def begin(feed, point):
-    """Bring the feed where a worker passes the point: 30 of 60 answered, a snapshot at 20."""
-    if point.endswith("-scan"):  # looks for what is left of a feed that does not exist
-        return
-    worker = feed.start("--batch", 10, "--replay-budget", 15, failpoint="after-commit:3")
+
+def begin(store, nursery):
+    """Let 30 of 60 be answered, with a snapshot at 20."""
+    options = ("--batch", "10", "--replay-budget", "15")
+    worker = nursery.start(store.keys.feed, store.url, *options, failpoint="after-commit:3")
     assert worker.wait() == EXIT_CODE
-    # Another environment makes the next worker prove itself by a replay, and record its own.
-    feed.store.call("HSET", feed.store.keys.state, "environment", "{}")
+
+
+def let_it_prove_itself(store):
+    """Record another environment: the next worker replays, and records its own."""
+    if store.state() is not None:
+        store.call("HSET", store.keys.state, "environment", "{}")
+
+
+def ended(store, worker, goal, failpoint):
+    """Return how a worker ends that dies at a failpoint, or that has answered `goal` entries."""
+    # The input of a feed is checked when nothing has come for a while: the worker dies idle.
+    if failpoint is not None and failpoint.endswith("check-input"):
+        return worker.wait(30)
+    return end(store, worker, goal)
 
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("point", PASSED + AGAIN)
-def test_a_command_that_dies_at_a_failpoint(trial, told, point):
-    feed = trial(COUNT)
-    feed.push(COUNT)
-    begin(feed, point)
-    options = ("--batch", "10", "--replay-budget", "20", "--publish-every", "10")
+def test_a_command_that_dies_at_a_failpoint(trial, nursery, told, point):
+    feed = trial(FIRST)
+    feed.push(FIRST)
+    if not point.endswith("-scan"):  # looks for what is left of a feed that does not exist
+        begin(feed.store, nursery)
+    let_it_prove_itself(feed.store)
     environment = os.environ | {VARIABLE: point}
-    with Process(command(feed.feed, feed.url, *options), env=environment) as process:
-        # The input of a feed is checked when nothing has come for a while: the worker dies idle.
-        is_idle = point.endswith("check-input")
-        ended = process.wait(30) if is_idle else end(feed.store, process, COUNT)
-        assert ended == EXIT_CODE
+    process = feed.worker("--quiet", "--accept-environment", *OPTIONS, env=environment)
+    assert ended(feed.store, process, FIRST, point) == EXIT_CODE
     told(f"died {point}", feed.check(feed.start()))
+
+
+# Two in turn: each pair begins from an image of one Redis that is put back, and its three workers
+# are forked from a warmed parent, so that a pair takes half a second and all of them a few minutes.
+
+
+@pytest.fixture(scope="module")
+def board():
+    """A feed in a Redis that is emptied for each pair."""
+    with embedded.temporary() as server, Store(server.url, FEEDS[0], block_ms=20) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def expected(board):
+    """What comes of the whole stream where nobody dies."""
+    push(board, rows(TOTAL))
+    drain(session(board), TOTAL)
+    found = outcome(board)
+    board.call("FLUSHDB")
+    return found
+
+
+@pytest.fixture(scope="module")
+def images(board, nursery, expected):
+    """A feed that is still to be begun, and one that was."""
+    push(board, rows(TOTAL)[:FIRST])
+    new = saved(board)
+    begin(board, nursery)
+    return {"new": new, "begun": saved(board)}
+
+
+def run(store, nursery, goal, failpoint=None):
+    """Let a worker work until it dies, or has answered `goal` entries; return its exit code."""
+    let_it_prove_itself(store)
+    worker = nursery.start(store.keys.feed, store.url, *OPTIONS, failpoint=failpoint)
+    return ended(store, worker, goal, failpoint)
+
+
+def is_passed(store, point):
+    """Return whether the next worker passes the point: it begins the feed or takes it over."""
+    call = point.partition("-")[2]
+    return call != "scan" if store.state() else call not in ("adopt", "xrange")
+
+
+@pytest.mark.chaos
+@pytest.mark.chaos_full
+@pytest.mark.timeout(900)  # thirty pairs, each three workers
+@pytest.mark.parametrize("first", PASSED)
+def test_workers_that_die_at_two_failpoints_one_after_the_other(
+    board, images, nursery, expected, told, first
+):
+    deaths = 0
+    for second in PASSED:
+        restore(board, images["new" if first.endswith("-scan") else "begun"])
+        assert run(board, nursery, FIRST, first) == EXIT_CODE
+        push(board, rows(TOTAL)[FIRST:], FIRST + 1)
+        passes = is_passed(board, second)
+        assert run(board, nursery, TOTAL, second) == (EXIT_CODE if passes else 0)
+        deaths += 1 + passes
+        assert run(board, nursery, TOTAL) == 0
+        assert finished(board, TOTAL) == expected, f"died {first}, then {second}"
+    done = (PASSED.index(first) + 1) * len(PASSED)
+    told(f"{done} of {len(PASSED) ** 2} pairs: died {first}, then at each: {deaths} deaths")
+
+
+SEED, LATE_COUNT = 3, 440
+whole = cache(uninterrupted)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("policy", ["report", "refit", "reset"])
+@pytest.mark.parametrize("point", ["before-commit", "sent-commit", "after-commit"])
+def test_a_worker_that_dies_around_the_commit_of_an_alarm_leaves_it_once(
+    board, nursery, told, policy, point
+):
+    """Labels are late and turned round; what the alarm begins is under way when it dies."""
+    mode = Mode(f"drift-{policy}", frozenset(("late", "lag")))
+    wanted = whole(mode, SEED, LATE_COUNT, board.url)
+    entries = entries_of(mode, SEED, LATE_COUNT)[FEEDS[0]]
+    flags = flags_of(mode.options | {"lease": 0.5, "batch": 1, "replay_budget": 30})
+    command = ["worker", FEEDS[0], "--redis", board.url, "--quiet", *flags]
+    at = int(wanted[FEEDS[0]].alarms[0][0].split(b"-")[0])  # entry i is i-0, alone in its commit
+    for commit in (at - 1, at, at + 1):
+        board.call("FLUSHDB")
+        reset(board, with_input=True)  # the workers of the nursery know the feed
+        push(board, entries)
+        dies = nursery.run(command, failpoint=f"{point}:{commit}")
+        assert end(board, dies, len(entries)) == EXIT_CODE
+        is_there = bool(board.call("XLEN", board.keys.alarms))
+        if commit != at or point != "sent-commit":  # what was sent may have come or not
+            assert is_there == (commit > at or (commit == at and point == "after-commit"))
+        assert end(board, nursery.run(command), len(entries)) == 0
+        found = found_in(board.url, mode)
+        assert not difference(found, wanted), f"died {point}:{commit}"
+    ids = [entry[0] for entry in found[FEEDS[0]].alarms]
+    assert len(set(ids)) == len(ids)
+    told(f"{mode}: died {point} of the alarm {json.loads(found[FEEDS[0]].alarms[0][2])['seq']}")

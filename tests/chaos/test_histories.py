@@ -1,5 +1,5 @@
 """Histories of faults over the matrix of modes: all learners, splits and maps, repeated ids, a
-blocking consumer, a combination and two workers, under faults of all that takes part.
+blocking consumer, a combination, two workers and late labels, under faults of all that takes part.
 
 `make histories` runs 1,100 of them; here some of each kind run, spread over the modes.
 """
@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import histories
 import pytest
-from history_modes import FEEDS, MODES, mode_of
+from history_modes import FEEDS, MACHINES, MODES, mode_of
 from history_parts import alarms_in, difference, uninterrupted
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+POLICIES = ("report", "refit", "reset")
 
 
 @pytest.fixture(scope="module")
@@ -21,41 +21,64 @@ def stage(tmp_path_factory):
         yield made
 
 
-@pytest.mark.parametrize("kind", histories.COUNTS)
-def test_no_history_over_the_mixed_matrix_changes_a_byte(stage, times, told, kind):
-    for seed in range(times[kind.upper()]):
+def check(stage, told, every):
+    for kind, seed in every:
         record = stage.run(kind, seed)
         told(histories.told(record))
         assert not record["error"], record["error"]
         assert record["found"] == record["digest"]
+        yield record
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # the first use compiles the machine code of every mode
+def test_a_few_histories_inside_a_process_change_no_byte(stage, told):
+    assert len([*check(stage, told, histories.wanted(8, 0))]) == 8
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", histories.COUNTS)
+def test_no_history_over_the_mixed_matrix_changes_a_byte(stage, times, told, kind):
+    every = [(kind, seed) for seed in range(times[kind.upper()])]
+    assert len([*check(stage, told, every)]) == len(every)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_two_workers_that_replace_each_other_leave_the_same_alarms(stage, times, told, policy):
+    """Labels are late and turned round; what an alarm begins is under way when a worker dies."""
+    count = max(1, times["PROCESSES"] // 5)
+    every = histories.wanted(0, count, ("drift", policy, "late", "two"))
+    assert all(record["alarms"] for record in check(stage, told, every))
 
 
 def test_every_mode_comes_once_in_as_many_seeds():
     assert len({str(mode_of(seed)) for seed in range(MODES)}) == MODES
-    machines = {mode_of(seed).machine for seed in range(20)}
-    assert len(machines) == len(histories.MACHINES)
+    assert {mode_of(seed).machine for seed in range(20)} == set(MACHINES)
 
 
-@pytest.mark.parametrize("policy", ["report", "refit", "reset"])
+@pytest.mark.chaos
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("labels", [(), ("late",)])
 def test_histories_of_drift_raise_alarms(embedded_url, policy, labels):
     """Else those that compare them compare nothing."""
-    every = histories.wanted(4, 0, ("drift", policy, *labels))
-    count = mode_of(every[0][1]).length * histories.COUNTS["inside"]
-    alarms = [
-        alarms_in(uninterrupted(mode_of(seed), seed, count, embedded_url)) for _, seed in every
-    ]
-    assert min(alarms) > 0, alarms
+    for _, seed in histories.wanted(4, 0, ("drift", policy, *labels)):
+        mode = mode_of(seed)
+        count = mode.length * histories.COUNTS["inside"]
+        assert alarms_in(uninterrupted(mode, seed, count, embedded_url)) > 0, seed
 
 
-@pytest.mark.parametrize("stream", ["out", "met", "dlq"])
-def test_one_payload_that_differs_or_is_missing_is_found(embedded_url, stream):
+@pytest.mark.chaos
+def test_one_payload_that_differs_or_is_missing_is_found(embedded_url):
     expected = uninterrupted(mode_of(0), 0, 60, embedded_url)
     left = expected[FEEDS[0]]
-    entries = list(getattr(left, stream))
-    for changed in (entries[:-1], [*entries[:-1], (b"1-0", b"{}")]):
-        found = expected | {FEEDS[0]: replace(left, **{stream: tuple(changed)})}
-        assert difference(found, expected).startswith(f"{stream} of first")
+    for stream in ("out", "met", "dlq"):
+        entries = list(getattr(left, stream))
+        for changed in (entries[:-1], [*entries[:-1], (b"1-0", b"{}")]):
+            found = expected | {FEEDS[0]: replace(left, **{stream: tuple(changed)})}
+            assert difference(found, expected).startswith(f"{stream} of first")
     moved = replace(left, position=replace(left.position, n=left.position.n + 1))
     assert "n=" in difference(expected | {FEEDS[0]: moved}, expected)
     assert not difference(dict(expected), expected)

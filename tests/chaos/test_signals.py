@@ -1,8 +1,7 @@
 """SIGTERM and SIGINT at random moments from the line `at work` on: a graceful stop, every time.
 
 Most signals go to children of a warmed parent, some to the real command. A few run in the default
-suite, and all of them with `make chaos`; the seed stands beside each count. In half of the children
-each wait is split into many short ones.
+suite, and all of them with `make chaos`. In half of the children each wait is split into many.
 """
 
 import random
@@ -10,11 +9,11 @@ import signal
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
-from fault_workers import arguments, command
-from processes import Process
-from world import drain, push, rows, session
+from fault_workers import OPTIONS
+from world import Worker, drain, push, rows, session, wait_until
 
 from workers.admin.reset import reset
 from workers.broker.store import Store
@@ -41,42 +40,44 @@ def sources(embedded_url):
     return embedded_url
 
 
-class Feed:
-    """A feed that is begun again and again, and whose writer is stopped each time."""
+class Answered:
+    """A feed that is begun again and again; its writer is in the middle of its input, or idle.
 
-    def __init__(self, nursery, url, name, log, choose):
-        self._nursery, self._url, self._name, self._log = nursery, url, name, log
-        self._choose = choose
-        self._pushed = 0
+    Each is started by `start` and stopped by a signal or two.
+    """
+
+    options = ()
+
+    def __init__(self, store, start, choose):
+        self.store, self._start, self.choose, self._pushed = store, start, choose, 0
+
+    def begin(self):
+        count = self.choose.choice((1, 20, 60))
+        push(self.store, rows(count), self._pushed + 1)
+        self._pushed += count
+        batch = ("--batch", str(self.choose.choice((1, 10))))
+        return "worker", self.store.keys.feed, *OPTIONS, *batch, *self.options
+
+    def check(self):
+        """Check what a graceful stop leaves behind."""
+        state = self.store.state()
+        assert state.snapshot is not None
+        assert state.snapshot.cursor == state.position.cursor
 
     def turn(self):
         """Start a writer, signal it, and return how it ended: an exit code, or HANGS."""
-        self._log.unlink(missing_ok=True)
-        with Store(self._url, self._name) as store:
-            writer = self.begin(store)
-            self._wait_for_work(writer)
-            time.sleep(self._choose.random() * 0.25)
-            return self._end(writer, store)
+        writer = self._start(*self.begin(), "--redis", self.store.url)
 
-    def begin(self, store):
-        raise NotImplementedError
+        def is_at_work():
+            assert writer.poll() is None, writer.said
+            return "at work" in writer.said
 
-    def check(self, store):
-        """Check what a graceful stop leaves behind."""
-        assert not store.call("EXISTS", store.keys.lease), "the lease is not free"
-
-    def _wait_for_work(self, writer):
-        deadline = time.monotonic() + 60.0
-        while not self._log.exists() or b"at work" not in self._log.read_bytes():
-            assert time.monotonic() < deadline, "it does not begin"
-            assert writer.poll() is None, self._log.read_text()
-            time.sleep(0.002)
-
-    def _end(self, writer, store):
+        wait_until(is_at_work)
+        time.sleep(self.choose.random() * 0.25)
         began = time.monotonic()
-        writer.send_signal(self._choose.choice((signal.SIGTERM, signal.SIGINT)))
-        if self._choose.random() < 0.5:
-            time.sleep(self._choose.choice((0.0, 0.0005, 0.02, 0.2)))
+        writer.send_signal(self.choose.choice((signal.SIGTERM, signal.SIGINT)))
+        if self.choose.random() < 0.5:
+            time.sleep(self.choose.choice((0.0, 0.0005, 0.02, 0.2)))
             writer.send_signal(signal.SIGTERM)
         is_late = time.monotonic() - began >= ONE_REQUEST  # this machine stood still
         while (code := writer.poll()) is None:
@@ -85,29 +86,10 @@ class Feed:
                 return HANGS
             time.sleep(0.005)
         if not (is_late and code):
-            assert code == 0, f"{code}: {self._log.read_text()}"
-            self.check(store)
+            assert code == 0, f"{code}: {writer.said}"
+            assert not self.store.call("EXISTS", self.store.keys.lease), "the lease is not free"
+            self.check()
         return code
-
-
-class Answered(Feed):
-    """A worker in the middle of its input, or idle after it."""
-
-    options = ()
-
-    def begin(self, store):
-        count = self._choose.choice((1, 20, 60))
-        push(store, rows(count), self._pushed + 1)
-        self._pushed += count
-        batch = str(self._choose.choice((1, 10)))
-        args = arguments(self._name, self._url, "--batch", batch, *self.options)
-        return self._nursery.run(args, self._log, waits_shortly=self._choose.random() < 0.5)
-
-    def check(self, store):
-        super().check(store)
-        state = store.state()
-        assert state.snapshot is not None
-        assert state.snapshot.cursor == state.position.cursor
 
 
 class HeldBack(Answered):
@@ -116,94 +98,60 @@ class HeldBack(Answered):
     options = ("--downstream", "block", "--retain-out", "5")
 
 
-class Combined(Feed):
+class Combined(Answered):
     """A combination at its first answers, or idle after them."""
 
-    def begin(self, store):
-        if self._choose.random() < 0.2:
-            reset(store, with_input=True)
-        into = ["combine", *SOURCES, "--into", self._name, "--redis", self._url, "--batch", "7"]
-        return self._nursery.run(into, self._log, waits_shortly=self._choose.random() < 0.5)
+    def begin(self):
+        if self.choose.random() < 0.2:
+            reset(self.store, with_input=True)
+        return "combine", *SOURCES, "--into", self.store.keys.feed, "--batch", "7"
+
+    def check(self):
+        pass
 
 
 KINDS = {"worker": (Answered, HeldBack), "combination": (Combined,)}
 
 
-def signalled(nursery, url, name, directory, kind, count):
-    """Send the signals, to a few children at a time; return how often each way to end was seen."""
-
-    def slot(number):
-        choose = random.Random(f"{SEED} {kind} {number}")
-        made = KINDS[kind][number % len(KINDS[kind])]
-        mine = made(nursery, url, f"{name}-{number}", directory / f"{number}.log", choose)
-        return Counter(mine.turn() for _ in range(number, count, AT_ONCE))
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return sum(pool.map(slot, range(AT_ONCE)), Counter())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_signal_at_a_random_moment_stops_a_child_in_order(nursery, sources, feed, tmp_path, kind):
-    assert signalled(nursery, sources, feed, tmp_path, kind, 24) == {0: 24}
-
-
-@pytest.mark.chaos
 @pytest.mark.timeout(900)  # a thousand children, each with a start and an end
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_thousand_signals_at_random_moments_stop_children_in_order(
-    nursery, sources, feed, tmp_path, told, kind
+@pytest.mark.parametrize("count", [
+    pytest.param(24, marks=pytest.mark.slow), pytest.param(1000, marks=pytest.mark.chaos),
+])  # fmt: skip
+def test_a_signal_at_a_random_moment_stops_a_child_in_order(
+    nursery, sources, feed, tmp_path, told, kind, count
 ):
-    began, count = time.monotonic(), 1000
-    ended = signalled(nursery, sources, feed, tmp_path, kind, count)
-    told(f"{count} signals to a {kind}, seed {SEED}: {told_of(ended, began)}")
+    def slot(number):
+        choose = random.Random(f"{SEED} {kind} {number}")
+        made, log = KINDS[kind][number % len(KINDS[kind])], tmp_path / f"{number}.log"
+
+        def start(*arguments):
+            log.unlink(missing_ok=True)
+            return nursery.run(arguments, log, waits_shortly=choose.random() < 0.5)
+
+        with Store(sources, f"{feed}-{number}") as store:
+            mine = made(store, start, choose)
+            return Counter(mine.turn() for _ in range(number, count, AT_ONCE))
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ended = sum(pool.map(slot, range(AT_ONCE)), Counter())
+    seconds = time.monotonic() - began
+    told(
+        f"{count} signals to a {kind}, seed {SEED}: ended with {dict(ended)} after {seconds:.0f} s"
+    )
     # Two signals are two where this machine stood still for half a second between them.
     assert ended[0] >= 0.99 * count
     assert not ended[HANGS]
 
 
-def told_of(ended, began):
-    return f"ended with {dict(ended)} after {time.monotonic() - began:.0f} s"
-
-
-class Command(Process):
-    """The real command, with its log in a file."""
-
-    def __init__(self, log, *arguments):
-        with log.open("wb") as said:
-            super().__init__(command(*arguments), stderr=said)
-
-
-class Real(Answered):
-    """The real command in place of a child."""
-
-    def begin(self, store):
-        push(store, rows(20), self._pushed + 1)
-        self._pushed += 20
-        self.process = Command(self._log, self._name, self._url)
-        return self.process
-
-
-def real_ends(url, name, log, count):
-    """Send the signals to real commands; return how often each way to end was seen."""
-    real = Real(None, url, name, log, random.Random(SEED))
-    try:
-        return Counter(real.turn() for _ in range(count))
-    finally:
-        real.process.kill()
-        real.process.wait()
-
-
-def test_a_signal_at_a_random_moment_stops_the_real_command_in_order(sources, feed, tmp_path):
-    assert real_ends(sources, feed, tmp_path / "log", 2) == {0: 2}
-
-
-@pytest.mark.chaos
 @pytest.mark.timeout(900)  # fifty starts of the whole program
-def test_fifty_signals_at_random_moments_stop_the_real_command_in_order(
-    sources, feed, tmp_path, told
-):
-    began = time.monotonic()
-    ended = real_ends(sources, feed, tmp_path / "log", 50)
-    told(f"50 signals to the real command, seed {SEED}: {told_of(ended, began)}")
-    assert ended == {0: 50}
+@pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.chaos)])
+def test_a_signal_at_a_random_moment_stops_the_real_command_in_order(sources, feed, told, count):
+    with Store(sources, feed) as store, ExitStack() as opened:
+        real = Answered(
+            store, lambda *args: opened.enter_context(Worker(*args)), random.Random(SEED)
+        )
+        ended = Counter(real.turn() for _ in range(count))
+    told(f"{count} signals to the real command, seed {SEED}: ended with {dict(ended)}")
+    assert ended == {0: count}

@@ -20,8 +20,8 @@ PLACES = {
 }
 
 
-def place(path, name):
-    """Return where a test runs: by its own markers, or else by those of its module."""
+def places(path, name):
+    """Return where a test runs: by its own markers or its module's; single rows may differ."""
     module = ast.parse((ROOT / path).read_text())
     (test,) = (node for node in module.body if getattr(node, "name", None) == name)
     of_module = [
@@ -30,6 +30,14 @@ def place(path, name):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
     ]
     marks = " ".join(ast.unparse(mark) for mark in (*test.decorator_list, *of_module))
+    rows = re.compile(r"pytest\.param\([^()]*marks=([\w.]+)\)")
+    of_rows = {place_by(mark) for mark in rows.findall(marks)}
+    if of_rows and not re.search(r"parametrize\(([^,]+), \[(?!pytest\.param)", marks):
+        return of_rows
+    return of_rows | {place_by(rows.sub("", marks))}
+
+
+def place_by(marks):
     found = (place for mark, place in PLACES.items() if re.search(rf"mark\.{mark}\b", marks))
     return next(found, "default")
 
@@ -42,7 +50,8 @@ def test_every_test_that_the_page_names_exists(path, name):
 @pytest.mark.parametrize("row", [row for row in ROWS if len(row) == 4], ids=lambda row: row[0])
 def test_every_line_says_where_its_tests_run(row):
     *_, tests, where = row
-    assert set(where.split("; ")) == {place(*named) for named in TEST.findall(tests)}
+    found = {place for named in TEST.findall(tests) for place in places(*named)}
+    assert set(where.split("; ")) == found
 
 
 def test_the_page_names_tests():

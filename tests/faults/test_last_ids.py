@@ -1,4 +1,4 @@
-"""IDs at the edges of what a stream can hold: identical answers, or a clear end of the stream."""
+"""IDs at the edges of what a stream can hold, or of a clock that jumps: answers, or a clear end."""
 
 import pytest
 from session_steps import answer_batch
@@ -23,28 +23,41 @@ from workers.stop import Stop
 
 MOST = 2**64 - 1
 COUNT = 60
+HOUR = 3_600_000
 LAST = f"{MOST}-{MOST}"
 
 IDS = ["0-1", f"0-{MOST}", "1-0", *(f"{i}-{MOST}" for i in range(2, COUNT - 4))]
 IDS += [f"{MOST}-0", f"{MOST}-{MOST - 1}", LAST]
 """They begin with the first possible one and end with the last, and are edges of both parts."""
 
+TIMES = (1_700_000_000_000, 1_700_000_000_000 + HOUR, 1_700_000_000_000 + 2 * HOUR, 2**63)
+JUMPS = [f"{TIMES[i // 15]}-{i % 15}" for i in range(COUNT)]
+"""Of a clock that jumps: IDs of the same millisecond, an hour and a century ahead."""
+
+
+def fill(world, ids):
+    for entry_id, fields in zip(ids, world.entries, strict=False):
+        world.store.call("XADD", world.store.keys.input, entry_id, *fields)
+
 
 @pytest.fixture
 def edge(world):
-    """A feed with entries under these IDs, none of them answered."""
-    for entry_id, fields in zip(IDS, world.entries, strict=False):
-        world.store.call("XADD", world.store.keys.input, entry_id, *fields)
+    """A feed with entries at the edges, none of them answered."""
+    fill(world, IDS)
     return world
 
 
-def test_ids_at_every_edge_are_answered_as_others_replayed_and_verified(edge):
+@pytest.mark.parametrize("ids", [IDS, JUMPS], ids=["edges", "jumps"])
+def test_entries_under_odd_ids_are_answered_as_others_replayed_and_verified(world, ids):
+    edge = world
+    fill(edge, ids)
     edge.answer(COUNT, batch=7)
     before = edge.outcome()
     again = edge.session(batch=13)  # replays all: there is no snapshot
     answer_batch(again)
     again.snapshot()
     assert edge.outcome() == before
+    assert [entry_id.decode() for entry_id, _ in edge.payloads()[0]] == ids
     assert verify(edge.store).is_identical
     assert [len(page) for page in edge.store.pages(edge.store.keys.out, LAST_ID)] == []
     plain = edge.beside("plain")

@@ -2,16 +2,14 @@
 
 import json
 import signal
-import sys
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from machine_variants import NARROW_NUMPY, OLD_LIBC, environment_of
-from many_feeds import has_answered
+from fault_workers import is_done
+from machine_variants import NARROW_NUMPY, OLD_LIBC, environment_of, threads
 from portable_digests import of_predictor
 from portable_modes import MODES, entries_of
-from processes import Process
-from world import push, wait_until
+from world import Worker, push, wait_until
 
 from workers.broker.store import Store
 
@@ -22,7 +20,9 @@ FEEDS = {
 }  # fmt: skip
 """Mode of each feed, by the end of its name."""
 MACHINES = (
-    {}, OLD_LIBC, {}, OLD_LIBC | NARROW_NUMPY | {"OPENBLAS_CORETYPE": "Haswell"}, OLD_LIBC,
+    {}, OLD_LIBC, threads(1) | {"PYTHONHASHSEED": "1"},
+    OLD_LIBC | NARROW_NUMPY | {"OPENBLAS_CORETYPE": "Haswell"},
+    OLD_LIBC | threads(2) | {"PYTHONHASHSEED": "random"},
 )  # fmt: skip
 """Variables of the processes that have the feeds, one after the other."""
 SECONDS = 150.0
@@ -59,16 +59,10 @@ def push_part(stores, part):
     return ends
 
 
-def is_done(worker, store, end):
-    """Return whether a process has the lease of a feed, of which so many entries are answered."""
-    holder = store.call("GET", store.keys.lease) or b""
-    return f'"pid": {worker.pid},'.encode() in holder and has_answered(store, end)
-
-
-def wait_for(worker, store, end, notes):
+def wait_for(worker, store, end):
     """Wait until a process has taken a feed, and so many entries of it are answered."""
-    wait_until(lambda: worker.poll() is not None or is_done(worker, store, end), SECONDS)
-    assert worker.poll() is None, notes.read_text()
+    wait_until(lambda: worker.poll() is not None or is_done(store, worker, end), SECONDS)
+    assert worker.poll() is None, worker.said
 
 
 @pytest.mark.slow
@@ -76,23 +70,20 @@ def wait_for(worker, store, end, notes):
 def test_feeds_move_between_unlike_machines_and_their_digests_are_those_of_one(
     embedded_url, feed, tmp_path
 ):
-    notes, config = tmp_path / "notes", tmp_path / "feeds.toml"
+    config = tmp_path / "feeds.toml"
     with stores_of(embedded_url, feed) as stores, ExitStack() as running:
         config.write_text(settings_of(stores))
-        command = [sys.executable, "-m", "workers", "worker", "--redis", embedded_url]
-        command += ["--config", str(config), "--lease", "1", "--replay-budget", "35"]
-        command += [store.keys.feed for store in stores.values()]
-        log, last = running.enter_context(notes.open("w")), None
+        command = ["worker", "--redis", embedded_url, "--config", config, "--lease", "1"]
+        command += ["--replay-budget", "35", *(store.keys.feed for store in stores.values())]
+        last = None
         for move, variables in enumerate(MACHINES):
-            environment = environment_of(variables)
-            worker = Process(command, env=environment, stdout=log, stderr=log)
-            running.enter_context(worker)
+            worker = running.enter_context(Worker(*command, env=environment_of(variables)))
             if last is not None:
                 # After a kill, what was answered since the snapshot is computed again and compared.
                 last.send_signal(signal.SIGKILL if move % 2 else signal.SIGTERM)
             ends, last = push_part(stores, move), worker
             for name, store in stores.items():
-                wait_for(worker, store, ends[name], notes)
+                wait_for(worker, store, ends[name])
         for name, store in stores.items():
             *_, (undisturbed, _) = of_predictor(FEEDS[name])
             assert store.state().position == undisturbed.after, name

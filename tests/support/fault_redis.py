@@ -2,12 +2,20 @@
 
 import socket
 import subprocess
-import time
 
 import redis
 from processes import Process
+from world import wait_until
 
 from workers.broker.embedded import server_executable
+
+
+def is_up(client):
+    """Return whether a server answers, by a client of the library."""
+    try:
+        return client.ping()
+    except redis.RedisError:
+        return False
 
 
 class Server:
@@ -36,19 +44,16 @@ class Server:
     def append_only_file(self):
         return self.directory / "appendonly.aof"
 
+    def cut(self, count):
+        """Take so many bytes from the end of the append-only file."""
+        with self.append_only_file.open("r+b") as file:
+            file.truncate(self.append_only_file.stat().st_size - count)
+
     def start(self, *options):
         """Start it; return when it has loaded its data."""
         self.launch(*options)
-        deadline = time.monotonic() + 20.0
         with redis.Redis(port=self.port) as client:
-            while True:
-                try:
-                    client.ping()
-                except redis.RedisError:
-                    assert time.monotonic() < deadline, "the server does not start"
-                    time.sleep(0.02)
-                else:
-                    return
+            wait_until(lambda: is_up(client), 20.0, "the server starts")
 
     def launch(self, *options):
         """Start it without waiting."""

@@ -13,33 +13,27 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 from processes import Process
-from world import CONFIG, wait_until
+from world import CONFIG, SETTINGS, flags_of, wait_until
 
 from online_svm.config import PredictorConfig
 
-OPTIONS = [
-    "--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0",
-    "--metrics-every", "10", "--gamma", "0.5", "--quiet", "--accept-environment",
-]  # fmt: skip
-
-
-def arguments(feed, url, *options):
-    return ["worker", feed, "--redis", url, *OPTIONS, *options]
-
-
-def command(feed, url, *options):
-    """Return the command of a worker that starts from nothing."""
-    return [sys.executable, "-m", "workers.cli", *arguments(feed, url, *options)]
+OPTIONS = [*flags_of(SETTINGS), "--quiet", "--accept-environment"]
 
 
 class Forked:
     """A forked worker."""
 
-    def __init__(self, nursery, pid):
-        self._nursery, self.pid, self.returncode = nursery, pid, None
+    def __init__(self, nursery, pid, log=None):
+        self._nursery, self.pid, self.returncode, self._log = nursery, pid, None, log
+
+    @property
+    def said(self):
+        """What is in its log, as text."""
+        return Path(self._log).read_text() if Path(self._log).exists() else ""
 
     def send_signal(self, number):
         if self.returncode is None:
@@ -145,15 +139,15 @@ class Nursery:
             self.ask({"warm": config.model_dump_json()})
 
     def start(self, feed, url, *options, failpoint=None):
-        return self.run(arguments(feed, url, *options), failpoint=failpoint)
+        return self.run(["worker", feed, "--redis", url, *OPTIONS, *options], failpoint=failpoint)
 
     def run(self, args, log=None, failpoint=None, waits_shortly=False, timeout=None):
         """Start `online-svm` with these arguments."""
         order = {"args": args, "failpoint": failpoint, "waits_shortly": waits_shortly}
         order["timeout"] = timeout
         order["state_home"] = os.environ["XDG_STATE_HOME"]  # of the test, not of the parent
-        pid = self.ask(order | {"log": str(log or self.log)})
-        self._workers.append(Forked(self, pid))
+        order["log"] = str(log or self.log)
+        self._workers.append(Forked(self, self.ask(order), order["log"]))
         return self._workers[-1]
 
     def begin_refits(self):
@@ -183,19 +177,11 @@ class Nursery:
 
 
 def _warm():
-    import workers.cli.combine
-    import workers.cli.worker
-    import workers.refit.served_learner
-    import workers.runner.combination
-    import workers.runner.hosting
-    import workers.session.join.session
-
-    assert workers.runner.hosting
-    assert workers.refit.served_learner
-    assert workers.runner.combination
-    assert workers.session.join.session
-    assert workers.cli.combine
-    assert workers.cli.worker
+    for name in (
+        "cli.combine", "cli.worker", "refit.served_learner", "runner.combination",
+        "runner.hosting", "session.join.session",
+    ):  # fmt: skip
+        import_module(f"workers.{name}")
     _load_code_of(CONFIG)
 
 
@@ -226,7 +212,7 @@ def _become_worker(order):
         _fork_refits()
     if order["waits_shortly"]:
         _wait_shortly()
-    if order["timeout"]:
+    if order["timeout"]:  # sooner than the real worker does, so that a dead line costs less
         _time_out_after(order["timeout"])
     sys.argv = ["online-svm", *order["args"]]
     code = 1
@@ -241,7 +227,7 @@ def _become_worker(order):
 
 
 def _fork_refits():
-    """Have the first refit process in milliseconds; one in its place starts from nothing."""
+    """Fork the first refit process; one in its place starts from nothing."""
     from workers.refit import child, pool_process
 
     begin, first = child.begin, [ForkedRefits()]
@@ -268,7 +254,6 @@ def _become_nursed(pipes):
 
 
 def _time_out_after(seconds):
-    """Give a reply up sooner than the real worker does, so that a dead line costs less."""
     from workers.broker.connection import Connection
 
     begin = Connection.__init__

@@ -21,7 +21,9 @@ from workers.errors import WorkerError
 
 
 class History:
-    """What every history does; a subclass says what takes part, and what a round is.
+    """What every history does; a subclass says what takes part.
+
+    It has `_begin`, `_round`, `_end`, `_close`, and `_refits`: the pids of the refit processes.
 
     Parameters
     ----------
@@ -43,6 +45,9 @@ class History:
 
     FROZEN, DARK, KILLED = (0.02, 0.05, 0.2), (0.01, 0.05), 0.01
     """Seconds that Redis is frozen, and the network swallows all; within which Redis is killed."""
+
+    STILL = (0.5,)
+    """Seconds that a refit process is frozen; None is until it is taken for hung and replaced."""
 
     def __init__(self, seed, mode, server, proxy, count):
         self.mode, self.faults = mode, Counter()
@@ -74,27 +79,12 @@ class History:
                 if store is not None:
                     store.close()
 
-    # A subclass has these
-
-    def _begin(self):
-        raise NotImplementedError
-
-    def _round(self):
-        raise NotImplementedError
-
-    def _end(self):
-        raise NotImplementedError
-
-    def _close(self):
-        raise NotImplementedError
-
     # Parts of a round
 
     def _begin_consumer(self):
+        """Create the group of a blocked feed, once the feed is there."""
         if "block" in self.mode:
-            consumer = Consumer(self._server.url, FEEDS[0])
-            consumer.begin()
-            self._consumer = consumer
+            self._consumer = Consumer(self._server.url, FEEDS[0])
 
     def _push(self, feed, count):
         first, entries = self._pushed[feed], self._entries[feed]
@@ -173,10 +163,24 @@ class History:
             self._choose.choice(self.DARK), lambda: setattr(self._proxy, "is_black_hole", False)
         )
 
-    def _freeze(self, pid, seconds):
+    def kill_the_refits(self):
+        return self._each_refit(lambda pid: signalled(pid, signal.SIGKILL))
+
+    def freeze_the_refits(self):
+        return self._each_refit(lambda pid: self._freeze(pid, self.STILL))
+
+    def _each_refit(self, act):
+        pids = self._refits()
+        for pid in pids:
+            act(pid)
+        return bool(pids)
+
+    def _freeze(self, pid, times):
         """Freeze a process for one of these times."""
         signalled(pid, signal.SIGSTOP)
-        self._later(self._choose.choice(seconds), lambda: signalled(pid, signal.SIGCONT))
+        seconds = self._choose.choice(times)
+        if seconds is not None:
+            self._later(seconds, lambda: signalled(pid, signal.SIGCONT))
 
     def _later(self, seconds, act):
         """Do something in the middle of what the workers do then."""
@@ -187,6 +191,13 @@ class History:
 
         self._under_way.append(threading.Thread(target=wait))
         self._under_way[-1].start()
+
+
+FAULTS = (
+    History.kill_redis, History.freeze_redis, History.cut_a_reply, History.cut_every_line,
+    History.lose_everything_for_a_moment, History.kill_the_refits, History.freeze_the_refits,
+)  # fmt: skip
+"""What may strike any history; those of each kind are added to them."""
 
 
 def signalled(pid, number):

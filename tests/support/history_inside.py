@@ -1,8 +1,6 @@
 """One history of faults inside this process, on a real Redis behind a bad network."""
 
-import signal
-
-from history_faults import History, signalled
+from history_faults import FAULTS, History
 from history_modes import FEEDS, RETAINED, SECOND
 from history_parts import Combination, Worker, fenced
 from session_steps import advance, answer_batch
@@ -17,6 +15,8 @@ REFIT = 4.0
 
 class Inside(History):
     """A history in this process."""
+
+    STILL = (0.1,) * 9 + (None,)
 
     def __init__(self, seed, mode, server, proxy, count=110):
         super().__init__(seed, mode, server, proxy, count)
@@ -35,7 +35,7 @@ class Inside(History):
         is_last = self._pushed[FEEDS[0]] + count >= len(self._entries[FEEDS[0]])
         for feed, entries in self._entries.items():
             self._push(feed, len(entries) if is_last else count)
-        self._strike(CALM if self._is_all_there() else FAULTS, (0, 1, 2, 3))
+        self._strike(CALM if self._is_all_there() else ALL, (0, 1, 2, 3))
         for _ in range(8 if self._is_all_there() else self._choose.randint(1, 4)):
             self._act(self._choose.choice((advance, advance, answer_batch)))
             if self._combination is not None:
@@ -67,6 +67,10 @@ class Inside(History):
             replay_budget=choose.choice((5, 17, 60)),
         )
         return Worker(self._url, FEEDS[0], settings, REFIT)
+
+    def _refits(self):
+        pid = self._worker.refit_pid
+        return [] if pid is None else [pid]
 
     def _new_combination(self):
         return Combination(self._url, self._choose.choice((5, 12, 40)))
@@ -103,19 +107,6 @@ class Inside(History):
             assert self._stores[FEEDS[0]].state() == before, "two workers wrote"
         other.abandon()
         return True
-
-    def kill_the_refits(self):
-        pid = self._worker.refit_pid
-        return False if pid is None else signalled(pid, signal.SIGKILL)
-
-    def freeze_the_refits(self):
-        """For a moment, or until it is taken for hung and replaced."""
-        pid = self._worker.refit_pid
-        if pid is None:
-            return False
-        if self._choose.random() < 0.9:
-            return self._freeze(pid, (0.1,))
-        return signalled(pid, signal.SIGSTOP)
 
     def crash_the_combination(self):
         if self._combination is None:
@@ -155,9 +146,8 @@ class Inside(History):
 
 
 CALM = [Inside.crash, Inside.stop_in_order, Inside.resume, Inside.cut_a_reply]
-FAULTS = [
-    *CALM, Inside.pause, Inside.kill_the_refits, Inside.freeze_the_refits,
-    Inside.crash_the_combination, Inside.kill_redis, Inside.freeze_redis, Inside.cut_every_line,
-    Inside.lose_everything_for_a_moment, Inside.run_out_of_memory, Inside.flush_the_scripts,
+ALL = [
+    *FAULTS, Inside.crash, Inside.stop_in_order, Inside.pause, Inside.resume,
+    Inside.crash_the_combination, Inside.run_out_of_memory, Inside.flush_the_scripts,
     Inside.destroy_the_bookmark, Inside.damage_a_snapshot,
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import redis
 from history_modes import FEEDS, GROUP, JOIN_WINDOW, SECOND, TARGET, entries_of
+from pure_replay import replay
 from session_steps import OwnRefits
 from world import drain, push
 
@@ -131,9 +132,6 @@ class Consumer:
     def __init__(self, url, feed):
         self._client, self._out = redis.Redis.from_url(url), FeedKeys(feed).out
         self.answers, self._pending, self._reads = {}, [], itertools.count()
-
-    def begin(self):
-        """Create the group, once the feed is there."""
         self._client.xgroup_create(self._out, GROUP, "0", mkstream=True)
 
     def read(self, count):
@@ -221,7 +219,7 @@ def difference(found, expected):
 def uninterrupted(mode, seed, count, url):
     """Return what is left where nothing happens, and no consumer holds the feed back.
 
-    The database of `url` is emptied first.
+    The database of `url` is emptied first. Each feed has the digest of the pure replay.
     """
     with Store(url, FEEDS[0]) as store:
         store.call("FLUSHDB")
@@ -234,6 +232,10 @@ def uninterrupted(mode, seed, count, url):
         try:
             push(worker.store, entries)
             drain(worker.session, len(entries))
+            *_, (replayed, _) = replay(
+                settings[feed].predictor, entries, settings[feed].limits, size=64
+            )
+            assert worker.session.position == replayed.after
         finally:
             worker.abandon()
     if "combine" in mode:

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from history_faults import History, signalled
+from history_faults import FAULTS, History, signalled
 from history_modes import FEEDS, JOIN_WINDOW, SECOND, TARGET
 from world import flags_of, seq_of
 
@@ -116,7 +116,7 @@ class Processes(History):
         if self._is_all_there():
             goal = len(self._entries[FEEDS[0]])
         else:
-            self._strike(FAULTS, (1, 2, 3))
+            self._strike(ALL, (1, 2, 3))
         self._rest()
         self._wait_until(lambda: seq_of(self._stores[FEEDS[0]]) >= goal)
 
@@ -161,31 +161,20 @@ class Processes(History):
         """For a moment, or past its lease: where there are two, the other one takes over."""
         self._freeze_part(self._holder(), (0.05, 0.3, 1.0))
 
-    def kill_the_refits(self):
-        pids = children_of(self._holder().process.pid)
-        for pid in pids:
-            signalled(pid, signal.SIGKILL)
-        return bool(pids)
-
-    def freeze_the_refits(self):
-        pids = children_of(self._holder().process.pid)
-        for pid in pids:
-            self._freeze(pid, (0.5,))
-        return bool(pids)
-
     def kill_the_combination(self):
-        if "combination" not in self._parts:
-            return False
-        return self._parts["combination"].signal(signal.SIGKILL)
+        part = self._parts.get("combination")
+        return part is not None and part.signal(signal.SIGKILL)
 
     def freeze_the_combination(self):
-        if "combination" not in self._parts:
-            return False
-        return self._freeze_part(self._parts["combination"], (0.05, 0.5))
+        part = self._parts.get("combination")
+        return part is not None and self._freeze_part(part, (0.05, 0.5))
 
     def _freeze_part(self, part, seconds):
         part.signal(signal.SIGSTOP)
         self._later(self._choose.choice(seconds), lambda: part.signal(signal.SIGCONT))
+
+    def _refits(self):
+        return children_of(self._holder().process.pid)
 
     def _holder(self):
         """Return the worker that has the feed, or the only one."""
@@ -197,11 +186,9 @@ class Processes(History):
         return standby if lease.get("pid") == standby.process.pid else self._parts["worker"]
 
 
-FAULTS = [
-    Processes.kill_a_worker, Processes.freeze_a_worker, Processes.kill_the_refits,
-    Processes.freeze_the_refits, Processes.kill_the_combination, Processes.freeze_the_combination,
-    Processes.kill_redis, Processes.freeze_redis, Processes.cut_a_reply, Processes.cut_every_line,
-    Processes.lose_everything_for_a_moment,
+ALL = [
+    *FAULTS, Processes.kill_a_worker, Processes.freeze_a_worker, Processes.kill_the_combination,
+    Processes.freeze_the_combination,
 ]  # fmt: skip
 
 

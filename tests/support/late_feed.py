@@ -3,24 +3,14 @@
 import json
 
 import numpy as np
+from pure_replay import replay
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.config.settings import Limits
-from workers.feed.position import START
-from workers.feed.recent_ids import RecentIds
-from workers.session.answer import process
 
 SMALL = {
-    "classes": ["a", "b"],
-    "committee": "single",
-    "kernel": "linear",
-    "window": 40,
-    "refit_every": 20,
-    "metrics_every": 15,
-    "monitors": "off",
-    "horizon": 10,
-}
+    "classes": ["a", "b"], "committee": "single", "kernel": "linear", "window": 40,
+    "refit_every": 20, "metrics_every": 15, "monitors": "off", "horizon": 10,
+}  # fmt: skip
 
 
 def settings(**changes):
@@ -57,14 +47,6 @@ def flat(entries):
 
 
 def answered(entries, config=None, size=None, limits=None):
-    """Return the outcomes of entries in batches of `size`, under IDs 1-0, 2-0, ..., and who made
-    them."""
-    config, limits = config or settings(), limits or Limits()
-    predictor, recent = OnlinePredictor(config), RecentIds(limits.dedupe_window)
-    position, outcomes, given = START, [], flat(entries)
-    size = size or len(given)
-    for begin in range(0, len(given), size):
-        batch = [(b"%d-0" % (i + 1), given[i]) for i in range(begin, min(begin + size, len(given)))]
-        outcomes.append(process(predictor, limits, position, batch, recent))
-        position = outcomes[-1].after
-    return outcomes, predictor
+    """Return the outcomes of entries in batches of `size`, and who made them."""
+    found = [*replay(config or settings(), flat(entries), limits, size)]
+    return [outcome for outcome, _ in found], found[-1][1]

@@ -21,15 +21,12 @@ import threadpoolctl
 from numba.core.registry import cpu_target
 from numpy._core import _multiarray_umath as numpy_build
 from portable_modes import COMBINATIONS, MODES, entries_of, masses
+from pure_replay import replay
 
 from online_svm.metrics.sequential import monitor_set
 from online_svm.predictor.combiner import Combiner, CombinerConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit import implied_training
 from workers.config.settings import WorkerSettings
-from workers.feed.position import START
-from workers.feed.recent_ids import RecentIds
-from workers.session.answer import process
 
 BATCH = 64
 
@@ -37,14 +34,8 @@ BATCH = 64
 def of_predictor(name, batch=BATCH):
     """Yield the digests of a mode after each batch: of what was published, and of the state."""
     settings = WorkerSettings(**MODES[name][2])
-    predictor, recent, position = OnlinePredictor(settings.predictor), RecentIds(0), START
-    entries = [(b"%d-0" % (i + 1), fields) for i, fields in enumerate(entries_of(name))]
-    for begin in range(0, len(entries), batch):
-        outcome = process(
-            predictor, settings.limits, position, entries[begin : begin + batch], recent
-        )
-        position = outcome.after
-        yield outcome, position.digest + predictor.snapshot()
+    for outcome, predictor in replay(settings.predictor, entries_of(name), settings.limits, batch):
+        yield outcome, outcome.after.digest + predictor.snapshot()
 
 
 def of_combination(name, batch=BATCH):
@@ -58,22 +49,10 @@ def of_combination(name, batch=BATCH):
         yield answers, published.digest() + combiner.snapshot()
 
 
-def digests(names):
-    """Return the digest of each mode at its end, by name."""
-    found = {}
-    for name in names:
-        *_, (_, last) = (of_combination if name in COMBINATIONS else of_predictor)(name)
-        found[name] = sha256(last).hexdigest()
-    return found
-
-
-def traces(names):
-    """Return the digests of each mode after each entry, by name."""
-    found = {}
-    for name in names:
-        each = of_combination if name in COMBINATIONS else of_predictor
-        found[name] = [sha256(part).hexdigest() for _, part in each(name, 1)]
-    return found
+def traces(name, batch=BATCH):
+    """Return the digests of a mode after each batch."""
+    each = of_combination if name in COMBINATIONS else of_predictor
+    return [sha256(part).hexdigest() for _, part in each(name, batch)]
 
 
 def machine():
@@ -103,7 +82,8 @@ def small():
 def main(words):
     """Print what is asked for; all modes without names."""
     names = [word for word in words if word != "--trace"] or [*MODES, *COMBINATIONS]
-    found = (traces if "--trace" in words else digests)(names)
+    is_traced = "--trace" in words
+    found = {name: traces(name, 1) if is_traced else traces(name)[-1] for name in names}
     libraries = {module.__name__: module.__version__ for module in (numpy, scipy, sklearn, orjson)}
     json.dump({"machine": machine(), "libraries": libraries, "digests": found}, sys.stdout)
 

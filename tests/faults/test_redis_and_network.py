@@ -1,0 +1,310 @@
+"""Redis and the network fail in every way: no part of a commit, and the same bytes in the end."""
+
+import random
+import threading
+from contextlib import contextmanager
+
+import pytest
+import redis
+from fault_proxy import Proxy
+from session_steps import advance
+from structlog.testing import capture_logs
+from threaded_feed import refill
+from world import COUNT, drain, wait_until
+
+from workers.broker import permissions
+from workers.broker.backoff import CAP
+from workers.broker.client import client
+from workers.broker.store import _COMMIT
+from workers.errors import AccessDenied, Fenced, StateLost, Stopped, Unavailable
+from workers.feed.keys import FeedKeys
+from workers.stop import Stop
+
+PATIENCE = 0.5
+"""Seconds for a reply, here."""
+
+RECOVERY = 2 * (PATIENCE + CAP) + 1.0
+"""Either connection gives up and steps back once; a second for the work and a busy machine."""
+
+
+@pytest.fixture
+def proxy(server):
+    proxy = Proxy(server.port)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def url(proxy):
+    return f"redis://127.0.0.1:{proxy.port}/0"
+
+
+@pytest.fixture
+def through(url, direct):
+    """A store that reaches Redis through the proxy."""
+    return direct.open(url, patience=10.0)
+
+
+# Between any two steps of a session
+
+
+def cut_commits(direct, proxy):
+    """The commit is answered ALREADY."""
+    proxy.cuts[:] = [_COMMIT.sha1.encode()]
+
+
+def cut_reads(direct, proxy):
+    """The read begins at the cursor again."""
+    proxy.cuts[:] = [b"XREAD"]
+
+
+def cut_anything(direct, proxy):
+    proxy.cuts[:] = [b"\r\n"]
+
+
+def flush_scripts(direct, proxy):
+    direct.store.call("SCRIPT", "FLUSH")
+
+
+def destroy_or_move_the_bookmark(direct, proxy):
+    key = direct.store.keys.input
+    if direct.seq % 20:
+        direct.store.call("XGROUP", "DESTROY", key, "osvm")
+    elif direct.seq:
+        direct.store.call("XGROUP", "SETID", key, "osvm", "$")
+
+
+STEPS = [cut_commits, cut_reads, cut_anything, flush_scripts, destroy_or_move_the_bookmark]
+
+
+@pytest.mark.parametrize("strikes", STEPS)
+def test_what_strikes_at_every_step_changes_no_byte(proxy, through, direct, expected, strikes):
+    running = direct.session(through, batch=20, snapshot_every=40)
+    with capture_logs() as lines:
+        while running.position.seq < COUNT:
+            strikes(direct, proxy)
+            advance(running)
+    proxy.cuts.clear()
+    assert direct.outcome() == expected
+    assert direct.store.state().epoch == 1, "a lost reply is no reason to take over again"
+    if "cut" in strikes.__name__:
+        assert proxy.cut >= COUNT // 20
+    else:
+        assert lines == [], "however often it happens, the log does not fill up"
+    running.finish_commit()
+    (group,) = direct.store.call("XINFO", "GROUPS", direct.store.keys.input)
+    assert running.position.cursor in (group.values() if isinstance(group, dict) else group)
+
+
+@pytest.mark.parametrize("seconds", [0.2, pytest.param(2.0, marks=pytest.mark.chaos)])
+def test_a_slow_network_makes_the_worker_slow_and_nothing_else(
+    proxy, through, direct, expected, seconds
+):
+    proxy.delay = seconds
+    drain(direct.session(through, batch=80), COUNT)
+    assert through.failures == 0
+    assert direct.outcome() == expected
+
+
+# For a while, under a worker at work
+
+
+@contextmanager
+def stopped(direct, server, proxy):
+    server.stop()
+    yield
+    server.start()
+
+
+@contextmanager
+def killed(direct, server, proxy):
+    server.kill()
+    yield
+    server.start()
+
+
+@contextmanager
+def loading(direct, server, proxy):
+    ballast = "for i = 1, 4000 do redis.call('SET', 'ballast-' .. i, i) end"
+    direct.store.call("EVAL", ballast, 0)
+    server.stop()
+    server.launch("--key-load-delay", "500")  # microseconds
+    wait_until(lambda: is_loading(server))
+    yield
+
+
+def is_loading(server):
+    try:
+        with client(server.url) as connected:
+            connected.get("ballast-1")
+    except redis.BusyLoadingError:
+        return True
+    except redis.ConnectionError:
+        pass
+    return False
+
+
+@contextmanager
+def busy(direct, server, proxy):
+    """Some other client's script does not end; BUSY is what everybody else is told."""
+    direct.store.call("CONFIG", "SET", "lua-time-limit", "50")
+    other = direct.open()
+    other._connection.timeout, other._connection.patience = 0.3, 0.0
+    with pytest.raises(Exception, match="does not answer"):
+        other.call("EVAL", "while true do end", 0)
+    yield
+    direct.store.call("SCRIPT", "KILL")
+
+
+@contextmanager
+def read_only(direct, server, proxy):
+    direct.store.call("REPLICAOF", "127.0.0.1", "1")
+    yield
+    direct.store.call("REPLICAOF", "NO", "ONE")
+
+
+@contextmanager
+def configured(direct, name, value):
+    direct.store.call("CONFIG", "SET", name, value)
+    yield
+    direct.store.call("CONFIG", "SET", name, "0")
+
+
+def full(direct, server, proxy):
+    return configured(direct, "maxmemory", "1")
+
+
+def without_replicas(direct, server, proxy):
+    return configured(direct, "min-replicas-to-write", "1")
+
+
+@contextmanager
+def half_open(direct, server, proxy):
+    proxy.forget()
+    yield
+
+
+@contextmanager
+def swallowed(direct, server, proxy):
+    proxy.is_black_hole = True
+    yield
+    proxy.is_black_hole = False
+    proxy.forget()
+
+
+REFUSING = [read_only, full, without_replicas, swallowed]
+"""Meanwhile a look at Redis, past the network, shows what is there."""
+
+AWAY = [stopped, killed, loading, busy, half_open, *REFUSING]
+
+
+@pytest.mark.parametrize(
+    ("server", "breaks"),
+    [("always" if one is killed else "no", one) for one in AWAY],
+    indirect=["server"],
+    ids=[one.__name__ for one in AWAY],
+)
+def test_while_redis_or_the_network_fails_no_part_of_a_commit_is_there_and_later_all_of_it(
+    server, proxy, url, direct, at_work, expected, breaks
+):
+    """The same process goes on within its time-out and back-off; what was committed is there."""
+    with capture_logs() as lines:
+        worker = at_work(url, timeout=PATIENCE)
+        for goal in (40, 120):
+            worker.wait_for(goal)
+            failures, accepted = worker.store.failures, proxy.accepted
+            with breaks(direct, server, proxy):
+                wait_until(lambda past=failures: worker.store.failures > past)  # it has given up
+                if breaks in REFUSING:
+                    stands = direct.seq
+                    assert direct.store.length(direct.store.keys.out) == stands < COUNT
+                    wait_until(lambda past=failures: worker.store.failures > past + 2)
+                    assert direct.seq == stands
+            assert direct.seq >= goal
+            stands = len(worker.confirmed)
+            worker.wait_for(min(stands + 3, COUNT), 10.0 if breaks is loading else RECOVERY)
+            assert proxy.accepted > accepted or breaks in (*REFUSING, busy)
+        worker.wait_for(COUNT)
+    assert direct.outcome() == expected
+    assert direct.store.state().epoch == 1
+    events = [line["event"] for line in lines]
+    refused = "redis refuses or does not answer; trying again"
+    assert events.index(refused) < events.index("redis answers again")
+    assert events.count("redis answers again") >= 2
+    if breaks in REFUSING:  # else the looks at it are told as well
+        warnings = [line for line in lines if line["log_level"] == "warning"]
+        assert len(warnings) <= worker.store.failures, "one line for each step of the back-off"
+
+
+def test_a_worker_on_a_line_that_hangs_is_fenced_when_it_comes_back(
+    proxy, url, direct, at_work, expected
+):
+    worker = at_work(url, timeout=PATIENCE)
+    worker.wait_for(40)
+    proxy.is_black_hole = True
+    direct.answer(COUNT)
+    proxy.is_black_hole = False
+    proxy.forget()
+    assert isinstance(worker.wait_for_end(10.0), Fenced)
+    assert direct.outcome() == expected
+
+
+def test_an_append_only_file_cut_in_the_last_commits_is_read_again_and_completed(
+    server, direct, expected
+):
+    """Input and answers go together: both stand in the file, in the order they came."""
+    choose = random.Random(1)
+    running = direct.session(batch=5, snapshot_every=40)
+    for goal in range(40, COUNT, 40):
+        drain(running, goal)
+        server.stop()
+        server.cut(choose.randint(1, 20_000))
+        server.start()
+        refill(direct.store, direct.entries)
+    drain(running, COUNT)
+    assert direct.outcome() == expected
+
+
+def test_a_worker_whose_state_went_back_to_nothing_stops_and_begins_nothing(server, direct):
+    """A file cut before the feed began is a feed that is gone."""
+    running = direct.answer(40, batch=5)
+    server.stop()
+    server.append_only_file.write_bytes(b"")
+    server.start()
+    with pytest.raises(StateLost, match="gone"):
+        drain(running, 41)  # the first turn only finds the connection closed, and waits for input
+    assert direct.store.types() == {}
+
+
+@pytest.mark.parametrize("command", ["xadd", "set"])
+def test_a_permission_taken_away_stops_the_worker_with_nothing_half_written(
+    direct, expected, command
+):
+    """It is fatal, with the command named; given back, the next worker goes on."""
+    direct.store.call("ACL", "SETUSER", "worker", "on", ">secret", "~*", "+@all")
+    store = direct.open(direct.url.replace("//", "//worker:secret@"))
+    running = direct.session(store, snapshot_every=50)
+    drain(running, 40)
+    direct.store.call("ACL", "SETUSER", "worker", f"-{command}")
+    with pytest.raises(AccessDenied) as denied:
+        drain(running, COUNT)
+    assert "secret" not in str(denied.value)
+    assert direct.store.length(direct.store.keys.out) == 40
+    direct.store.call("ACL", "SETUSER", "worker", f"+{command}")
+    drain(direct.session(store), COUNT)
+    assert direct.outcome() == expected
+
+
+def test_the_check_of_permissions_waits_for_redis_as_long_as_it_is_told_to(proxy, url):
+    commands, reachable = permissions.of_worker(FeedKeys("f")), proxy.target
+    proxy.target = 1  # nobody listens there
+    with pytest.raises(Unavailable):
+        permissions.check(url, commands)
+    stop = Stop()
+    stop.request()
+    with pytest.raises(Stopped):
+        permissions.check(url, commands, stop, patience=30.0)
+    back = threading.Timer(0.3, lambda: setattr(proxy, "target", reachable))
+    back.start()
+    permissions.check(url, commands, patience=30.0)
+    back.join()

@@ -1,0 +1,33 @@
+"""The oracle: what a feed answers by the pure core alone, without Redis, threads or a clock."""
+
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.config.settings import Limits
+from workers.feed.position import START
+from workers.feed.recent_ids import RecentIds
+from workers.session.answer import process
+
+
+def replay(config, entries, limits=None, size=None):
+    """Yield the outcome of each batch of entries under the IDs 1-0, 2-0, ..., and the predictor.
+
+    Entries are flat lists of fields; without `size` all of them are one batch.
+    """
+    limits = limits or Limits()
+    predictor, recent = OnlinePredictor(config), RecentIds(limits.dedupe_window)
+    position, size = START, size or len(entries)
+    given = [
+        (b"%d-0" % (i + 1), [part if isinstance(part, bytes) else part.encode() for part in fields])
+        for i, fields in enumerate(entries)
+    ]
+    for begin in range(0, len(given), size):
+        outcome = process(predictor, limits, position, given[begin : begin + size], recent)
+        position = outcome.after
+        yield outcome, predictor
+
+
+def replayed(*given, **options):
+    """Return the payloads of `out` and `met` of a replay, its position, and the predictor."""
+    found = [*replay(*given, **options)]
+    out = [payload for outcome, _ in found for payload in outcome.out]
+    met = [payload for outcome, _ in found for payload in outcome.met]
+    return out, met, found[-1][0].after, found[-1][1]
