@@ -15,12 +15,6 @@ from workers.broker.store import Store
 from workers.session import snapshot_request
 
 
-@pytest.fixture
-def store(redis_url, feed):
-    with Store(redis_url, feed, block_ms=20) as store:
-        yield store
-
-
 def hold(store):
     """Let the feed be held, as by a worker that does nothing."""
     store.call("SET", store.keys.lease, Holder.here("busy").encode(), "PX", 60_000)

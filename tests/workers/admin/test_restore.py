@@ -2,6 +2,7 @@
 
 import json
 import re
+from hashlib import sha256
 
 import pytest
 from world import COUNT, drain, payloads, push, rows, session, work
@@ -13,7 +14,6 @@ from workers.admin.restore import backup_of, restore
 from workers.broker import embedded
 from workers.broker.lease import Holder
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.errors import BadConfiguration, Fenced, OutputAhead, StateLost, WrongKeyType
 from workers.feed.keys import REGISTRY
 from workers.feed.position import parse_id
@@ -136,60 +136,58 @@ def test_a_feed_that_is_there_is_overwritten_only_when_told_to_and_its_worker_is
     assert set(store.snapshot_keys()) == set(store.state().snapshot.keys(store.keys))
 
 
-def test_a_key_of_another_type_is_named_and_nothing_is_changed(lost):
+def test_a_key_of_another_type_and_a_backup_of_another_feed_are_named(lost):
     store, path, _ = lost
+    backup = Backup.read(path)
     store.call("SET", store.keys.out, "mine")
     with pytest.raises(WrongKeyType, match=re.escape(store.keys.out)):
-        restore(store, Backup.read(path))
+        restore(store, backup)
     assert store.state() is None
-
-
-def test_a_backup_of_another_feed_is_refused(lost):
-    store, path, _ = lost
     with (
         Store(store.url, "g") as other,
         pytest.raises(BadConfiguration, match="online-svm restore f FILE"),
     ):
-        restore(other, Backup.read(path))
+        restore(other, backup)
 
 
-def edited(data, **changes):
-    """Return a backup with another header, its digest made right again."""
-    from hashlib import sha256
-
-    start = len(b"osvm-backup\n")
-    length = int.from_bytes(data[start : start + 4], "big")
-    header = json.loads(data[start + 4 : start + 4 + length]) | changes
-    text = json.dumps(header).encode()
-    body = data[:start] + len(text).to_bytes(4, "big") + text + data[start + 4 + length : -32]
-    return body + sha256(body).digest()
+HEAD = len(b"osvm-backup\n")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda data: data[:-1], "cut or damaged"),
-        (lambda data: data[:40], "cut or damaged"),
-        (lambda data: data + b"x", "cut or damaged"),
-        (lambda data: data[:-200] + bytes([data[-200] ^ 1]) + data[-199:], "SHA-256"),
-        (lambda data: data[:12] + b"\xff\xff\xff\xff" + data[16:], "longer than it may be"),
-        (lambda _: b"", "no backup"),
-        (lambda _: b"PK\x03\x04" * 50, "no backup"),
-        (lambda data: b"osvm-snapshot\n" + data, "no backup"),
-        (lambda data: edited(data, format=FORMAT + 1), "upgrade"),
-        (lambda data: edited(data, bytes=2**60), "not the size"),
-        (lambda data: edited(data, agreement={}), "incomplete"),
-        (lambda data: edited(data, feed="g"), "belongs to feed 'f'"),
-        (lambda data: edited(data, snapshot="1:" + "ab" * 32 + ":1-0"), "SHA-256"),
-        (lambda data: edited(data, snapshot=7), "incomplete"),
-        (
-            lambda data: edited(
-                data, agreement={"config": "{}", "config_hash": "x", "environment": "{}"}
-            ),
-            "contradicts|another configuration",
-        ),
-    ],
-)
+def edited(**changes):
+    """Return what gives a backup another header, its digest made right again."""
+
+    def edit(data):
+        end = HEAD + 4 + int.from_bytes(data[HEAD : HEAD + 4], "big")
+        text = json.dumps(json.loads(data[HEAD + 4 : end]) | changes).encode()
+        body = data[:HEAD] + len(text).to_bytes(4, "big") + text + data[end:-32]
+        return body + sha256(body).digest()
+
+    return edit
+
+
+OTHER = {"config": "{}", "config_hash": "x", "environment": "{}"}
+UNSOUND = {
+    "without its last byte": (lambda data: data[:-1], "cut or damaged"),
+    "cut in its header": (lambda data: data[:40], "cut or damaged"),
+    "with a byte more": (lambda data: data + b"x", "cut or damaged"),
+    "with a bit turned": (
+        lambda data: data[:-200] + bytes([data[-200] ^ 1]) + data[-199:], "SHA-256"),
+    "of a huge header": (
+        lambda data: data[:12] + b"\xff\xff\xff\xff" + data[16:], "longer than it may be"),
+    "empty": (lambda _: b"", "no backup"),
+    "of another program": (lambda _: b"PK\x03\x04" * 50, "no backup"),
+    "a snapshot": (lambda data: b"osvm-snapshot\n" + data, "no backup"),
+    "of a newer format": (edited(format=FORMAT + 1), "upgrade"),
+    "of a forged size": (edited(bytes=2**60), "not the size"),
+    "without an agreement": (edited(agreement={}), "incomplete"),
+    "of another feed": (edited(feed="g"), "belongs to feed 'f'"),
+    "of another snapshot": (edited(snapshot="1:" + "ab" * 32 + ":1-0"), "SHA-256"),
+    "of no snapshot": (edited(snapshot=7), "incomplete"),
+    "of a forged agreement": (edited(agreement=OTHER), "contradicts|another configuration"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "said"), UNSOUND.values(), ids=UNSOUND)
 def test_a_file_that_is_no_sound_backup_is_refused_in_one_sentence(lost, change, said):
     store, path, _ = lost
     path.write_bytes(change(path.read_bytes()))
@@ -208,43 +206,38 @@ def test_a_file_that_announces_terabytes_takes_no_memory(tmp_path):
         Backup.read(path)
 
 
-SETTINGS = {"classes": "true,false", "window": "60", "refit_every": "20", "refit_lag": "0"}
-
-
 @pytest.mark.slow
-def test_the_commands_back_a_feed_up_and_restore_it_on_a_new_server(tmp_path, capsys):
-    def run(url, *arguments):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, "--redis", url])
-        return ended.value.code, capsys.readouterr().err
-
+def test_the_commands_back_a_feed_up_and_restore_it_on_a_new_server(tmp_path, run_command):
+    settings = {"classes": "true,false", "window": "60", "refit_every": "20", "refit_lag": "0"}
     path = str(tmp_path / "backup")
+    rest = ("push", "mail", "Phishing", "--skip", "100", "--limit", "80")
+
+    def run(url, *arguments):
+        return run_command(*arguments, "--redis", url)[::2]
+
+    def answers(url):
+        with Store(url, "mail") as store:
+            return [payload for _, payload in payloads(store)[0]]
+
     with embedded.temporary() as first:
         run(first.url, "push", "mail", "Phishing", "--limit", "100")
-        work(first.url, "mail", SETTINGS, 100)
+        work(first.url, "mail", settings, 100)
         assert "seq 100, n 100" in run(first.url, "backup", "mail", "--out", path)[1]
-        run(first.url, "push", "mail", "Phishing", "--skip", "100", "--limit", "80")
-        work(first.url, "mail", SETTINGS, 180)
-        with Store(first.url, "mail") as store:
-            expected = [pair[1] for pair in payloads(store)[0]][100:]
+        run(first.url, *rest)
+        work(first.url, "mail", settings, 180)
+        expected = answers(first.url)[100:]
     with embedded.temporary() as second:
         code, err = run(second.url, "restore", "mail", path)
-        assert (code, err.splitlines()[1:]) == (
-            0,
-            [
-                "lost: 100 answers before it, which are not in this Redis",
-                "lost: what was pushed and answered after it; push it again from there",
-                "to go on: online-svm worker mail",
-            ],
-        )
+        assert (code, err.splitlines()[1:]) == (0, [
+            "lost: 100 answers before it, which are not in this Redis",
+            "lost: what was pushed and answered after it; push it again from there",
+            "to go on: online-svm worker mail",
+        ])  # fmt: skip
         code, err = run(second.url, "restore", "mail", path)
-        assert code == 2
-        assert "Say --yes" in err
-        run(second.url, "push", "mail", "Phishing", "--skip", "100", "--limit", "80")
-        work(second.url, "mail", SETTINGS, 180)
-        with Store(second.url, "mail") as store:
-            assert [pair[1] for pair in payloads(store)[0]] == expected
+        assert (code, "Say --yes" in err) == (2, True)
+        run(second.url, *rest)
+        work(second.url, "mail", settings, 180)
+        assert answers(second.url) == expected
         assert run(second.url, "verify", "mail")[0] == 0
         code, err = run(second.url, "restore", "mail", path, "--yes")
-        assert code == 4
-        assert "no answer is given twice" in err
+        assert (code, "no answer is given twice" in err) == (4, True)

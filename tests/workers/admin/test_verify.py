@@ -1,19 +1,16 @@
 """Recomputing: it agrees with an honest feed and finds every entry that was changed."""
 
 import pytest
-from session_steps import advance
+from world import drain, push, session
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import verify, verify_history
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import BadConfiguration, SnapshotsLost
 from workers.feed.agreement import agreement
 from workers.feed.output_retention import Retention
-from workers.session.recovery import Recovery
-from workers.session.session import Session
-from workers.stop import Stop
+from workers.feed.position import parse_id
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, metrics_every=10, gamma=0.5)
 COUNT = 150
@@ -27,15 +24,8 @@ def fields(i):
 
 def answer(store, **options):
     """Push and answer the whole stream."""
-    for i in range(COUNT):
-        store.call("XADD", store.keys.input, f"{i + 1}-0", *fields(i))
-    stop, limits = Stop(), Limits()
-    recovery = Recovery(
-        store, agreement(CONFIG, limits), limits, lambda: OnlinePredictor(CONFIG), "tester", stop
-    )
-    session = Session(store, recovery, limits, batch=10, **options)
-    while session.position.seq < COUNT:
-        advance(session)
+    push(store, [fields(i) for i in range(COUNT)])
+    drain(session(store, config=CONFIG, **options), COUNT)
     return store
 
 
@@ -46,15 +36,14 @@ def answered(store):
 
 
 def tamper(store, stream, change):
-    """Write a stream anew, its entries passed through `change`; None leaves one out."""
-    entries = store.call("XRANGE", stream, "-", "+")
-    last = entries[-1][0]
+    """Write a stream anew, its payloads by ID changed; return them before and after."""
+    before = {at: payload for at, (_, payload) in store.call("XRANGE", stream, "-", "+")}
     store.call("DEL", stream)
-    for entry_id, (field, payload) in entries:
-        changed = change(entry_id, payload)
-        if changed is not None:
-            store.call("XADD", stream, entry_id, field, changed)
-    store.call("XSETID", stream, last)
+    after = {at: payload for at, payload in change(before).items() if payload is not None}
+    for at in sorted(after, key=parse_id):
+        store.call("XADD", stream, at, "p", after[at])
+    store.call("XSETID", stream, max(before, key=parse_id))
+    return before, after
 
 
 @pytest.mark.parametrize("name", ["out", "met", "dlq"])
@@ -80,54 +69,38 @@ def test_answers_of_a_worker_that_goes_on_meanwhile_are_no_difference(answered, 
     assert verify(answered).is_identical
 
 
-def test_an_honest_feed_is_identical_from_the_older_snapshot_on(answered):
+def test_an_honest_feed_is_identical_from_the_older_snapshot_on_and_nothing_is_written(answered):
+    pattern = f"osvm:{{{answered.keys.feed}}}:*"
+    before = {key: answered.call("DUMP", key) for key in answered.call("KEYS", pattern)}
     found = verify(answered)
     assert found.is_identical
     assert (found.start.seq, found.end) == (60, answered.state().position)
     assert (found.answers, found.trimmed, found.differences) == (90, 0, [])
     assert found.reports == answered.length(answered.keys.met) - 5
-
-
-def test_verification_writes_nothing(answered):
-    pattern = f"osvm:{{{answered.keys.feed}}}:*"
-    before = {key: answered.call("DUMP", key) for key in answered.call("KEYS", pattern)}
-    verify(answered)
     assert {key: answered.call("DUMP", key) for key in answered.call("KEYS", pattern)} == before
 
 
-@pytest.mark.parametrize(("stream", "entry"), [("out", b"100-0"), ("met", b"102-0")])
-def test_a_changed_entry_is_found_with_both_versions(answered, stream, entry):
-    key = getattr(answered.keys, stream)
-    tamper(answered, key, lambda i, payload: b"{}" if i == entry else payload)
+TAMPERED = {
+    "a changed answer": ("out", lambda found: found | {b"100-0": b"{}"}, b"100-0"),
+    "a changed report": ("met", lambda found: found | {b"102-0": b"{}"}, b"102-0"),
+    "a missing answer": ("out", lambda found: found | {b"100-0": None}, b"100-0"),
+    "a report too many": ("met", lambda found: found | {b"101-5": b"{}"}, b"101-5"),
+}
+
+
+@pytest.mark.parametrize(("name", "change", "at"), TAMPERED.values(), ids=TAMPERED)
+def test_a_tampered_entry_is_found_with_both_versions(answered, name, change, at):
+    stream = getattr(answered.keys, name)
+    before, after = tamper(answered, stream, change)
     found = verify(answered)
-    assert not found.is_identical
-    assert found.n_differences == 1
+    assert (found.is_identical, found.n_differences) == (False, 1)
     (difference,) = found.differences
-    assert (difference.stream, difference.id, difference.committed) == (key, entry, b"{}")
-    assert difference.computed.startswith(b'{"v":2')
-
-
-def test_a_missing_entry_is_found(answered):
-    key = answered.keys.out
-    tamper(answered, key, lambda i, payload: None if i == b"100-0" else payload)
-    (difference,) = verify(answered).differences
-    assert (difference.id, difference.committed) == (b"100-0", None)
-
-
-def test_an_entry_too_many_is_found(answered):
-    key = answered.keys.met
-    entries = answered.call("XRANGE", key, "-", "+")
-    answered.call("DEL", key)
-    for entry_id, pair in sorted(
-        [*entries, [b"101-5", [b"p", b"{}"]]], key=lambda e: int(e[0].split(b"-")[0])
-    ):
-        answered.call("XADD", key, entry_id, *pair)
-    (difference,) = verify(answered).differences
-    assert (difference.id, difference.computed) == (b"101-5", None)
+    assert (difference.stream, difference.id) == (stream, at)
+    assert (difference.committed, difference.computed) == (after.get(at), before.get(at))
 
 
 def test_many_differences_are_counted_and_the_first_are_kept(answered):
-    tamper(answered, answered.keys.out, lambda _, payload: payload + b" ")
+    tamper(answered, answered.keys.out, lambda found: {at: p + b" " for at, p in found.items()})
     found = verify(answered)
     assert found.n_differences == 90
     assert [d.id for d in found.differences] == [b"%d-0" % i for i in range(61, 81)]
@@ -136,8 +109,7 @@ def test_many_differences_are_counted_and_the_first_are_kept(answered):
 def test_a_changed_digest_is_not_identical(answered):
     answered.call("HSET", answered.keys.state, "digest", "11" * 32)
     found = verify(answered)
-    assert found.n_differences == 0
-    assert not found.is_identical
+    assert (found.n_differences, found.is_identical) == (0, False)
 
 
 def test_answers_that_retention_took_are_not_differences(answered):
@@ -170,26 +142,16 @@ def test_a_feed_with_nothing_answered_is_identical(store):
 
 
 def test_the_whole_history_is_compared_with_a_file_of_it(answered):
-    source = (fields(i) for i in range(COUNT + 10))  # more than was answered so far
-    found = verify_history(answered, source)
-    assert found.is_identical
-    assert found.has_ids
+    source = [fields(i) for i in range(COUNT + 10)]  # more than was answered so far
+    found = verify_history(answered, iter(source))
+    assert (found.is_identical, found.has_ids) == (True, True)
     assert (found.start.seq, found.answers, found.end) == (0, COUNT, answered.state().position)
-
-
-def test_a_history_that_differs_in_one_row_is_found(answered):
-    source = [fields(i) for i in range(COUNT)]
+    too_short = verify_history(answered, source[: COUNT - 1])
+    assert (too_short.is_identical, too_short.n_differences) == (False, 0)
+    assert too_short.end.seq == COUNT - 1
     source[30] = [b"x", b"[6,6]", b"y", b"a"]
     found = verify_history(answered, source)
-    assert not found.is_identical
-    assert found.differences[0].id == b"31-0"
-
-
-def test_a_history_that_is_too_short_is_not_identical(answered):
-    found = verify_history(answered, (fields(i) for i in range(COUNT - 1)))
-    assert not found.is_identical
-    assert found.n_differences == 0
-    assert found.end.seq == COUNT - 1
+    assert (found.is_identical, found.differences[0].id) == (False, b"31-0")
 
 
 def test_a_history_is_compared_as_far_as_answers_are_kept(redis_url, feed):

@@ -3,20 +3,14 @@
 import numpy as np
 import orjson
 import pytest
-from session_steps import advance
+from world import drain, push, session
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.notes import note
-from workers.cli import app as cli
 from workers.cli.explain import describe
-from workers.config.settings import Limits
 from workers.errors import BadConfiguration, InputLost
-from workers.feed.agreement import agreement
 from workers.history.explain import explain_answer
-from workers.session.recovery import Recovery
-from workers.session.session import Session
-from workers.stop import Stop
 
 CONFIG = PredictorConfig(
     classes=("a", "b"), window=60, refit_every=20, committee="single", taxonomy="class", gamma=0.5
@@ -32,22 +26,12 @@ def fields(i):
     return [b"x", x, b"y", b"ab"[i % 2 : i % 2 + 1], b"id", name]
 
 
-def run(store, **options):
-    for i in range(COUNT):
-        store.call("XADD", store.keys.input, f"{i + 1}-0", *fields(i))
-    stop, limits = Stop(), Limits()
-    ours = agreement(CONFIG, limits)
-    recovery = Recovery(store, ours, limits, lambda: OnlinePredictor(CONFIG), "tester", stop)
-    session = Session(store, recovery, limits, batch=10, **options)
-    while session.position.seq < COUNT:
-        advance(session)
-    return store
-
-
 @pytest.fixture
 def kept(store):
     """A feed with snapshots at 60 and 120, whose whole input is kept."""
-    return run(store, snapshot_every=60, keep_input=True)
+    push(store, [fields(i) for i in range(COUNT)])
+    drain(session(store, config=CONFIG, snapshot_every=60, keep_input=True), COUNT)
+    return store
 
 
 def test_an_answer_between_two_snapshots_is_replayed_from_the_one_before_it(kept):
@@ -112,7 +96,7 @@ def test_warming_and_rejected_answers_rest_on_no_model_and_are_proven_too(kept):
         assert found.rests_on is None
 
 
-def test_an_answer_that_was_changed_is_not_proven_and_nothing_is_said_of_it(kept, capsys):
+def test_an_answer_that_was_changed_is_not_proven_and_nothing_is_said_of_it(kept, run):
     (_, flat), *_ = kept.call("XRANGE", kept.keys.out, "150-0", "150-0")
     changed = orjson.loads(flat[1]) | {"probability": 0.999}
     kept.call("XDEL", kept.keys.out, "150-0")
@@ -120,28 +104,22 @@ def test_an_answer_that_was_changed_is_not_proven_and_nothing_is_said_of_it(kept
     kept.call("XADD", kept.keys.out, "150-0", "p", orjson.dumps(changed))
     found = explain_answer(kept, "150-0")
     assert (found.is_identical, found.rests_on) == (False, None)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["explain", kept.keys.feed, "150-0", "--redis", kept.url])
-    assert ended.value.code == 5
-    assert "the bytes DIFFER from the committed ones" in capsys.readouterr().out
+    code, out, _ = run("explain", kept.keys.feed, "150-0")
+    assert (code, "the bytes DIFFER from the committed ones" in out) == (5, True)
 
 
 def test_an_answer_whose_input_is_gone_cannot_be_rebuilt(store):
-    run(store, snapshot_every=20)  # the older snapshot, and a window before it, are what is kept
+    push(store, [fields(i) for i in range(COUNT)])
+    # The older snapshot, and a window before it, are what is kept.
+    drain(session(store, config=CONFIG, snapshot_every=20), COUNT)
     with pytest.raises(InputLost, match="--keep-input keeps it"):
         explain_answer(store, "20-0")
     assert explain_answer(store, "145-0").is_identical
 
 
-def test_the_command_says_it_in_lines_and_as_json(kept, capsys):
-    def said(*options):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["explain", kept.keys.feed, "tx-100", "--redis", kept.url, *options])
-        assert ended.value.code == 0
-        return capsys.readouterr().out
-
-    text = said()
+def test_the_command_says_it_in_lines(kept, run):
+    code, text, _ = run("explain", kept.keys.feed, "tx-100")
+    assert code == 0
     assert "answer 101-0, entry 100 of the feed" in text
     assert "the bytes are the committed ones" in text
     assert "support vector (rbf) at distance" in text
-    assert orjson.loads(said("--json"))["is_identical"] is True

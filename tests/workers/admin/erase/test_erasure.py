@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -18,21 +17,17 @@ from erase_traces import (
     stored,
     traces_in,
 )
+from world import wait_until
 
 from workers.admin.erase.erasure import erase
 from workers.admin.erase.streams import erased_of, without
 from workers.admin.verify import verify, verify_history
 from workers.broker.leases import holding
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.errors import BadConfiguration
 from workers.feed.digest import OUT, chain
 from workers.reading.registry import FeedInUse
 from workers.stop import Stop
-
-
-def others(store, name):
-    return [found for found in stream(store, name) if found[0] != AT]
 
 
 @pytest.fixture
@@ -52,7 +47,7 @@ def go_on(store, begin=100, end=140, changes=CHANGES):
         answer()
 
 
-def test_nothing_that_is_stored_has_a_trace(own_redis, feed):
+def test_nothing_that_is_stored_has_a_trace(own_redis, feed, run_command):
     with answering(own_redis.url, feed, **KEPT) as (store, answer, _):
         store.call("CONFIG", "SET", "rdbcompression", "no")
         push_with_person(store)
@@ -61,16 +56,12 @@ def test_nothing_that_is_stored_has_a_trace(own_redis, feed):
         store.call("SAVE")
         assert traces_in(stored(store)) == [*TRACES]
         assert traces_in(saved(place)) == [*TRACES]
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["erase", feed, "--id", PERSON, "--yes", "--redis", own_redis.url])
-        assert ended.value.code == 0
+        run_command("erase", feed, "--id", PERSON, "--yes", "--redis", own_redis.url)
         assert traces_in(stored(store)) == []
         assert AT.decode().encode() in stored(store)  # the list of what was erased has its ID
         store.call("SAVE")
-        deadline = time.monotonic() + 30
-        while "aof_rewrite_in_progress:1" in store.call("INFO", "persistence").decode():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        rewritten = b"aof_rewrite_in_progress:0"
+        wait_until(lambda: rewritten in store.call("INFO", "persistence"), 30.0)
         assert traces_in(saved(place)) == []
 
 
@@ -79,27 +70,13 @@ def saved(place):
     return b"\n".join(p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file())
 
 
-def test_deleting_alone_would_leave_the_bytes(feed_of_person):
-    """Why streams are copied: Redis marks a deleted entry, and keeps it."""
-    feed_of_person.call("XDEL", feed_of_person.keys.input, AT)
-    assert traces_in(feed_of_person.call("DUMP", feed_of_person.keys.input))
-
-
-def test_the_feed_goes_on_and_is_verified(feed_of_person):
+def test_it_goes_on_as_a_feed_that_never_had_them(feed_of_person):
     store = feed_of_person
     erase(store, PERSON)
     assert verify(store).is_identical
     go_on(store)
     found = verify(store)
-    assert found.is_identical
-    assert (found.answers, found.erased) == (40, 1)
-    assert [json.loads(p)["seq"] for _, (_, p) in stream(store, "out")[-41:]] == [*range(99, 140)]
-
-
-def test_it_goes_on_as_a_feed_that_never_had_them(feed_of_person):
-    store = feed_of_person
-    erase(store, PERSON)
-    go_on(store)
+    assert (found.is_identical, found.answers, found.erased) == (True, 40, 1)
     with answering(store.url, f"{store.keys.feed}-clean", **CHANGES) as (clean, answer, _):
         for at, fields in stream(store, "input"):
             clean.call("XADD", clean.keys.input, at, *fields)
@@ -117,9 +94,7 @@ def test_refits_that_lag_behind_are_learned_again_too(embedded_url, feed):
         answer()
     erase(store, PERSON)
     go_on(store, 85, 140, changes)
-    found = verify(store)
-    assert found.is_identical
-    assert found.answers == 55
+    assert (verify(store).is_identical, verify(store).answers) == (True, 55)
 
 
 def test_the_list_has_the_place_of_the_entry_in_the_chain(feed_of_person):
@@ -172,14 +147,31 @@ def test_labels_that_came_late_go_too(redis_url, feed):
     assert verify(store).is_identical
 
 
-def test_a_dead_letter_goes_too(feed_of_person):
-    store = feed_of_person
+def push_more(store, *entries):
+    """Push entries of these fields, and let a worker answer them."""
     with answering(store.url, store.keys.feed, **CHANGES) as (_, answer, _session):
-        store.call("XADD", store.keys.input, "*", "x", f'["{VALUE}"]', "id", "rejected-1")
+        for fields in entries:
+            store.call("XADD", store.keys.input, "*", *fields)
         answer()
-    assert stream(store, "dlq")[-1][1][-1].find(b"3.141592653") > 0
-    erase(store, "rejected-1")
-    assert b'["3.141592653"]' not in store.call("DUMP", store.keys.dlq)
+
+
+def test_dead_letters_go_too_and_only_those_of_the_whole_id(feed_of_person):
+    """An id may hold line breaks, as the lines of a dead letter are separated."""
+    store = feed_of_person
+    names = (PERSON + "7", PERSON, "one\nid=two", "two\nid=one", "two")
+    push_more(store, *(("x", '["seven"]', "id", name, "y", "a") for name in names))
+
+    def kept():
+        heads = [dict(zip(f[::2], f[1::2], strict=True))[b"head"] for _, f in stream(store, "dlq")]
+        return [head.split(b"id=", 1)[1].removesuffix(b"\ny=a\n") for head in heads[-len(names) :]]
+
+    assert kept() == [name.encode() for name in names]
+    assert erase(store, PERSON).entries == 2
+    assert [fields[3] for _, fields in stream(store, "input")][-4] == (PERSON + "7").encode()
+    for one in (store.keys.input, store.keys.out):
+        store.call("XTRIM", one, "MAXLEN", "=", 0)
+    assert erase(store, "one\nid=two").entries == 1
+    assert kept()[-3:] == [(PERSON + "7").encode(), b"two\nid=one", b"two"]
 
 
 def test_consumer_groups_and_what_they_hold_stay(feed_of_person):
@@ -221,66 +213,37 @@ def test_a_stream_of_nothing_else_is_empty_and_counts_on(store):
     assert "7-3" in str(store.call("XINFO", "STREAM", store.keys.input))
 
 
-def keys_of(store):
-    return store.call("KEYS", f"osvm:{{{store.keys.feed}}}:*")
-
-
-def test_a_feed_at_work_is_left_alone(feed_of_person):
+def test_where_nothing_can_be_erased_it_is_told_and_nothing_changes(feed_of_person):
     store = feed_of_person
     with (
         holding(store.url, store.keys.feed, "other", 5.0, Stop()),
         pytest.raises(FeedInUse, match=r"is held by 'other': stop that worker first$"),
     ):
         erase(store, PERSON)
-    assert len(stream(store, "input")) == 100
-
-
-def test_entries_that_wait_are_answered_first(feed_of_person):
-    store = feed_of_person
-    store.call("XADD", store.keys.input, "*", "x", "[1,2]", "id", PERSON)
-    with pytest.raises(
-        BadConfiguration, match="has not answered 1 entries of this id: let a worker"
-    ):
+    with pytest.raises(BadConfiguration, match=r"keeps nothing of this id; name its archive"):
+        erase(store, "nobody")
+    store.call("XADD", store.keys.input, "*", "x", "[1,2]", "id", PERSON)  # waits
+    with pytest.raises(BadConfiguration, match="has not answered 1 entries of this id: let a work"):
         erase(store, PERSON)
+    assert len(stream(store, "input")) == 101
+    assert store.call("EXISTS", store.keys.erased) == 0
 
 
 def test_an_id_that_is_no_text_is_erased_as_a_shell_gives_it(feed_of_person):
-    with answering(feed_of_person.url, feed_of_person.keys.feed, **CHANGES) as (store, answer, _):
-        store.call("XADD", store.keys.input, "*", "x", f'["{VALUE}"]', "id", b"a\xff", "y", "a")
-        answer()
+    push_more(feed_of_person, ("x", f'["{VALUE}"]', "id", b"a\xff", "y", "a"))
     assert erase(feed_of_person, os.fsdecode(b"a\xff")).entries == 1
-    kept = b"".join(feed_of_person.call("DUMP", key) for key in keys_of(feed_of_person))
+    keys = feed_of_person.call("KEYS", f"osvm:{{{feed_of_person.keys.feed}}}:*")
+    kept = b"".join(feed_of_person.call("DUMP", key) for key in keys)
     assert f'["{VALUE}"]'.encode() not in kept
-
-
-def test_a_dead_letter_alone_is_found_by_its_whole_id(feed_of_person):
-    """An id may hold line breaks, as the lines of a dead letter are separated."""
-    with answering(feed_of_person.url, feed_of_person.keys.feed, **CHANGES) as (store, answer, _):
-        for name in ("one\nid=two", "two\nid=one", "two"):
-            store.call("XADD", store.keys.input, "*", "x", "[7]", "id", name, "y", "a")
-        answer()
-        for one in (store.keys.input, store.keys.out):
-            store.call("XTRIM", one, "MAXLEN", "=", 0)
-    assert erase(feed_of_person, "one\nid=two").entries == 1
-    heads = [
-        dict(zip(f[::2], f[1::2], strict=True))[b"head"] for _, f in stream(feed_of_person, "dlq")
-    ]
-    assert [head.split(b"id=", 1)[1] for head in heads[-2:]] == [
-        b"two\nid=one\ny=a\n",
-        b"two\ny=a\n",
-    ]
 
 
 def test_an_id_that_occurs_often_is_counted_in_one_pass(feed_of_person):
     """Their answers are gone: the number of entries before each is counted in the input."""
-    with answering(feed_of_person.url, feed_of_person.keys.feed, **CHANGES) as (store, answer, _):
-        for i in range(60):
-            name = "often" if i % 3 == 0 else f"other-{i}"
-            store.call("XADD", store.keys.input, "*", "x", "[1,2]", "id", name, "y", "a")
-        answer()
-        seqs = {at: json.loads(f[1])["seq"] for at, f in stream(store, "out")}
-        often = [at for at, f in stream(store, "input") if f[3] == b"often"]
     store = feed_of_person
+    names = [f"other-{i}" if i % 3 else "often" for i in range(60)]
+    push_more(store, *(("x", "[1,2]", "id", name, "y", "a") for name in names))
+    seqs = {at: json.loads(f[1])["seq"] for at, f in stream(store, "out")}
+    often = [at for at, f in stream(store, "input") if f[3] == b"often"]
     erase(store, "other-31")
     store.call("XTRIM", store.keys.out, "MAXLEN", "=", 5)
     assert erase(store, "often").entries == len(often) == 20
@@ -289,41 +252,18 @@ def test_an_id_that_occurs_often_is_counted_in_one_pass(feed_of_person):
     assert verify(store).is_identical
 
 
-def test_the_bytes_that_were_counted_stay(feed_of_person):
-    before = feed_of_person.state()
-    assert before.kept.streams[0].total > 0
-    erase(feed_of_person, PERSON)
-    after = feed_of_person.state()
-    assert after.kept == before.kept
-
-
-def test_the_command_names_those_who_may_have_copies(feed_of_person, capsys):
+def test_the_command_names_those_who_may_have_copies(feed_of_person, run_command):
     store = feed_of_person
+    before = store.state().kept
+    assert before.streams[0].total > 0
     store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["erase", store.keys.feed, "--id", PERSON, "--yes", "--redis", store.url])
-    assert ended.value.code == 0
-    assert "consumers of its answers may have copies: sink." in capsys.readouterr().err
-
-
-def test_an_id_that_nothing_has_is_told(feed_of_person):
-    with pytest.raises(BadConfiguration, match=r"keeps nothing of this id; name its archive"):
-        erase(feed_of_person, "nobody")
-    assert feed_of_person.call("EXISTS", feed_of_person.keys.erased) == 0
-
-
-def test_a_source_is_no_longer_the_history(feed_of_person):
-    erase(feed_of_person, PERSON)
+    code, _, said = run_command(
+        "erase", store.keys.feed, "--id", PERSON, "--yes", "--redis", store.url
+    )
+    assert (code, "consumers of its answers may have copies: sink." in said) == (0, True)
+    assert store.state().kept == before  # the bytes that were counted stay
     with pytest.raises(BadConfiguration, match="its history is no longer that of a source"):
-        verify_history(feed_of_person, [])
-
-
-def test_ids_of_other_people_that_hold_this_one_stay(feed_of_person):
-    with answering(feed_of_person.url, feed_of_person.keys.feed, **CHANGES) as (store, answer, _):
-        store.call("XADD", store.keys.input, "*", "x", "[1,2]", "id", PERSON + "7", "y", "a")
-        answer()
-    erase(feed_of_person, PERSON)
-    assert stream(feed_of_person, "input")[-1][1][3] == b"person-77"
+        verify_history(store, [])
 
 
 def test_it_counts_for_any_redis_as_before(redis_url, feed):

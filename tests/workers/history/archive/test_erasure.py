@@ -1,13 +1,12 @@
 """What is erased from a feed leaves its archive too, and the rest can still be verified."""
 
-import struct
-
 import pytest
 from system_tools import package
 
 pa = package("pyarrow", "pip install 'online-svm[archive]'")
 
 from archived_feed import answering, archive, entry, push, rows_of  # noqa: E402
+from erase_traces import KEPT, PERSON, TRACES, push_with_person, traces_in  # noqa: E402
 
 from workers.admin.erase.erasure import erase  # noqa: E402
 from workers.admin.reset import reset  # noqa: E402
@@ -20,18 +19,12 @@ from workers.history.archive.reader import Archive  # noqa: E402
 from workers.history.archive.verification import verify_archive  # noqa: E402
 from workers.stop import Stop  # noqa: E402
 
-KEPT = {"keep_input": True, "replay_budget": 40}
-PERSON, VALUE = "person-7", 3.141592653
-AT = entry(50)[0]
-
 
 @pytest.fixture
 def answered(embedded_url, feed, tmp_path):
     """A feed with 100 answers in an archive, the fiftieth a person's."""
     with answering(embedded_url, feed, **KEPT) as (store, answer, _):
-        push(store, 0, 50)
-        store.call("XADD", store.keys.input, AT, "x", f"[{VALUE}, 2]", "y", "b", "id", PERSON)
-        push(store, 51, 100)
+        push_with_person(store)
         answer()
         archive(store, tmp_path)
         yield store
@@ -65,11 +58,10 @@ def contents(root):
 
 
 def test_no_file_has_a_trace(answered, tmp_path):
-    traces = (PERSON.encode(), b"3.141592653", struct.pack("<d", VALUE))
-    assert [t for t in traces if t in contents(tmp_path)] == [*traces[:2]]
+    assert traces_in(contents(tmp_path)) == [*TRACES[:2]]
     found = erase_with(answered, tmp_path)
     assert (found.entries, found.archived, found.unlinked) == (1, 3, 0)
-    assert [t for t in traces if t in contents(tmp_path)] == []
+    assert traces_in(contents(tmp_path)) == []
     assert not list(tmp_path.rglob("*.tmp"))
 
 
@@ -137,21 +129,15 @@ def test_of_an_archive_of_an_earlier_feed_only_its_rows_go(answered, tmp_path, i
 
 
 def test_the_commands_say_what_was_erased_and_what_verify_knows(answered, tmp_path, run_command):
-    feed, redis = answered.keys.feed, ("--redis", answered.url)
+    def run(command, *arguments):
+        return run_command(command, answered.keys.feed, *arguments, "--redis", answered.url)
 
-    def run(*arguments):
-        return run_command(*arguments, *redis)
-
-    place = str(tmp_path)
-    code, _, said = run("erase", feed, "--id", PERSON, "--archive", place, "--yes")
-    assert code == 0, said
-    assert f"1 entry of feed '{feed}' erased, and 3 rows of its archive" in said
-    assert PERSON not in said
-    code, out, _ = run("verify", feed, "--input", place)
-    assert code == 0
-    assert (
-        "1 entry erased: not recomputable; 49 answers after the first one checked by the digest "
-        "alone"
-    ) in out
-    code, _, said = run("erase", feed, "--id", PERSON, "--archive", place, "--yes")
+    forget = ("erase", "--id", PERSON, "--archive", tmp_path, "--yes")
+    code, _, said = run(*forget)
+    told = f"1 entry of feed '{answered.keys.feed}' erased, and 3 rows of its archive"
+    assert (code, told in said, PERSON in said) == (0, True, False), said
+    code, out, _ = run("verify", "--input", tmp_path)
+    told = "1 entry erased: not recomputable; 49 answers after the first one checked by the digest"
+    assert (code, f"{told} alone" in out) == (0, True)
+    code, _, said = run(*forget)
     assert (code, "keeps nothing of this id" in said) == (2, True)

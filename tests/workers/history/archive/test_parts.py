@@ -73,10 +73,13 @@ def test_a_damaged_last_part_is_named_and_nothing_is_written(answered, tmp_path,
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
 
 
-def test_a_foreign_part_is_named_by_those_who_read(answered, tmp_path):
+def test_a_foreign_or_damaged_part_is_named_by_those_who_read(answered, tmp_path):
     part = newest(answered, tmp_path, "answers")
     pq.write_table(pa.table({"other": ["x"]}), part)
     with pytest.raises(BadConfiguration, match=rf"{part.name}: is no part of an archive"):
+        list(Archive(tmp_path).payloads("answers"))
+    part.write_bytes(b"PAR1 no")
+    with pytest.raises(BadConfiguration, match=rf"{part.name}: cannot be read"):
         list(Archive(tmp_path).payloads("answers"))
 
 
