@@ -2,10 +2,7 @@
 
 import json
 import re
-import socket
 import subprocess
-import sys
-import time
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,8 +12,9 @@ import numpy as np
 import pytest
 import yaml
 from alarm_receiver import receiving
-from processes import LIMIT, Process
+from processes import LIMIT, Process, free_port
 from system_tools import tool
+from world import Worker, wait_until
 
 from workers.broker.store import Store
 
@@ -30,20 +28,11 @@ def run(*command, cwd=None):
     return told.returncode, told.stdout + told.stderr
 
 
-def test_promtool_takes_the_rules_and_the_configuration():
-    promtool = tool("promtool", "prometheus")
-    folder = DEPLOY / "prometheus"
-    code, said = run(promtool, "check", "rules", "rules.yml", cwd=folder)
-    assert (code, "SUCCESS" in said) == (0, True), said
-    code, said = run(promtool, "check", "config", "prometheus.yml", cwd=folder)
-    assert code == 0, said
-
-
-def test_each_rule_fires_when_it_should_and_not_before():
-    code, said = run(
-        tool("promtool", "prometheus"), "test", "rules", "rules_test.yml", cwd=DEPLOY / "prometheus"
-    )
-    assert code == 0, said
+def test_promtool_takes_the_configuration_and_each_rule_fires_when_it_should_and_not_before():
+    promtool, folder = tool("promtool", "prometheus"), DEPLOY / "prometheus"
+    for command in (("check", "config", "prometheus.yml"), ("test", "rules", "rules_test.yml")):
+        code, said = run(promtool, *command, cwd=folder)
+        assert (code, "SUCCESS" in said) == (0, True), said
 
 
 def test_each_alert_has_a_test_and_a_severity_that_is_routed():
@@ -66,15 +55,9 @@ def test_amtool_takes_the_configuration_and_pages_go_to_the_pages():
     code, said = run(amtool, "check-config", path)
     assert code == 0, said
     for severity in ("page", "ticket"):
-        routed = ["config", "routes", "test", f"--config.file={path}", f"severity={severity}"]
-        told = subprocess.run([amtool, *routed], capture_output=True, text=True, timeout=LIMIT)
-        assert (told.returncode, told.stdout) == (0, f"{severity}s\n")
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+        routed = ("config", "routes", "test", f"--config.file={path}", f"severity={severity}")
+        code, said = run(amtool, *routed)
+        assert (code, said.splitlines()[0]) == (0, f"{severity}s")
 
 
 def got(url):
@@ -82,16 +65,11 @@ def got(url):
         return reply.read()
 
 
-def until(is_true, what):
-    deadline = time.monotonic() + LIMIT
-    while time.monotonic() < deadline:
-        try:
-            if is_true():
-                return
-        except OSError:
-            pass
-        time.sleep(0.05)
-    raise AssertionError(f"not within {LIMIT:g} s: {what}")
+def is_ready(address):
+    try:
+        return got(f"http://{address}/-/ready")
+    except OSError:
+        return False
 
 
 @pytest.fixture
@@ -101,16 +79,12 @@ def watched(tmp_path, embedded_url, feed):
         received = opened.enter_context(receiving())
         posted = opened.enter_context(receiving())
         store = opened.enter_context(Store(embedded_url, feed))
-        command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url]
-        more = ["--metrics", "0", "--log-format", "json", "--quiet", "--alarm-url", posted.url]
-        log = (tmp_path / "worker.log").open("w+")
-        opened.enter_context(log)
-        opened.enter_context(Process([*command, *WORKER, *more], stderr=log))
-        path = Path(log.name)
-        until(lambda: "metrics are served" in path.read_text(), "the worker serves metrics")
-        endpoint = re.search(r"http://([0-9.:]+)/metrics", path.read_text())[1]
-        alertmanager = f"127.0.0.1:{free_port()}"
-        prometheus = f"127.0.0.1:{free_port()}"
+        more = ("--metrics", 0, "--log-format", "json", "--quiet", "--alarm-url", posted.url)
+        command = ("worker", feed, "--redis", embedded_url, *WORKER, *more)
+        worker = opened.enter_context(Worker(*command))
+        wait_until(lambda: "metrics are served" in worker.said, LIMIT)
+        endpoint = re.search(r"http://([0-9.:]+)/metrics", worker.said)[1]
+        alertmanager, prometheus = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         _start_alertmanager(opened, tmp_path, alertmanager, received.url)
         _start_prometheus(opened, tmp_path, prometheus, endpoint, alertmanager)
         yield store, received, posted, f"http://{prometheus}"
@@ -127,7 +101,7 @@ def _start_alertmanager(opened, folder, address, receiver):
         f"--storage.path={folder / 'alerts'}", f"--web.listen-address={address}",
         "--cluster.listen-address=",
     )  # fmt: skip
-    until(lambda: got(f"http://{address}/-/ready"), "Alertmanager is ready")
+    wait_until(lambda: is_ready(address), LIMIT, "Alertmanager is ready")
 
 
 def _start_prometheus(opened, folder, address, endpoint, alertmanager):
@@ -142,7 +116,7 @@ def _start_prometheus(opened, folder, address, endpoint, alertmanager):
         f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'series'}",
         f"--web.listen-address={address}",
     )  # fmt: skip
-    until(lambda: got(f"http://{address}/-/ready"), "Prometheus is ready")
+    wait_until(lambda: is_ready(address), LIMIT, "Prometheus is ready")
 
 
 def _start(opened, folder, name, *command):
@@ -172,15 +146,12 @@ def test_a_drift_is_scraped_fires_the_shipped_rule_and_reaches_the_receiver(watc
     store, received, posted, prometheus = watched
     push(store, 0, BEFORE, is_drifted=False)
     answers = "online_svm_answers_total"
-    until(lambda: value(prometheus, answers) == [BEFORE], "Prometheus has seen the answers")
+    wait_until(lambda: value(prometheus, answers) == [BEFORE], LIMIT, pause=0.1)
     assert value(prometheus, "sum(online_svm_alarms_total)") == [0.0]
     assert value(prometheus, 'up{job="online-svm"}') == [1.0]
     assert received.requests == []
-    drifted = time.monotonic()
     push(store, BEFORE, AFTER, is_drifted=True)
     message = received.wait(1, LIMIT)[0]
-    delay = time.monotonic() - drifted
-    print(f"from the first drifted entry to the receiver of the alert: {delay:.1f} s")
     labels = message["groupLabels"]
     assert message["status"] == "firing"
     assert labels["alertname"] in ("OnlineSvmCalibrationOff", "OnlineSvmDrift")

@@ -4,96 +4,34 @@ import json
 import os
 import signal
 import site
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from monitored_feed import COUNT, push
 from numba.core.caching import _CacheLocator
-from processes import LIMIT, Process
-from system_tools import missing, redis_server, tool
+from processes import LIMIT, Process, free_port
+from shipped_redis import DEPLOY, ShippedRedis
+from system_tools import missing, tool
+from world import wait_until
 
 from workers.admin.verify import verify
-from workers.broker.permissions import check, of_webhook, of_worker
 from workers.broker.store import Store
-from workers.errors import AccessDenied
-from workers.feed.keys import FeedKeys
 
 ROOT = Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy"
 HOME = "/opt/online-svm"  # where the image has it
 FEED = "fraud"
 
 
-def until(is_true, what, seconds=120.0):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            if is_true():
-                return
-        except OSError:
-            pass
-        time.sleep(0.05)
-    raise AssertionError(f"not within {seconds:g} s: {what}")
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
-def secrets(tmp_path_factory):
-    """The passwords and the file of users that the script makes."""
-    folder = tmp_path_factory.mktemp("secrets")
-    made = ["sh", str(DEPLOY / "make-secrets"), str(folder)]
-    subprocess.run(made, check=True, capture_output=True, timeout=LIMIT)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def redis(secrets, tmp_path_factory):
-    """Yield the port of a Redis 7 with the shipped settings and users."""
-    folder, port = tmp_path_factory.mktemp("redis"), free_port()
-    server = redis_server(7)
-    options = ["--port", str(port), "--dir", str(folder), "--aclfile", str(secrets / "users.acl")]
-    with Process([server, DEPLOY / "redis/redis.conf", *options], stdout=-3) as process:
-        until(lambda: socket.create_connection(("127.0.0.1", port)).close() is None, "Redis")
-        yield port
-        process.terminate()
-        process.wait()
-
-
-def url(redis, secrets, role):
-    password = (secrets / f"{role}.password").read_text()
-    return (
-        f"redis://osvm-{role}:{password.replace('/', '%2F').replace('+', '%2B')}@127.0.0.1:{redis}"
-    )
-
-
-def test_redis_syncs_each_write_and_evicts_nothing(redis, secrets):
-    with Store(url(redis, secrets, "admin"), "f") as store:
-        for name, value in (("appendonly", "yes"), ("appendfsync", "always")):
-            assert value in str(store.call("CONFIG", "GET", name))
-        assert store.server()["maxmemory_policy"] == "noeviction"
-
-
-def test_the_users_that_the_script_makes_have_their_rights_and_no_others(redis, secrets):
-    keys = FeedKeys("f")
-    commands = of_worker(keys, "downstream") + of_webhook(keys)
-    check(url(redis, secrets, "worker"), commands)
-    for role in ("producer", "reader"):
-        with pytest.raises(AccessDenied):
-            check(url(redis, secrets, role), commands)
-    with pytest.raises(AccessDenied, match="denies access"):
-        check(f"redis://127.0.0.1:{redis}", commands)
+def redis(tmp_path_factory):
+    """A Redis 7 with the shipped settings and users."""
+    with ShippedRedis(tmp_path_factory.mktemp("redis"), "system") as server:
+        server.start()
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -198,35 +136,32 @@ def sandboxed(installed, secrets, *command, extra=()):
     ]
 
 
-@contextmanager
-def worker(installed, secrets, redis, port, log):
-    settings = ["--classes", "a,b", "--window", "60", "--refit-every", "20"]
-    settings += ["--committee", "single", "--quiet", "--metrics", str(port)]
-    where = ["--redis", f"redis://osvm-worker@127.0.0.1:{redis}"]
-    command = sandboxed(installed, secrets, "worker", FEED, *where, *settings)
-    with log.open("w") as target, Process(command, stderr=target) as process:
-        yield process
-
-
 def probe(port, path):
+    """Return the status of a probe; None where nobody listens."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=LIMIT) as reply:
             return reply.status
     except urllib.error.HTTPError as error:
         return error.code
+    except OSError:
+        return None
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_image_answers_a_feed_and_stops_in_order_with_a_read_only_root(
-    installed, secrets, redis, tmp_path
+    installed, redis, tmp_path
 ):
     port, log = free_port(), tmp_path / "worker.log"
-    with Store(url(redis, secrets, "admin"), FEED) as store:
+    settings = ["--classes", "a,b", "--window", "60", "--refit-every", "20", "--quiet"]
+    settings += ["--committee", "single", "--metrics", str(port)]
+    where = ["--redis", f"redis://osvm-worker@127.0.0.1:{redis.port}"]
+    command = sandboxed(installed, redis.secrets, "worker", FEED, *where, *settings)
+    with Store(redis.url("admin"), FEED) as store, log.open("w") as target:
         push(store)
-        with worker(installed, secrets, redis, port, log) as process:
-            until(lambda: probe(port, "/livez") == 200, "the worker lives")
-            until(lambda: store.length(store.keys.out) == COUNT, "the feed is answered")
+        with Process(command, stderr=target) as process:
+            wait_until(lambda: probe(port, "/livez") == 200, 120.0, "the worker lives")
+            wait_until(lambda: store.length(store.keys.out) == COUNT, 120.0, "it is answered")
             assert probe(port, "/readyz") == 200
             stop(process)
             assert process.wait() == 0, log.read_text()
@@ -245,27 +180,21 @@ def stop(process):
     os.kill(int((inner or children)[0]), signal.SIGTERM)
 
 
-def test_the_sandbox_is_what_it_says(installed, secrets):
+def test_the_sandbox_is_what_it_says_and_has_the_machine_code_where_it_can_be_read(
+    installed, redis
+):
     script = (
         "import os, workers; print(os.getuid(), workers.__file__);"
         "print(os.access('/', os.W_OK), os.access('/usr/bin', os.W_OK), os.access('/tmp', os.W_OK))"
     )
-    command = sandboxed(installed, secrets, "--version")
-    told = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
-    assert (told.returncode, told.stderr) == (0, "")
-    plain = [*command[: command.index("entrypoint")], sys.executable, "-c", script]
-    told = subprocess.run(plain, capture_output=True, text=True, timeout=LIMIT)
-    assert told.stdout.split() == [
+    begin = sandboxed(installed, redis.secrets)[:-1]
+
+    def said(*command):
+        told = subprocess.run([*begin, *command], capture_output=True, text=True, timeout=LIMIT)
+        assert (told.returncode, told.stderr) == (0, "")
+        return told.stdout
+
+    assert said(sys.executable, "-c", script).split() == [
         "10001", f"{HOME}/lib/workers/__init__.py", "False", "False", "True",
     ]  # fmt: skip
-
-
-def test_the_entry_point_brings_the_machine_code_to_where_it_can_be_read(installed, secrets):
-    kept = "/tmp/machine-code/kept"
-    command = sandboxed(installed, secrets, "ignored")
-    begin = command[: command.index("entrypoint")]
-    shell = f"entrypoint --version; cat {kept}"
-    told = subprocess.run(
-        [*begin, "sh", "-c", shell], capture_output=True, text=True, timeout=LIMIT
-    )
-    assert told.stdout.endswith("of the image")
+    assert said("sh", "-c", "entrypoint --version; cat /tmp/machine-code/kept").endswith("image")

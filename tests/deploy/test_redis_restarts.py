@@ -20,8 +20,10 @@ from shipped_redis import AS_SHIPPED, DEPLOY, PROGRAMS, WITHOUT_RIGHTS, ShippedR
 from system_tools import tool
 
 from workers.admin.verify import verify
+from workers.broker.permissions import check, of_webhook, of_worker
 from workers.broker.store import Store
-from workers.errors import StateLost
+from workers.errors import AccessDenied, StateLost
+from workers.feed.keys import FeedKeys
 from workers.session.durability import NO_FILE, UNSEEN, checks_rights_of_file, durability
 from workers.session.preflight import find
 
@@ -147,14 +149,14 @@ def told_to_start(deployment):
     found = {each["kind"]: each for each in build(DEPLOY / "kubernetes/overlays/small")
              if each["metadata"]["name"] == "online-svm-redis"}  # fmt: skip
     (container,) = found["StatefulSet"]["spec"]["template"]["spec"]["containers"]
-    check = container["readinessProbe"]["exec"]["command"][2]
-    return found["ConfigMap"]["data"]["redis.conf"], container["command"][2:], check
+    probe = container["readinessProbe"]["exec"]["command"][2]
+    return found["ConfigMap"]["data"]["redis.conf"], container["command"][2:], probe
 
 
 @pytest.mark.parametrize("deployment", ["compose", "kubernetes", "systemd"])
 def test_each_deployment_starts_a_redis_that_is_healthy_and_keeps_its_feeds(deployment, tmp_path):
     """Only paths, the port and the address are those of the test."""
-    settings, arguments, check = told_to_start(deployment)
+    settings, arguments, probe = told_to_start(deployment)
     with ShippedRedis(tmp_path, "system") as server:
         here = {
             "/var/lib/redis": str(server.data),
@@ -176,12 +178,29 @@ def test_each_deployment_starts_a_redis_that_is_healthy_and_keeps_its_feeds(depl
             assert server.content() == before
         check_feed(server, 60)
         check_strangers_are_refused(server)
-        if check is not None:
+        with server.admin() as admin:  # each write is synced, and nothing evicted
+            told = {**admin.config_get("append*"), **admin.config_get("maxmemory-policy")}
+        assert (told["appendonly"], told["appendfsync"]) == ("yes", "always")
+        assert told["maxmemory-policy"] == "noeviction"
+        if probe is not None:
             client = f"{tool('redis-cli', 'redis-tools')} -p {server.port}"
-            healthy = ["sh", "-c", check.replace("redis-cli", client)]
+            healthy = ["sh", "-c", probe.replace("redis-cli", client)]
             assert subprocess.run(healthy, timeout=LIMIT).returncode == 0
             server.stop()
             assert subprocess.run(healthy, timeout=LIMIT, stderr=-3).returncode != 0
+
+
+def test_the_users_that_the_script_makes_have_their_rights_and_no_others(tmp_path):
+    keys = FeedKeys("f")
+    commands = of_worker(keys, "downstream") + of_webhook(keys)
+    with ShippedRedis(tmp_path, "system") as server:
+        server.start()
+        check(server.url("worker"), commands)
+        for role in ("producer", "reader"):
+            with pytest.raises(AccessDenied):
+                check(server.url(role), commands)
+        with pytest.raises(AccessDenied, match="denies access"):
+            check(f"redis://127.0.0.1:{server.port}", commands)
 
 
 def check_it_says_what_to_do(act):

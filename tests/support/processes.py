@@ -1,5 +1,6 @@
 """Processes of tests: none of them can keep a test waiting for ever."""
 
+import socket
 import subprocess
 from pathlib import Path
 
@@ -50,6 +51,12 @@ class Process(subprocess.Popen):
         command = [self.args] if isinstance(self.args, str) else map(str, self.args)
         named = " ".join(command)[:500]
         return AssertionError(f"killed, after {seconds:g} s without an end: {named}")
+
+
+def free_port():
+    """Return a port of this machine that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
 
 
 def peak_since():

@@ -1,15 +1,15 @@
 """A Redis with the files of deploy/, its users as `make-secrets` writes them, that is restarted."""
 
 import os
-import socket
 import subprocess
-import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import redis
-from processes import LIMIT, Process
+from processes import LIMIT, Process, free_port
 from system_tools import package, redis_server
+from world import wait_until
 
 from workers.broker.embedded import server_executable
 
@@ -57,8 +57,7 @@ class ShippedRedis:
             timeout=LIMIT, env={**os.environ, "USERS": users},
         )  # fmt: skip
         self.arguments = [DEPLOY / "redis/redis.conf", "--aclfile", str(self.users)]
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self._process = None
 
     def __enter__(self):
@@ -100,17 +99,14 @@ class ShippedRedis:
              *self._options],
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        deadline = time.monotonic() + 20
         connected = self.admin() if has_users else redis.Redis(port=self.port)
+
+        def is_up():
+            with suppress(redis.RedisError):
+                return client.ping()
+
         with connected as client:
-            while True:
-                try:
-                    client.ping()
-                except redis.RedisError:
-                    assert time.monotonic() < deadline, (data / "log").read_text()
-                    time.sleep(0.02)
-                else:
-                    return
+            wait_until(is_up, 20.0, f"see {data / 'log'}")
 
     def stop(self):
         """Stop it by SIGTERM, as systemd and container sessions do."""
@@ -125,14 +121,9 @@ class ShippedRedis:
         """Rewrite the append-only file, as Redis does by itself once it has grown."""
         with self.admin() as client:
             client.bgrewriteaof()
-            deadline = time.monotonic() + 20
-            while True:
-                found = client.info("persistence")
-                if not found["aof_rewrite_in_progress"] and not found["aof_rewrite_scheduled"]:
-                    break
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            assert found["aof_last_bgrewrite_status"] == "ok"
+            under_way = ("aof_rewrite_in_progress", "aof_rewrite_scheduled")
+            wait_until(lambda: not any(client.info("persistence")[name] for name in under_way), 20)
+            assert client.info("persistence")["aof_last_bgrewrite_status"] == "ok"
 
     def content(self):
         """Return the whole content of every key."""
