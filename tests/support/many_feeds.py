@@ -1,5 +1,6 @@
 """Feeds for tests of a process of many: their input, what each gives alone, and such a process."""
 
+import itertools
 import threading
 from contextlib import contextmanager, nullcontext
 
@@ -7,6 +8,7 @@ import world
 from session_steps import advance, refitter, shared_pool
 
 from online_svm.refit.inline import InlineRefitter
+from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.selection import Selection
 from workers.runner import service
@@ -14,6 +16,8 @@ from workers.session.assembly import assemble
 from workers.stop import Stop
 
 SETTINGS = world.SETTINGS | {"replay_budget": 50, "lease": 1.0}
+
+_numbers = itertools.count(1)
 
 
 def settings(**changed):
@@ -33,6 +37,25 @@ def contents(store):
 def has_answered(store, count):
     state = store.state()
     return state is not None and state.position.seq >= count
+
+
+def wait_for(count, *stores, seconds=60.0):
+    """Wait until each of these feeds has so many answers."""
+    wanted = f"{count} entries are answered"
+    world.wait_until(lambda: all(has_answered(store, count) for store in stores), seconds, wanted)
+
+
+def fill(entries, *stores, first=1):
+    """Push the same entries to feeds, and list these."""
+    for store in stores:
+        world.push(store, entries, first)
+        store.register()
+
+
+def newest_event(store):
+    """Return what the newest event of a feed says; "" where there is none."""
+    newest = store.call("XREVRANGE", store.keys.events, "+", "-", "COUNT", 1)
+    return newest[0][1][1].decode() if newest else ""
 
 
 class Running:
@@ -86,3 +109,14 @@ def answer_alone(store, count, given, *, inline=False):
             advance(session)
             session.finish_commit()
         session.snapshot()
+
+
+def alone(url, entries, **changes):
+    """Return the contents of a feed of these entries that a session of its own answers.
+
+    Its refits are computed in this process.
+    """
+    with Store(url, f"of-its-own-{next(_numbers)}", block_ms=20) as store:
+        world.push(store, entries)
+        answer_alone(store, len(entries), settings(**changes), inline=True)
+        return contents(store)

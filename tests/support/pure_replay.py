@@ -12,17 +12,29 @@ def replay(config, entries, limits=None, size=None):
 
     Entries are flat lists of fields; without `size` all of them are one batch.
     """
-    limits = limits or Limits()
-    predictor, recent = OnlinePredictor(config), RecentIds(limits.dedupe_window)
-    position, size = START, size or len(entries)
     given = [
         (b"%d-0" % (i + 1), [part if isinstance(part, bytes) else part.encode() for part in fields])
         for i, fields in enumerate(entries)
     ]
-    for begin in range(0, len(given), size):
-        outcome = process(predictor, limits, position, given[begin : begin + size], recent)
+    return in_batches(config, given, limits, size)
+
+
+def in_batches(config, entries, limits=None, size=None):
+    """Yield the outcome of each batch of entries, which have IDs, and the predictor."""
+    limits = limits or Limits()
+    predictor, recent = OnlinePredictor(config), RecentIds(limits.dedupe_window)
+    position, size = START, size or len(entries)
+    for begin in range(0, len(entries), size):
+        outcome = process(predictor, limits, position, entries[begin : begin + size], recent)
         position = outcome.after
         yield outcome, predictor
+
+
+def streams_of(config, entries, size=None):
+    """Return what a feed of such entries writes: answers, reports, alarms, rejections."""
+    outcomes = [outcome for outcome, _ in in_batches(config, entries, size=size)]
+    streams = ("out", "met", "alarms", "dlq")
+    return [[e for one in outcomes for e in getattr(one, stream)] for stream in streams]
 
 
 def replayed(*given, **options):

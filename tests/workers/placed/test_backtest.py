@@ -9,8 +9,6 @@ import pytest
 from processes import LIMIT
 from ray_nodes import LOOPBACK
 
-from workers.cli import app as cli
-
 COMPARED = ["Phishing", "--limit", "150", "--set", "base:window=100,refit_every=50", "--set",
             "wide:gamma=0.1", "--json"]  # fmt: skip
 
@@ -41,25 +39,20 @@ def test_tasks_of_a_cluster_give_what_processes_of_this_machine_give(node):
         ("localhost", "give host:port of its head"),
     ],
 )
-def test_an_address_without_a_cluster_is_named_before_anything_is_computed(capsys, address, said):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["backtest", *COMPARED, "--ray", address])
-    assert ended.value.code == 2
-    complaint = capsys.readouterr().err.splitlines()[-1]
-    assert address in complaint
-    assert said in complaint
+def test_an_address_without_a_cluster_is_named_before_anything_is_computed(
+    run_command, address, said
+):
+    code, _, err = run_command("backtest", *COMPARED, "--ray", address)
+    complaint = err.splitlines()[-1]
+    assert (code, address in complaint, said in complaint) == (2, True, True)
 
 
-def test_ray_and_a_number_of_processes_exclude_each_other(capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["backtest", *COMPARED, "--ray", "auto", "--processes", "2"])
-    assert ended.value.code == 2
-    assert "not both" in capsys.readouterr().err
+def test_ray_and_a_number_of_processes_exclude_each_other(run_command):
+    code, _, err = run_command("backtest", *COMPARED, "--ray", "auto", "--processes", "2")
+    assert (code, "not both" in err) == (2, True)
 
 
-def test_without_ray_it_says_what_to_install(capsys, monkeypatch):
+def test_without_ray_it_says_what_to_install(run_command, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["backtest", *COMPARED, "--ray", "auto"])
-    assert ended.value.code == 2
-    assert "pip install 'online-svm[ray]'" in capsys.readouterr().err
+    code, _, err = run_command("backtest", *COMPARED, "--ray", "auto")
+    assert (code, "pip install 'online-svm[ray]'" in err) == (2, True)

@@ -3,7 +3,7 @@
 import json
 import string
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from alarm_receiver import receiving
@@ -40,11 +40,17 @@ def moved(names):
     return {name for name in names if owner(name, 2) != owner(name, 3)}
 
 
+@contextmanager
+def stored(url, name):
+    """Open what a fleet stores."""
+    with closing(Connection(url, Stop())) as connection:
+        yield FleetStore(connection, name)
+
+
 @pytest.fixture
 def fleet(redis_url, feed):
-    connection = Connection(redis_url, Stop())
-    yield FleetStore(connection, feed)
-    connection.close()
+    with stored(redis_url, feed) as fleet:
+        yield fleet
 
 
 def definition(feed, shards, **changed):
@@ -53,11 +59,11 @@ def definition(feed, shards, **changed):
 
 @contextmanager
 def hosts(url, feed, *indices):
-    begun = {index: ShardHost({"redis": url}, feed, index) for index in indices}
+    begun = [ShardHost({"redis": url}, feed, index) for index in indices]
     try:
         yield begun
     finally:
-        drained = [host.drain() for host in begun.values()]
+        drained = [host.drain() for host in begun]
         assert all(drained)
 
 
@@ -117,12 +123,9 @@ def test_a_shard_that_cannot_go_on_says_why_and_goes_on_when_it_can(fleet, redis
         fleet.put(definition(feed, 1))
         wait_until(feeds.is_answered)
         assert shards[0].status()["problem"] is None
-
-
-def test_a_host_that_cannot_read_its_definition_says_why(fleet, redis_url, feed):
-    host = ShardHost({"redis": "redis://127.0.0.1:1/0"}, feed, 0)
-    wait_until(lambda: "Unavailable" in (host.status()["problem"] or ""))
-    assert host.drain()
+    away = ShardHost({"redis": "redis://127.0.0.1:1/0"}, feed, 0)
+    wait_until(lambda: "Unavailable" in (away.status()["problem"] or ""))
+    assert away.drain()
 
 
 def test_a_feed_has_the_settings_of_its_section_and_options_take_precedence(fleet, redis_url, feed):
@@ -169,9 +172,8 @@ def test_a_second_fleet_takes_over_from_one_that_is_stopped(fleet, redis_url, fe
         fleet.put(definition(feed, 1))
         with hosts(redis_url, feed, 0) as old:
             wait_until(feeds.is_answered)
-            connection = Connection(redis_url, Stop())
-            FleetStore(connection, f"{feed}.new").put(definition(feed, 2))
-            connection.close()
+            with stored(redis_url, f"{feed}.new") as another:
+                another.put(definition(feed, 2))
             with hosts(redis_url, f"{feed}.new", 0, 1) as new:
                 wait_until(lambda: all(new[i].status()["shards"] == 2 for i in range(2)))
                 feeds.push(40)

@@ -3,24 +3,13 @@
 import subprocess
 import sys
 
-import pytest
 from processes import Process
-from refits import BASE, expected_of, gone, run, tasks_of
+from refits import BASE, gone, run
 
 from workers.broker.lease import process_start
 from workers.refit import child as refit_child
 from workers.refit.messages import CONFIG, DONE, TASK, read_message, write_message
 from workers.refit.pool import RefitPool
-
-
-@pytest.fixture(scope="module")
-def tasks():
-    return tasks_of()
-
-
-@pytest.fixture(scope="module")
-def expected(tasks):
-    return expected_of(tasks)
 
 
 def test_the_process_ends_with_the_pipe(tasks, expected):

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import time
 from itertools import chain, repeat
 
 import numpy as np
 import pytest
 from refits import BASE, MODES, config_of, expected_of, gone, run, tasks_of
 from structlog.testing import capture_logs
+from world import wait_until
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.errors import RefitFailed, Stopped
@@ -17,16 +17,6 @@ from workers.refit.learner_log import LearnerLog
 from workers.refit.pool import RefitPool
 from workers.refit.pool_process import PoolProcess
 from workers.stop import Stop
-
-
-@pytest.fixture(scope="module")
-def tasks():
-    return tasks_of()
-
-
-@pytest.fixture(scope="module")
-def expected(tasks):
-    return expected_of(tasks)
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +36,6 @@ def small_pool():
 def refitter(pool):
     with pool.refitter(BASE) as made:
         yield made
-
-
-def ready(refitter, seconds=30.0, attribute="is_ready"):
-    """Return whether a result comes within some seconds, asked for without waiting."""
-    deadline = time.monotonic() + seconds
-    while not getattr(refitter, attribute):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 @pytest.mark.parametrize("room", ["pool", "small_pool"])
@@ -78,8 +58,8 @@ def test_feeds_of_every_kind_of_learner_take_turns_and_have_the_bits_of_a_proces
                 if i % 3 == 1:
                     assert refitter.state() == states[i]
     slot = pool._schedule._slots[0]
-    while not all(refitter._queue.is_idle for refitter in refitters):
-        time.sleep(0.005)  # the learners are weighed after their tasks
+    # The learners are weighed after their tasks.
+    wait_until(lambda: all(refitter._queue.is_idle for refitter in refitters))
     assert len(slot.queues) == (1 if room == "small_pool" else len(configs))
     for refitter, (_, states) in zip(refitters, expected, strict=True):
         assert refitter.state() == states[-1]
@@ -122,29 +102,19 @@ def test_what_waits_or_is_under_way_is_forgotten(refitter, tasks, expected, forg
     assert refitter.state() == states[2]
 
 
-def test_whether_a_result_is_there_is_asked_without_waiting(refitter, tasks, expected):
-    results, _ = expected
-    refitter.is_patient = True
-    refitter.submit(tasks[0])
-    refitter.submit(tasks[1])
-    assert ready(refitter)
-    assert refitter.result().state() == results[0]
-    assert ready(refitter)
-    assert refitter.result().state() == results[1]
-    assert not refitter.is_ready
-
-
-def test_whether_the_state_is_there_is_asked_without_waiting_and_brings_it_behind_the_tasks(
-    refitter, tasks, expected
-):
+def test_whether_a_result_or_the_state_is_there_is_asked_without_waiting(refitter, tasks, expected):
+    """The state comes behind the tasks."""
     results, states = expected
     assert refitter.has_state, "there is nothing to fetch yet"
-    refitter.submit(tasks[0])
-    refitter.submit(tasks[1])
+    refitter.is_patient = True
+    for task in tasks[:2]:
+        refitter.submit(task)
     assert not refitter.has_state
-    assert ready(refitter, attribute="has_state")
-    assert refitter.result().state() == results[0]
-    assert refitter.result().state() == results[1]
+    for result in results[:2]:
+        wait_until(lambda: refitter.is_ready)
+        assert refitter.result().state() == result
+    assert not refitter.is_ready
+    wait_until(lambda: refitter.has_state)
     assert refitter._queue.log.state == refitter.state() == states[1]
     refitter.submit(tasks[2])
     assert not refitter.has_state, "that of before is old"
@@ -193,8 +163,7 @@ def test_a_hung_process_is_replaced(tasks, expected, monkeypatch):
     with RefitPool(processes=1, patience=60.0) as pool, pool.refitter(BASE) as refitter:
         assert run(refitter, tasks[:1]) == results[:1]
         (hung,) = pool.pids
-        while not refitter._queue.is_idle:  # the learner is weighed after its task
-            time.sleep(0.005)
+        wait_until(lambda: refitter._queue.is_idle)  # the learner is weighed after its task
         os.kill(hung, signal.SIGSTOP)
         monkeypatch.setattr(PoolProcess, "_reply", impatient)
         assert run(refitter, tasks[1:2]) == results[1:2]
@@ -238,7 +207,8 @@ def test_feeds_share_two_processes(tasks, expected, monkeypatch):
 def test_a_pressing_stop_ends_the_wait_for_a_result(tasks):
     stop = Stop(grace=0.0)
     with RefitPool(processes=1, stop=stop) as pool, pool.refitter(BASE) as refitter:
-        os.kill(pool_pid(pool), signal.SIGSTOP)
+        wait_until(lambda: pool.pids)
+        os.kill(pool.pids[0], signal.SIGSTOP)
         refitter.submit(tasks[0])
         stop.request()
         with pytest.raises(Stopped):
@@ -258,12 +228,3 @@ def test_a_failure_of_the_pool_itself_is_told_to_who_waits(tasks, monkeypatch):
         with pytest.raises(RefitFailed, match="a bug"):
             refitter.result()
         assert refitter.is_ready
-
-
-def pool_pid(pool, seconds=20.0):
-    """Return the process id of a pool's first process, once it was begun."""
-    deadline = time.monotonic() + seconds
-    while not pool.pids:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    return pool.pids[0]

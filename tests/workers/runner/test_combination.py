@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -12,17 +11,16 @@ from contextlib import ExitStack
 import numpy as np
 import orjson
 import pytest
-from processes import Process
 from session_steps import advance, refitter
+from world import Worker, wait_until
 
 from online_svm.calibration.evidential.masses import from_bounds
 from online_svm.predictor.combiner import Combiner, CombinerConfig
 from workers.admin.reset import reset
 from workers.broker import embedded
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.config.settings import WorkerSettings
-from workers.errors import BadConfiguration, Fenced, InputLost, StateLost
+from workers.errors import Fenced, InputLost, StateLost
 from workers.message.schema import CombinedMessage
 from workers.reading.answers import payload
 from workers.reading.registry import names
@@ -99,6 +97,15 @@ def payloads(url, feed):
         ]
 
 
+def two(url, feed, first, second, window, **settings):
+    """Let workers answer two feeds, and combine them into `feed`; return what came of it."""
+    names = [f"{feed}-{i}" for i in range(2)]
+    for name, rows in zip(names, (first, second), strict=True):
+        answer(url, name, rows, settings)
+    run(names, feed, url, window)
+    return messages(url, feed)
+
+
 def messages(url, feed):
     out, dlq = payloads(url, feed)
     letters = [dict(zip(fields[::2], fields[1::2], strict=True)) for _, fields in dlq]
@@ -125,15 +132,6 @@ def whole(sources):
 def combine(run_command):
     """Run the command; return exit code, standard output, standard error."""
     return lambda *arguments: run_command("combine", *arguments)
-
-
-def test_a_combination_has_no_backup_and_that_is_said_at_once(
-    whole, sources, run_command, tmp_path
-):
-    path = tmp_path / "whole.backup"
-    code, _, said = run_command("backup", "whole", "--out", path, "--redis", sources)
-    assert (code, path.exists()) == (2, False)
-    assert "it is a combination. Back up its sources" in said
 
 
 def test_every_answer_is_that_of_a_combiner_fed_with_what_the_sources_published(whole, sources):
@@ -183,6 +181,10 @@ def test_there_is_one_answer_an_entry_of_the_first_feed_in_its_order(whole, sour
         for message, (_, fields) in zip(found, out, strict=True)
         if message["status"] != "rejected"
     )
+    with Store(sources, "whole") as store:
+        state = status(store)
+        assert (state.seq, state.out, state.dlq) == (len(out), len(out), len(whole[1]))
+        assert ("whole" in names(store), state.holder) == (True, None)
 
 
 def test_ids_that_one_feed_lacks_are_reported_in_the_dead_letters(whole, sources):
@@ -195,14 +197,6 @@ def test_ids_that_one_feed_lacks_are_reported_in_the_dead_letters(whole, sources
     assert len(unmatched) == 6
     assert b"feed 'linear' has no answer to id 'id-77' within 20 places" in unmatched[0][b"reason"]
     assert len([letter for letter in letters if letter[b"code"] == b"no_answer"]) == 2
-
-
-def test_the_state_is_that_of_any_feed_and_names_the_position(whole, sources):
-    with Store(sources, "whole") as store:
-        found = status(store)
-        assert (found.seq, found.out, found.dlq) == (len(whole[0]), len(whole[0]), len(whole[1]))
-        assert "whole" in names(store)
-        assert found.holder is None
 
 
 @pytest.mark.parametrize("batch", [1, 7, 64])
@@ -226,64 +220,19 @@ def test_batches_and_stops_at_any_commit_change_no_byte(whole, sources, feed, ba
     assert payloads(sources, feed) == whole
 
 
-@pytest.mark.parametrize(
-    ("happens", "code", "said"),
-    [
-        (lambda s: s.call("DEL", s.keys.state, s.keys.lease), 4, "is gone: Redis was flushed"),
-        (
-            lambda s: s.call("HINCRBY", s.keys.state, "epoch", 1) and s.call("DEL", s.keys.lease),
-            3,
-            "taken over",
-        ),
-    ],
-)
-@pytest.mark.slow
-def test_an_idle_writer_notices_that_the_feed_is_gone_or_anothers(
-    sources, feed, happens, code, said
-):
-    command = [sys.executable, "-m", "workers.cli", "combine", *SOURCES, "--into", feed]
-    command += ["--join-window", "20"]
-    with (
-        Store(sources, feed) as store,
-        Process([*command, "--redis", sources], stderr=subprocess.PIPE) as process,
-    ):
-        try:
-            wait_until(lambda: store.length(store.keys.out) > 100, process)
-            time.sleep(1.0)
-            happens(store)
-            assert process.wait(20) == code
-            assert said in process.stderr.read().decode()
-        finally:
-            process.kill()
+def reads(store):
+    """Return how many times streams of the server were read so far."""
+    told = store.call("INFO", "commandstats").decode()
+    return re.search(r"cmdstat_xrange:calls=(\d+)", told)[1]
 
 
-@pytest.mark.slow
-def test_kills_at_random_progress_change_no_byte(whole, sources, feed):
-    command = [sys.executable, "-m", "workers.cli", "combine", *SOURCES, "--into", feed]
-    command += ["--redis", sources, "--join-window", "20", "--batch", "2"]
-    choose = random.Random(5)
-    with Store(sources, feed) as store:
-        for _ in range(4):
-            goal = store.length(store.keys.out) + choose.randint(1, 120)
-            with Process(command, stderr=subprocess.DEVNULL) as process:
-                wait_until(lambda goal=goal: store.length(store.keys.out) >= goal, process)
-                process.kill()
-        with Process(command, stderr=subprocess.DEVNULL) as process:
-            wait_until(lambda: store.length(store.keys.out) >= len(whole[0]), process)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
-    assert payloads(sources, feed) == whole
-    with Store(sources, feed) as store, Store(sources, "whole") as expected:
-        assert store.state().position == expected.state().position
-        assert store.state().epoch == 5
-
-
-def wait_until(is_true, process, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert process.poll() is None
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.005)
+def copied(url, feed, name):
+    """Copy a feed of the server, but for its reports; return the stores of both."""
+    store, made = (Store(url, each) for each in (feed, name))
+    for key in ("state", "input", "out"):
+        dump = store.call("DUMP", getattr(store.keys, key))
+        made.call("RESTORE", getattr(made.keys, key), 0, dump)
+    return store, made
 
 
 def test_what_comes_later_is_combined_as_if_it_had_been_there(whole, redis_url, sources, feed):
@@ -291,36 +240,27 @@ def test_what_comes_later_is_combined_as_if_it_had_been_there(whole, redis_url, 
     names = [f"{feed}-{name}" for name in SOURCES]
     with ExitStack() as opened:
         for source, name in zip(SOURCES, names, strict=True):
-            store, made = (opened.enter_context(Store(redis_url, f)) for f in (source, name))
-            for key in ("state", "input", "out"):
-                dump = store.call("DUMP", getattr(store.keys, key))
-                made.call("RESTORE", getattr(made.keys, key), 0, dump)
+            store, made = map(opened.enter_context, copied(redis_url, source, name))
         later = made.call("XRANGE", made.keys.out, "-", "+")[100:]
         made.call("DEL", made.keys.out)
         for entry_id, fields in store.call("XRANGE", store.keys.out, "-", "+")[:100]:
             made.call("XADD", made.keys.out, entry_id, *fields)
 
-        def reads():
-            told = store.call("INFO", "commandstats").decode()
-            return re.search(r"cmdstat_xrange:calls=(\d+)", told)[1]
-
         def is_quiet():
-            before = reads()
+            before = reads(store)
             time.sleep(0.5)
-            return reads() == before
+            return reads(store) == before
 
-        command = [sys.executable, "-m", "workers.cli", "combine", *names, "--into", feed]
-        command += ["--redis", redis_url, "--join-window", "20"]
-        process = opened.enter_context(Process(command, stderr=subprocess.DEVNULL))
+        command = ("combine", *names, "--into", feed, "--redis", redis_url, "--join-window", "20")
+        worker = opened.enter_context(Worker(*command))
         combined = opened.enter_context(Store(redis_url, feed))
-        wait_until(lambda: combined.length(combined.keys.out) > 50, process)
-        wait_until(is_quiet, process)
+        worker.wait_for(combined, 51)
+        wait_until(is_quiet)
         assert combined.length(combined.keys.out) < 110
         for entry_id, fields in later:
             made.call("XADD", made.keys.out, entry_id, *fields)
-        wait_until(lambda: combined.length(combined.keys.out) >= len(whole[0]), process)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        worker.wait_for(combined, len(whole[0]))
+        worker.stopped()
     again = [
         [(entry_id, fields[1].replace(feed.encode() + b"-", b"")) for entry_id, fields in entries]
         for entries in payloads(redis_url, feed)[:1]
@@ -328,32 +268,24 @@ def test_what_comes_later_is_combined_as_if_it_had_been_there(whole, redis_url, 
     assert again == [[(entry_id, fields[1]) for entry_id, fields in whole[0]]]
 
 
-def test_an_older_writer_is_fenced_and_writes_nothing(whole, sources, feed, monkeypatch):
-    def overtake(_outcome):
-        with Store(sources, feed) as store:
-            store.call("HINCRBY", store.keys.state, "epoch", 1)
-
-    with pytest.raises(Fenced, match="newer worker"):
-        run(SOURCES, feed, sources, 20, 100, overtake)
-    written = payloads(sources, feed)[0]
-    assert 0 < len(written) <= 100  # of one batch
-    assert written == whole[0][: len(written)]
-    run(SOURCES, feed, sources, 20)
-    assert payloads(sources, feed) == whole
-
-
 @pytest.mark.parametrize("batch", [1, 7, 64])
-def test_a_refusal_of_the_last_commit_is_told(sources, feed, batch):
+def test_an_older_writer_is_fenced_also_at_its_last_commit_and_writes_nothing(
+    whole, sources, feed, batch
+):
     ends = []
-    run(SOURCES, f"{feed}-too", sources, 20, batch, lambda done: ends.append(done.after.seq))
+    run(SOURCES, f"{feed}-whole", sources, 20, batch, lambda done: ends.append(done.after.seq))
+    for upto in (ends[0], ends[-2]):
 
-    def overtake(outcome):
-        if outcome.after.seq == ends[-2]:
-            with Store(sources, feed) as store:
-                store.call("HINCRBY", store.keys.state, "epoch", 1)
+        def overtake(outcome, upto=upto):
+            if outcome.after.seq == upto:
+                with Store(sources, f"{feed}-{upto}") as store:
+                    store.call("HINCRBY", store.keys.state, "epoch", 1)
 
-    with pytest.raises(Fenced, match="newer worker"):
-        run(SOURCES, feed, sources, 20, batch, overtake)
+        with pytest.raises(Fenced, match="newer worker"):
+            run(SOURCES, f"{feed}-{upto}", sources, 20, batch, overtake)
+        assert payloads(sources, f"{feed}-{upto}")[0] == whole[0][:upto]
+        run(SOURCES, f"{feed}-{upto}", sources, 20)
+        assert payloads(sources, f"{feed}-{upto}") == whole
 
 
 STOPPED_WHILE_TAKEN_OVER = """
@@ -423,28 +355,19 @@ def test_both_rules_and_both_maps_can_be_asked_for(sources, combine, feed):
 
 def test_labels_that_contradict_each_other_are_reported_and_not_learned(redis_url, feed):
     rows = examples()[:120]
-    names = [f"{feed}-{i}" for i in range(2)]
-    answer(redis_url, names[0], rows, {})
     flipped = [(name, x, "a" if i == 100 else None) for i, (name, x, _) in enumerate(rows)]
     flipped[100] = (rows[100][0], rows[100][1], "ab"[rows[100][2] == "a"])
-    answer(redis_url, names[1], flipped, {})
-    run(names, feed, redis_url, 0)
-    found, letters = messages(redis_url, feed)
+    found, letters = two(redis_url, feed, rows, flipped, 0)
     # A place further on is needed to decide only where an id is missing.
     assert len(found) == 120
     assert [letter[b"code"] for letter in letters] == [b"no_answer", b"no_answer", b"label"]
-    assert found[101]["n"] == found[100]["n"]
-    assert found[102]["n"] == found[101]["n"] + 1
+    assert [message["n"] - found[100]["n"] for message in found[101:103]] == [0, 1]
 
 
 def test_answers_without_an_id_are_rejected_by_name(redis_url, feed):
     rows = examples()[:60]
-    names = [f"{feed}-{i}" for i in range(2)]
     nameless = [*rows[:30], (None, *rows[30][1:]), *rows[31:]]
-    answer(redis_url, names[0], nameless, {})
-    answer(redis_url, names[1], rows, {})
-    run(names, feed, redis_url, 5)
-    found, letters = messages(redis_url, feed)
+    found, letters = two(redis_url, feed, nameless, rows, 5)
     assert (found[30]["status"], found[30]["code"]) == ("rejected", "no_id")
     assert "id" not in found[30]
     assert [(letter[b"code"], b"id-30" in letter[b"reason"]) for letter in letters] == [
@@ -455,12 +378,9 @@ def test_answers_without_an_id_are_rejected_by_name(redis_url, feed):
 @pytest.mark.parametrize("repeating", [0, 1])
 def test_a_repeat_that_a_source_answered_as_one_is_joined_to_nothing(redis_url, feed, repeating):
     rows = examples()[:60]
-    names = [f"{feed}-{i}" for i in range(2)]
-    repeated = [*rows[:31], rows[30], *rows[31:]]
-    for i, name in enumerate(names):
-        answer(redis_url, name, repeated if i == repeating else rows, {"dedupe_window": 10})
-    run(names, feed, redis_url, 5)
-    found, letters = messages(redis_url, feed)
+    both = [rows, rows]
+    both[repeating] = [*rows[:31], rows[30], *rows[31:]]
+    found, letters = two(redis_url, feed, *both, 5, dedupe_window=10)
     joined = [message["id"] for message in found if message["status"] != "rejected"]
     assert joined == [name for i, (name, _, _) in enumerate(rows) if i != 40]
     assert [letter[b"code"] for letter in letters].count(b"no_id") == 1
@@ -506,10 +426,8 @@ def others(redis_url):
 
 
 def test_answers_or_labels_that_went_before_they_were_combined_end_it(sources, feed):
-    with Store(sources, "linear") as store, Store(sources, f"{feed}-cut") as cut:
-        for name in ("state", "input", "out"):
-            dump = store.call("DUMP", getattr(store.keys, name))
-            cut.call("RESTORE", getattr(cut.keys, name), 0, dump)
+    store, cut = copied(sources, "linear", f"{feed}-cut")
+    with store, cut:
         cut.call("XTRIM", cut.keys.input, "MAXLEN", 300)
         with pytest.raises(InputLost, match=r"the input at .* --keep-input"):
             run(("rbf", f"{feed}-cut"), feed, sources)
@@ -520,22 +438,21 @@ def test_answers_or_labels_that_went_before_they_were_combined_end_it(sources, f
 
 
 def test_a_source_that_was_reset_or_a_state_that_is_gone_ends_it(redis_url, feed):
-    rows = examples()[:60]
-    names = [f"{feed}-{i}" for i in range(2)]
-    for name in names:
-        answer(redis_url, name, rows, {})
-    run(names, feed, redis_url, 2)
+    rows, names = examples()[:60], [f"{feed}-{i}" for i in range(2)]
+    two(redis_url, feed, rows, rows, 2)
     with Store(redis_url, names[1]) as store, Store(redis_url, feed) as target:
+
+        def ends_with(match):
+            with pytest.raises(StateLost, match=match):
+                run(names, feed, redis_url, 2)
+
         reset(store, with_input=True)
         answer(redis_url, names[1], rows[:10], {})
-        with pytest.raises(StateLost, match="was reset or lost answers"):
-            run(names, feed, redis_url, 2)
+        ends_with("was reset or lost answers")
         target.call("HDEL", target.keys.state, "joined")
-        with pytest.raises(StateLost, match="where its sources stand"):
-            run(names, feed, redis_url, 2)
+        ends_with("where its sources stand")
         target.call("DEL", target.keys.state)
-        with pytest.raises(StateLost, match="the state was lost"):
-            run(names, feed, redis_url, 2)
+        ends_with("the state was lost")
 
 
 READING = {
@@ -548,25 +465,24 @@ READING = {
 
 @pytest.mark.parametrize(("command", "expected"), READING.items())
 def test_the_commands_that_read_a_feed_read_a_combination(
-    whole, sources, capsys, command, expected
+    whole, sources, run_command, command, expected
 ):
-    with pytest.raises(SystemExit) as ended:
-        cli.main([command[0], "whole", *command[1:], "--redis", sources])
-    told = capsys.readouterr().out
-    assert ended.value.code == 0
-    assert expected in told
+    code, told, _ = run_command(command[0], "whole", *command[1:], "--redis", sources)
+    assert (code, expected in told) == (0, True)
 
 
-def test_no_worker_can_take_over_a_combination(whole, sources, capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["worker", "whole", "--redis", sources])
-    assert ended.value.code == 2
-    assert "another configuration" in capsys.readouterr().err
+REFUSED = {
+    ("worker", "whole"): "another configuration",
+    ("backup", "whole", "--out", "nowhere"): "it is a combination. Back up its sources",
+    ("verify", "whole"): "combination",
+}
+
+
+@pytest.mark.parametrize(("command", "said"), REFUSED.items(), ids=[key[0] for key in REFUSED])
+def test_what_needs_an_input_of_the_feed_is_refused_to_a_combination(
+    whole, sources, run_command, tmp_path, monkeypatch, command, said
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run_command(*command, "--redis", sources)
+    assert (code, said in err, [*tmp_path.iterdir()]) == (2, True, [])
     assert payloads(sources, "whole") == whole
-
-
-def test_verify_says_what_to_do_with_a_combination(whole, sources):
-    from workers.admin.verify import verify
-
-    with Store(sources, "whole") as store, pytest.raises(BadConfiguration, match="combination"):
-        verify(store)

@@ -3,9 +3,8 @@
 import gc
 
 import pytest
-from many_feeds import has_answered, running
-from world import push, rows
-from world import wait_until as wait
+from many_feeds import running, wait_for
+from world import push, rows, wait_until
 
 from workers.broker.store import Store
 from workers.runner import full_collections
@@ -60,7 +59,7 @@ def test_a_process_that_fails_while_it_takes_feeds_over_leaves_them_as_usual(
         pytest.raises(RuntimeError, match="a fault"),
         running([feed], embedded_url) as process,
     ):
-        wait(lambda: process.error is not None)
+        wait_until(lambda: process.error is not None)
     assert gc.get_threshold() == usual
 
 
@@ -77,8 +76,8 @@ def test_a_process_puts_them_off_while_it_takes_feeds_over_and_not_after(
     with Store(embedded_url, feed) as store:
         push(store, rows(30, 0))
         with running([feed, f"{feed}-none"], embedded_url):
-            wait(lambda: has_answered(store, 30))
-            wait(lambda: gc.get_threshold() == usual)
+            wait_for(30, store)
+            wait_until(lambda: gc.get_threshold() == usual)
     assert during
     assert all(seen[:2] == usual[:2] and seen[2] > 1_000_000 for seen in during)
     assert gc.get_threshold() == usual

@@ -2,18 +2,12 @@
 
 import json
 import re
-import signal
-import sys
 import urllib.error
 import urllib.request
 
 import pytest
-from many_feeds import answer_alone, contents, has_answered, settings
-from processes import Process
-from world import push, rows, wait_until
-
-from workers.broker.store import Store
-from workers.cli import app as cli
+from many_feeds import alone, contents, fill, wait_for
+from world import Worker, rows, wait_until
 
 FILE = """
 [predictor]
@@ -29,62 +23,52 @@ alarm_url = "http://127.0.0.1:1/alarms"
 """
 
 
+@pytest.mark.servers("embedded")
 def test_one_process_answers_feeds_with_settings_of_their_own_and_tells_of_them(
-    embedded_url, feed, tmp_path
+    feeds, redis_url, feed, tmp_path
 ):
-    names = [f"{feed}-small", f"{feed}-big", f"{feed}-bad"]
+    small, big, bad = stores = feeds("small", "big", "bad")
+    names = [store.keys.feed for store in stores]
     (tmp_path / "settings.toml").write_text(FILE)
-    stores = [Store(embedded_url, name) for name in names]
-    small, big, bad = stores
-    for store in stores:
-        push(store, rows(90, 0))
-        store.register()
+    fill(rows(90, 0), *stores)
     bad.call("SET", bad.keys.dlq, "no stream")
-    command = [
-        *(sys.executable, "-m", "workers.cli", "worker", f"{feed}-*", names[0]),
-        *("--redis", embedded_url, "--config", tmp_path / "settings.toml"),
-        *("--metrics", "0", "--log-format", "json", "--max-feeds", "5", "--dashboard", "0"),
-    ]
-    log = tmp_path / "log"
-    with log.open("w") as said, Process(command, stderr=said) as worker:
-        wait_until(lambda: has_answered(small, 90) and has_answered(big, 90), seconds=90.0)
-        address = next(line["address"] for line in logged(log) if "address" in line)
+    command = ("worker", f"{feed}-*", names[0], "--redis", redis_url, "--metrics", "0",
+               "--config", tmp_path / "settings.toml", "--log-format", "json", "--max-feeds", "5",
+               "--dashboard", "0")  # fmt: skip
+    with Worker(*command) as worker:
+        wait_for(90, small, big, seconds=90.0)
+        address = next(line["address"] for line in logged(worker.said) if "address" in line)
         wait_until(lambda: '"aside"' in get(address))
         told = get(address)
         assert get(address.replace("metrics", "readyz")) == "ok\n", "the others are answered"
-        wait_until(lambda: "the page is at" in log.read_text())
-        page = re.search(r"the page is at (\S+)", log.read_text())[1]
+        wait_until(lambda: "the page is at" in worker.said)
+        page = re.search(r"the page is at (\S+)", worker.said)[1]
         assert "online-svm" in get(page)
-        worker.send_signal(signal.SIGTERM)
-        assert worker.wait(timeout=30) == 0, log.read_text()
+        lines = logged(worker.stopped(30.0))
     with pytest.raises(urllib.error.URLError):
         get(page)
-    lines = logged(log)
     ended = next(line for line in lines if line["event"] == "feeds stopped")
     assert (ended["feeds"], ended["with_snapshot"]) == (3, 2)
-    assert f'online_svm_answers_total{{feed="{names[0]}"}} 90.0' in told
-    assert f'online_svm_stage{{feed="{names[1]}",stage="answering"}} 1.0' in told
-    assert f'online_svm_stage{{feed="{names[2]}",stage="aside"}} 1.0' in told
-    assert f'online_svm_lag_entries{{feed="{names[1]}"}} 0.0' in told
-    assert f'online_svm_batch_seconds_count{{feed="{feed}-big"}}' in told
-    assert f'online_svm_webhook_delivered_total{{feed="{names[1]}"}} 0.0' in told
+    for line in (
+        f'online_svm_answers_total{{feed="{names[0]}"}} 90.0',
+        f'online_svm_stage{{feed="{names[1]}",stage="answering"}} 1.0',
+        f'online_svm_stage{{feed="{names[2]}",stage="aside"}} 1.0',
+        f'online_svm_lag_entries{{feed="{names[1]}"}} 0.0',
+        f'online_svm_batch_seconds_count{{feed="{names[1]}"}}',
+        f'online_svm_webhook_delivered_total{{feed="{names[1]}"}} 0.0',
+    ):
+        assert line in told
     assert f'online_svm_webhook_delivered_total{{feed="{names[0]}"}}' not in told
     aside = next(line for line in lines if line["event"] == "feed set aside")
     assert aside["feed"] == names[2]
     assert bad.keys.dlq in aside["reason"]
-    assert lines[-1]["event"] == "stopped"
-    assert lines[-1]["answered"] == 180
-    with Store(embedded_url, f"{feed}.alone") as alone:
-        push(alone, rows(90, 0))
-        answer_alone(alone, 90, settings(window=80))
-        assert contents(alone) == contents(big)
-    assert contents(small) != contents(big)
-    for store in stores:
-        store.close()
+    assert (lines[-1]["event"], lines[-1]["answered"]) == ("stopped", 180)
+    assert contents(big) == alone(redis_url, rows(90, 0), window=80)
+    assert contents(small) == alone(redis_url, rows(90, 0))
 
 
-def logged(log):
-    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+def logged(said):
+    return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
 
 
 def get(address):
@@ -101,12 +85,9 @@ def get(address):
         (("f-*", "g h"), "feed name 'g h'"),
         (("f", "g", "--alarm-url", "ftp://localhost/a"), "setting alarm_url"),
         (("f", "g", "--max-feeds", "1"), "2 feeds are named, and max_feeds is 1"),
-        (("f", "g", "--redis", "redis://127.0.0.1:1"), "does not answer"),
+        (("f", "g"), "does not answer"),
     ],
 )
-def test_what_a_process_of_many_feeds_cannot_do_is_refused_at_once(capsys, arguments, said):
-    options = () if "--redis" in arguments else ("--redis", "redis://127.0.0.1:1")
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["worker", *arguments, *options])
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+def test_what_a_process_of_many_feeds_cannot_do_is_refused_at_once(run_command, arguments, said):
+    code, _, err = run_command("worker", *arguments, "--redis", "redis://127.0.0.1:1")
+    assert (code, said in err) == (2, True)

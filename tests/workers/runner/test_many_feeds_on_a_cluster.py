@@ -3,7 +3,7 @@
 from contextlib import closing
 
 import pytest
-from many_feeds import answer_alone, contents, has_answered, running, settings
+from many_feeds import alone, contents, fill, running, settings, wait_for
 from posted_alarms import raise_alarms
 from redis_cluster import running_cluster
 from world import push, rows, wait_until
@@ -23,13 +23,12 @@ def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_pat
         names += [f"{names[0]}-{i}" for i in range(77)]  # more than have blocked reads
         stores = [Store(cluster.url, name, block_ms=20) for name in names]
         for seed, store in enumerate(stores):
-            push(store, rows(60, seed))
-            store.register()
+            fill(rows(80, seed)[:60], store)
         webhooks = Webhooks(cluster.url)
         posts = settings(alarm_url="http://127.0.0.1:1/")
         watch = WorkerWatch(webhooks=webhooks)
         with running(["*"], cluster.url, settings=posts, watch=watch), closing(webhooks):
-            wait_until(lambda: all(has_answered(store, 60) for store in stores))
+            wait_for(60, *stores)
             for store in stores:
                 raise_alarms(store, 1, first=10**15)
             told = [record.posts for record in watch.feeds.values()]
@@ -38,11 +37,8 @@ def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_pat
             for store in stores:  # so that the outputs are those of a feed without alarms
                 store.call("DEL", store.keys.alarms)
             for seed, store in enumerate(stores):
-                push(store, rows(20, 10 + seed), first=61)
-            wait_until(lambda: all(has_answered(store, 80) for store in stores))
+                push(store, rows(80, seed)[60:], first=61)
+            wait_for(80, *stores)
         for seed, store in enumerate(stores):
-            with Store(cluster.url, f"alone-{seed}") as alone:
-                push(alone, [*rows(60, seed), *rows(20, 10 + seed)])
-                answer_alone(alone, 80, settings())
-                assert contents(alone) == contents(store)
+            assert contents(store) == alone(cluster.url, rows(80, seed))
             store.close()

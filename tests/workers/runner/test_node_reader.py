@@ -1,19 +1,17 @@
 """The input of many feeds on a Redis Cluster: few connections, nothing lost, a node that fails."""
 
-import time
 from contextlib import ExitStack, closing
 
 import pytest
 from redis.crc import key_slot
 from redis_cluster import finish_move, running_cluster, start_move
+from shared_reads import add, next_of, wanted
 
-from workers.broker.batch_size import BatchSize
 from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.runner import node_polls
 from workers.runner.node_reader import NodeReader
-from workers.runner.shared_reader import COUNT, Wanted
-from workers.session.read_ahead import InputReader
+from workers.runner.shared_reader import COUNT
 from workers.stop import Stop
 
 
@@ -46,28 +44,6 @@ def reader(cluster, reads):
     """One that has no blocked reads."""
     with closing(NodeReader(cluster.url, Stop(), reads, block_ms=300, blocked=0)) as reader:
         yield reader
-
-
-def wanted(store, cursor=b"0-0"):
-    return Wanted(
-        store.keys.feed, store.keys.input, cursor, InputReader(store, BatchSize(64, 1 << 20))
-    )
-
-
-def next_of(reader, seconds=10.0):
-    """Return what comes next, and what has come to nothing."""
-    stop, deadline = Stop(), time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        ready = stop.wait_for(reader.descriptors, min(0.1, reader.patience))
-        found = reader.arrivals(ready)
-        if found != ([], []):
-            return found
-    raise AssertionError("nothing came")
-
-
-def add(store, *numbers):
-    for number in numbers:
-        store.call("XADD", store.keys.input, f"{number}-0", "x", "[1]")
 
 
 def ids(arrival):

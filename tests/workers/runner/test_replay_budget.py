@@ -5,13 +5,14 @@ import random
 import sys
 
 import pytest
-from many_feeds import answer_alone, contents, has_answered, running, settings
+from many_feeds import alone, contents, fill, running, settings, wait_for
 from processes import Process
 from world import push, rows, wait_until
 
-from workers.broker.store import Store
 from workers.runner.replay_budget import CANDIDATES, ReplayBudget
 from workers.session import snapshots
+
+pytestmark = pytest.mark.servers("embedded")
 
 
 def test_the_sum_follows_what_each_feed_lacks():
@@ -31,14 +32,11 @@ def test_the_sum_follows_what_each_feed_lacks():
 
 
 @pytest.fixture
-def stores(embedded_url, feed):
-    opened = [Store(embedded_url, f"{feed}-{i}", block_ms=20) for i in range(4)]
+def stores(feeds):
+    opened = feeds(*"0123")
     for seed, store in enumerate(opened):
-        push(store, rows(150, seed)[:130])
-        store.register()
-    yield opened
-    for store in opened:
-        store.close()
+        fill(rows(150, seed)[:130], store)
+    return opened
 
 
 def lacking(store):
@@ -50,51 +48,43 @@ def lacking(store):
     return state.position.seq - kept.position.seq
 
 
-def test_snapshots_are_left_early_until_all_feeds_lack_the_budget_at_most(
-    stores, embedded_url, feed
-):
-    check_early_snapshots(stores, embedded_url, feed)
-
-
-@pytest.mark.slow
-def test_early_snapshots_wait_for_the_refits_of_a_pool(stores, embedded_url, feed):
-    lag = {"refit_lag": 10, "refit_processes": 1}
-    check_early_snapshots(stores, embedded_url, feed, **lag)
-
-
 def settle(stores):
     """Wait until the feeds keep the budget of 100, and let them lack something."""
     wait_until(lambda: sum(map(lacking, stores)) <= 100)
     if not any(map(lacking, stores)):  # each left one at its end, where they were answered in turn
         push(stores[0], rows(150, 0)[130:], first=131)
-        wait_until(lambda: has_answered(stores[0], 150))
+        wait_for(150, stores[0])
 
 
 def check_early_snapshots(stores, url, feed, **lag):
-    given = settings(replay_budget=100, **lag)
-    with running([f"{feed}-?"], url, settings=given):
-        wait_until(lambda: all(has_answered(store, 130) for store in stores))
+    with running([f"{feed}-?"], url, settings=settings(replay_budget=100, **lag)):
+        wait_for(130, *stores)
         settle(stores)
         assert any(lacking(store) for store in stores), "no more of them than needed"
     for seed, store in enumerate(stores):
-        with Store(url, f"{feed}.alone-{seed}", block_ms=20) as alone:
-            count = store.state().position.seq
-            push(alone, rows(150, seed)[:count])
-            answer_alone(alone, count, settings(**lag))
-            assert contents(alone) == contents(store)
+        count = store.state().position.seq
+        assert contents(store) == alone(url, rows(150, seed)[:count], **lag)
 
 
-def test_within_the_budget_no_snapshot_is_left_early(stores, embedded_url, feed):
-    given = settings(replay_budget=4 * 130)
-    with running([f"{feed}-?"], embedded_url, settings=given):
-        wait_until(lambda: all(has_answered(store, 130) for store in stores))
+def test_snapshots_are_left_early_until_all_feeds_lack_the_budget_at_most(stores, redis_url, feed):
+    check_early_snapshots(stores, redis_url, feed)
+
+
+@pytest.mark.slow
+def test_early_snapshots_wait_for_the_refits_of_a_pool(stores, redis_url, feed):
+    check_early_snapshots(stores, redis_url, feed, refit_lag=10, refit_processes=1)
+
+
+def test_within_the_budget_no_snapshot_is_left_early(stores, redis_url, feed):
+    with running([f"{feed}-?"], redis_url, settings=settings(replay_budget=4 * 130)):
+        wait_for(130, *stores)
         assert [store.state().snapshot for store in stores] == [None] * 4
 
 
 @pytest.mark.slow
-def test_a_process_that_was_killed_replays_the_budget_at_most(stores, embedded_url, feed, tmp_path):
+def test_a_process_that_was_killed_replays_the_budget_at_most(stores, redis_url, feed, tmp_path):
     command = [
-        *(sys.executable, "-m", "workers.cli", "worker", f"{feed}-?", "--redis", embedded_url),
+        *(sys.executable, "-m", "workers.cli", "worker", f"{feed}-?", "--redis", redis_url),
         *("--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0"),
         *("--replay-budget", "100", "--lease", "1", "--quiet", "--log-format", "json"),
     ]
@@ -102,7 +92,7 @@ def test_a_process_that_was_killed_replays_the_budget_at_most(stores, embedded_u
     for epoch, name in enumerate(("killed", "next"), 1):
         log = tmp_path / name
         with log.open("w") as said, Process(command, stderr=said) as process:
-            wait_until(lambda: all(has_answered(store, 130) for store in stores))
+            wait_for(130, *stores)
             wait_until(lambda log=log: log.read_text().count('"at work"') == len(stores))
             settle(stores)
             assert {store.state().epoch for store in stores} == {epoch}

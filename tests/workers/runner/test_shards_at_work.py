@@ -1,20 +1,16 @@
 """Processes that answer one shard each: every feed once, and the bytes of a lone worker."""
 
-import itertools
 import signal
-import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 from fleet_feeds import FLAGS, begun, fleet_feeds
 from many_feeds import running
-from processes import Process
-from world import wait_until
+from world import Worker, wait_until
 
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.feed.selection import Selection
 from workers.runner.shard import Shard
 
@@ -43,68 +39,44 @@ def test_shards_answer_each_feed_once_between_them(redis_url, feed):
 
 
 @pytest.mark.parametrize("shard", ["2", "4/4", "auto/0", "1/2/3"])
-def test_a_wrong_shard_ends_the_command_in_one_line(capsys, redis_url, shard):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["worker", "a-*", "--shard", shard, "--redis", redis_url])
-    assert ended.value.code == 2
-    complaint = capsys.readouterr().err
+def test_a_wrong_shard_ends_the_command_in_one_line(run, shard):
+    code, _, complaint = run("worker", "a-*", "--shard", shard)
+    assert code == 2
     assert complaint.startswith("online-svm: --shard ")
     assert shard in complaint
     assert complaint.count("\n") == 1
 
 
-class Shards:
-    """Processes of `online-svm worker`, one a shard."""
+class Shards(ExitStack):
+    """Processes of `online-svm worker`, one a shard; those that still run in the end are killed."""
 
-    def __init__(self, url, pattern, feeds, notes):
+    def __init__(self, url, pattern, feeds):
+        super().__init__()
         self._names = [store.keys.feed for store in feeds.stores]
-        self._command = [sys.executable, "-m", "workers.cli", "worker", pattern, "--redis", url,
-                         "--quiet", *FLAGS, "--lease", str(LEASE)]  # fmt: skip
-        self._notes, self._numbers = notes, itertools.count()
-        self.processes = {}
+        self._command = ["worker", pattern, "--redis", url, "--quiet", *FLAGS, "--lease", LEASE]
+        self._workers = {}
 
     def begin(self, index, count):
-        path = self._notes / f"{next(self._numbers)}-{index}-of-{count}"
-        with path.open("w") as target:
-            self.processes[index] = Process(
-                [*self._command, "--shard", f"{index}/{count}"], stderr=target
-            )
-        return path
+        worker = Worker(*self._command, "--shard", f"{index}/{count}")
+        self._workers[index] = self.enter_context(worker)
+        return worker
 
     def stand_by(self, index, count):
         """Begin the process of a shard whose feeds others answer; return when it waits for them."""
-        path, shard = self.begin(index, count), Shard(index, count)
-        number = sum(shard.owns(name) for name in self._names)
-        wait_until(lambda: path.read_text().count(WAITS) >= number, 60, "it stands by")
+        worker, shard = self.begin(index, count), Shard(index, count)
+        number = sum(map(shard.owns, self._names))
+        wait_until(lambda: worker.said.count(WAITS) >= number, 60, "it stands by")
 
     def replace(self, index, count, number=signal.SIGTERM):
         """Begin another process of a shard, which stands by; then end the old one."""
-        old = self.processes.pop(index)
-        try:
-            self.stand_by(index, count)
-            self._end(old, number)
-        finally:
-            old.kill()
+        old = self._workers.pop(index)
+        self.stand_by(index, count)
+        old.send_signal(number)
+        assert old.wait() == (0 if number == signal.SIGTERM else -number)
         time.sleep(STEADY)
 
     def end(self, index):
-        self._end(self.processes.pop(index), signal.SIGTERM)
-
-    def _end(self, process, number):
-        """End a process; a graceful stop ends with 0."""
-        process.send_signal(number)
-        assert process.wait() == (0 if number == signal.SIGTERM else -number)
-
-
-@contextmanager
-def shards(url, pattern, feeds, notes):
-    made = Shards(url, pattern, feeds, notes)
-    try:
-        yield made
-    finally:
-        for process in made.processes.values():
-            process.kill()
-            process.wait()
+        self._workers.pop(index).stopped()
 
 
 class Gaps:
@@ -143,12 +115,10 @@ class Gaps:
 
 @pytest.mark.scale
 @pytest.mark.timeout(300)
-def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(
-    own_redis, feed, tmp_path
-):
+def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(own_redis, feed):
     with (
         fleet_feeds(own_redis.url, feed, 8, 6000) as feeds,
-        shards(own_redis.url, f"{feed}-*", feeds, tmp_path) as workers,
+        Shards(own_redis.url, f"{feed}-*", feeds) as workers,
     ):
         for index in range(3):
             workers.begin(index, 3)
@@ -176,10 +146,10 @@ def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(
 
 @pytest.mark.scale
 @pytest.mark.timeout(300)
-def test_more_and_fewer_shards_under_load_move_only_the_feeds_that_must(own_redis, feed, tmp_path):
+def test_more_and_fewer_shards_under_load_move_only_the_feeds_that_must(own_redis, feed):
     with (
         fleet_feeds(own_redis.url, feed, 8, 6000) as feeds,
-        shards(own_redis.url, f"{feed}-*", feeds, tmp_path) as workers,
+        Shards(own_redis.url, f"{feed}-*", feeds) as workers,
     ):
         for index in range(2):
             workers.begin(index, 2)

@@ -4,9 +4,8 @@ import socket
 import threading
 
 import pytest
-from many_feeds import answer_alone, contents, has_answered, running, settings
-from world import push, rows
-from world import wait_until as wait
+from many_feeds import alone, answer_alone, contents, running, settings, wait_for
+from world import push, rows, wait_until
 
 from workers.broker.store import Store
 from workers.runner import snapshot_fetcher
@@ -17,7 +16,7 @@ from workers.session import snapshots
 @pytest.fixture
 def store(embedded_url, feed):
     with Store(embedded_url, feed, block_ms=20) as opened:
-        push(opened, rows(130, 0))
+        push(opened, rows(170, 0)[:130])
         answer_alone(opened, 130, settings())
         opened.register()
         yield opened
@@ -84,7 +83,7 @@ def test_what_is_closed_leaves_no_socket_open(store, embedded_url):
     (connected,) = fetcher._clients.values()
     sock = connected.connection._sock
     fetcher.close()
-    wait(lambda: sock.fileno() == -1)
+    wait_until(lambda: sock.fileno() == -1)
 
 
 def test_a_snapshot_beyond_the_bound_is_not_fetched(store, fetcher, monkeypatch):
@@ -110,21 +109,18 @@ def test_a_start_passes_over_a_damaged_snapshot_and_gives_the_same_bytes(store, 
     damaged = key_of_newest(store)
     store.call("SETRANGE", damaged, 5000, b"\0\0\0\0")
     with running([feed, f"{feed}-none"], embedded_url):
-        push(store, rows(40, 2), first=131)
-        wait(lambda: has_answered(store, 170))
+        push(store, rows(170, 0)[130:], first=131)
+        wait_for(170, store)
     assert not store.call("EXISTS", damaged)
-    with Store(embedded_url, f"{feed}.alone", block_ms=20) as alone:
-        push(alone, [*rows(130, 0), *rows(40, 2)])
-        answer_alone(alone, 170, settings())
-        assert contents(alone) == contents(store)
+    assert contents(store) == alone(embedded_url, rows(170, 0))
 
 
 def test_the_usual_start_reads_no_snapshot_a_second_time(store, embedded_url, feed, monkeypatch):
     asked = []
     monkeypatch.setattr(Store, "get_snapshot", lambda _store, pointer: asked.append(pointer))
     with running([feed, f"{feed}-none"], embedded_url):
-        push(store, rows(40, 2), first=131)
-        wait(lambda: has_answered(store, 170))
+        push(store, rows(170, 0)[130:], first=131)
+        wait_for(170, store)
     assert asked == []
 
 

@@ -11,94 +11,30 @@ from hashlib import sha256
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from published_feed import CONFIG, examples, own_answer, predictor_at, push, session, work
-from world import wait_until
+from published_feed import CONFIG, examples, own_answer, predictor_at
 
 from online_svm.predictor.answering_state import AnsweringState
 from workers.admin.reset import reset
 from workers.broker import request_queue
-from workers.broker.feed_reader import FeedReader
-from workers.broker.request_queue import Request, RequestQueue
+from workers.broker.request_queue import Request
 from workers.config.settings import Limits
 from workers.errors import BadConfiguration, Unavailable
 from workers.feed.position import Position
 from workers.message.schema import (
     PredictionMessage,
     RejectedMessage,
-    ReplyMessage,
     UnavailableMessage,
 )
-from workers.scorer.asker import Asker
-from workers.scorer.newest_state import NewestState
 from workers.scorer.replies import answered
-from workers.scorer.scorer import Scorer
-from workers.scorer.settings import ScorerSettings
 from workers.session.answer import process
-from workers.stop import Stop
 
 ASKED = [[0.25, -1.0, 3.0], [-2.0, 0.5, 0.125], [1.5, 1.5, -0.5]]
-
-
-class Desk:
-    """A feed with a worker, scorers and an asker, all in this process."""
-
-    def __init__(self, store):
-        self.store, self.rows, self._opened = store, [], []
-        self.running = session(store)
-        self.asker = Asker(store.url, store.keys.feed)
-
-    def learn(self, count):
-        more = examples(count, first=len(self.rows))
-        push(self.store, more)
-        self.rows += more
-        work(self.running, len(self.rows))
-
-    def scorer(self, name="one", batch=64, clock=time.monotonic, **settings):
-        url, feed = self.store.url, self.store.keys.feed
-        reader = FeedReader(url, feed)
-        queue = RequestQueue(url, feed, name, Stop(), batch=batch)
-        made = Scorer(queue, NewestState(reader), ScorerSettings(**settings), Stop(), clock)
-        queue.begin()
-        self._opened += [reader, queue]
-        return made
-
-    def request(self, *fields):
-        """Send one request of any fields; return the ID of its entry."""
-        return self.store.call("XADD", self.store.keys.requests, "*", *fields).decode()
-
-    def reply(self, id):
-        """Return the answer that was written under an id, as JSON; None without one."""
-        found = self.store.call("LRANGE", self.store.keys.reply(id), 0, -1)
-        assert len(found) <= 1, "a request has two answers"
-        if not found:
-            return None
-        return json.loads(ReplyMessage.model_validate_json(found[0]).payload())["answer"]
-
-    def waiting(self):
-        pending = self.store.call("XPENDING", self.store.keys.requests, "scorers")
-        return self.store.length(self.store.keys.requests), int(pending[0])
-
-    def serve(self, scorer):
-        """Let a scorer take turns until no request waits."""
-        wait_until(lambda: scorer.turn() < 0 or self.waiting() == (0, 0))
-
-    def close(self):
-        self.asker.close()
-        for each in self._opened:
-            each.close()
-
-
-@pytest.fixture
-def desk(store):
-    made = Desk(store)
-    yield made
-    made.close()
 
 
 def test_an_answer_is_the_workers_own_at_its_n_byte_for_byte(desk):
     desk.learn(95)
     ids = desk.asker.send([json.dumps(x).encode() for x in ASKED])
-    assert desk.scorer().turn() == 3
+    assert desk.scorer(keep=7).turn() == 3
     found = desk.asker.receive(ids, timeout=1.0)
     state = desk.store.publication()
     for id, x in zip(ids, ASKED, strict=True):
@@ -106,6 +42,7 @@ def test_an_answer_is_the_workers_own_at_its_n_byte_for_byte(desk):
         assert (found[id].state, found[id].behind) == (state.name, 95 - state.n)
         assert 0 <= found[id].age < 60_000
         PredictionMessage.model_validate_json(found[id].payload)
+        assert 0 < int(desk.store.call("TTL", desk.store.keys.reply(id))) <= 7
     assert desk.waiting() == (0, 0)
 
 
@@ -126,20 +63,13 @@ def test_the_next_answer_is_of_the_state_that_was_published_meanwhile(desk):
     scorer, seen = desk.scorer(), []
     for count in (45, 20, 20):
         desk.learn(count)
-        (answer,) = _answers(desk, scorer, ASKED[:1])
+        (answer,) = desk.ask(scorer, ASKED[:1])
         n = json.loads(answer.payload)["n"]
         assert answer.payload == own_answer(
             desk.rows, n, ASKED[0], json.loads(answer.payload)["id"]
         )
         seen.append(n)
     assert seen == sorted(set(seen)), "no newer state was taken"
-
-
-def _answers(desk, scorer, rows):
-    ids = desk.asker.send([json.dumps(x).encode() for x in rows])
-    scorer.turn()
-    found = desk.asker.receive(ids, timeout=1.0)
-    return [found[id] for id in ids]
 
 
 def test_what_was_read_ahead_is_lost_neither_by_a_death_nor_by_a_stop(desk):
@@ -339,13 +269,8 @@ def test_too_much_at_once_is_read_one_by_one(desk):
     assert desk.waiting() == (0, 0)
 
 
-def unavailable(desk, scorer):
-    (answer,) = _answers(desk, scorer, ASKED[:1])
-    return UnavailableMessage.model_validate_json(answer.payload).code, answer
-
-
 def test_before_the_first_state_a_request_is_told_so(desk):
-    code, answer = unavailable(desk, desk.scorer())
+    code, answer = desk.refusal(desk.scorer())
     assert (code, answer.state, answer.behind) == ("no_state", None, None)
 
 
@@ -354,38 +279,38 @@ def test_a_state_that_is_too_many_examples_old_answers_no_more(desk):
     desk.running._publisher._every = 0  # it goes on, and publishes no more
     n = desk.store.publication().n
     scorer = desk.scorer(max_stale=30)
-    assert _answers(desk, scorer, ASKED[:1])[0].behind == 60 - n
+    assert desk.ask(scorer, ASKED[:1])[0].behind == 60 - n
     desk.learn(40)
-    code, answer = unavailable(desk, scorer)
+    code, answer = desk.refusal(scorer)
     assert (code, answer.behind) == ("stale", 100 - n)
-    assert _answers(desk, desk.scorer("patient", max_stale=None), ASKED[:1])[0].behind == 100 - n
+    assert desk.ask(desk.scorer("patient", max_stale=None), ASKED[:1])[0].behind == 100 - n
 
 
 def test_a_damaged_state_is_refused_and_the_one_before_goes_on(desk, capsys):
     desk.learn(60)
     scorer = desk.scorer()
-    before = _answers(desk, scorer, ASKED[:1])[0].state
+    before = desk.ask(scorer, ASKED[:1])[0].state
     desk.learn(40)
     found = desk.store.publication()
     (key,) = found.keys(desk.store.keys)
     held = desk.store.call("GET", key)
     desk.store.call("SET", key, held[:-1] + bytes([held[-1] ^ 1]))
-    answer = _answers(desk, scorer, ASKED[:1])[0]
+    answer = desk.ask(scorer, ASKED[:1])[0]
     assert (answer.state, answer.behind) == (before, 100 - int(before.split("-")[0]))
     assert capsys.readouterr().out.count("cannot be used") == 1
     desk.store.call("SET", key, held)
     scorer._newest._clock = lambda: float("inf")
-    assert _answers(desk, scorer, ASKED[:1])[0].state == found.name
+    assert desk.ask(scorer, ASKED[:1])[0].state == found.name
     assert capsys.readouterr().out.count("can be used again") == 1
 
 
 def test_a_feed_that_is_begun_anew_is_not_answered_by_what_it_was(desk):
     desk.learn(60)
     scorer = desk.scorer()
-    assert _answers(desk, scorer, ASKED[:1])[0].state
+    assert desk.ask(scorer, ASKED[:1])[0].state
     reset(desk.store, with_input=True)
     scorer._queue.begin()
-    assert unavailable(desk, scorer)[0] == "no_state"
+    assert desk.refusal(scorer)[0] == "no_state"
 
 
 def test_a_request_that_ends_scorers_is_given_up_and_the_others_are_answered(desk):
@@ -411,14 +336,6 @@ def test_a_request_that_ends_scorers_is_given_up_and_the_others_are_answered(des
     assert deaths == 4
     assert desk.reply(poison)["code"] == "failed"
     assert all(desk.reply(id)["status"] == "ok" for id in good)
-
-
-def test_answers_go_after_a_while_and_answered_requests_at_once(desk):
-    desk.learn(60)
-    ids = desk.asker.send([b"[1,2,3]"] * 5)
-    desk.scorer(keep=7).turn()
-    assert all(0 < int(desk.store.call("TTL", desk.store.keys.reply(id))) <= 7 for id in ids)
-    assert desk.waiting() == (0, 0)
 
 
 def test_a_scorer_that_stops_leaves_the_group_and_one_with_requests_stays_in_it(desk):
@@ -469,7 +386,7 @@ def test_requests_outlive_their_consumer_group(desk):
     desk.store.call("XGROUP", "DESTROY", key, "scorers")
     assert scorer._queue.leave() is False
     assert scorer.turn() == 0
-    assert _answers(desk, scorer, ASKED[:1])[0].state
+    assert desk.ask(scorer, ASKED[:1])[0].state
 
 
 def test_a_stream_of_requests_that_was_deleted_is_begun_anew(desk):
@@ -479,7 +396,7 @@ def test_a_stream_of_requests_that_was_deleted_is_begun_anew(desk):
     desk.store.call("DEL", desk.store.keys.requests)
     time.sleep(0.01)
     assert scorer.turn() == 0
-    assert _answers(desk, scorer, ASKED[:1])[0].state
+    assert desk.ask(scorer, ASKED[:1])[0].state
 
 
 def stood(desk, scorer, **changed):
@@ -535,7 +452,7 @@ def test_where_redis_has_no_memory_no_request_is_lost_and_none_is_half_answered(
 def test_a_state_that_is_replaced_while_it_is_read_is_passed_over_for_the_next_one(desk):
     desk.learn(60)
     scorer = desk.scorer()
-    before = _answers(desk, scorer, ASKED[:1])[0].state
+    before = desk.ask(scorer, ASKED[:1])[0].state
     desk.learn(40)
     reader = scorer._newest._reader
     read = reader.published
@@ -548,9 +465,9 @@ def test_a_state_that_is_replaced_while_it_is_read_is_passed_over_for_the_next_o
         return read(found)
 
     reader.published = replaced
-    assert _answers(desk, scorer, ASKED[:1])[0].state == before
+    assert desk.ask(scorer, ASKED[:1])[0].state == before
     newest = desk.store.publication().name
-    assert _answers(desk, scorer, ASKED[:1])[0].state == newest
+    assert desk.ask(scorer, ASKED[:1])[0].state == newest
 
 
 def test_a_state_that_is_older_than_the_one_in_use_is_taken_since_it_is_what_redis_has(desk):
@@ -561,11 +478,11 @@ def test_a_state_that_is_older_than_the_one_in_use_is_taken_since_it_is_what_red
     fields = desk.store.call("HGETALL", keys.published)
     parts = {key: desk.store.call("GET", key) for key in older.keys(keys)}
     desk.learn(40)
-    assert _answers(desk, scorer, ASKED[:1])[0].state != older.name
+    assert desk.ask(scorer, ASKED[:1])[0].state != older.name
     for key, part in parts.items():
         desk.store.call("SET", key, part)
     desk.store.call("HSET", keys.published, *fields)
-    (answer,) = _answers(desk, scorer, ASKED[:1])
+    (answer,) = desk.ask(scorer, ASKED[:1])
     assert (answer.state, answer.behind) == (older.name, 100 - older.n)
 
 
@@ -573,13 +490,13 @@ def test_a_state_that_is_older_than_the_one_in_use_is_taken_since_it_is_what_red
 def test_bytes_of_other_software_under_a_right_checksum_are_refused(desk, made, capsys):
     desk.learn(60)
     scorer, keys = desk.scorer(), desk.store.keys
-    before = _answers(desk, scorer, ASKED[:1])[0].state
+    before = desk.ask(scorer, ASKED[:1])[0].state
     name = sha256(made).hexdigest()
     (key,) = keys.published_parts(60, name, 1)
     desk.store.call("SET", key, made)
     changed = ("sha256", name, "size", len(made), "parts", 1, "n", 60, "seq", 60)
     desk.store.call("HSET", keys.published, *changed)
-    assert _answers(desk, scorer, ASKED[:1])[0].state == before
+    assert desk.ask(scorer, ASKED[:1])[0].state == before
     assert "cannot be used" in capsys.readouterr().out
 
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import ExitStack
 
 import orjson
 import pytest
@@ -42,25 +43,46 @@ def streams(store):
     ]
 
 
-def answered(url, feed, count=COUNT, **changes):
-    """Let one worker answer a feed; return the worker."""
-    worker = Worker(url, feed, settings(**changes))
-    push(worker.store, entries()[:count])
-    drain(worker.session, count)
-    return worker
+@pytest.fixture
+def work(embedded_url):
+    """Return a worker that answers a feed up to some entry; `pushed` more go into it before."""
+    with ExitStack() as opened:
+
+        def begin(feed, upto=COUNT, pushed=COUNT, **changes):
+            worker = Worker(embedded_url, feed, settings(**changes))
+            opened.callback(worker.abandon)  # as a kill does
+            push(worker.store, entries()[:pushed])
+            drain(worker.session, upto)
+            return worker
+
+        yield begin
+
+
+def left(worker):
+    """Return the streams and the position of a feed."""
+    return streams(worker.store), worker.session.position
+
+
+def killed_in_turn(work, feed, first, second, **changes):
+    """Let three workers answer a feed, of which the second takes over from the first at work.
+
+    Return the last one.
+    """
+    one = work(feed, first, batch=30, **changes)
+    other = work(feed, second, 0, batch=11, **changes)
+    assert fenced(advance, one.session) or fenced(Session.finish_commit, one.session)
+    other.abandon()
+    return work(feed, COUNT, 0, batch=200, **changes)
 
 
 @pytest.fixture(scope="module")
 def expected(embedded_url):
-    """The streams and the position of a feed that one worker answered in batches of 64."""
-    with Store(embedded_url, "expected") as store:
-        keys = store.call("KEYS", "osvm:{expected}:*")
-        if keys:
-            store.call("DEL", *keys)
-    worker = answered(embedded_url, "expected", batch=64)
-    found = streams(worker.store), worker.session.position
+    """What a feed leaves that one worker answered in batches of 64."""
+    worker = Worker(embedded_url, "expected-alarms", settings(batch=64))
+    push(worker.store, entries())
+    drain(worker.session, COUNT)
+    yield left(worker)
     worker.abandon()
-    return found
 
 
 def test_an_alarm_has_the_id_of_its_entry_and_stands_in_the_digest_after_met(expected):
@@ -85,85 +107,43 @@ def test_an_alarm_has_the_id_of_its_entry_and_stands_in_the_digest_after_met(exp
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1024])
-def test_batches_of_any_size_commit_the_same_alarms(embedded_url, feed, expected, batch):
-    worker = answered(embedded_url, feed, batch=batch)
-    assert (streams(worker.store), worker.session.position.digest) == (
-        expected[0],
-        expected[1].digest,
-    )
-    worker.abandon()
-
-
-def test_workers_that_die_and_take_over_commit_the_same_alarms(embedded_url, feed, expected):
-    first = Worker(embedded_url, feed, settings(batch=30))
-    push(first.store, entries())
-    drain(first.session, 430)  # before the first alarm or after it, with a commit under way
-    second = Worker(embedded_url, feed, settings(batch=11))
-    assert fenced(advance, first.session) or fenced(Session.finish_commit, first.session)
-    drain(second.session, 500)
-    second.abandon()  # as a kill does
-    third = Worker(embedded_url, feed, settings(batch=200))
-    drain(third.session, COUNT)
-    assert streams(third.store) == expected[0]
-    assert third.session.position.digest == expected[1].digest
-    for worker in (first, third):
-        worker.abandon()
-
-
-@pytest.mark.parametrize("policy", ["refit", "reset"])
-def test_a_policy_gives_the_same_bytes_whatever_the_workers(embedded_url, feed, policy):
-    acting = {"on_drift": policy, "refit_lag": 60}
-    alone = answered(embedded_url, feed, batch=64, **acting)
-    expected = streams(alone.store), alone.session.position
-    alone.abandon()
-    assert any(b'"action":"%b"' % policy.encode() in payload for _, payload in expected[0][2])
-    with Store(embedded_url, feed) as store:
-        assert verify(store).is_identical
-        store.call("DEL", *store.call("KEYS", f"osvm:{{{feed}}}:*"))
-    first = Worker(embedded_url, feed, settings(batch=30, **acting))
-    push(first.store, entries())
-    drain(first.session, 445)  # an alarm was acted on; refits of before it were withdrawn
-    first.abandon()  # as a kill does
-    second = Worker(embedded_url, feed, settings(batch=7, **acting))
-    drain(second.session, 520)
-    third = Worker(embedded_url, feed, settings(batch=300, **acting))
-    assert fenced(advance, second.session) or fenced(Session.finish_commit, second.session)
-    drain(third.session, COUNT)
-    assert (streams(third.store), third.session.position) == expected
-    for worker in (second, third):
-        worker.abandon()
-
-
-def test_it_is_told_when_alarms_were_committed_and_no_answer_depends_on_it(
-    embedded_url, feed, expected
-):
+def test_batches_of_any_size_commit_the_same_alarms(work, feed, expected, batch):
     before = time.time() * 1000
-    worker = answered(embedded_url, feed)
-    store = worker.store
-    told = commit_times(store.call("XRANGE", store.keys.raised, "-", "+"))
-    assert list(told) == [entry_id for entry_id, _ in streams(store)[2]]
+    worker = work(feed, batch=batch)
+    assert left(worker) == expected
+    # When they were committed is told beside them, and no answer depends on it.
+    told = commit_times(worker.store.call("XRANGE", worker.store.keys.raised, "-", "+"))
+    assert list(told) == [entry_id for entry_id, _ in expected[0][2]]
     assert all(before - 1000 <= at <= time.time() * 1000 + 1000 for at in told.values())
-    assert (streams(store), worker.session.position) == expected
+
+
+@pytest.mark.parametrize("policy", ["report", "refit", "reset"])
+def test_workers_that_die_and_take_over_commit_the_same_alarms(work, feed, expected, policy):
+    acting = {} if policy == "report" else {"on_drift": policy, "refit_lag": 60}
+    if acting:
+        expected = left(work(f"{feed}-alone", batch=64, **acting))
+        assert any(b'"action":"%b"' % policy.encode() in payload for _, payload in expected[0][2])
+    # The first alarm comes before 445: refits of before it are withdrawn.
+    worker = killed_in_turn(work, feed, 445, 520, **acting)
+    assert left(worker) == expected
+    assert verify(worker.store).is_identical
+
+
+def test_verify_compares_the_alarms(work, feed, expected):
+    store = work(feed, keep_input=True).store
+    store.call("HSET", store.keys.state, "snapshot", "", "previous", "")
+    found = verify(store)
+    assert (found.is_identical, found.alarms) == (True, len(expected[0][2]))
+    newest = expected[0][2][-1][0]
+    store.call("XDEL", store.keys.alarms, newest)
+    (changed,) = verify(store).differences
+    assert (changed.stream, changed.id) == (store.keys.alarms, newest)
+
+
+def test_repair_appends_the_alarms_that_are_missing(work, feed, expected):
+    worker = work(feed, replay_budget=100_000)
     worker.abandon()
-
-
-def test_verify_compares_the_alarms(embedded_url, feed, expected):
-    answered(embedded_url, feed, keep_input=True).abandon()
-    with Store(embedded_url, feed) as store:
-        store.call("HSET", store.keys.state, "snapshot", "", "previous", "")
-        found = verify(store)
-        assert found.is_identical
-        assert found.alarms == len(expected[0][2])
-        newest = expected[0][2][-1][0]
-        store.call("XDEL", store.keys.alarms, newest)
-        changed = verify(store)
-        assert [d.stream for d in changed.differences] == [store.keys.alarms]
-        assert changed.differences[0].id == newest
-
-
-def test_repair_appends_the_alarms_that_are_missing(embedded_url, feed, expected):
-    answered(embedded_url, feed, replay_budget=100_000).abandon()
-    with Store(embedded_url, feed) as store:
+    with Store(worker.store.url, feed) as store:
         for key in store.keys.outputs[:3]:  # as if Redis had lost the last of them
             kept = [e for e in store.call("XRANGE", key, "-", "+") if parse_id(e[0]) <= (410, 0)]
             store.call("DEL", key)
@@ -174,8 +154,8 @@ def test_repair_appends_the_alarms_that_are_missing(embedded_url, feed, expected
         assert verify(store).is_identical
 
 
-def test_status_tells_which_alarms_are_open(embedded_url, feed):
-    worker = answered(embedded_url, feed, count=COUNT, metrics_every=10_000)
+def test_status_tells_which_alarms_are_open(work, feed):
+    worker = work(feed, metrics_every=10_000)
     raised = [a for _, p in streams(worker.store)[2] for a in orjson.loads(p)["alarms"]]
     newest = {(a["kind"], a["scope"], a["name"]): a for a in raised}
     found = status(worker.store)
@@ -183,4 +163,3 @@ def test_status_tells_which_alarms_are_open(embedded_url, feed):
     told = orjson.loads(orjson.dumps(found.open_alarms))
     assert told == sorted(newest.values(), key=lambda alarm: alarm["n"])
     assert 0 < len(found.open_alarms) <= len(raised) == found.alarms
-    worker.abandon()

@@ -10,7 +10,6 @@ from world import CONFIG, COUNT, drain, outcome, push, rows, session
 
 from workers.admin.verify import verify, verify_history
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.config.settings import Limits
 from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.report.past_feed import read_past
@@ -45,20 +44,12 @@ def both(compact, redis_url, feed):
 
 
 def read(source, count):
-    """Yield so many answers of a source of a combination."""
-    after, seen = b"0-0", 0
-    while seen < count:
-        for found in source.read(after, seen, count - seen):
-            yield found
-            after, seen = found.entry, seen + 1
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        cli.main([*map(str, arguments)])
-    told = capsys.readouterr()
-    assert ended.value.code == 0, told.err
-    return told.out
+    """Return so many answers of a source of a combination."""
+    found = []
+    while len(found) < count:
+        after = found[-1].entry if found else b"0-0"
+        found += source.read(after, len(found), count - len(found))
+    return found
 
 
 def test_batches_and_take_overs_at_any_point_change_no_byte(redis_url, feed):
@@ -85,9 +76,9 @@ def test_reports_are_those_of_the_full_form_and_answers_a_third_of_the_bytes(bot
     assert len(answers) > COUNT / 2
     assert all(3 * len(a) < len(b) for a, b in answers)
     # Rejected entries and those of the warm-up are told alike.
-    others = [(a, b) for (_, a), (_, b) in zip(short, long, strict=True) if b'"c":[' not in a]
+    others = [pair for pair in zip(short, long, strict=True) if b'"c":[' not in pair[0][1]]
     assert others
-    assert all(a == b for a, b in others)
+    assert all(ours == theirs for ours, theirs in others)
     assert compact.state().agreement.config_hash != full.state().agreement.config_hash
 
 
@@ -110,25 +101,17 @@ def test_an_answer_is_explained_by_replay(compact):
     assert found.rests_on.model == found.answer["model"]
 
 
-def test_tail_shows_the_same_line_and_gives_json_in_the_full_form(both, capsys):
-    lines = []
-    for store in both:
-        told = run(capsys, "tail", store.keys.feed, "--redis", store.url, "-n", 1)
-        lines.append(told.split())
-    short, long = lines
+def test_tail_shows_the_same_line_and_gives_json_in_the_full_form(both, run):
+    short, long = (run("tail", store.keys.feed, "-n", 1)[1].split() for store in both)
     assert short == [word for word in long if word in short]  # without the maps
-    told = run(capsys, "tail", both[0].keys.feed, "--redis", both[0].url, "-n", 1, "--json")
-    message = json.loads(told)
+    message = json.loads(run("tail", both[0].keys.feed, "-n", 1, "--json")[1])
     assert (message["status"], message["payload"], message["maps"]) == ("ok", "compact", {})
     assert {"true_label", "is_right", "probabilities", "venn"} <= message.keys()
 
 
-def test_an_export_has_the_columns_of_full_answers_but_for_the_maps(both, capsys):
-    tables = []
-    for store in both:
-        text = run(capsys, "export", store.keys.feed, "-", "--redis", store.url)
-        tables.append(list(csv.DictReader(text.splitlines())))
-    short, long = tables
+def test_an_export_has_the_columns_of_full_answers_but_for_the_maps(both, run):
+    texts = (run("export", store.keys.feed, "-")[1] for store in both)
+    short, long = (list(csv.DictReader(text.splitlines())) for text in texts)
     maps = {name for name in long[0] if name.partition(" ")[0] in CONFIG.maps}
     assert maps
     assert set(long[0]) - set(short[0]) == maps
@@ -168,7 +151,7 @@ def test_the_page_and_the_metrics_see_the_newest_answer(compact):
 
 
 def test_a_combination_takes_the_venn_hull_of_compact_answers(both):
-    short, long = (list(read(Source(store), 200)) for store in both)
+    short, long = (read(Source(store), 200) for store in both)
     known = [(a.bounds, b.bounds) for a, b in zip(short, long, strict=True) if a.bounds]
     assert len(known) > 100
     for ours, theirs in known:
@@ -182,10 +165,8 @@ def test_a_combination_refuses_a_feed_whose_compact_answers_leave_its_belief_out
         Source(store)
 
 
-def test_the_form_is_fixed_for_the_life_of_a_feed(compact, capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["worker", compact.keys.feed, "--redis", compact.url, "--payload", "full"])
-    assert ended.value.code == 2
-    assert "payload" in capsys.readouterr().err
+def test_the_form_is_fixed_for_the_life_of_a_feed(compact, run):
+    code, _, said = run("worker", compact.keys.feed, "--payload", "full")
+    assert (code, "payload" in said) == (2, True)
     newest = compact.call("XREVRANGE", compact.keys.out, "+", "-", "COUNT", 1)[0]
     assert answer(newest)["payload"] == "compact"

@@ -4,12 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from pure_replay import streams_of
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.config.settings import Limits
-from workers.feed.position import Position
-from workers.session.answer import process
 
 CONFIG = PredictorConfig(
     classes=("a", "b"), window=200, refit_every=40, metrics_every=20, given_answers=True
@@ -34,16 +31,7 @@ def entries(count=COUNT, seed=2, given=None):
 
 def answered(rows, config=CONFIG, batch=64):
     """Return what a feed writes: answers, reports, alarms, rejections."""
-    predictor, position = OnlinePredictor(config), Position()
-    out, met, alarms, dlq = [], [], [], []
-    for begin in range(0, len(rows), batch):
-        outcome = process(predictor, Limits(), position, rows[begin : begin + batch])
-        position = outcome.after
-        out += outcome.out
-        met += outcome.met
-        alarms += outcome.alarms
-        dlq += outcome.dlq
-    return out, met, alarms, dlq
+    return streams_of(config, rows, batch)
 
 
 def said(p, width=0.05):

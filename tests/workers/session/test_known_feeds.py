@@ -38,23 +38,21 @@ def test_one_that_only_looks_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_nothing_can_be_left_it_is_told_once_and_this_process_still_knows(tmp_path):
+@pytest.mark.parametrize("why", ["a file is in the way", "there is no home"])
+def test_where_nothing_can_be_left_it_is_told_once_and_this_process_still_knows(
+    tmp_path, monkeypatch, why
+):
     (tmp_path / "file").write_text("")
-    known = KnownFeeds(URL, tmp_path / "file" / "online-svm")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    if why == "there is no home":
+        monkeypatch.delenv("XDG_STATE_HOME")
+        monkeypatch.delenv("HOME", raising=False)
+        monkeypatch.setattr("pwd.getpwuid", lambda _uid: {}["none"])
     with capture_logs() as logged:
+        known = KnownFeeds.of_user(URL)
         known.add("f")
         known.add("g")
     assert ("f" in known, "g" in known, "h" in known) == (True, True, False)
-    (said,) = logged
-    assert "set XDG_STATE_HOME" in said["event"]
-
-
-def test_a_user_without_a_home_is_told_and_goes_on(monkeypatch):
-    monkeypatch.delenv("XDG_STATE_HOME")
-    monkeypatch.delenv("HOME", raising=False)
-    monkeypatch.setattr("pwd.getpwuid", lambda _uid: (_ for _ in ()).throw(KeyError("none")))
-    with capture_logs() as logged:
-        KnownFeeds.of_user(URL).add("f")
     (said,) = logged
     assert "set XDG_STATE_HOME" in said["event"]
 

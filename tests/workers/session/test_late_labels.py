@@ -29,53 +29,52 @@ def test_a_label_entry_is_answered_with_what_was_done():
     }  # fmt: skip
 
 
-def test_a_label_that_is_sent_again_is_repeated_and_another_one_corrects_it():
-    label = {"for": "0", "y": "a"}
-    assert last([example(0), label, label])["done"] == "repeated"
-    assert last([example(0), label, {"for": "0", "y": "b"}])["done"] == "corrected"
+LABEL = {"for": "0", "y": "a"}
+JOINED = {"status": "label", "example": "0"}
+ANSWERS = {
+    "a label that is sent again is repeated": ([LABEL, LABEL], JOINED | {"done": "repeated"}),
+    "another label corrects it": ([LABEL, LABEL | {"y": "b"}], JOINED | {"done": "corrected"}),
+    "an example sent again with its label": ([example(0, y="a")], JOINED | {"done": "accepted"}),
+    "its id with its label": ([{"id": "0", "y": "a"}], JOINED | {"done": "accepted"}),
+    "an example sent again while it waits": (
+        [example(1), example(0)], {"status": "duplicate", "first": 0},
+    ),
+}  # fmt: skip
 
 
-def test_an_example_sent_again_with_its_label_and_the_same_features_is_its_label():
-    for again in (example(0, y="a"), {"id": "0", "y": "a"}):
-        said = last([example(0), again])
-        assert (said["status"], said["example"], said["done"]) == ("label", "0", "accepted")
+@pytest.mark.parametrize(("entries", "expected"), ANSWERS.values(), ids=ANSWERS)
+def test_what_comes_again_is_joined_to_the_example_that_waits(entries, expected):
+    said = last([example(0), *entries])
+    assert {name: said[name] for name in expected} == expected
 
 
-def test_an_example_sent_again_with_other_features_is_a_conflict():
-    said = last([example(0), example(0, y="a", x="[9, 9]")])
-    assert (said["status"], said["code"]) == ("rejected", "conflict")
-
-
-def test_an_example_sent_again_while_it_waits_is_a_duplicate():
-    said = last([example(0), example(1), example(0)])
-    assert (said["status"], said["first"]) == ("duplicate", 0)
-
-
-LABELS = {
-    "unknown_id": [example(0), {"for": "7", "y": "a"}],
-    "after_horizon": [*(example(i) for i in range(11)), {"for": "0", "y": "a"}],
-    "after_window": [*(example(i, y="a") for i in range(60)), {"for": "0", "y": "b"}],
-    "label": [example(0), {"for": "0", "y": "c"}],
-    "label_entry": [example(0), {"for": "0", "y": "a", "x": "[1, 2]"}],
+REJECTED = {
+    "unknown_id": [{"for": "7", "y": "a"}],
+    "after_horizon": [*(example(i) for i in range(1, 11)), LABEL],
+    "after_window": [LABEL, *(example(i, y="a") for i in range(1, 60)), LABEL | {"y": "b"}],
+    "label": [LABEL | {"y": "c"}],
+    "label_entry": [LABEL | {"x": "[1, 2]"}],
+    "label_entry ": [{"for": "0"}],
+    "conflict": [example(0, y="a", x="[9, 9]")],
 }
 
 
-@pytest.mark.parametrize("code", LABELS)
+@pytest.mark.parametrize("code", REJECTED)
 def test_a_label_that_cannot_be_used_is_rejected_with_its_reason_and_kept_aside(code):
-    outcomes, _ = answered(LABELS[code])
+    outcomes, _ = answered([example(0), *REJECTED[code]])
     said = messages(outcomes)[-1]
-    assert (said["status"], said["code"]) == ("rejected", code)
-    assert outcomes[-1].dlq[-1].code == code
+    assert (said["status"], said["code"]) == ("rejected", code.strip())
+    assert outcomes[-1].dlq[-1].code == code.strip()
 
 
-def test_a_label_entry_without_a_label_is_rejected():
-    assert last([example(0), {"for": "0"}])["code"] == "label_entry"
-
-
-def test_without_a_horizon_a_label_entry_is_told_what_to_set():
-    said = last([example(0), {"for": "0", "y": "a"}], horizon=0)
+@pytest.mark.parametrize(
+    ("entry", "changes", "told"),
+    [(LABEL, {"horizon": 0}, "set horizon"), (example(1, time="5"), {}, "set horizon_in to time")],
+)
+def test_a_feed_that_does_not_take_a_field_tells_what_to_set(entry, changes, told):
+    said = last([example(0), entry], **changes)
     assert (said["status"], said["code"]) == ("rejected", "unsupported")
-    assert "set horizon" in said["reason"]
+    assert told in said["reason"]
 
 
 @pytest.mark.parametrize("changes", [{}, {"maturity": "arrival"}, {"classes": None}])
@@ -145,8 +144,3 @@ def test_time_that_runs_backwards_counts_as_the_latest_and_is_counted():
     waiting = [pending.time for pending in predictor.late.examples()]
     # The third did not happen at 5, either.
     assert (predictor.n, waiting) == (1, [1090, 1090, 1100])
-
-
-def test_time_without_a_horizon_that_counts_it_is_told_what_to_set():
-    said = last([example(0, time="5")])
-    assert "set horizon_in to time" in said["reason"]

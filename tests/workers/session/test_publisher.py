@@ -97,31 +97,23 @@ def test_after_a_restart_the_state_before_is_still_replaced(store):
     assert [n for n, seconds in life(store).items() if seconds < 0] == [store.publication().n]
 
 
-def test_a_fenced_worker_publishes_no_more(store):
-    rows = examples(60)
-    push(store, rows[:40])
-    old = session(store)
-    work(old, 40)
-    before = store.publication()
-    session(store)  # takes the feed over
-    old._publisher.offer(predictor_at(rows, 60), old.position, old._ownership.epoch)
-    store.call("PING")
-    assert store.publication() == before
-
-
-def test_a_state_ahead_of_what_is_committed_is_not_published(store):
+@pytest.mark.parametrize("why", ["it is fenced", "its state is ahead of the commits"])
+def test_what_is_not_the_committed_state_of_the_feeds_worker_is_not_published(store, why):
     rows = examples(60)
     push(store, rows[:40])
     running = session(store)
     work(running, 40)
-    before = store.publication()
-    ahead = Position(b"99999999999999-0", 60, 60, bytes(32))
-    running._publisher.offer(predictor_at(rows, 60), ahead, running._ownership.epoch)
+    before, at = store.publication(), running.position
+    if why == "it is fenced":
+        session(store)  # takes the feed over
+    else:
+        at = Position(b"99999999999999-0", 60, 60, bytes(32))
+    running._publisher.offer(predictor_at(rows, 60), at, running._ownership.epoch)
     store.call("PING")
     assert store.publication() == before
 
 
-def test_damage_is_refused_and_named(store):
+def test_damage_is_refused_and_named_and_a_reset_deletes_what_was_published(store):
     push(store, examples(95))
     work(session(store, part_bytes=4096), 95)
     found = store.publication()
@@ -139,6 +131,8 @@ def test_damage_is_refused_and_named(store):
         with pytest.raises(InvalidPublication, match="damaged"):
             store.publication()
         store.call("HSET", store.keys.published, *found.fields())
+    reset(store, with_input=True)
+    assert ([*store.published_keys()], store.publication()) == ([], None)
 
 
 def test_publishing_takes_a_twentieth_of_the_time_at_most(store):
@@ -161,11 +155,3 @@ def test_publishing_takes_a_twentieth_of_the_time_at_most(store):
     spent = begun * step
     assert begun > 1
     assert spent <= SHARE * now[0] + step
-
-
-def test_a_reset_deletes_what_was_published(store):
-    push(store, examples(40))
-    work(session(store), 40)
-    reset(store, with_input=True)
-    assert [*store.published_keys()] == []
-    assert store.publication() is None

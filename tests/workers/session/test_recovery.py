@@ -5,7 +5,8 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from session_steps import advance, shared_pool
+from session_steps import shared_pool
+from world import drain, push
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -41,27 +42,17 @@ def recovery(store, ours=OURS, stop=None, accept=False):
 @pytest.fixture
 def worked(store):
     """A feed of 100 answered examples, with snapshots at 40 and 80, and nothing since 100."""
-    for i in range(100):
-        store.call(
-            "XADD", store.keys.input, f"{i + 1}-0", "x", f"[{i % 7},{i % 5}]", "y", "ab"[i % 2]
-        )
-    session = Session(store, recovery(store), Limits(), batch=10, snapshot_every=40)
-    while session.position.seq < 100:
-        advance(session)
+    push(store, [["x", f"[{i % 7},{i % 5}]", "y", "ab"[i % 2]] for i in range(100)])
+    drain(Session(store, recovery(store), Limits(), batch=10, snapshot_every=40), 100)
     return store
 
 
-def test_every_take_over_is_a_new_epoch(worked):
-    epochs = [recovery(worked)().epoch for _ in range(3)]
-    assert epochs == [2, 3, 4]
+def test_each_take_over_is_a_new_epoch_and_replays_from_the_newest_snapshot(worked):
+    for epoch in (2, 3, 4):
+        recovered = recovery(worked)()
+        assert (recovered.epoch, recovered.replayed, recovered.predictor.n) == (epoch, 20, 100)
+        assert recovered.position == worked.state().position
     assert worked.state().writer == "tester"
-
-
-def test_a_take_over_replays_from_the_newest_snapshot(worked):
-    recovered = recovery(worked)()
-    assert recovered.replayed == 20
-    assert recovered.position == worked.state().position
-    assert recovered.predictor.n == 100
 
 
 def test_an_accepted_environment_is_proved_from_the_older_snapshot_and_recorded(worked):
@@ -74,8 +65,11 @@ def test_an_accepted_environment_is_proved_from_the_older_snapshot_and_recorded(
     assert recovery(worked)().replayed == 20
 
 
-def test_an_accepted_environment_with_other_bytes_is_refused(worked):
-    worked.call("HSET", worked.keys.state, "environment", "{}", "digest", "11" * 32)
+def test_other_bytes_than_were_committed_are_refused_also_in_an_accepted_environment(worked):
+    worked.call("HSET", worked.keys.state, "digest", "11" * 32)
+    with pytest.raises(ReplayMismatch, match="committed 1111"):
+        recovery(worked)()
+    worked.call("HSET", worked.keys.state, "environment", "{}")
     with pytest.raises(ReplayMismatch, match="online-svm verify"):
         recovery(worked, accept=True)()
     assert worked.state().agreement.environment == "{}"
@@ -116,17 +110,16 @@ def forge(store, name, damage):
     store.call("HSET", store.keys.state, name, pointer.encode())
 
 
-def truncated(learner):
-    return learner[: len(learner) // 2]
-
-
-def nonsense(learner):
-    return b"\1\2\3\4" * (len(learner) // 4)
-
-
 def without_classes(learner):
     own, parts = unpack(learner)
     return pack(own | {"n_classes": 0}, parts)
+
+
+DAMAGE = {
+    "truncated": lambda learner: learner[: len(learner) // 2],
+    "nonsense": lambda learner: b"\1\2\3\4" * (len(learner) // 4),
+    "without classes": without_classes,
+}
 
 
 @pytest.fixture(scope="module", params=["inline", "pooled"])
@@ -138,7 +131,7 @@ def refits(request):
         yield made
 
 
-@pytest.mark.parametrize("damage", [truncated, nonsense, without_classes])
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_learner_that_cannot_be_read_makes_the_previous_snapshot_be_used(worked, refits, damage):
     """The checksum holds; and a refit elsewhere would see the damage only when it is due."""
     forge(worked, "snapshot", damage)

@@ -3,17 +3,17 @@
 import random
 
 import pytest
-from session_steps import advance, refitter
-from world import CONFIG, COUNT, drain, payloads, push, rows, session
+from session_steps import refitter
+from world import COUNT, SETTINGS, drain, payloads, push, rows, session
 
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings, load
+from workers.errors import BadConfiguration
 from workers.feed.commit import Commit, RejectedEntry
 from workers.feed.output_retention import Retention
-from workers.feed.position import START, Position, parse_id
+from workers.feed.position import START, Position
 from workers.feed.state import Agreement
 from workers.session import assembly
-from workers.session.downstream import AcknowledgedGate
 from workers.session.opening import open_store
 from workers.stop import Stop
 
@@ -116,18 +116,17 @@ def test_entries_and_bytes_are_bounded_together_as_the_settings_say(monkeypatch)
     assert Retention.of(load({})) == Retention()
     assert Retention.of(load({"retain_out": "5"})) == Retention(out=5)
     monkeypatch.setenv("ONLINE_SVM_RETAIN_BYTES", "8000")
+    with pytest.raises(BadConfiguration, match="setting downstream: "):
+        load({"downstream": "drop"})
     given = Retention.of(load({"downstream": "block"}))
     assert given == Retention(out_bytes=8000, met_bytes=2000, dlq_bytes=2000, is_held=True)
 
 
 def test_a_worker_keeps_what_its_settings_say(embedded_url, feed):
-    given = {"classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "gamma": 0.5}
-    settings = WorkerSettings(**given, batch=7, retain_bytes=20_000)
-    stop = Stop()
-    with open_store(feed, settings, embedded_url, stop) as store:
+    settings, stop = WorkerSettings(**SETTINGS, batch=7, retain_bytes=20_000), Stop()
+    with open_store(feed, settings, embedded_url, stop) as store, refitter(settings) as refits:
         push(store, rows())
-        with refitter(settings) as refits:
-            drain(assembly.assemble(store, settings, refits, stop, "tester"), COUNT)
+        drain(assembly.assemble(store, settings, refits, stop, "tester"), COUNT)
         kept = [entry[1][1] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
     assert 10_000 < sum(map(len, kept)) * 5 // 4 + 32 * len(kept) <= 20_000 + 4096 * 5 // 4
     assert len(kept) < COUNT
@@ -148,90 +147,3 @@ def test_what_is_trimmed_is_no_part_of_an_answer(redis_url, feed):
     assert 0 < len(met) < len(all_met)
     assert out == all_out[-len(out) :]
     assert met == all_met[-len(met) :]
-
-
-@pytest.fixture
-def blocked(redis_url, feed):
-    """A session whose answers a group has to acknowledge, 20,000 bytes of them at most."""
-    told = Retention(out_bytes=20_000, met_bytes=5_000, is_held=True)
-    with Store(redis_url, feed, retention=told, block_ms=1) as store:
-        push(store, rows())
-        stop = Stop()
-        gate = AcknowledgedGate(store, "sink", stop, seconds=0.001)
-        yield session(store, batch=4, gate=gate, stop=stop, config=CONFIG), store
-
-
-def take(store, count, acknowledge=True):
-    """Read as the group's one consumer; return the IDs."""
-    command = ("XREADGROUP", "GROUP", "sink", "c", "COUNT", count, "STREAMS", store.keys.out, ">")
-    found = store.call(*command)
-    ids = [entry[0] for entry in found[0][1]] if found else []
-    if acknowledge and ids:
-        store.call("XACK", store.keys.out, "sink", *ids)
-    return ids
-
-
-def turns(running, count=60):
-    for _ in range(count):
-        advance(running)
-        running.finish_commit()
-
-
-def test_by_bytes_too_nothing_is_trimmed_that_is_not_acknowledged(blocked):
-    running, store = blocked
-    turns(running)
-    stopped_at = running.position.seq
-    assert stopped_at < COUNT
-    assert store.length(store.keys.out) == stopped_at
-    assert 0.5 * 20_000 < used(store, store.keys.out) < 1.5 * 20_000
-    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
-    held = take(store, 100, acknowledge=False)
-    turns(running)
-    assert running.position.seq == stopped_at
-    assert store.call("XRANGE", store.keys.out, "-", "+", "COUNT", 1)[0][0] == held[0]
-
-
-def test_a_slow_group_gets_every_answer_once_under_a_bound_of_bytes(blocked):
-    running, store = blocked
-    turns(running, 5)
-    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
-    taken = []
-    while len(taken) < COUNT:
-        turns(running, 3)
-        assert store.retained.kept.streams[0].kept < 20_000 + 2 * 4 * 1100
-        taken += take(store, 7)
-    assert taken == [b"%d-0" % (i + 1) for i in range(COUNT)]
-    assert running.position.seq == COUNT
-    assert store.length(store.keys.out) < COUNT / 2
-
-
-def test_reports_stay_as_long_as_the_answers_they_belong_to(blocked):
-    running, store = blocked
-    turns(running)
-    everything = store.call("XRANGE", store.keys.met, "-", "+")
-    assert used(store, store.keys.met) > 5_000
-    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
-    while running.position.seq < COUNT - 8:
-        held = take(store, 5, acknowledge=False)
-        turns(running, 2)
-        kept = {entry[0] for entry in store.call("XRANGE", store.keys.met, "-", "+")}
-        owed = [entry[0] for entry in everything if parse_id(entry[0]) >= parse_id(held[0])]
-        assert kept.issuperset(owed)
-        store.call("XACK", store.keys.out, "sink", *held)
-    assert len(owed) < len(everything)
-    assert store.call("XRANGE", store.keys.met, "-", "+", "COUNT", 1)[0] != everything[0]
-
-
-def test_what_the_gate_trimmed_is_known_to_the_next_worker(blocked):
-    running, store = blocked
-    turns(running)
-    store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
-    while running.position.seq < COUNT - 8:
-        take(store, 50)
-        turns(running, 2)
-    kept = store.retained.kept.streams[0]
-    assert kept.marks[0].n > 0
-    assert store.state().kept.streams[0].marks[0].n > 0
-    session(store, batch=4)
-    assert store.retained.kept.streams[0].total == kept.total
-    assert store.retained.kept.streams[0].kept <= kept.kept + 20_000

@@ -71,11 +71,13 @@ def reconfigured(store, change):
 
 def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(psvm, feed):
     before = psvm.call("HGETALL", psvm.keys.state)
+    differs = {"classes": ("b", "a"), "eta": 0.2, "missing": "reject", "max_features": 7}
     with pytest.raises(ConfigurationChanged) as refused:
-        preflight.run(psvm, given(learner="psvm", window=40, eta=0.2, missing="reject"))
+        preflight.run(psvm, given(learner="psvm", window=40, **differs))
     told = str(refused.value)
-    assert "another configuration: eta: feed 0.1, here 0.2; missing: feed 'mean', here " in told
-    assert f"Use the stored one (--eta 0.1 --missing mean), or: online-svm fork {feed}" in told
+    assert "classes: feed ['a', 'b'], here ['b', 'a']; eta: feed 0.1, here 0.2; max_fe" in told
+    assert "; missing: feed 'mean', here 'reject'. Use the stored one (--classes a,b --eta " in told
+    assert f" --missing mean), or: online-svm fork {feed} --to NEW (" in told
     assert f"online-svm reset {feed}" in told
     assert psvm.call("HGETALL", psvm.keys.state) == before
 

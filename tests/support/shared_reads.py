@@ -1,0 +1,31 @@
+"""What a process of many feeds asks of their input streams, and what comes."""
+
+import time
+
+from workers.broker.batch_size import BatchSize
+from workers.runner.shared_reader import Wanted
+from workers.session.read_ahead import InputReader
+from workers.stop import Stop
+
+
+def wanted(store, cursor=b"0-0"):
+    """Return that a feed wants the entries after a cursor."""
+    reader = InputReader(store, BatchSize(64, 1 << 20))
+    return Wanted(store.keys.feed, store.keys.input, cursor, reader)
+
+
+def next_of(reader, seconds=10.0):
+    """Return what comes next, and for whom nothing came."""
+    stop, deadline = Stop(), time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ready = stop.wait_for(reader.descriptors, min(0.1, reader.patience))
+        found = reader.arrivals(ready)
+        if found != ([], []):
+            return found
+    raise AssertionError("nothing came")
+
+
+def add(store, *numbers):
+    """Give a feed entries with the IDs NUMBER-0."""
+    for number in numbers:
+        store.call("XADD", store.keys.input, f"{number}-0", "x", "[1]")
