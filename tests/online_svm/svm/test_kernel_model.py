@@ -36,15 +36,3 @@ def test_a_row_has_the_same_score_bits_whatever_its_batch(n_support, machines, k
         parts = [model.scores(X[i : i + size]) for i in range(0, 100, size)]
         np.testing.assert_array_equal(np.concatenate(parts), whole)
     np.testing.assert_array_equal(model.scores(X[::-1]), whole[::-1])
-
-
-def test_a_model_without_support_vectors_answers_its_intercept():
-    model = KernelModel.build(Kernel(), np.zeros((0, 2)), np.zeros((1, 0)), np.array([-1.0]))
-    np.testing.assert_array_equal(model.scores(np.zeros((3, 2))), -np.ones((3, 1)))
-
-
-def test_a_model_comes_back_from_its_arrays():
-    model = random_model(30, 2)
-    again = KernelModel.from_state(model.state(), model.kernel)
-    X = np.random.default_rng(3).normal(size=(10, 5))
-    np.testing.assert_array_equal(again.scores(X), model.scores(X))

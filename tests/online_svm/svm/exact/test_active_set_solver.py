@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC
 
+from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import Kernel
+from online_svm.compiled.packed_search import larger, lowest_key, place_of, rising
 from online_svm.svm.exact.active_set import FITS, SIZE, VACANT
 from online_svm.svm.exact.rolling_machine import RollingMachine
 
@@ -60,11 +61,17 @@ def is_compact(machine):
     return bool(machine._held.bank.active.counts[:, FITS].any())
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.wide}")
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_no_variable_violates_optimality_after_any_step(kernel, n_classes):
+CASES = [
+    *((kernel, n_classes, 1.0, 1e-3) for kernel in KERNELS for n_classes in (2, 4)),
+    *((KERNELS[0], 2, C, 1e-3) for C in (1e-3, 1e3)),
+    *((KERNELS[0], 2, 1.0, tol) for tol in (1e-2, 1e-6)),
+]
+
+
+@pytest.mark.parametrize(("kernel", "n_classes", "C", "tol"), CASES)
+def test_no_variable_violates_optimality_after_any_step(kernel, n_classes, C, tol):
     X, codes = stream(340, n_classes)
-    machine = rolling(kernel, np.linspace(0.5, 2.0, n_classes), X, codes, 250)
+    machine = rolling(kernel, C * np.linspace(0.5, 2.0, n_classes), X, codes, 250, tol=tol)
     compact = 0
     for i in range(250, 340):
         roll(machine, X, codes, i)
@@ -73,25 +80,16 @@ def test_no_variable_violates_optimality_after_any_step(kernel, n_classes):
     assert compact > 0  # else this test would say nothing of active sets
 
 
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
-def test_no_variable_violates_optimality_at_extreme_penalties(C):
-    X, codes = stream(330)
-    machine = rolling(KERNELS[0], [C, 2 * C], X, codes, 250)
-    for i in range(250, 330, 4):
-        roll(machine, X, codes, i, count=4)
+def test_a_small_tolerance_is_met_in_few_steps():
+    """Steps on slacks of 24 bits went round in circles where the tolerance was beyond those."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 3))
+    codes = (X[:, 0] + rng.normal(size=400) > 0).astype(np.int64)
+    machine = rolling(Kernel("rbf", gamma=1 / 3), [1.0, 1.0], X, codes, 75, tol=1e-9)
+    for i in range(75, 400, 25):
+        roll(machine, X, codes, i, count=25)
         assert_no_variable_violates(machine)
-
-
-@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])
-def test_a_compact_machine_meets_its_tolerance(tol):
-    X, codes = stream(360)
-    machine = rolling(KERNELS[0], [1.0, 1.0], X, codes, 300, tol=tol)
-    for i in range(300, 360):
-        roll(machine, X, codes, i)
-        assert_no_variable_violates(machine)
-    svc = SVC(gamma=0.3, tol=1e-6).fit(X[60:], codes[60:])
-    values = machine.model().scores(X[:60])[:, 0]
-    np.testing.assert_allclose(values, svc.decision_function(X[:60]), atol=3 * tol + 1e-5)
+    assert machine.steps < 20_000
 
 
 def test_the_kernel_matrix_of_the_active_set_follows_the_points():
@@ -109,9 +107,6 @@ def test_the_kernel_matrix_of_the_active_set_follows_the_points():
 
 
 def test_the_place_of_a_largest_number_is_that_of_the_first():
-    from online_svm.compiled.jit import jit
-    from online_svm.compiled.packed_search import larger, lowest_key, place_of, rising
-
     @jit
     def highest(values):
         key = lowest_key(values[0])

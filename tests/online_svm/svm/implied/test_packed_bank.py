@@ -23,12 +23,17 @@ def both(kernel: Kernel, C: float = 0.7, m: int = 21) -> tuple[ImpliedBank, Pack
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "linear", "poly", "narrow"])
-def test_decisions_are_those_of_the_bank(kernel: Kernel) -> None:
+def test_decisions_are_those_of_the_bank_also_from_its_arrays(kernel: Kernel) -> None:
     bank, packed, X = both(kernel)
     expected = bank.model.scores(X)
     scale = np.abs(expected).max()
     np.testing.assert_allclose(packed.decisions(X), expected, rtol=0, atol=1e-11 * scale)
     np.testing.assert_array_equal(packed.sides(X), np.sign(expected))
+    arrays = packed.state()
+    for values in arrays.values():
+        values.flags.writeable = False
+    copy = PackedBank.from_state(arrays, packed.kernel)
+    np.testing.assert_array_equal(copy.decisions(X), packed.decisions(X))
 
 
 def test_most_coefficients_are_not_kept_one_by_one() -> None:
@@ -43,23 +48,6 @@ def test_coefficients_off_every_bound_are_kept_one_by_one() -> None:
     packed = PackedBank.pack(bank.model, nowhere, -nowhere)
     assert len(packed.packing.moves) == 0
     np.testing.assert_array_equal(packed.sides(X), np.sign(bank.model.scores(X)))
-
-
-def test_a_row_is_decided_alike_alone_and_in_company() -> None:
-    _, packed, X = both(KERNELS[0])
-    together = packed.decisions(X)
-    alone = np.concatenate([packed.decisions(x[None, :]) for x in X])
-    np.testing.assert_array_equal(alone, together)
-    np.testing.assert_array_equal(packed.decisions(X[3:]), together[3:])
-
-
-def test_a_bank_survives_as_arrays() -> None:
-    _, packed, X = both(KERNELS[0])
-    arrays = packed.state()
-    for values in arrays.values():
-        values.flags.writeable = False
-    copy = PackedBank.from_state(arrays, packed.kernel)
-    np.testing.assert_array_equal(copy.decisions(X), packed.decisions(X))
 
 
 def test_a_bank_without_vectors_decides_by_its_constants() -> None:
