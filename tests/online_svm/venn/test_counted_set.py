@@ -17,21 +17,13 @@ class Named(Taxonomy):
         return scores[:, 0].astype(np.int64)
 
 
-PAIRS = st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 3)), max_size=60)
-
-
 @given(
     first=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=20),
-    later=PAIRS,
+    later=st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 3)), max_size=60),
     cuts=st.lists(st.integers(0, 60), max_size=5),
     limit=st.none() | st.integers(1, 25),
 )
-def test_counts_are_those_of_the_newest_examples_before_each_answer(
-    first: list[tuple[int, int]],
-    later: list[tuple[int, int]],
-    cuts: list[int],
-    limit: int | None,
-) -> None:
+def test_counts_are_those_of_the_newest_examples_before_each_answer(first, later, cuts, limit):
     held = list(first)
     expected = []
     for category, code in later:

@@ -1,57 +1,35 @@
-"""Isotonic values next to a score, from pooled buckets, against one pass over all examples."""
+"""Isotonic values next to a score, from pooled buckets, against the batch fit of Venn-Abers."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from online_svm import VennAbers
 from online_svm.venn.pooled_scores import insert, isotonic_pair, pooled, remove, with_room
 
 
-def one_pass(scores: list[float], hits: list[int], score: float, label: int) -> float:
-    """Return the isotonic value at `score` once an example with `label` joins.
-
-    The pass by which answers were once computed: pool-adjacent-violators from the left over all
-    examples, on a stack of blocks (positives, examples), of which `at` is the one of the example.
-    """
-    order = np.argsort(scores)
-    stack: list[tuple[int, int]] = []
-    i, at, size = 0, -1, len(scores)
-    while i < size or at < 0:
-        joins = at < 0 and (i == size or score <= scores[order[i]])
-        value = score if joins else scores[order[i]]
-        hit, total = (label, 1) if joins else (0, 0)
-        while i < size and scores[order[i]] == value:
-            hit += hits[order[i]]
-            total += 1
-            i += 1
-        while stack and stack[-1][0] * total >= hit * stack[-1][1]:
-            joins = joins or at == len(stack) - 1
-            hit, total = hit + stack[-1][0], total + stack[-1][1]
-            stack.pop()
-        stack.append((hit, total))
-        if joins:
-            at = len(stack) - 1
-    return stack[at][0] / stack[at][1]
+def assert_fitted(lists, held, score):
+    """The pair at a score is that of the two isotonic fits with it among the examples held."""
+    pair, work = np.empty(2), np.empty((4, len(held) + 1), dtype=np.int64)
+    isotonic_pair(lists, 0, score, work, pair)
+    fitted = VennAbers().fit([s for s, _ in held], [y for _, y in held])
+    assert pair.tolist() == fitted.predict_interval([score])[0].tolist()
 
 
-def check_walk(seed: int, first: int, steps: int, decimals: int, slope: float, keep: int) -> None:
-    """Insert, remove and ask at random; hold every value to the pass over all examples."""
+def check_walk(seed, first, steps, decimals, slope, keep):
+    """Insert, remove and ask at random; hold every value to the fit of all examples."""
     rng = np.random.default_rng(seed)
 
-    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
+    def draw(n):
         scores = rng.normal(size=n).round(decimals)
         return scores, (rng.random(n) < 1 / (1 + np.exp(-slope * scores))).astype(np.int64)
 
     scores, hits = draw(first)
     lists = pooled(scores[:, None], hits[:, None] == 1)
     held = list(zip(scores.tolist(), hits.tolist(), strict=True))
-    pair, work = np.empty(2), np.empty((4, first + steps + 1), dtype=np.int64)
     for score, hit in zip(*draw(steps), strict=True):
-        asked = float(score) if rng.random() < 0.5 else float(rng.normal())
-        isotonic_pair(lists, 0, asked, work, pair)
-        values, labels = [s for s, _ in held], [y for _, y in held]
-        assert pair.tolist() == [one_pass(values, labels, asked, label) for label in (0, 1)]
+        assert_fitted(lists, held, float(score) if rng.random() < 0.5 else float(rng.normal()))
         lists = with_room(lists, 1)
         insert(lists, 0, float(score), int(hit))
         held.append((float(score), int(hit)))
@@ -68,35 +46,33 @@ def check_walk(seed: int, first: int, steps: int, decimals: int, slope: float, k
     slope=st.sampled_from([0.0, 1.0, 5.0, -2.0, 50.0]),
     keep=st.integers(0, 200),
 )
-def test_values_are_those_of_one_pass_under_inserts_removals_and_ties(
-    seed: int, first: int, decimals: int, slope: float, keep: int
-) -> None:
+def test_values_are_those_of_a_fit_under_inserts_removals_and_ties(
+    seed, first, decimals, slope, keep
+):
     check_walk(seed, first, 60, decimals, slope, keep)
 
 
 @pytest.mark.parametrize("decimals", [1, 12])
-def test_values_are_those_of_one_pass_while_buckets_split_fill_and_empty(decimals: int) -> None:
+def test_values_are_those_of_a_fit_while_buckets_split_fill_and_empty(decimals):
     check_walk(1, 0, 700, decimals, 2.0, 450)
     check_walk(2, 1200, 60, decimals, 2.0, 100)  # nearly all leave at once
 
 
-def test_buckets_follow_scores_that_drift_out_of_those_there_were() -> None:
-    lists = pooled(np.arange(100.0)[:, None], np.arange(100)[:, None] % 3 == 0)
-    pair, work = np.empty(2), np.empty((4, 102), dtype=np.int64)
+def test_buckets_follow_scores_that_drift_out_of_those_there_were():
+    stream = [(float(i), int(i % 3 == 0)) for i in range(1500)]
+    scores, hits = np.array(stream[:100]).T
+    lists = pooled(scores[:, None], hits[:, None] == 1)
     for i in range(100, 1500):
         lists = with_room(lists, 1)
-        insert(lists, 0, float(i), int(i % 3 == 0))
-        remove(lists, 0, float(i - 100), int((i - 100) % 3 == 0))
+        insert(lists, 0, *stream[i])
+        remove(lists, 0, *stream[i - 100])
         if i % 50 == 0:
-            held = list(range(i - 99, i + 1))
-            labels = [int(j % 3 == 0) for j in held]
-            isotonic_pair(lists, 0, i - 30.5, work, pair)
-            assert pair.tolist() == [one_pass(held, labels, i - 30.5, j) for j in (0, 1)]
+            assert_fitted(lists, stream[i - 99 : i + 1], i - 30.5)
     assert lists.sizes[0] == 100
     assert lists.in_use[0] <= 10  # those that emptied were given up
 
 
-def test_minus_zero_ties_with_zero() -> None:
+def test_minus_zero_ties_with_zero():
     lists = with_room(pooled(np.array([[0.0]]), np.array([[True]])), 1)
     insert(lists, 0, -0.0, 0)
     assert lists.totals[0, 0, 0] == 2

@@ -7,49 +7,35 @@ from hypothesis import strategies as st
 
 from online_svm.errors import InvalidInput
 from online_svm.venn.registry import TAXONOMIES, VennScheme
-from online_svm.venn.taxonomy import Taxonomy, class_scores, margins, svm_classes
-
-
-def scores_of(seed: int, n: int, n_scores: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, n_scores))
+from online_svm.venn.taxonomy import Taxonomy, class_scores, margins
 
 
 @pytest.mark.parametrize("n_scores", [1, 3])
 @pytest.mark.parametrize("strength", [class_scores, margins])
-def test_quantiles_divide_each_class_of_the_training_set_evenly(strength, n_scores) -> None:
-    T = scores_of(0, 3000, n_scores)
+def test_quantiles_divide_each_class_of_the_training_set_evenly_by_strength(strength, n_scores):
+    T = np.random.default_rng(0).normal(size=(3000, n_scores))
     n_classes = max(n_scores, 2)
     categories = Taxonomy(n_classes, 4, strength, T).categories(T)
-    np.testing.assert_array_equal(categories // 4, svm_classes(T))
-    sizes = np.bincount(categories, minlength=4 * n_classes).reshape(n_classes, 4)
-    assert np.ptp(sizes, axis=1).max() <= 1
+    classes = T.argmax(axis=1) if n_scores > 1 else T[:, 0] > 0
+    np.testing.assert_array_equal(categories // 4, classes)
+    best = np.sort(np.hstack([T, -T]) if n_scores == 1 else T, axis=1)
+    strengths = best[:, -1] if strength is class_scores else best[:, -1] - best[:, -2]
+    for k in range(n_classes):
+        sizes = np.bincount(categories[classes == k] - 4 * k, minlength=4)
+        assert np.ptp(sizes) <= 1
+        assert (np.diff(categories[classes == k][np.argsort(strengths[classes == k])]) >= 0).all()
 
 
-def test_a_stronger_score_never_has_a_lower_category_within_its_class() -> None:
-    T, X = scores_of(1, 200, 3), scores_of(2, 500, 3)
-    categories = Taxonomy(3, 5, margins, T).categories(X)
-    for k in range(3):
-        here = svm_classes(X) == k
-        assert (np.diff(categories[here][np.argsort(margins(X[here]))]) >= 0).all()
-
-
-def test_tied_training_scores_share_one_quantile() -> None:
-    T = np.array([[1.0]] * 50 + [[2.0]] * 3)
-    categories = Taxonomy(2, 4, class_scores, T).categories(np.array([[0.3], [1.0], [9.0]]))
-    assert categories.tolist() == [4, 4, 5]
-
-
-def test_a_class_that_the_training_set_never_shows_is_one_category() -> None:
-    T = -np.ones((20, 1))
-    categories = Taxonomy(2, 4, class_scores, T).categories(np.array([[0.1], [7.0]]))
-    assert categories.tolist() == [4, 4]
-
-
-def test_the_margin_is_the_lead_of_the_best_class() -> None:
-    X = scores_of(3, 100, 4)
-    for row, margin in zip(X, margins(X), strict=True):
-        first, second = sorted(row)[::-1][:2]
-        assert margin == first - second
+@pytest.mark.parametrize(
+    ("training", "asked", "categories"),
+    [
+        pytest.param([1.0] * 50 + [2.0] * 3, [0.3, 1.0, 9.0], [4, 4, 5], id="ties share one"),
+        pytest.param([-1.0] * 20, [0.1, 7.0], [4, 4], id="a class never shown is one category"),
+    ],
+)
+def test_training_scores_that_are_too_few_make_fewer_categories(training, asked, categories):
+    taxonomy = Taxonomy(2, 4, class_scores, np.array(training)[:, None])
+    assert taxonomy.categories(np.array(asked)[:, None]).tolist() == categories
 
 
 @given(seed=st.integers(0, 100), cut=st.integers(0, 40), n_scores=st.sampled_from([1, 3]))
@@ -62,7 +48,8 @@ def test_answers_do_not_depend_on_how_the_rows_are_cut(taxonomy, seed, cut, n_sc
     scheme = VennScheme(taxonomy, 3, n_classes, n_classes, 25)
     whole, parts = (scheme.begin(scores, scores[:20], known) for _ in range(2))
     expected = whole.answer(scores[20:], codes[20:])
-    met = [parts.answer(s, c) for s, c in _cut(scores[20:], codes[20:], cut)]
+    halves = (slice(20, 20 + cut), slice(20 + cut, None))
+    met = [parts.answer(scores[half], codes[half]) for half in halves]
     for name in ("point", "lower", "upper", "category", "size"):
         joined = np.concatenate([getattr(answers, name) for answers in met])
         np.testing.assert_array_equal(joined, getattr(expected, name))
@@ -70,10 +57,6 @@ def test_answers_do_not_depend_on_how_the_rows_are_cut(taxonomy, seed, cut, n_sc
     np.testing.assert_array_equal(
         again.answer(scores, codes).point, whole.answer(scores, codes).point
     )
-
-
-def _cut(scores, codes, cut):
-    return [(scores[:cut], codes[:cut]), (scores[cut:], codes[cut:])]
 
 
 @pytest.mark.parametrize("taxonomy", TAXONOMIES)
@@ -88,11 +71,8 @@ def test_without_calibration_examples_an_interval_is_the_unit_interval(taxonomy,
     np.testing.assert_allclose(answers.point, 1.0 / n_classes, atol=1e-15)
 
 
-def test_an_unknown_taxonomy_is_named_with_the_known_ones() -> None:
+def test_a_taxonomy_that_is_not_known_or_has_no_bin_is_refused():
     with pytest.raises(InvalidInput, match="'classes' is unknown; use one of class, class-quanti"):
         VennScheme("classes", 3, 2, 2, None)
-
-
-def test_no_bin_is_refused() -> None:
     with pytest.raises(InvalidInput, match="taxonomy_bins: 0"):
         VennScheme("margin", 0, 2, 2, None)

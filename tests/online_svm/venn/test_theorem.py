@@ -8,7 +8,7 @@ import pytest
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.venn.counted_set import CountedSet
-from online_svm.venn.protocol import VennSet, intervals, mean_points, multiprobabilities
+from online_svm.venn.protocol import VennSet
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import Taxonomy, class_scores, margins
 
@@ -74,13 +74,3 @@ def test_the_distribution_picked_by_the_true_label_is_calibrated(
     assert is_calibrated(joint[np.arange(DRAWS), truth], truth)
     # The test has the power to see a wrong pick: the distribution of one fixed label fails it.
     assert not is_calibrated(joint[:, 0], truth)
-
-
-def test_lower_and_upper_are_the_extremes_of_the_multiprobability() -> None:
-    counts = np.random.default_rng(0).integers(0, 5, size=(200, 4))
-    joined = multiprobabilities(counts)
-    bounds = intervals(counts)
-    np.testing.assert_array_equal(joined.min(axis=1), bounds[:, :, 0])
-    np.testing.assert_array_equal(joined.max(axis=1), bounds[:, :, 1])
-    np.testing.assert_allclose(joined.mean(axis=1), mean_points(counts), atol=1e-15)
-    np.testing.assert_allclose(joined.sum(axis=2), 1.0, atol=1e-15)
