@@ -1,37 +1,32 @@
 """Cross-fitting against scikit-learn's SVC fitted fold by fold, and against itself."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from online_svm import PlattScaling
-from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit import learner, scaling
-from online_svm.refit.crossfit import FOLDS, FoldMachines
+from online_svm.refit.crossfit import FOLDS
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import fold_numbers, window_parts
-from online_svm.types import Floats, Ints
 
 
-def stream(n: int, n_classes: int = 2) -> tuple[Floats, Ints, list[str | None]]:
+def stream(n, n_classes=2):
     rng = np.random.default_rng(n_classes)
     codes = rng.integers(0, n_classes, n)
-    X = rng.normal(size=(n, 3)) + codes[:, None]
-    return X, codes, [f"c{code}" for code in codes]
+    return rng.normal(size=(n, 3)) + codes[:, None], codes, [f"c{code}" for code in codes]
 
 
-def config_of(**changes: Any) -> PredictorConfig:
+def config_of(**changes):
     settings = {"split": "crossfit", "gamma": 0.3, "refit_every": 40, "window": 100}
     return PredictorConfig.model_validate(settings | changes)
 
 
-def run(predictor: OnlinePredictor, X: Floats, labels: list[str | None], size: int) -> list[Any]:
-    out: list[Any] = []
+def run(predictor, X, labels, size):
+    out = []
     for begin in range(0, len(X), size):
         for answer in predictor.step_many(X[begin : begin + size], labels[begin : begin + size]):
             is_block = isinstance(answer, PredictionBlock)
@@ -39,9 +34,7 @@ def run(predictor: OnlinePredictor, X: Floats, labels: list[str | None], size: i
     return out
 
 
-def separate_fits(
-    X: Floats, codes: Ints, folds: Ints, n_classes: int, asked: Floats
-) -> tuple[Floats, Floats]:
+def separate_fits(X, codes, folds, n_classes, asked):
     """Return out-of-fold scores, and the mean scores of other rows."""
     targets = [codes == 1] if n_classes == 2 else [codes == k for k in range(n_classes)]
     own, mean = np.empty((len(X), len(targets))), np.zeros((len(asked), len(targets)))
@@ -54,9 +47,7 @@ def separate_fits(
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(
-    n_classes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(n_classes, monkeypatch):
     monkeypatch.setattr(learner, "TOLERANCE", 1e-7)
     monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
     X, codes, labels = stream(260, n_classes)
@@ -79,7 +70,7 @@ def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(
         np.testing.assert_allclose(given, platt.predict(mean[:, 0]), atol=1e-4)
 
 
-def test_the_whole_window_and_what_was_learned_since_calibrates() -> None:
+def test_the_whole_window_and_what_was_learned_since_calibrates():
     X, _, labels = stream(130)
     predictor = OnlinePredictor(config_of(refit_lag=15, window=80))
     predictor.step_many(X[:95], labels[:95])
@@ -90,22 +81,11 @@ def test_the_whole_window_and_what_was_learned_since_calibrates() -> None:
     assert len(predictor.active.calibration.codes) == 80  # the newest `window`
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_mean_machine_scores_as_the_mean_of_the_machines(n_classes: int) -> None:
-    X, codes, _ = stream(90, n_classes)
-    machines = FoldMachines(Kernel("rbf", 0.4), np.ones(n_classes), 1e-3, None, 4)
-    machines.extend(X, codes, fold_numbers(0, 90, 4))
-    machines.solve()
-    np.testing.assert_allclose(machines.model().scores(X), machines.training_values(), atol=1e-12)
-    separate = [machine.model().scores(X) for machine in machines._machines]
-    np.testing.assert_allclose(machines.model().scores(X), np.mean(separate, axis=0), atol=1e-12)
-
-
 @pytest.mark.parametrize(
     "changes", [{}, {"maps": ("mixed", "platt")}, {"class_weight": "balanced"}]
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_answers_do_not_depend_on_the_batch_size(changes: Any, n_classes: int) -> None:
+def test_answers_do_not_depend_on_the_batch_size(changes, n_classes):
     X, _, labels = stream(170, n_classes)
     whole = OnlinePredictor(config_of(**changes))
     expected = run(whole, X, labels, 170)
@@ -115,14 +95,14 @@ def test_answers_do_not_depend_on_the_batch_size(changes: Any, n_classes: int) -
         assert predictor.snapshot() == whole.snapshot()
 
 
-def test_the_guarantee_is_approximate_and_says_why() -> None:
+def test_the_guarantee_is_approximate_and_says_why():
     X, _, labels = stream(60)
     answer = run(OnlinePredictor(config_of(classes=("c0", "c1"))), X, labels, 60)[-1]
     assert answer.guarantee == "approximate"
     assert "out of fold" in answer.reason
 
 
-def test_a_fold_with_one_class_or_none_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fold_with_one_class_or_none_is_answered(monkeypatch):
     monkeypatch.setattr(learner, "FOLDS", 20)
     X = np.arange(12.0)[:, None]
     labels = ["c0"] * 9 + ["c1"] * 3
@@ -132,7 +112,7 @@ def test_a_fold_with_one_class_or_none_is_answered(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_an_example_keeps_its_fold_in_every_window(seed: int) -> None:
+def test_an_example_keeps_its_fold_in_every_window(seed):
     whole = fold_numbers(0, 20_000, 5, seed)
     np.testing.assert_array_equal(fold_numbers(700, 900, 5, seed), whole[700:900])
     counts = np.bincount(whole)
@@ -140,12 +120,12 @@ def test_an_example_keeps_its_fold_in_every_window(seed: int) -> None:
     assert np.abs(counts - 4000).max() < 4 * np.sqrt(20_000 * 0.2 * 0.8)
 
 
-def test_the_parts_of_the_other_splits_exclude_each_other() -> None:
+def test_the_parts_of_the_other_splits_exclude_each_other():
     for split in ("oldest", "interleaved"):
         trains, calibrates = window_parts(split, 3, 50, 0.7)
         assert (trains ^ calibrates).all()
 
 
-def test_only_the_ordinary_machine_is_cross_fitted() -> None:
+def test_only_the_ordinary_machine_is_cross_fitted():
     with pytest.raises(ValueError, match="crossfit needs learner = 'svc'"):
         config_of(learner="psvm", classes=("c0", "c1"))

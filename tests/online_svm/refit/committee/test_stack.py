@@ -100,13 +100,3 @@ def test_a_row_of_log_odds_has_the_same_bits_whatever_it_is_scored_with():
     np.testing.assert_array_equal(whole, one_by_one)
     expected = np.einsum("nms,m->ns", odds_of(stack, scores), stack.weights) + stack.constant
     np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["slope", "intercept", "weights", "constant"])
-def test_a_stack_whose_parts_do_not_fit_is_refused(name):
-    scores, codes = said(100, 3, 2 + 1)
-    state = Stack.fit(scores, codes, all_recent(codes)).state()
-    longer = np.repeat(state[name], 2, axis=0)
-    for changed in (longer, state[name] * np.nan, state[name][..., None]):
-        with pytest.raises(ValueError, match="Stack"):
-            Stack.from_state(state | {name: changed})
