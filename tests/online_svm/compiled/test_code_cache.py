@@ -32,20 +32,18 @@ class Copy:
         (self.package / "svm" / "near.py").write_text(NEAR)
         (self.package / "factor.py").write_text("FACTOR = 10.0\n")
 
-    def run(self, **environment):
-        """Return the result, whether it came of kept code, and where that is."""
+    def started(self, program, environment):
         clean = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
         ran = subprocess.run(
-            [sys.executable, "-c", RUN],
-            cwd=self._directory,
-            env=clean | environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+            [sys.executable, "-c", program], cwd=self._directory, env=clean | environment,
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
-        result, hits, place = ran.stdout.split()
-        self.said = ran.stderr
+        return ran
+
+    def run(self, **environment):
+        """Return the result, whether it came of kept code, and where that is."""
+        result, hits, place = self.started(RUN, environment).stdout.split()
         return float(result), bool(int(hits)), Path(place)
 
 
@@ -97,19 +95,12 @@ def test_the_code_of_other_versions_is_deleted_and_that_of_other_pythons_is_not(
 
 
 def test_where_nothing_can_be_kept_the_code_is_compiled_with_a_warning(copied, tmp_path):
-    (copied.package / "svm" / "__pycache__").write_text("")
-    (copied.package / "__pycache__").write_text("")
+    for place in (copied.package / "svm" / "__pycache__", copied.package / "__pycache__"):
+        place.write_text("")
     (tmp_path / "file").write_text("")
     program = "from online_svm.svm.caller import far; print(far(1.0))"
-    ran = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "file")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert (ran.returncode, ran.stdout) == (0, "11.0\n"), ran.stderr
+    ran = copied.started(program, {"XDG_CACHE_HOME": str(tmp_path / "file")})
+    assert ran.stdout == "11.0\n"
     assert "set NUMBA_CACHE_DIR to a directory that can be written" in ran.stderr
 
 

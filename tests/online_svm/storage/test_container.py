@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -51,25 +52,15 @@ def test_what_was_read_can_be_written_to_and_leaves_the_bytes_alone() -> None:
     assert unpack(GOOD).arrays["w"].tolist() == [0.0, 1.0, 2.0]
 
 
-def test_the_bytes_depend_on_the_state_alone() -> None:
+def test_the_bytes_depend_on_the_state_alone_in_any_process() -> None:
     arrays = {"b": np.zeros(2), "a": np.ones(1), "__metadata": np.ones(1)}
     assert pack({"x": 1, "y": 2}, arrays) == pack({"y": 2, "x": 1}, dict(reversed(arrays.items())))
-
-
-def test_another_process_gives_the_same_bytes() -> None:
     code = (
         "import numpy as np; from online_svm.storage.container import pack; "
         "print(pack({'n': 1}, {name: np.ones(3) for name in 'abcdefgh'}).hex())"
     )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            check=True,
-            capture_output=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    }
+    process = partial(subprocess.run, [sys.executable, "-c", code], check=True, capture_output=True)
+    found = {process(env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")}
     assert len(found) == 1
 
 
@@ -150,11 +141,8 @@ def test_another_program_s_bytes_are_refused() -> None:
             unpack(data)
 
 
-def test_a_format_that_is_not_known_is_named() -> None:
+def test_what_cannot_be_read_back_is_refused_by_name() -> None:
     with pytest.raises(InvalidSnapshot, match="format 3 is not 2"):
         unpack(pack({"format": 3}, {}))
-
-
-def test_a_type_that_cannot_be_read_back_is_not_written() -> None:
     with pytest.raises(InvalidSnapshot, match="float32"):
         pack({}, {"w": np.zeros(1, dtype=np.float32)})
