@@ -77,11 +77,15 @@ def owned(feeds, shards, index):
     return {name for name in names if owner(name, shards) == index}
 
 
-def test_shards_answer_all_feeds_and_move_only_those_that_must(fleet, redis_url, feed):
+def test_shards_wait_for_what_to_do_answer_all_feeds_and_move_only_those_that_must(
+    fleet, redis_url, feed
+):
     with fleet_feeds(redis_url, feed, 6, COUNT) as feeds:
         feeds.push(40)
-        fleet.put(definition(feed, 2))
         with hosts(redis_url, feed, 0, 1, 2) as shards:
+            time.sleep(0.3)
+            assert [shard.status()["shards"] for shard in shards] == [None] * 3
+            fleet.put(definition(feed, 2))
             wait_until(feeds.is_answered)
             wait_until(lambda: all(held(shards[i]) == owned(feeds, 2, i) for i in range(2)))
             assert held(shards[2]) == set()
@@ -102,27 +106,16 @@ def test_shards_answer_all_feeds_and_move_only_those_that_must(fleet, redis_url,
             assert store.call("GET", store.keys.lease) is None
 
 
-def test_a_shard_waits_for_its_definition_and_follows_a_new_one(fleet, redis_url, feed):
-    with fleet_feeds(redis_url, feed, 2, COUNT) as feeds, hosts(redis_url, feed, 0) as shards:
-        feeds.push(40)
-        time.sleep(0.3)
-        assert shards[0].status()["shards"] is None
-        first, second = (store.keys.feed for store in feeds.stores)
-        fleet.put(FleetDefinition(patterns=(first,), shards=1, settings=TOLD))
-        wait_until(lambda: held(shards[0]) == {first})
-        fleet.put(FleetDefinition(patterns=(first, second), shards=1, settings=TOLD))
-        wait_until(lambda: held(shards[0]) == {first, second})
-        wait_until(feeds.is_answered)
-
-
 def test_a_shard_that_cannot_go_on_says_why_and_goes_on_when_it_can(fleet, redis_url, feed):
     with fleet_feeds(redis_url, feed, 1, COUNT) as feeds, hosts(redis_url, feed, 0) as shards:
         feeds.push(40)
         fleet.put(definition(feed, 1, window=-3))
         wait_until(lambda: "window" in (shards[0].status()["problem"] or ""))
+        fleet.put(FleetDefinition(patterns=("nothing",), shards=1, settings=TOLD))
+        wait_until(lambda: shards[0].status()["problem"] is None)
+        assert held(shards[0]) == set()
         fleet.put(definition(feed, 1))
         wait_until(feeds.is_answered)
-        assert shards[0].status()["problem"] is None
     away = ShardHost({"redis": "redis://127.0.0.1:1/0"}, feed, 0)
     wait_until(lambda: "Unavailable" in (away.status()["problem"] or ""))
     assert away.drain()

@@ -8,7 +8,6 @@ from fault_redis import Server
 from held_refits import slow_refits
 from many_feeds import (
     alone,
-    answer_alone,
     contents,
     fill,
     has_answered,
@@ -263,13 +262,3 @@ def test_a_process_that_waits_for_the_leases_begins_no_feed_that_was_flushed_mea
                 push(store, rows(40, 0))
                 wait_until(lambda: sum("set aside" in each["event"] for each in logged) >= 4)
                 assert store.state() is None
-
-
-def test_a_thousand_listed_names_keep_no_feed_with_state_from_being_taken_up(own_redis):
-    with Store(own_redis.url, "f-z") as store:
-        push(store, rows(20, 0))
-        answer_alone(store, 20, settings())
-        push(store, rows(20, 1), first=21)
-        store.call("SADD", REGISTRY, "f-z", *(f"f-{i}" for i in range(1000)))
-        with running(["f-*"], own_redis.url, settings=settings(max_feeds=3)):
-            wait_for(40, store)

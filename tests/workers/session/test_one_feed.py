@@ -4,7 +4,7 @@ import os
 import random
 import signal
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from fault_redis import Server
@@ -20,17 +20,14 @@ COUNT = 600
 @pytest.fixture
 def make(embedded_url, feed):
     """Make worlds of further feeds, filled with one and the same stream."""
-    worlds = []
+    with ExitStack() as opened:
 
-    def fill(suffix, url=embedded_url, **changes):
-        world = World(url, f"{feed}-{suffix}", patience=10.0, **changes)
-        worlds.append(world)
-        world.push(rows(COUNT))
-        return world
+        def fill(suffix, **changes):
+            made = World(embedded_url, f"{feed}-{suffix}", patience=10.0, **changes)
+            opened.enter_context(made).push(rows(COUNT))
+            return made
 
-    yield fill
-    for world in worlds:
-        world.__exit__()
+        yield fill
 
 
 @pytest.fixture
