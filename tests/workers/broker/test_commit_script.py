@@ -43,18 +43,22 @@ def commit_of(ids, epoch=1, before=START, met=(), dlq=(), move=None, alarms=()):
 
 
 def contents(store):
-    """Return everything the feed has in Redis but the input, to show that nothing was written."""
-    keys = store.keys
-    return (
-        store.call("HGETALL", keys.state),
-        [store.call("XRANGE", key, "-", "+") for key in keys.outputs],
-        store.call("EXISTS", keys.input) and store.call("XINFO", "GROUPS", keys.input),
-    )
+    """Return all that a feed has in Redis, to show that nothing was written."""
+    keys = store.call("KEYS", f"osvm:{{{store.keys.feed}}}:*")
+    return {key: store.call("DUMP", key) for key in keys}
 
 
 def bookmark(store):
     (group,) = store.call("XINFO", "GROUPS", store.keys.input)
     return group["last-delivered-id"] if isinstance(group, dict) else group[7]
+
+
+def ids_in(store, key):
+    return [entry[0] for entry in store.call("XRANGE", key, "-", "+")]
+
+
+def put(store, pointer):
+    store.finish_snapshot(store.put_snapshot(pointer, b"the bytes"))
 
 
 @pytest.fixture
@@ -105,30 +109,6 @@ def test_a_commit_of_one_example_takes_redis_eight_commands(own_redis, feed):
         assert calls == dict.fromkeys(names, "calls=1")
 
 
-def test_ids_of_one_millisecond_are_ordered_by_their_count(store):
-    store.fence("tester", AGREEMENT)
-    ids, before = (b"7-9", b"7-10", b"7-100"), START
-    for entry_id in ids:
-        store.call("XADD", store.keys.input, entry_id, "x", "[1]")
-    for entry_id in ids:
-        letter = RejectedEntry(entry_id, "not_finite", "x[0] is NaN", 8, b"")
-        commit = commit_of([entry_id], before=before, met=[(entry_id, b"report")], dlq=[letter])
-        store.commit(commit)
-        before = commit.after
-    for key in (store.keys.met, store.keys.dlq):
-        assert [entry[0] for entry in store.call("XRANGE", key, "-", "+")] == list(ids)
-
-
-def test_commits_follow_one_another(begun):
-    first = commit_of([b"1-0", b"2-0"])
-    second = commit_of([b"3-0", b"4-0", b"5-0"], before=first.after)
-    begun.commit(first)
-    begun.commit(second)
-    assert begun.length(begun.keys.out) == 5
-    assert begun.state().position == second.after
-    assert bookmark(begun) == b"5-0"
-
-
 def test_a_commit_repeated_after_a_lost_reply_writes_nothing_and_is_no_error(begun):
     commit = commit_of([b"1-0", b"2-0"])
     begun.commit(commit)
@@ -157,62 +137,48 @@ def test_an_older_epoch_is_fenced_before_anything_else_is_looked_at(begun):
 
 
 ELSEWHERE = Position(b"2-0", 2, 2, bytes(32))
-TOP_IS_GONE = [("XADD", "out", "9-0", "p", "foreign"), ("XDEL", "out", "9-0")]
-
-
-@pytest.mark.parametrize(
-    ("commands", "commit", "error"),
-    [
-        ([], {"ids": [b"1-0"], "epoch": 2}, PositionMoved),  # the epoch fell back
-        ([], {"ids": [b"3-0"], "before": ELSEWHERE}, PositionMoved),
-        *(
-            ([("XDEL", "input", i)], {"ids": [b"1-0", b"2-0", b"3-0"]}, BatchChanged)
-            for i in ("1-0", "2-0", "3-0")
-        ),
-        ([], {"ids": [b"1-0", b"3-0"]}, BatchChanged),
-        ([("DEL", "input")], {"ids": [b"1-0"]}, BatchChanged),
-        (TOP_IS_GONE, {"ids": [b"1-0"]}, OutputAhead),
-        ([], {"ids": [b"1-0"], "move": UNKNOWN_SNAPSHOT}, InvalidStoredSnapshot),
-    ],
-)
-def test_a_commit_that_does_not_fit_is_refused_whole(begun, commands, commit, error):
-    for name, key, *rest in commands:
-        begun.call(name, getattr(begun.keys, key), *rest)
-    before = contents(begun)
-    with pytest.raises(error):
-        begun.commit(commit_of(**commit))
-    assert contents(begun) == before
-
-
-def test_a_deleted_state_is_not_recreated(begun):
-    begun.call("DEL", begun.keys.state)
-    with pytest.raises(StateLost, match="reset"):
-        begun.commit(commit_of([b"1-0"]))
-    assert begun.types() == {begun.keys.input: "stream"}
-
-
-@pytest.mark.parametrize("stream", ["out", "met", "alarms", "dlq"])
-def test_an_output_that_is_ahead_is_refused_whole(begun, stream):
-    begun.call("XADD", getattr(begun.keys, stream), "2-0", "p", "foreign")
-    before = contents(begun)
-    letter = RejectedEntry(b"2-0", "label", "", 1, b"")
-    with pytest.raises(OutputAhead, match=stream):
-        begun.commit(
-            commit_of([b"1-0", b"2-0"], met=[(b"2-0", b"r")], dlq=[letter], alarms=[(b"2-0", b"a")])
+ONE, TWO, THREE = ({"ids": [b"1-0", b"2-0", b"3-0"][:n]} for n in (1, 2, 3))
+IN_ALL = TWO | {
+    "met": [(b"2-0", b"r")], "alarms": [(b"2-0", b"a")],
+    "dlq": [RejectedEntry(b"2-0", "label", "", 1, b"")],
+}  # fmt: skip
+REFUSED = {
+    "the epoch fell back": ([], ONE | {"epoch": 2}, PositionMoved, ""),
+    "from another position": ([], {"ids": [b"3-0"], "before": ELSEWHERE}, PositionMoved, ""),
+    "an entry is left out": ([], {"ids": [b"1-0", b"3-0"]}, BatchChanged, ""),
+    **{
+        f"entry {i} is gone": ([("XDEL", "input", i)], THREE, BatchChanged, "")
+        for i in ("1-0", "2-0", "3-0")
+    },
+    "the input is gone": ([("DEL", "input")], ONE, BatchChanged, ""),
+    "the state is gone": ([("DEL", "state")], ONE, StateLost, "reset"),
+    "the last answer was deleted": (
+        [("XADD", "out", "9-0", "p", "foreign"), ("XDEL", "out", "9-0")], ONE, OutputAhead, "out",
+    ),
+    "an unknown snapshot": ([], ONE | {"move": UNKNOWN_SNAPSHOT}, InvalidStoredSnapshot, ""),
+    **{
+        f"{stream} is ahead": (
+            [("XADD", stream, "2-0", "p", "foreign")], IN_ALL, OutputAhead, stream,
         )
-    assert contents(begun) == before
+        for stream in ("out", "met", "alarms", "dlq")
+    },
+    **{
+        f"{key} is a string": (
+            [("DEL", key), ("SET", key, "foreign")], ONE, WrongKeyType, "string",
+        )
+        for key in ("input", "out", "met", "alarms", "dlq", "state")
+    },
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("key", ["input", "out", "met", "alarms", "dlq", "state"])
-def test_a_key_of_another_type_is_refused_before_any_write(begun, key):
-    name = getattr(begun.keys, key)
-    begun.call("DEL", name)
-    begun.call("SET", name, "foreign")
-    before = begun.types()
-    with pytest.raises(WrongKeyType, match="string"):
-        begun.commit(commit_of([b"1-0"]))
-    assert begun.types() == before
-    assert begun.call("GET", name) == b"foreign"
+@pytest.mark.parametrize(("before", "commit", "error", "told"), REFUSED.values(), ids=REFUSED)
+def test_a_commit_that_does_not_fit_is_refused_whole(begun, before, commit, error, told):
+    for name, key, *rest in before:
+        begun.call(name, getattr(begun.keys, key), *rest)
+    found = contents(begun)
+    with pytest.raises(error, match=told or None):
+        begun.commit(commit_of(**commit))
+    assert contents(begun) == found
 
 
 def test_ids_compare_as_numbers(store):
@@ -224,10 +190,14 @@ def test_ids_compare_as_numbers(store):
     store.fence("tester", AGREEMENT)
     before = START
     for entry_id in ids:
-        commit = commit_of([entry_id], before=before)
+        letter = RejectedEntry(entry_id, "not_finite", "x[0] is NaN", 8, b"")
+        commit = commit_of([entry_id], 1, before, [(entry_id, b"report")], [letter])
         store.commit(commit)
         before = commit.after
-    assert [entry[0] for entry in store.call("XRANGE", store.keys.out, "-", "+")] == ids
+    assert [ids_in(store, key) for key in (store.keys.out, store.keys.met, store.keys.dlq)] == [
+        ids
+    ] * 3
+    assert (store.state().position, bookmark(store)) == (before, ids[-1])
 
 
 def test_a_destroyed_or_moved_bookmark_is_put_back(begun):
@@ -248,7 +218,7 @@ def test_a_snapshot_pointer_moves_with_the_commit_and_takes_the_old_away(begun):
     names = [keys.snapshot(p.n, p.sha256) for p in pointers]
     before = START
     for i, pointer in enumerate(pointers):
-        begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
+        put(begun, pointer)
         previous = pointers[i - 1] if i else None
         dropped = (names[i - 2],) if i == 2 else ()
         trim = b"" if previous is None else previous.cursor
@@ -258,17 +228,16 @@ def test_a_snapshot_pointer_moves_with_the_commit_and_takes_the_old_away(begun):
         before = commit.after
     state = begun.state()
     assert (state.snapshot, state.previous) == (pointers[2], pointers[1])
-    assert [begun.call("GET", name) for name in names] == [None, b"bytes", b"bytes"]
+    assert [begun.call("GET", name) for name in names] == [None, b"the bytes", b"the bytes"]
     assert begun.call("TTL", names[2]) == -1, "a referenced snapshot must not expire"
-    left = [entry[0] for entry in begun.call("XRANGE", keys.input, "-", "+")]
-    assert left == [b"2-0", b"3-0", b"4-0", b"5-0"]
+    assert ids_in(begun, keys.input) == [b"2-0", b"3-0", b"4-0", b"5-0"]
 
 
 def test_a_snapshot_alone_can_be_committed(begun):
     begun.commit(commit_of([b"1-0"]))
     position = begun.state().position
     pointer = Pointer(1, "a" * 64, b"1-0")
-    begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
+    put(begun, pointer)
     begun.commit(Commit(1, position, position, move=SnapshotMove(pointer, None)))
     state = begun.state()
     assert (state.position, state.snapshot, state.previous) == (position, pointer, None)
@@ -313,43 +282,31 @@ def test_flushed_scripts_are_sent_again(begun):
     assert begun.length(begun.keys.out) == 1
 
 
-def test_a_snapshot_that_was_written_once_more_after_it_was_pointed_at_does_not_expire(begun):
-    pointer = Pointer(1, "a" * 64, b"1-0")
-    name = begun.keys.snapshot(1, pointer.sha256)
-    begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
-    assert 0 < begun.call("TTL", name) <= 3600
-    begun.commit(commit_of([b"1-0"], move=SnapshotMove(pointer, None)))
-    # By a worker that was replaced long ago, or one whose reply was lost.
-    begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
-    assert begun.call("TTL", name) == -1
-    begun.call("SET", name, "damaged")
-    begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
-    assert begun.call("GET", name) == b"bytes"
-
-
-def test_the_older_kept_snapshot_does_not_expire_either_when_a_replaced_worker_writes_it(begun):
+def test_kept_snapshots_that_a_replaced_worker_writes_once_more_do_not_expire(begun):
     older, newer = Pointer(1, "a" * 64, b"1-0"), Pointer(2, "b" * 64, b"2-0", parts=2)
     before = START
     for pointer, previous in ((older, None), (newer, older)):
-        begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
+        put(begun, pointer)
+        assert all(0 < begun.call("TTL", key) <= 3600 for key in pointer.keys(begun.keys))
         commit = commit_of([pointer.cursor], before=before, move=SnapshotMove(pointer, previous))
         begun.commit(commit)
         before = commit.after
+    begun.call("SET", older.keys(begun.keys)[0], "damaged")
     for pointer in (older, newer):
-        begun.finish_snapshot(begun.put_snapshot(pointer, b"bytes"))
+        put(begun, pointer)
     keys = [key for pointer in (older, newer) for key in pointer.keys(begun.keys)]
     assert [begun.call("TTL", key) for key in keys] == [-1, -1, -1]
+    assert begun.get_snapshot(older) == begun.get_snapshot(newer) == b"the bytes"
 
 
 def test_a_snapshot_of_which_one_part_is_gone_is_not_pointed_at(begun):
     pointer = Pointer(1, "a" * 64, b"1-0", parts=3)
-    begun.finish_snapshot(begun.put_snapshot(pointer, b"the bytes"))
+    put(begun, pointer)
     parts = pointer.keys(begun.keys)
     assert [begun.call("GET", key) for key in parts] == [b"the", b" by", b"tes"]
     begun.call("DEL", parts[1])
     before = contents(begun)
-    move = SnapshotMove(pointer, None)
     with pytest.raises(InvalidStoredSnapshot, match="expired"):
-        begun.commit(commit_of([b"1-0"], move=move))
+        begun.commit(commit_of([b"1-0"], move=SnapshotMove(pointer, None)))
     assert contents(begun) == before
     assert begun.get_snapshot(pointer) is None

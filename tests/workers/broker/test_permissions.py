@@ -1,6 +1,5 @@
 """The users of deploy/redis/users.acl do their work and nothing else; what lacks is named."""
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,14 +7,12 @@ import redis
 from archived_feed import answering, entry, push
 from posted_alarms import alarm
 from system_tools import package
-from world import Worker
+from world import flags_of, work
 
 from workers.admin.notes import note, silence
 from workers.broker import permissions
 from workers.broker.client import client
-from workers.broker.connection import Connection
 from workers.broker.store import Store
-from workers.dashboard.feed_follower import FeedFollower
 from workers.dashboard.follower import Follower
 from workers.errors import AccessDenied
 from workers.feed.keys import FeedKeys
@@ -23,40 +20,24 @@ from workers.message.encode import encode_alarms
 from workers.placed.definition import FleetDefinition, FleetStore
 from workers.reading.registry import names
 from workers.runner.registry_watch import InputScan
-from workers.stop import Stop
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"
 PASSWORD = "pw-of-the-test"
 RULES = {line.split()[1]: line.split()[2:] for line in ACL.read_text().splitlines()}
-SETTINGS = ["--classes", "true,false", "--window", "60", "--refit-every", "20", "--refit-lag", "0",
-            "--metrics-every", "20", "--replay-budget", "50", "--batch", "16"]  # fmt: skip
-
-
-@pytest.fixture(params=[*RULES][2:])
-def role(request):
-    return request.param
+SETTINGS = {
+    "classes": "true,false", "window": 60, "refit_every": 20, "refit_lag": 0, "metrics_every": 20,
+    "replay_budget": 50, "batch": 16,
+}  # fmt: skip
 
 
 @pytest.fixture
 def urls(own_redis):
     """URLs of a server by user; the rules are those of the file, switched on."""
-    return switched_on(own_redis.url)
-
-
-def switched_on(url):
-    with client(url) as admin:
+    with client(own_redis.url) as admin:
         for name in [*RULES][2:]:
             rules = [rule for rule in RULES[name] if rule != "off"]
             admin.execute_command("ACL", "SETUSER", name, *rules, "on", f">{PASSWORD}")
-    return {name: url.replace("unix://", f"unix://{name}:{PASSWORD}@") for name in RULES}
-
-
-def work(url, feed, seq, *options):
-    """Run the worker until the feed has answered `seq` entries; return what it said."""
-    command = ("worker", feed, "--redis", url, *SETTINGS, *options)
-    with Store(url, feed) as store, Worker(*command) as worker:
-        worker.wait_for(store, seq)
-        return worker.stopped(30)
+    return {name: own_redis.url.replace("://", f"://{name}:{PASSWORD}@") for name in RULES}
 
 
 @pytest.mark.slow
@@ -65,7 +46,7 @@ def test_each_role_does_its_part_under_its_own_user(own_redis, urls, run_command
         "push", "f", "Phishing", "--limit", "150", "--redis", urls["osvm-producer"]
     )
     assert pushed[0] == 0, pushed
-    assert "NOPERM" not in work(urls["osvm-worker"], "f", 150)
+    assert "NOPERM" not in work(urls["osvm-worker"], "f", SETTINGS, 150)
     reader = ("--redis", urls["osvm-reader"])
     assert "150 entries, 150 learned" in run_command("status", "f", *reader)[1]
     assert run_command("status", *reader)[1].splitlines()[1].split()[:3] == ["f", "none", "150"]
@@ -96,8 +77,7 @@ def test_an_archiver_reads_a_feed_and_moves_its_group(own_redis, urls, tmp_path,
 def test_a_worker_that_waits_for_a_consumer_group_needs_no_more(urls, run_command, own_redis):
     run_command("push", "f", "Phishing", "--limit", "60", "--redis", urls["osvm-producer"])
     with Store(own_redis.url, "f") as store:
-        options = ("--downstream", "block", "--retain-out", "20")
-        work(urls["osvm-worker"], "f", 20, *options)
+        work(urls["osvm-worker"], "f", SETTINGS | {"downstream": "block", "retain_out": 20}, 20)
         assert store.length(store.keys.out) == 20  # early refits cut the batches at 10 and at 20
 
 
@@ -108,7 +88,8 @@ FORBIDDEN = {
         "SADD elsewhere x", "SET osvm:fleet:f {}",
     ],
     "reader": [
-        "XADD osvm:{f}:in * x [1]", "HSET osvm:{f}:st epoch 9", "DEL osvm:{f}:out",
+        "XADD osvm:{f}:in * x [1]", "XADD osvm:{f}:events * p silenced",
+        "HSET osvm:{f}:st epoch 9", "DEL osvm:{f}:out",
         "GET elsewhere", "SET osvm:fleet:f {}",
     ],
     "worker": ["GET elsewhere", "FLUSHALL", "CONFIG GET *", "SADD elsewhere x"],
@@ -125,61 +106,37 @@ def test_no_role_may_do_what_is_not_its_part(urls):
 
 
 @pytest.mark.parametrize("role", ["osvm-reader", "osvm-worker"])
-def test_the_page_of_all_feeds_may_be_served_by_a_reader_and_beside_a_worker(own_redis, urls, role):
+def test_the_page_may_be_served_by_a_reader_and_beside_a_worker(own_redis, urls, role):
     with client(own_redis.url) as admin:
         admin.execute_command("SADD", "osvm:feeds", "f")
         admin.execute_command("HSET", "osvm:{f}:st", "epoch", "1", "seq", "1", "cursor", "1-0")
         raised = encode_alarms([alarm(1)], 0)
         admin.execute_command("XADD", "osvm:{f}:alarms", "1-0", "p", raised)
     following = Follower(urls[role], ["f*"])
-    following.watch("f")
-    following.read()
-    (view,) = following.views()
+    for look in (lambda: None, lambda: following.watch("f")):
+        look()
+        following.read()
+        (view,) = following.views()
+        assert (following.lost, view.problem, view.has_begun) == ("", "", True)
+    assert len(view.alarms) == 1
     following.stop()
-    assert (following.lost, view.problem, len(view.alarms)) == ("", "", 1)
 
 
-def test_a_worker_finds_unlisted_feeds_and_is_asked_for_backups_under_the_rules(own_redis, urls):
-    with client(own_redis.url) as admin:
-        admin.execute_command("XADD", "osvm:{f}:in", "*", "x", "[1]")
-    with closing(Connection(urls["osvm-worker"], Stop(), 0.0)) as connection:
+def test_a_worker_finds_unlisted_feeds_is_asked_for_backups_says_notes_and_defines_a_fleet(urls):
+    fleet = FleetDefinition(patterns=("f",), shards=2)
+    with Store(urls["osvm-producer"], "f") as producer:
+        producer.append(producer.keys.input, [(b"*", [b"x", b"[1]"])])
+    with Store(urls["osvm-worker"], "f") as worker, Store(urls["osvm-reader"], "f") as reader:
+        connection = worker._connection
         assert InputScan(connection).names() == ["f"]
-        wanted = FeedKeys("f").wanted
-        assert connection.call("SET", wanted, "1-0", "PX", 9000, "NX") == b"OK"
-        assert connection.call("DEL", wanted) == 1
-
-
-def test_a_reader_may_show_a_feed_on_the_page(own_redis, urls):
-    with client(own_redis.url) as admin:
-        admin.execute_command("HSET", "osvm:{f}:st", "epoch", "1", "seq", "0", "cursor", "0-0")
-    for viewers in (0, 1):
-        follower = FeedFollower(urls["osvm-reader"], "f")
-        follower.viewers = viewers
-        follower.update()
-        assert follower.view.has_begun
-        follower.close()
-
-
-def test_a_worker_may_silence_alarms_and_note_and_a_reader_may_not(own_redis, urls):
-    with client(own_redis.url) as admin:
-        admin.execute_command("HSET", "osvm:{f}:st", "epoch", "1", "seq", "0", "cursor", "0-0")
-    with Store(urls["osvm-worker"], "f") as store:
-        silence(store, 60, "planned")
-        note(store, "deployed v2")
-        assert store.length(store.keys.events) == 2
-    for say in (lambda store: silence(store, 60, "planned"), lambda store: note(store, "v2")):
-        with Store(urls["osvm-reader"], "f") as store, pytest.raises(AccessDenied):
-            say(store)
-
-
-def test_a_worker_may_define_a_fleet_and_a_reader_may_see_it(urls):
-    defined = FleetDefinition(patterns=("f",), shards=2)
-    worker, reader = (Connection(urls[f"osvm-{role}"], Stop()) for role in ("worker", "reader"))
-    FleetStore(worker, "f").put(defined)
-    assert FleetStore(reader, "f").require() == defined
-    FleetStore(worker, "f").delete()
-    worker.close()
-    reader.close()
+        assert connection.call("SET", worker.keys.wanted, "1-0", "PX", 9000, "NX") == b"OK"
+        assert connection.call("DEL", worker.keys.wanted) == 1
+        silence(worker, 60, "planned")
+        note(worker, "deployed v2")
+        assert worker.length(worker.keys.events) == 2
+        FleetStore(connection, "f").put(fleet)
+        assert FleetStore(reader._connection, "f").require() == fleet
+        FleetStore(connection, "f").delete()
 
 
 def denied_to(own_redis, *removed, role="osvm-worker"):
@@ -187,7 +144,7 @@ def denied_to(own_redis, *removed, role="osvm-worker"):
     with client(own_redis.url) as admin:
         rules = [r for r in RULES[role] if r != "off" and r not in removed]
         admin.execute_command("ACL", "SETUSER", "lacking", "reset", *rules, "on", f">{PASSWORD}")
-    return own_redis.url.replace("unix://", f"unix://lacking:{PASSWORD}@")
+    return own_redis.url.replace("://", f"://lacking:{PASSWORD}@")
 
 
 @pytest.mark.parametrize("removed", [(), ("~osvm:feeds",), ("+sadd",)])
@@ -217,10 +174,15 @@ ALONE = OF_PUBLISHER | OF_WEBHOOK | OF_PAGE | OF_WARNING | set(OF_SEVERAL_SERVER
 NOT_ALWAYS = {"+xpending", "+discard", "+sscan"} | ALONE
 
 
-def test_without_any_one_command_the_check_names_it(own_redis):
+def test_the_check_writes_nothing_and_names_any_one_command_or_key_that_lacks(own_redis, urls):
+    permissions.check(urls["osvm-worker"], permissions.of_worker(FeedKeys("f"), "downstream"))
+    with pytest.raises(AccessDenied, match="SADD on osvm:feeds"):
+        permissions.check(denied_to(own_redis, "~osvm:feeds"), permissions.of_worker(FeedKeys("f")))
     for rule in sorted(set(COMMANDS) - NOT_ALWAYS):
         with pytest.raises(AccessDenied, match=rf"run {rule[1:].upper()}\b.*users\.acl"):
             permissions.check(denied_to(own_redis, rule), permissions.of_worker(FeedKeys("f")))
+    with client(own_redis.url) as admin:
+        assert admin.execute_command("DBSIZE") == 0
 
 
 @pytest.mark.parametrize(
@@ -253,22 +215,10 @@ def test_what_only_several_servers_need_is_checked_where_there_are_several(
         permissions.check(url, first + permissions.of_replication(several, 1))
 
 
-def test_without_a_key_pattern_the_check_names_the_key(own_redis):
-    url = denied_to(own_redis, "~osvm:feeds")
-    with pytest.raises(AccessDenied, match="SADD on osvm:feeds"):
-        permissions.check(url, permissions.of_worker(FeedKeys("f")))
-
-
-def test_the_check_writes_nothing(own_redis, urls):
-    permissions.check(urls["osvm-worker"], permissions.of_worker(FeedKeys("f"), "downstream"))
-    with client(own_redis.url) as admin:
-        assert admin.execute_command("DBSIZE") == 0
-
-
 @pytest.mark.parametrize("rule", ["+xadd", "+hincrby", "+xgroup", "~osvm:feeds", "+info"])
 def test_a_worker_without_a_rule_exits_2_before_any_write(own_redis, run_command, rule):
     url = denied_to(own_redis, rule)
-    code, _, said = run_command("worker", "f", "--redis", url, *SETTINGS)
+    code, _, said = run_command("worker", "f", "--redis", url, *flags_of(SETTINGS))
     assert code == 2
     assert len(said.strip().splitlines()) <= 2
     assert "users.acl" in said or "denies access" in said
@@ -279,7 +229,7 @@ def test_a_worker_without_a_rule_exits_2_before_any_write(own_redis, run_command
 
 def test_a_wrong_password_exits_2_and_is_not_repeated(urls, run_command):
     url = urls["osvm-worker"].replace(PASSWORD, "a-wrong-one")
-    for command in (("worker", "f", *SETTINGS), ("push", "f", "Phishing"), ("status", "f")):
+    for command in (("worker", "f"), ("push", "f", "Phishing"), ("status", "f")):
         code, out, said = run_command(*command, "--redis", url)
         assert code == 2
         assert "denies access" in said

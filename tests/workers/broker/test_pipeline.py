@@ -34,13 +34,6 @@ def broken(connection, other):
     return connection, sent
 
 
-def test_a_connection_that_broke_is_told_by_the_receiver(broken):
-    connection, sent = broken
-    with pytest.raises(Unavailable, match="does not answer"):
-        connection.receive(sent[0])
-    assert connection.call("ECHO", "again") == b"again"
-
-
 def test_several_replies_may_be_under_way_and_each_is_kept_for_its_command(connection):
     sent = [connection.send("ECHO", f"{i}") for i in range(5)]
     assert connection.receive(sent[3]) == b"3"
@@ -76,13 +69,6 @@ def test_a_large_argument_arrives_as_it_is(connection):
     assert connection.receive(written) == b"OK"
 
 
-def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(broken):
-    connection, sent = broken
-    connection.patience = 10.0
-    assert connection.receive(sent[1])
-    assert connection.failures == 1
-
-
 def test_no_reply_goes_to_another_command_where_a_send_fails(redis_url):
     pipeline = Pipeline(client(redis_url))
     lost, unsent, after = (Sent(("ECHO", word), "echo") for word in ("lost", "unsent", "after"))
@@ -95,16 +81,6 @@ def test_no_reply_goes_to_another_command_where_a_send_fails(redis_url):
         assert sent.reply is None
         assert isinstance(sent.error, redis.ConnectionError)
     pipeline.close()
-
-
-def test_a_reply_is_not_waited_for_beyond_the_one_that_is_asked_for(connection, other):
-    first = connection.send("ECHO", "first")
-    later = connection.send("XREAD", "BLOCK", 0, "STREAMS", "later", "$")
-    assert connection.receive(first) == b"first"
-    assert later.reply is None
-    assert later.error is None
-    other.call("XADD", "later", "*", "a", "b")
-    assert connection.receive(later)[0][0] == b"later"
 
 
 def test_a_write_that_no_replica_acknowledges_is_done_and_is_not_confirmed(connection):
@@ -132,13 +108,21 @@ def test_replies_that_have_arrived_are_read_and_no_other_is_waited_for(connectio
     assert connection.receive(later)[0][0] == b"arrives"
 
 
-def test_a_connection_that_broke_brings_no_reply_and_is_not_waited_for(broken):
+def test_a_connection_that_broke_is_told_by_the_receiver_and_is_not_waited_for(broken):
     connection, sent = broken
     connection.read_arrived(Stop().wait_for(connection.descriptors, 10.0))
     assert all(connection.has_reply(each) for each in sent)
     assert connection.descriptors == []
     with pytest.raises(Unavailable, match="does not answer"):
         connection.receive(sent[0])
+    assert connection.call("ECHO", "again") == b"again"
+
+
+def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(broken):
+    connection, sent = broken
+    connection.patience = 10.0
+    assert connection.receive(sent[1])
+    assert connection.failures == 1
 
 
 def test_a_reply_that_does_not_come_in_time_is_a_failure_of_that_name(redis_url):

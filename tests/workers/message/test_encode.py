@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from prediction_blocks import blocks, ids
 
 from online_svm.errors import InvalidExample
-from online_svm.stream.prediction import LabelReport, MethodReport, PredictionBlock, ValidityReport
+from online_svm.predictor.warm_up import warming_block
+from online_svm.stream.prediction import LabelReport, MethodReport, ValidityReport
 from workers.message.encode import encode_block, encode_rejected, encode_report
 from workers.message.schema import MetricsMessage, PredictionMessage, RejectedMessage
 
@@ -54,50 +55,29 @@ def test_a_row_alone_is_encoded_as_it_is_among_others(block, data):
     assert [[payload] for payload in among] == alone
 
 
-def warming_block(m=3, map_intervals=None):
-    empty = np.empty((m, 0))
-    none = np.full(m, -1)
-    return PredictionBlock(
-        status="warming", classes=("a", "b"), n=np.arange(m), label=none, svm_label=none,
-        point=empty, lower=empty, upper=empty,
-        venn_point=empty, venn_lower=empty, venn_upper=empty, maps={}, map_intervals=map_intervals,
-        scores=empty, category=none, category_size=np.zeros(m, dtype=np.int64),
-        model=0, calibration=0, taxonomy=0, guarantee="none",
-        reason="no proper training set had two classes yet", method=None, interval_level=None,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("map_intervals", [None, {}], ids=["points only", "intervals"])
+@pytest.mark.parametrize("map_intervals", [False, True])
 def test_a_warming_block_is_encoded_through_the_schema_too(map_intervals):
-    block = warming_block(map_intervals=map_intervals)
-    payloads = encode_block(block, range(3), [None, "a", None])
-    assert payloads == [
-        message_of(block, i, i, name).payload() for i, name in enumerate([None, "a", None])
-    ]
+    block = warming_block(("a", "b"), np.arange(3), map_intervals=map_intervals)
+    names = [None, "a", None]
+    payloads = encode_block(block, range(3), names)
+    assert payloads == [message_of(block, i, i, name).payload() for i, name in enumerate(names)]
     assert orjson.loads(payloads[1])["probability"] is None
-    assert ("map_intervals" in orjson.loads(payloads[1])) == (map_intervals is not None)
+    assert ("map_intervals" in orjson.loads(payloads[1])) == map_intervals
 
 
-@pytest.mark.parametrize("m", [1, 2])
-@pytest.mark.parametrize(
-    "name", ["point", "lower", "upper", "venn_lower", "venn_upper", "scores", "maps"]
-)
-def test_a_number_that_is_not_finite_is_never_published(name, m):
-    fine, ones = np.full((m, 2), 0.5), np.ones(m, dtype=np.int64)
-    block = PredictionBlock(
-        status="ok", classes=("a", "b"), n=ones, label=ones, svm_label=ones, point=fine,
-        lower=fine, upper=fine,
-        venn_point=fine, venn_lower=fine, venn_upper=fine,
-        maps={"platt": fine}, map_intervals=None, scores=fine,
-        category=ones, category_size=ones, model=1, calibration=1, taxonomy=1,
-        guarantee="exact", reason=None, method="venn", interval_level=None,
-    )  # fmt: skip
-    values = fine.copy()
-    values[-1, 0] = math.nan
+NUMBERS = ("point", "lower", "upper", "venn_lower", "venn_upper", "scores")
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, "maps"])
+@settings(max_examples=10)
+@given(block=blocks(), data=st.data())
+def test_a_number_that_is_not_finite_is_never_published(name, block, data):
+    values = np.array(block.point if name == "maps" else getattr(block, name))
+    place = tuple(data.draw(st.integers(0, size - 1)) for size in values.shape)
+    values[place] = data.draw(st.sampled_from([math.nan, math.inf, -math.inf]))
     broken = replace(block, **{name: {"platt": values} if name == "maps" else values})
-    assert encode_block(block, range(m), [None] * m)
     with pytest.raises(ValueError, match="not finite"):
-        encode_block(broken, range(m), [None] * m)
+        encode_block(broken, range(len(block)), [None] * len(block))
 
 
 @given(id_=ids, reason_=st.text(st.characters(exclude_categories=["Cs"])))

@@ -1,12 +1,9 @@
 """A push that waits for the worker."""
 
-import subprocess
-import sys
-import threading
 import time
 
 import pytest
-from processes import Process
+from world import Worker, wait_until
 
 from workers.cli.progress import waiting_progress
 from workers.push import ingest
@@ -131,38 +128,29 @@ def test_a_refusal_says_how_to_go_on(store, redis_url, feed):
         wait(7)
 
 
-def test_the_wait_is_told_once_in_a_while(capsys):
+def test_the_wait_is_told_once_in_a_while_and_names_the_marks(capsys):
     tell = waiting_progress(1000)
     tell(1234)
     tell(1200)
-    said = capsys.readouterr().err
-    assert (
-        said == "waiting for the worker: 1,234 entries are beyond its cursor (high water 1,000)\n"
-    )
-
-
-def test_the_wait_names_the_marks(capsys):
     waiting_progress(0, 1 << 28)(7)
     waiting_progress(50, 1000)(60)
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].endswith("7 entries are beyond its cursor (high water 268,435,456 bytes)")
-    assert said[1].endswith("60 entries are beyond its cursor (high water 50 or 1,000 bytes)")
+    waits = "waiting for the worker: "
+    assert capsys.readouterr().err.splitlines() == [
+        waits + "1,234 entries are beyond its cursor (high water 1,000)",
+        waits + "7 entries are beyond its cursor (high water 268,435,456 bytes)",
+        waits + "60 entries are beyond its cursor (high water 50 or 1,000 bytes)",
+    ]
 
 
 def test_the_command_waits_and_says_so(store, redis_url, feed):
-    command = [sys.executable, "-m", "workers.cli", "push", feed, "Phishing", "--limit", "300"]
-    command += ["--high-water", "100", "--redis", redis_url]
-    with Process(command, stderr=subprocess.PIPE, text=True) as pushing:
-        guard = threading.Timer(60, pushing.kill)
-        guard.start()
-        told = (line for line in pushing.stderr if line.startswith("waiting"))
-        assert "waiting for the worker: 100 entries" in next(told)
+    command = ["push", feed, "Phishing", "--limit", "300", "--high-water", "100"]
+    with Worker(*command, "--redis", redis_url) as pushing:
+        wait_until(lambda: "waiting for the worker: 100 entries" in pushing.said)
         assert store.length(store.keys.input) == 100
         while pushing.poll() is None:
             answer(store, store.length(store.keys.input))
             time.sleep(0.02)
-        guard.cancel()
-        assert "300 rows pushed" in pushing.stderr.read()
+        assert "300 rows pushed" in pushing.said
     assert store.length(store.keys.input) == 300
 
 
@@ -172,9 +160,6 @@ def test_a_worker_that_answers_all_while_waiting_is_counted_is_not_waited_for(
     """Nothing more is answered after that: whoever missed it would wait for ever."""
     ingest.push(ROWS[:40], redis_url, feed)
 
-    class Told(Exception):
-        """It waits for a worker that has nothing left to do."""
-
     class AnsweredMeanwhile(HighWater):
         def _waiting(self):
             found = super()._waiting()
@@ -182,7 +167,7 @@ def test_a_worker_that_answers_all_while_waiting_is_counted_is_not_waited_for(
             return found
 
     def tell(_waiting):
-        raise Told
+        pytest.fail("it waits for a worker that has nothing left to do")
 
     with AnsweredMeanwhile(redis_url, feed, 40, tell, seconds=0.0) as wait:
         wait(0)

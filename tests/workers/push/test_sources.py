@@ -37,8 +37,11 @@ OF_COUNTRY = {"slices": ("country",)}
 
 
 def read(tmp_path, name, text, **reading):
-    path = tmp_path / name
-    path.write_text(text)
+    """Return the rows of a file with this text; without one, of the data set of that name."""
+    path = name
+    if text is not None:
+        path = tmp_path / name
+        path.write_text(text)
     return list(rows(str(path), Reading(**reading)))
 
 
@@ -143,6 +146,10 @@ REFUSED = [
      "@relation r\n@attribute q numeric\n@attribute q numeric\n@attribute y {a}\n@data\n1,2,a\n",
      {}, "two columns have the same name"),
     ("a.data", "1", {}, "--format"),
+    ("iris", None, {}, r"iris: no such file, and no data set of that name"),
+    ("Phishing", None, {"prob": "p"}, "no column 'p' for the probability"),
+    ("Phishing", None, {"drop": ("x",)}, "has no column 'x'"),
+    ("Phishing", None, {"id": "x"}, "has no column 'x'"),
 ]  # fmt: skip
 
 
@@ -152,20 +159,6 @@ def test_what_cannot_be_read_is_refused_with_the_line_and_the_row(
 ):
     with pytest.raises(BadSource, match=message):
         read(tmp_path, name, text, **options)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("iris", {}, r"iris: no such file, and no data set of that name"),
-        ("Phishing", {"prob": "p"}, "no column 'p' for the probability"),
-        ("Phishing", {"drop": ("x",)}, "has no column 'x'"),
-        ("Phishing", {"id": "x"}, "has no column 'x'"),
-    ],
-)
-def test_a_data_set_by_name_is_refused(name, options, message):
-    with pytest.raises(BadSource, match=message):
-        rows(name, Reading(**options))
 
 
 def test_a_gzipped_file_and_a_byte_order_mark_are_read(tmp_path):
@@ -184,22 +177,17 @@ def test_standard_input_is_read_as_json_lines_or_as_it_is_said_to_be(monkeypatch
     assert from_stdin(monkeypatch, "\ufeffa,y\n1,x\n", format="csv") == [Row({"a": 1.0}, "x")]
 
 
-@pytest.mark.parametrize("text", ["a,b,y\n1,2,x\n", "1\n", "+1 1:0.5\n"])
-def test_other_standard_input_is_refused_with_the_option_that_names_its_format(monkeypatch, text):
-    with pytest.raises(BadSource, match=r"row 1: not jsonl: .* JSON lines, else --format csv"):
-        from_stdin(monkeypatch, text)
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [("a,y\n", {"format": "jsonl"}, "row 1"), ('{"x": [1]}\n{"x"\n', {}, "row 2: not jsonl")],
-)
-def test_no_format_is_advised_where_one_was_named_or_an_earlier_line_was_read(
-    monkeypatch, text, options, message
+@pytest.mark.parametrize(("text", "options", "is_advised"), [
+    ("a,b,y\n1,2,x\n", {}, True), ("1\n", {}, True), ("+1 1:0.5\n", {}, True),
+    ("a,y\n", {"format": "jsonl"}, False), ('{"x": [1]}\n{"x"\n', {}, False),
+])  # fmt: skip
+def test_a_format_is_advised_unless_one_was_named_or_an_earlier_line_was_read(
+    monkeypatch, text, options, is_advised
 ):
-    with pytest.raises(BadSource, match=message) as refused:
+    with pytest.raises(BadSource, match=r"row \d: not jsonl") as refused:
         from_stdin(monkeypatch, text, **options)
-    assert "--format" not in str(refused.value)
+    assert ("JSON lines, else --format csv" in str(refused.value)) == is_advised
+    assert ("--format" in str(refused.value)) == is_advised
 
 
 def test_a_libsvm_file_is_read_as_the_benchmark_loader_reads_it():
@@ -278,19 +266,18 @@ def test_a_line_that_is_no_text_is_refused_in_one_line(tmp_path, name, text, bad
     assert str(refused.value).isprintable()
 
 
-@pytest.mark.parametrize("size", [10, 1_000_000])
-def test_a_header_that_the_reader_quotes_is_refused_in_one_short_line(tmp_path, size):
-    text = "@relation r\n@attribbte " + "a" * size + "\n@data\n1\n"
-    with pytest.raises(BadSource, match=r"a\.arff, line 2, row 1: .*@attribbte a") as refused:
-        read(tmp_path, "a.arff", text)
+@pytest.mark.parametrize(("name", "text", "message"), [
+    *(("a.arff", f"@relation r\n@attribbte {'a' * size}\n@data\n1\n",
+       r"a\.arff, line 2, row 1: .*@attribbte a") for size in (10, 1_000_000)),
+    ("a.jsonl", '{"x":' + "[" * 100_000, r"a\.jsonl, line 1, row 1: not jsonl"),
+], ids=["a header", "a long header", "deep JSON"])  # fmt: skip
+def test_what_the_reader_quotes_and_deep_json_are_refused_in_one_short_line(
+    tmp_path, name, text, message
+):
+    with pytest.raises(BadSource, match=message) as refused:
+        read(tmp_path, name, text)
     assert len(str(refused.value)) < 1000
     assert str(refused.value).isprintable()
-
-
-def test_deep_json_is_refused_in_one_line(tmp_path):
-    with pytest.raises(BadSource, match=r"a\.jsonl, line 1, row 1: not jsonl") as refused:
-        read(tmp_path, "a.jsonl", '{"x":' + "[" * 100_000)
-    assert len(str(refused.value)) < 500
 
 
 WIDE = {

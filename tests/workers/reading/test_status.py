@@ -1,6 +1,7 @@
 """`status` says what scorers have, who reads the answers, and what a feed takes in Redis."""
 
 import json
+from contextlib import closing
 from dataclasses import asdict
 
 import orjson
@@ -10,7 +11,6 @@ from published_feed import examples, push, session, work
 from workers.broker.connection import client
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
-from workers.cli import app as cli
 from workers.cli.status import describe
 from workers.reading.status import status
 from workers.reading.stream_info import COUNTED, backlog
@@ -28,12 +28,17 @@ def worked(store):
     return running
 
 
-def test_a_feed_without_scorers_says_nothing_of_them(store):
+def test_without_a_published_state_only_requests_that_wait_for_one_are_told(store):
     push(store, examples(20))
     work(session(store, every=0), 20)
     found = status(store)
     assert (found.scoring, found.consumers) == (None, [])
     assert "published" not in describe(found)
+    with closing(Asker(store.url, store.keys.feed)) as asker:
+        asker.send([b"[1,2,3]"] * 2)
+    found = status(store)
+    assert (found.scoring.n, found.scoring.waiting, found.scoring.scorers) == (None, 2, None)
+    assert "none: no scorer can answer" in describe(found)
 
 
 def test_it_says_what_is_published_who_scores_and_what_waits(store, worked):
@@ -57,17 +62,6 @@ def test_it_says_what_is_published_who_scores_and_what_waits(store, worked):
     assert "5 wait, 5 of them taken, 2 scorers" in told
     for opened in (asker, *queues):
         opened.close()
-
-
-def test_requests_that_nobody_can_answer_are_told(store):
-    push(store, examples(20))
-    work(session(store, every=0), 20)
-    asker = Asker(store.url, store.keys.feed)
-    asker.send([b"[1,2,3]"] * 2)
-    asker.close()
-    found = status(store).scoring
-    assert (found.n, found.waiting, found.scorers) == (None, 2, None)
-    assert "none: no scorer can answer" in describe(status(store))
 
 
 def test_a_damaged_publication_leaves_the_rest_of_the_status(store, worked):
@@ -130,10 +124,8 @@ def test_the_status_of_a_feed_costs_redis_no_more_where_it_holds_more(store, wor
     assert sent() < 2 * first
 
 
-def test_all_of_it_is_in_the_json_of_the_command(store, worked, capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["status", store.keys.feed, "--json", "--redis", store.url])
-    found = json.loads(capsys.readouterr().out)
+def test_all_of_it_is_in_the_json_of_the_command(store, worked, run):
+    found = json.loads(run("status", store.keys.feed, "--json")[1])
     expected = orjson.loads(orjson.dumps(asdict(status(store))))
     age = found["scoring"].pop("age"), expected["scoring"].pop("age")
     assert age[0] <= age[1]
