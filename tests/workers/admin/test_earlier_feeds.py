@@ -34,12 +34,6 @@ def redis_url(embedded_url):
 
 
 @pytest.fixture
-def run(run_command, redis_url):
-    """Return a function that runs a command, and returns its code, output and errors."""
-    return lambda *arguments: run_command(*arguments, "--redis", redis_url)
-
-
-@pytest.fixture
 def content():
     return earlier_feed.read()
 
@@ -110,18 +104,16 @@ def test_a_combination_is_refused_with_the_sources_to_fork(run, earlier, command
     assert (code, way in err, len(err.splitlines())) == (2, True, 1), err
 
 
-def test_the_table_of_feeds_shows_the_others(run, earlier, redis_url, feed):
+def test_the_table_shows_the_other_feeds_and_answers_are_printed_as_they_are_stored(
+    run, earlier, redis_url, feed, content
+):
     with Store(redis_url, feed) as other:
         other.call("XADD", other.keys.input, "*", "x", "[1]")
         other.register()
     code, out, err = run("status")
-    assert code == 0
-    assert feed in out
+    assert (code, feed in out) == (0, True)
     assert f"{NAME}: feed '{NAME}' was begun under semantics 2" in err
-
-
-def test_answers_are_still_printed_as_they_are_stored(run, earlier, content):
-    code, out, _ = run("tail", earlier.keys.feed, "--raw", "-n", "1")
+    code, out, _ = run("tail", NAME, "--raw", "-n", "1")
     assert (code, out.strip()) == (0, content["stored"]["out"][-1][2])
 
 
@@ -172,23 +164,19 @@ def test_its_fork_has_the_kept_input_and_todays_defaults_and_says_so(run, earlie
 
 
 def test_the_options_that_it_names_give_the_fork_the_settings_of_before(
-    run, earlier, redis_url, feed
+    run, earlier, redis_url, feed, tmp_path
 ):
     theirs = json.loads(earlier.state().agreement.config)
     _, _, err = run("fork", NAME, "--to", feed)
     options = err.partition("was set to ")[2].splitlines()[0].split()
+    file = tmp_path / "settings.toml"
+    file.write_text('classes = ["a", "b"]\nwindow = 80\n')
+    _, _, err = run("fork", NAME, "--to", f"{feed}-2", "--config", file)
+    named = [name in err for name in ("--classes", "--window", "--split oldest")]
+    assert named == [False, False, True]  # what a file gives is not named
     names = [option.removeprefix("--").replace("-", "_") for option in options[::2]]
     given = load(dict(zip(names, options[1::2], strict=True)))
     ours = answered(redis_url, feed, given).agreed
     for group, settings in theirs.items():
         for name in settings.keys() & ours[group].keys() - {"semantics"}:
             assert ours[group][name] == settings[name]
-
-
-def test_what_a_file_gives_is_not_named(run, earlier, feed, tmp_path):
-    file = tmp_path / "settings.toml"
-    file.write_text('classes = ["a", "b"]\nwindow = 80\n')
-    code, _, err = run("fork", earlier.keys.feed, "--to", feed, "--config", str(file))
-    assert (code, "--classes" in err, "--window" in err, "--split oldest" in err) == (
-        0, False, False, True
-    )  # fmt: skip
