@@ -1,6 +1,7 @@
 """Entries and backlogs far beyond the bounds, under a limit on the memory of the worker."""
 
 import json
+import random
 import resource
 import sys
 import time
@@ -28,8 +29,10 @@ def filled(unit, size, before=b"[", after=b"0]"):
     return before + unit * ((size - len(before) - len(after)) // len(unit)) + after
 
 
-def wide(size, value=b"0"):
+def wide(size, value=b"0", choose=None):
     members = [b'"%x":%b' % (i, value) for i in range(size // (7 + len(value)))]
+    if choose is not None:
+        choose.shuffle(members)
     return b"{" + b",".join(members)[: size - 10] + b"}"
 
 
@@ -48,7 +51,15 @@ KINDS = {
     "text": lambda size: b'["' + b"a" * (size - 4) + b'"]',
     "quotation marks": lambda size: b'[" \\"' + b'\\"' * (size // 2 - 4),
     "no JSON": lambda size: b"x" * size,
+    "digits": lambda size: b"[" + b"9" * (size - 2) + b"]",
+    "a text alone": lambda size: b'"' + b"a" * (size - 2) + b'"',
+    "NULs": bytes,
+    "non-ASCII": lambda size: "é".encode() * (size // 2),
+    "names in no order": lambda size: wide(size, choose=random.Random(11)),
+    "pieces of JSON": lambda size: b"".join(random.Random(11).choices(PIECES, k=size))[:size],
+    "noise": lambda size: random.Random(11).randbytes(size),
 }
+PIECES = [b"[", b"]", b"{", b"}", b'"', b",", b":", b"1", b"e", b"null", b"\\", b"\xff", b" "]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
@@ -75,12 +86,14 @@ def test_an_entry_beyond_the_bytes_is_refused_before_it_is_parsed(kind, monkeypa
 
     monkeypatch.setattr("orjson.loads", parse)
     monkeypatch.setattr("json.loads", parse)
-    batch = [(b"1-0", [b"x", KINDS[kind](2 * MIB), b"y", b"a", b"id", b"i" * MIB])]
+    raw = KINDS[kind](2 * MIB)
+    batch = [(b"1-0", [b"x", raw, b"y", b"a", b"id", b"i" * MIB])]
+    batch += [(b"2-0", [b"x", b"[1]", name, raw]) for name in (b"xb", b"y", b"id", b"p")]
     for features in (None, 4):
         found = decode(batch, FeatureSchema(PredictorConfig(features=features)), Limits())
-        assert found.rejected[0].code == "too_large"
+        assert {error.code for error in found.rejected.values()} == {"too_large"}
         assert "the limit is 1048576" in found.rejected[0].reason
-        assert found.ids == [None]
+        assert found.ids == [None] * len(batch)
 
 
 @pytest.mark.slow

@@ -63,18 +63,10 @@ texts = st.one_of(
     values.map(as_json),
     st.tuples(st.integers(-9, 9), st.integers(-9, 9)).map(lambda v: b"[%d,%d]" % v),
     st.sampled_from(
-        [
-            b"[" * 3000,
-            b'{"a":' * 300,
-            b"[1,2]\0",
-            b"[" + b"9" * 5000 + b",1]",
-            b" [1 ,2 ] ",
-            b"p",
-            b"q",
-            b"\xff",
-        ]
+        [b"[" * 3000, b'{"a":' * 300, b"[1,2]\0", b"[" + b"9" * 5000 + b",1]", b" [1 ,2 ] ",
+         b"p", b"q", b"\xff"]
     ),
-)
+)  # fmt: skip
 names = st.one_of(st.sampled_from([b"x", b"xb", b"y", b"id", b"for"]), st.binary(max_size=6))
 entries = st.one_of(
     st.lists(st.tuples(names, texts), max_size=5),
@@ -96,16 +88,11 @@ def trained():
     return predictor.snapshot()
 
 
-def restored(body):
-    predictor = OnlinePredictor(CONFIG)
-    predictor.restore(body)
-    return predictor
-
-
 @fuzz(150)
 @given(st.lists(entries, max_size=24))
 def test_any_entries_are_answered_and_the_rejected_ones_leave_the_state_as_it_was(trained, batch):
-    predictor = restored(trained)
+    predictor = OnlinePredictor(CONFIG)
+    predictor.restore(trained)
     numbered = [(b"%d-0" % (i + 1), flat(pairs)) for i, pairs in enumerate(batch)]
     if not numbered:
         return
@@ -116,13 +103,13 @@ def test_any_entries_are_answered_and_the_rejected_ones_leave_the_state_as_it_wa
         assert error.reason.isprintable()
     refused = [numbered[i] for i in decoded.rejected]
     if refused:
-        before, recent = sha256(trained).digest(), RecentIds(5)
+        recent = RecentIds(5)
         outcome = process(predictor, LIMITS, Position(n=30), refused, recent)
-        assert sha256(predictor.snapshot()).digest() == before
+        assert predictor.snapshot() == trained
         assert recent.prepend_to(b"") == RecentIds(5).prepend_to(b"")
         assert {json.loads(payload)["status"] for payload in outcome.out} == {"rejected"}
         assert all(len(letter.head) <= 1024 for letter in outcome.dlq)
-    outcome = process(restored(trained), LIMITS, START, numbered, RecentIds(5))
+    outcome = process(predictor, LIMITS, START, numbered, RecentIds(5))
     assert all(json.loads(payload)["seq"] == i for i, payload in enumerate(outcome.out))
 
 
@@ -150,23 +137,10 @@ damage = st.tuples(
 )
 
 
-@fuzz(150)
-@given(damage)
-def test_a_damaged_snapshot_is_refused_or_restored_and_never_half_taken(trained, harm):
-    data = damaged(trained, *harm)
-    predictor = OnlinePredictor(CONFIG)
-    empty = predictor.snapshot()
-    if refusal(InvalidSnapshot, predictor.restore, data):
-        assert predictor.snapshot() == empty
-
-
 plain = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 1 << 40),
+    st.none(), st.booleans(), st.integers(-3, 1 << 40), st.text(max_size=3),
     st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=3),
-)
+)  # fmt: skip
 json_like = st.one_of(
     plain, st.lists(plain, max_size=3), st.dictionaries(st.text(max_size=3), plain, max_size=3)
 )
@@ -264,16 +238,12 @@ def test_any_variable_is_taken_or_refused(name, text):
 # Ingestion, and what is stored in Redis
 
 PIECES = ["a,b,c", "1,2,p", "1 1:2 3:4", "@attribute a real", "@data", '"', ",,", "1 :", "?"]
-lines = st.one_of(
-    st.binary(max_size=80),
-    st.lists(
-        st.one_of(
-            st.text(max_size=12),
-            values.map(lambda v: as_json({"x": v, "y": "a"}).decode()),
-            st.sampled_from(PIECES),
-        ),
-        max_size=6,
-    ).map(lambda parts: "\n".join(parts).encode()),
+line = st.one_of(
+    st.text(max_size=12), values.map(lambda v: as_json({"x": v, "y": "a"}).decode()),
+    st.sampled_from(PIECES),
+)  # fmt: skip
+lines = st.binary(max_size=80) | st.lists(line, max_size=6).map(
+    lambda parts: "\n".join(parts).encode()
 )
 
 

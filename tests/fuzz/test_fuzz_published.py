@@ -80,23 +80,24 @@ def test_the_untouched_one_is_read(k):
     assert parse(orjson.dumps({"v": 2, "seq": 41, "c": given}))["label"] == "b"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b'{"c":[]}', b'{"v":2,"seq":1,"c":null}', b'{"v":3,"seq":1,"c":[1]}', b'{"c":' + b"[" * 900,
-        b'{"v":2,"seq":-1,"c":[40,1,1,3,99,7,7,7,0,null,3,0.9,["a","b"],1,1,1,1,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,2,1,3,99,7,7,7,0,null,3,0.9,["a","b"],1,1,1,1,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,-2,1,3,99,7,7,7,0,null,3,0.9,["a","b"],1,1,1,1,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,"sure",null,3,0.9,["a","b"],1,1,1,1,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,0,null,3,0.9,["a","b"],1,1,1,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,0,null,3,0.9,[],1,1,1,1,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,0,null,3,0.9,["a","b"],1,1,1,true,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,99,null,3,0.9,["a","b"],1,1,1,1,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,0,-1,3,0.9,["a","b"],1,1,1,1,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,0,null,3,0.9,["a","b"],1000001,1,1,1,1,1]}',
-        b'{"v":2,"seq":1,"c":[40,1,1,3,99,7,7,7,0,null,3,0.9,["a","b"],0.5,1,1,1,1,1]}',
-    ],
-)  # fmt: skip
+TWO = [*HEAD, ["a", "b"], *[1] * NUMBERS[2]]
+IMPOSSIBLE = [
+    (1, 2), (1, -2), (8, "sure"), (8, 99), (9, -1), (12, []), (13, 1_000_001), (13, 0.5),
+    (16, True),
+]  # fmt: skip
+"""Place and value of what no encoder writes there."""
+NO_ANSWERS = [
+    b'{"c":[]}', b'{"v":2,"seq":1,"c":null}', b'{"v":3,"seq":1,"c":[1]}', b'{"c":' + b"[" * 900,
+    orjson.dumps({"v": 2, "seq": -1, "c": TWO}), orjson.dumps({"v": 2, "seq": 1, "c": TWO[:-1]}),
+    *(
+        orjson.dumps({"v": 2, "seq": 1, "c": [*TWO[:place], value, *TWO[place + 1 :]]})
+        for place, value in IMPOSSIBLE
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", NO_ANSWERS)
 def test_what_no_encoder_writes_is_no_answer(data):
+    assert parse(orjson.dumps({"v": 2, "seq": 1, "c": TWO}))
     with pytest.raises(StateLost, match="is no answer"):
         answer((b"5-0", [b"p", data]))

@@ -5,32 +5,21 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from pure_replay import replayed
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.container import unpack
-from workers.config.settings import Limits
-from workers.feed.position import START
-from workers.session.answer import process
 
 
 def answers(config, examples, batch=256):
     """Return what a feed answers, batch by batch, as messages."""
-    predictor, position, found = OnlinePredictor(config), START, []
-    for first in range(0, len(examples), batch):
-        entries = [
-            (b"%d-0" % (first + i + 1), [b"x", json.dumps(x).encode(), *label])
-            for i, (x, label) in enumerate(examples[first : first + batch])
-        ]
-        outcome = process(predictor, Limits(), position, entries)
-        position = outcome.after
-        found += [json.loads(payload) for payload in outcome.out]
-    return found
+    entries = [["x", json.dumps(x), *label] for x, label in examples]
+    return [json.loads(payload) for payload in replayed(config, entries, size=batch)[0]]
 
 
 def labelled(x, y):
-    return x, [] if y is None else [b"y", y.encode()]
+    return x, [] if y is None else ["y", y]
 
 
 def rows(count, seed=0):
@@ -43,26 +32,21 @@ STREAMS = {
     "one class": ({}, [labelled(x, "a") for x in rows(10_000)]),
     "one of two declared classes": (CLASSES, [labelled(x, "a") for x in rows(1500)]),
     "a second class after 1,000": (
-        {},
-        [labelled(x, "a" if i < 1000 else "ab"[i % 2]) for i, x in enumerate(rows(1500))],
+        {}, [labelled(x, "a" if i < 1000 else "ab"[i % 2]) for i, x in enumerate(rows(1500))],
     ),
     "constant features": (CLASSES, [labelled([1, 2, 3], "ab"[i % 2]) for i in range(600)]),
     "one constant feature": (
-        CLASSES,
-        [labelled([*x[:2], 7.0], "ab"[x[0] > 0]) for x in rows(600)],
+        CLASSES, [labelled([*x[:2], 7.0], "ab"[x[0] > 0]) for x in rows(600)],
     ),
     "the same row 1,000 times": (CLASSES, [labelled([0.5, -1, 2], "a")] * 1000),
     "the same row with both labels": (
-        CLASSES,
-        ALTERNATING[:300] + [labelled([0, 0, 0], "ab"[i % 2]) for i in range(1000)],
+        CLASSES, ALTERNATING[:300] + [labelled([0, 0, 0], "ab"[i % 2]) for i in range(1000)],
     ),
     "labels outside the set": (
-        CLASSES,
-        [labelled(x, ("a", "b", "c", "", "A")[i % 5]) for i, x in enumerate(rows(1000))],
+        CLASSES, [labelled(x, ("a", "b", "c", "", "A")[i % 5]) for i, x in enumerate(rows(1000))],
     ),
     "labels missing": (
-        CLASSES,
-        [labelled(x, ("a", "b", None, None)[i % 4]) for i, x in enumerate(rows(1000))],
+        CLASSES, [labelled(x, ("a", "b", None, None)[i % 4]) for i, x in enumerate(rows(1000))],
     ),
     "no label at all": (CLASSES, [labelled(x, None) for x in rows(1000)]),
     "the largest and smallest numbers": (
@@ -73,20 +57,14 @@ STREAMS = {
         ],
     ),
     "forty classes": ({}, [labelled(x, f"c{i % 40}") for i, x in enumerate(rows(400))]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize(
-    "machine",
-    [
-        {"kernel": "rbf"},
-        {"kernel": "linear"},
-        {"kernel": "poly"},
-        {"kernel": "poly", "scale": "none", "gamma": 1.0},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("machine", [
+    {"kernel": "rbf"}, {"kernel": "linear"}, {"kernel": "poly"},
+    {"kernel": "poly", "scale": "none", "gamma": 1.0},
+], ids=str)  # fmt: skip
 def test_an_odd_stream_gets_defined_answers(name, machine):
     options, examples = STREAMS[name]
     config = PredictorConfig(window=200, refit_every=100, **machine, **options)
@@ -111,17 +89,11 @@ def forged(shape, stop, dtype="F64"):
     return len(text).to_bytes(8, "little") + text
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        (1 << 62).to_bytes(8, "little") + b"{}",  # a header that is longer than any file
-        forged([10**12], 8 * 10**12),
-        forged([10**6, 10**6], 8 * 10**12),
-        forged([2**64], 8),
-        forged([0, 1 << 62, 1 << 62], 0),
-        forged([1], 8, "O"),
-    ],
-)
+@pytest.mark.parametrize("data", [
+    (1 << 62).to_bytes(8, "little") + b"{}",  # a header that is longer than any file
+    forged([10**12], 8 * 10**12), forged([10**6, 10**6], 8 * 10**12), forged([2**64], 8),
+    forged([0, 1 << 62, 1 << 62], 0), forged([1], 8, "O"),
+])  # fmt: skip
 def test_a_forged_array_header_takes_no_memory(data):
     tracemalloc.start()
     try:

@@ -7,18 +7,15 @@ p(c). Both are held here against what chance alone gives.
 """
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.types import Bools, Floats, Ints
 from scripts.parallel import each
 
 STEPS = (5, 10, 11, 12, 15, 20, 21, 25, 30, 40, 41, 50, 65, 80, 81, 100, 125, 160, 161, 200)
@@ -33,16 +30,12 @@ CHUNKS = 16
 APART = 1.5
 """Radius of the circle on which the classes lie; each has the standard deviation 1."""
 TAXONOMIES = ("class", "class-quantile", "class-rank", "margin", "venn-abers")
-SHARES: Mapping[str, tuple[float, ...]] = {
-    "1 %": (0.99, 0.01),
-    "5 %": (0.95, 0.05),
-    "50 %": (0.5, 0.5),
+SHARES = {
+    "1 %": (0.99, 0.01), "5 %": (0.95, 0.05), "50 %": (0.5, 0.5),
     "four classes": (0.5, 0.3, 0.15, 0.05),
-}
+}  # fmt: skip
 REFITS = {"refit_every": 200, "refit_lag": 0}
-SETTINGS: Mapping[str, dict[str, Any]] = {
-    name: {"taxonomy": name, "committee": "single"} | REFITS for name in TAXONOMIES
-} | {
+SETTINGS = {name: {"taxonomy": name, "committee": "single"} | REFITS for name in TAXONOMIES} | {
     f"committee, {name}": {"taxonomy": name, "committee": "default"} | REFITS
     for name in ("venn-abers", "class-rank")
 }
@@ -51,47 +44,32 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Streams of one kind, under one configuration.
+    """Streams of one kind, under one configuration without its classes.
 
-    Attributes
-    ----------
-    shares : tuple of float
-        Of the classes.
-    settings : mapping
-        Of the predictor, without its classes.
-    draws : int
-        Independent streams.
-    steps : tuple of int
-        Examples learned before the answers that are judged.
-    seed : int
+    Answers are judged that were given after each of `steps` examples.
     """
 
-    shares: tuple[float, ...]
-    settings: Mapping[str, Any]
+    shares: tuple
+    settings: dict
     draws: int
-    steps: tuple[int, ...] = STEPS
+    steps: tuple = STEPS
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """What the predictors announced at the steps of each stream, and what was true.
+    """What was announced at the steps of each stream, and what was true: shape (draws, steps).
 
-    Attributes
-    ----------
-    is_exact : ndarray of bool, shape (draws, steps)
-        Whether there was an answer that was called exact.
-    picked : ndarray of shape (draws, steps, K)
-        The distribution for the true label.
-    truth : ndarray of shape (draws, steps)
+    `is_exact` says whether there was an answer that was called exact; `picked`, with an axis of
+    the classes, is the distribution for the true label.
     """
 
-    is_exact: Bools
-    picked: Floats
-    truth: Ints
+    is_exact: np.ndarray
+    picked: np.ndarray
+    truth: np.ndarray
 
     @property
-    def residuals(self) -> Floats:
+    def residuals(self):
         """1{y = c} - p(c); 0 where nothing was called exact."""
         truth = np.eye(self.picked.shape[2])[self.truth]
         return np.where(self.is_exact[:, :, None], truth - self.picked, 0.0)
@@ -101,19 +79,9 @@ class Answers:
 class Calibrated:
     """The largest |z| of a case, beside what chance alone gives.
 
-    Attributes
-    ----------
-    name : str
-    answered : float
-        Share of the streams and steps with an answer that was called exact.
-    cells : int
-        Means that were judged: steps by classes, and steps by values announced for a class.
-    largest : float
-        |z| of the farthest of them.
-    noise : float
-        The .999 quantile of the largest |z| where each stream's residuals get a random sign.
-    where : str
-        The farthest mean.
+    Of `cells` means, steps by classes and by values announced for a class, the farthest from zero
+    is `where`. `noise` is the .999 quantile of the largest |z| where each stream's residuals get a
+    random sign; `answered` the share of answers that were called exact.
     """
 
     name: str
@@ -124,11 +92,11 @@ class Calibrated:
     where: str
 
     @property
-    def holds(self) -> bool:
+    def holds(self):
         """Whether chance explains the largest."""
         return self.largest <= self.noise
 
-    def __str__(self) -> str:
+    def __str__(self):
         verdict = "" if self.holds else "  BEYOND NOISE"
         return (
             f"{self.name:<32}{self.answered:>8.1%} answered {self.cells:>5} means  largest |z| "
@@ -136,20 +104,17 @@ class Calibrated:
         )
 
 
-def answers_of(case: Case, chunks: int = CHUNKS) -> Answers:
+def answers_of(case, chunks=CHUNKS):
     """Return the answers of a case; its streams are spread over the processors."""
     bounds = np.linspace(0, case.draws, min(chunks, case.draws) + 1).astype(int).tolist()
     parts = [range(*pair) for pair in pairwise(bounds)]
     work = partial(_answers, case)
     found = each(work, parts) if len(parts) > 1 else [work(part) for part in parts]
-    return Answers(
-        np.concatenate([part.is_exact for part in found]),
-        np.concatenate([part.picked for part in found]),
-        np.concatenate([part.truth for part in found]),
-    )
+    names = ("is_exact", "picked", "truth")
+    return Answers(*(np.concatenate([getattr(part, name) for part in found]) for name in names))
 
 
-def judged(name: str, steps: Sequence[int], answers: Answers) -> Calibrated:
+def judged(name, steps, answers):
     """Return the largest |z| of a case, by step and class, and by value announced."""
     residuals, names = _cells(steps, answers)
     if not names:
@@ -169,7 +134,7 @@ def judged(name: str, steps: Sequence[int], answers: Answers) -> Calibrated:
     )  # fmt: skip
 
 
-def _cells(steps: Sequence[int], answers: Answers) -> tuple[Floats, list[str]]:
+def _cells(steps, answers):
     """Return the residuals of each mean that is judged, a column each, and what it is of."""
     residuals, picked = answers.residuals, answers.picked
     groups = np.searchsorted(VALUES, picked, side="right")
@@ -186,14 +151,14 @@ def _cells(steps: Sequence[int], answers: Answers) -> tuple[Floats, list[str]]:
     return np.stack(columns, axis=1) if columns else np.empty((0, 0)), names
 
 
-def _of_value(value: int | None) -> str:
+def _of_value(value):
     if value is None:
         return ""
     low, high = (0.0, *VALUES)[value], (*VALUES, 1.0)[value]
     return f", announced {low:g} to {high:g}"
 
 
-def _answers(case: Case, draws: Sequence[int]) -> Answers:
+def _answers(case, draws):
     """Run the predictor over some of the streams."""
     shape = (len(draws), len(case.steps))
     answers = Answers(
@@ -214,7 +179,7 @@ def _answers(case: Case, draws: Sequence[int]) -> Answers:
     return answers
 
 
-def _pick(answers: Answers, i: int, steps: Ints, block: PredictionBlock, codes: Ints) -> None:
+def _pick(answers, i, steps, block, codes):
     """Note the distributions for the true labels: its class has the upper value, others the lower.
 
     Of a multiprobability whose distributions differ only in the label that was added: p^j(j) is the
@@ -228,26 +193,13 @@ def _pick(answers: Answers, i: int, steps: Ints, block: PredictionBlock, codes: 
     answers.picked[i, places] = np.where(is_true, block.venn_upper[rows], block.venn_lower[rows])
 
 
-def centres(n_classes: int) -> Floats:
-    """Return the middle of each class of `stream`, shape (n_classes, 2).
-
-    Examples
-    --------
-    >>> centres(2).round(1).tolist()
-    [[1.5, 0.0], [-1.5, 0.0]]
-    """
+def centres(n_classes):
+    """Return the middle of each class of `stream`, shape (n_classes, 2)."""
     angles = 2.0 * math.pi * np.arange(n_classes) / n_classes
     return APART * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def stream(rng: np.random.Generator, n: int, shares: Sequence[float]) -> tuple[Floats, Ints]:
-    """Return i.i.d. examples: two features, normal around a point of a circle for each class.
-
-    Examples
-    --------
-    >>> X, codes = stream(np.random.default_rng(0), 5, (0.5, 0.5))
-    >>> X.shape, codes.tolist()
-    ((5, 2), [1, 0, 0, 0, 1])
-    """
+def stream(rng, n, shares):
+    """Return i.i.d. examples: two features, normal around a point of a circle for each class."""
     codes = rng.choice(len(shares), size=n, p=shares)
     return rng.normal(size=(n, 2)) + centres(len(shares))[codes], codes

@@ -50,12 +50,7 @@ COUNTS = {"inside": 110, "processes": 150}
 class Stage:
     """What histories are run with, one after the other: a nursery, and a Redis without faults.
 
-    Parameters
-    ----------
-    directory : Path
-    nursery : Nursery
-    calm_url : str
-        Of a Redis for the uninterrupted runs; it is emptied again and again.
+    That one, of `calm_url`, is for the uninterrupted runs; it is emptied again and again.
     """
 
     def __init__(self, directory, nursery, calm_url):
@@ -64,13 +59,17 @@ class Stage:
     def run(self, kind, seed):
         """Return the record of one history."""
         mode, began = mode_of(seed), time.monotonic()
+        count = COUNTS[kind] * mode.length
         record = {"kind": kind, "seed": seed, "mode": str(mode)}
         history = None
         try:
-            expected = uninterrupted(mode, seed, COUNTS[kind] * mode.length, self._calm_url)
+            expected = uninterrupted(mode, seed, count, self._calm_url)
             record |= {"digest": digest_of(expected), "alarms": alarms_in(expected)}
-            with self._broken_redis() as (server, proxy):
-                history = self._history(kind, seed, mode, server, proxy)
+            with self._broken_redis() as place:
+                if kind == "inside":
+                    history = Inside(seed, mode, *place, count)
+                else:
+                    history = Processes(seed, mode, *place, self._nursery, count)
                 found = history.run()
             record["error"] = difference(found, expected)
             record["found"] = digest_of(found)
@@ -78,12 +77,6 @@ class Stage:
             record["error"] = traceback.format_exc()
         faults = history.faults if history is not None else {}
         return record | {"faults": faults, "seconds": round(time.monotonic() - began, 2)}
-
-    def _history(self, kind, seed, mode, server, proxy):
-        count = COUNTS[kind] * mode.length
-        if kind == "inside":
-            return Inside(seed, mode, server, proxy, count)
-        return Processes(seed, mode, server, proxy, self._nursery, count)
 
     @contextmanager
     def _broken_redis(self):
@@ -122,15 +115,12 @@ def wanted(inside, processes, words=()):
 
     With words such as "drift" and "late", only seeds of modes that have all of them are taken.
     """
-    seeds = _seeds(max(inside, processes), words)
+    assert any(mode_of(seed).has(words) for seed in range(MODES)), f"no mode has {words}"
+    every = (seed for seed in itertools.count() if mode_of(seed).has(words))
+    seeds = list(islice(every, max(inside, processes)))
     found = [(i / max(inside, 1), "inside", seeds[i]) for i in range(inside)]
     found += [(i / max(processes, 1), "processes", seeds[i]) for i in range(processes)]
     return [(kind, seed) for _, kind, seed in sorted(found)]
-
-
-def _seeds(count, words):
-    assert any(mode_of(seed).has(words) for seed in range(MODES)), f"no mode has {words}"
-    return list(islice((seed for seed in itertools.count() if mode_of(seed).has(words)), count))
 
 
 def finished(state):
@@ -211,16 +201,6 @@ def run_slot(todo, state, made):
         print(told(record), flush=True)
 
 
-def run_alone(name):
-    """Run one history and tell all of it."""
-    kind, _, seed = name.partition(":")
-    with tempfile.TemporaryDirectory() as directory, stage(directory) as made:
-        record = made.run(kind, int(seed))
-    print(told(record))
-    print(record["error"] or record["faults"])
-    return 1 if record["error"] else 0
-
-
 def stop_in_order(_number, _frame):
     """End as Ctrl-C does, so that no server and no worker is left behind."""
     raise KeyboardInterrupt
@@ -233,18 +213,19 @@ def main():
     parser.add_argument("--processes", type=int, default=100, help="histories of whole processes")
     parser.add_argument("--state", type=Path, default=Path("build/histories"), metavar="DIR")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="run at once")
-    parser.add_argument(
-        "--modes", nargs="+", default=(), metavar="WORD", help="only modes with all"
-    )
+    parser.add_argument("--modes", nargs="+", default=(), metavar="WORD", help="modes with all")
     parser.add_argument("--only", metavar="KIND:SEED", help="run this history alone, again")
     parser.add_argument("--slot", type=int, help=argparse.SUPPRESS)  # one of those run at once
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, stop_in_order)
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
-    )
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     if args.only:
-        return run_alone(args.only)
+        kind, _, seed = args.only.partition(":")
+        with tempfile.TemporaryDirectory() as directory, stage(directory) as made:
+            record = made.run(kind, int(seed))
+        print(told(record))
+        print(record["error"] or record["faults"])
+        return 1 if record["error"] else 0
     args.state.mkdir(parents=True, exist_ok=True)
     every = wanted(args.inside, args.processes, args.modes)
     todo = left(every if args.slot is None else every[args.slot :: args.jobs], args.state)

@@ -24,20 +24,8 @@ class History:
     """What every history does; a subclass says what takes part.
 
     It has `_begin`, `_round`, `_end`, `_close`, and `_refits`: the pids of the refit processes.
-
-    Parameters
-    ----------
-    seed : int
-    mode : Mode
-    server : fault_redis.Server
-    proxy : fault_proxy.Proxy
-        In front of it; no other history uses either.
-    count : int
-        Entries of the feed.
-
-    Attributes
-    ----------
-    faults : Counter of the faults that struck
+    The feed has `count` entries; no other history uses the server, or the proxy in front of it.
+    `faults` counts those that struck.
     """
 
     SECONDS = 90.0

@@ -61,11 +61,8 @@ class Inside(History):
                 part.abandon()
 
     def _new_worker(self):
-        choose = self._choose
-        settings = self.mode.settings(
-            batch=choose.choice((2, 5, 12, 40)),
-            replay_budget=choose.choice((5, 17, 60)),
-        )
+        pick = self._choose.choice
+        settings = self.mode.settings(batch=pick((2, 5, 12, 40)), replay_budget=pick((5, 17, 60)))
         return Worker(self._url, FEEDS[0], settings, REFIT)
 
     def _refits(self):

@@ -38,17 +38,10 @@ def impatient(store):
 
 
 class Worker:
-    """A session with connections, and a refit process, of its own.
-
-    Parameters
-    ----------
-    url, feed : str
-    settings : WorkerSettings
-    patience : float
-        Seconds after which a refit process counts as hung.
-    """
+    """A session with connections, and a refit process, of its own."""
 
     def __init__(self, url, feed, settings, patience=60.0):
+        """A refit process counts as hung after `patience` seconds."""
         stop = Stop()
         self.store = impatient(open_store(feed, settings, url, stop))
         config = settings.predictor
@@ -58,10 +51,9 @@ class Worker:
         else:
             self._own, self.refits = None, InlineRefitter(config)
         begins = self.store.state() is None
+        given = (self.store, settings, self.refits, stop, "history")
         try:
-            self.session = assemble(
-                self.store, settings, self.refits, stop, "history", begins=begins
-            )
+            self.session = assemble(*given, begins=begins)
         except BaseException:
             self.abandon()
             raise
@@ -120,13 +112,7 @@ class Combination:
 class Consumer:
     """Reads the answers of a blocked feed through its group, and acknowledges what it has.
 
-    Parameters
-    ----------
-    url, feed : str
-
-    Attributes
-    ----------
-    answers : dict from entry ID to payload
+    `answers` maps entry IDs to payloads.
     """
 
     def __init__(self, url, feed):
@@ -179,12 +165,7 @@ class Left:
 def found_in(url, mode, read=None):
     """Return what is left of each feed of a history.
 
-    Parameters
-    ----------
-    url : str
-    mode : Mode
-    read : dict from entry ID to payload, optional
-        What a consumer read of the first feed before it was trimmed.
+    `read` maps entry IDs to payloads that a consumer read of the first before it was trimmed.
     """
     feeds = [*FEEDS, TARGET] if "combine" in mode else FEEDS[:1]
     return {feed: _left(url, feed, read if feed == FEEDS[0] else None) for feed in feeds}
@@ -239,18 +220,14 @@ def uninterrupted(mode, seed, count, url):
         finally:
             worker.abandon()
     if "combine" in mode:
-        _combine(url, count)
+        combination = Combination(url, batch=64)
+        try:
+            while combination.advance():
+                pass
+            assert combination.session.position.seq == count, combination.session.position
+        finally:
+            combination.abandon()
     return found_in(url, mode)
-
-
-def _combine(url, count):
-    combination = Combination(url, batch=64)
-    try:
-        while combination.advance():
-            pass
-        assert combination.session.position.seq == count, combination.session.position
-    finally:
-        combination.abandon()
 
 
 def _left(url, feed, read):
@@ -260,10 +237,8 @@ def _left(url, feed, read):
         for entry_id, payload in out.items():
             assert read is None or read.get(entry_id, payload) == payload
         out = sorted((out | (read or {})).items(), key=lambda entry: parse_id(entry[0]))
-        met, alarms, dlq = (store.call("XRANGE", key, "-", "+") for key in keys.outputs[1:])
+        others = (store.call("XRANGE", key, "-", "+") for key in keys.outputs[1:])
         state = store.state()
         assert state is not None, f"{feed} is gone"
-        return Left(
-            state.position, tuple(out), tuple((e[0], *e[1]) for e in met),
-            tuple((e[0], *e[1]) for e in alarms), tuple((e[0], *e[1]) for e in dlq),
-        )  # fmt: skip
+        flat = (tuple((entry[0], *entry[1]) for entry in entries) for entries in others)
+        return Left(state.position, tuple(out), *flat)

@@ -20,19 +20,10 @@ OK, UNAVAILABLE, FENCED, KILLED = 0, 2, 3, -signal.SIGKILL
 
 
 class Part:
-    """One writer of a feed, started again whenever it has ended.
+    """One writer of a feed, started by `begin` again whenever it has ended."""
 
-    Parameters
-    ----------
-    begin : callable without arguments
-        Starts the process.
-    log : Path
-        Where it says why it ended.
-    """
-
-    def __init__(self, begin, log):
-        self._begin, self._log = begin, log
-        self.process, self._is_paused, self._allowed = begin(), False, set()
+    def __init__(self, begin):
+        self._begin, self.process, self._allowed = begin, begin(), set()
 
     def signal(self, number):
         """Kill or freeze it; a frozen one may find itself replaced."""
@@ -43,11 +34,9 @@ class Part:
     def tend(self, also=()):
         """Start it again if it ended; it must have had a reason."""
         code = self.process.poll()
-        if code is None:
-            return
-        allowed = self._allowed | set(also)
-        assert code in allowed, f"ended with {code}: {self._log.read_text()[-2000:]}"
-        self.process, self._allowed = self._begin(), set()
+        if code is not None:
+            self._check(code, {*self._allowed, *also})
+            self.process, self._allowed = self._begin(), set()
 
     def end(self, also=()):
         """Stop it in order."""
@@ -57,17 +46,14 @@ class Part:
         allowed = {OK, *self._allowed, *also}
         if FENCED in allowed:  # it may be ending as this strikes, and no more handle the signal
             allowed.add(-signal.SIGTERM)
-        assert code in allowed, f"ended with {code}: {self._log.read_text()[-2000:]}"
+        self._check(code, allowed)
+
+    def _check(self, code, allowed):
+        assert code in allowed, f"ended with {code}: {self.process.said[-2000:]}"
 
 
 class Processes(History):
-    """A history of whole processes.
-
-    Parameters
-    ----------
-    nursery : Nursery
-        Starts the processes.
-    """
+    """A history of whole processes, which a nursery starts."""
 
     SECONDS = 150.0
     FROZEN, DARK, KILLED = (0.05, 0.5, 1.3), (0.05, 0.5), 0.1
@@ -92,18 +78,12 @@ class Processes(History):
     def _start(self, name, arguments):
         log = self._log.with_name(f"{self._log.name}.{name}")
 
-        def begin():
-            return self._nursery.run(arguments(), log, timeout=REPLY)
-
-        self._parts[name] = Part(begin, log)
+        self._parts[name] = Part(lambda: self._nursery.run(arguments(), log, timeout=REPLY))
 
     def _worker_of(self, feed, options):
         def arguments():
-            choose = self._choose
-            changing = {
-                "batch": choose.choice((1, 4, 20)),
-                "replay_budget": choose.choice((9, 40)),
-            }
+            pick = self._choose.choice
+            changing = {"batch": pick((1, 4, 20)), "replay_budget": pick((9, 40))}
             flags = flags_of(options | changing | {"lease": LEASE})
             return ["worker", feed, "--redis", self._url, "--wait-redis", "30", *flags]
 

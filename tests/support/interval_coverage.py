@@ -6,72 +6,49 @@ hundred fresh examples nearest in score is P(y | score). An interval that is ask
 example either holds them or does not.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from exact_streams import centres, stream
 from scipy.special import expit, ndtri
 from sklearn.linear_model import LogisticRegression
 
-from online_svm.config import MapName, PredictorConfig
+from online_svm.config import PredictorConfig
 from online_svm.predictor.frequency_interval import bin_edges
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.types import Bools, Floats, Ints
 from scripts.parallel import each
 
-SHARES: Mapping[str, tuple[float, ...]] = {
-    "2 %": (0.98, 0.02),
-    "10 %": (0.9, 0.1),
-    "50 %": (0.5, 0.5),
+SHARES = {
+    "2 %": (0.98, 0.02), "10 %": (0.9, 0.1), "50 %": (0.5, 0.5),
     "four classes": (0.4, 0.3, 0.2, 0.1),
-}
-SETTINGS: Mapping[str, dict[str, Any]] = {
+}  # fmt: skip
+SETTINGS = {
     "committee": {"committee": "default"},
     "single": {"committee": "single", "taxonomy": "class"},
 }
 ASKED, ALIKE = 20_000, 100
-MAPS: tuple[MapName, ...] = ("evidential-binning", "evidential-isotonic", "evidential-logistic")
+MAPS = ("evidential-binning", "evidential-isotonic", "evidential-logistic")
 BAND = "logistic band"
 LEVEL = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Streams of one kind, under one configuration.
-
-    Attributes
-    ----------
-    n : int
-        Examples learned.
-    shares : tuple of float
-        Of the classes.
-    settings : mapping
-        Of the predictor, without its classes.
-    """
+    """Streams of one kind of which n are learned, under one configuration without its classes."""
 
     n: int
-    shares: tuple[float, ...]
-    settings: Mapping[str, Any]
+    shares: tuple
+    settings: dict
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """One interval: how often it holds what it is about, and how wide it is.
+    """One interval: how often it holds what it is about, and how wide it is on average.
 
-    Attributes
-    ----------
-    name : str
-        Configuration, kind of stream and number of examples.
-    interval : str
-    of_bin, of_score : float
-        Share of the fresh examples whose interval holds the frequency in the bin of their score,
-        and P(y | score).
-    width : float
-        Mean of upper - lower.
+    `of_bin` and `of_score` are shares of the fresh examples: their interval holds the frequency in
+    the bin of their score, or P(y | score).
     """
 
     name: str
@@ -80,28 +57,17 @@ class Coverage:
     of_score: float
     width: float
 
-    def __str__(self) -> str:
+    def __str__(self):
         return (
             f"{self.name:<34}{self.interval:<20}bin {self.of_bin:6.1%}  score {self.of_score:6.1%}"
             f"  width {self.width:.3f}"
         )
 
 
-Measured = dict[str, tuple[float, float, float]]
-"""Coverage of the bin's frequency and of P(y | score), and width, by interval."""
-
-
-def means(name: str, case: Case, draws: int) -> Iterator[Coverage]:
+def means(name, case, draws):
     """Yield the coverage of each interval that is published, and of the logistic band.
 
     More than two classes are asked one by one, each against the rest; the figures are means.
-
-    Parameters
-    ----------
-    name : str
-    case : Case
-    draws : int
-        Independent streams.
     """
     work = partial(measured, case)
     numbers = list(range(draws))
@@ -114,8 +80,11 @@ def means(name: str, case: Case, draws: int) -> Iterator[Coverage]:
         yield Coverage(name, interval, float(of_bin), float(of_score), float(width))
 
 
-def measured(case: Case, draw: int) -> Measured:
-    """Return what one stream gives; nothing where no class but one could be trained on."""
+def measured(case, draw):
+    """Return of each interval the coverage of bin and score, and the width, of one stream.
+
+    It is empty where no class but one could be trained on.
+    """
     rng = np.random.default_rng([draw, case.n])
     X, codes = stream(rng, case.n, case.shares)
     labels = [f"c{k}" for k in range(len(case.shares))]
@@ -135,7 +104,7 @@ def measured(case: Case, draw: int) -> Measured:
     truth, edges = posterior(asked, case.shares), bin_edges(active.result.training_scores)
     calibration = active.calibration
     classes = [1] if len(labels) == 2 else range(len(labels))
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    found = {}
     for k in classes:
         g = 0 if len(labels) == 2 else k
         scores = block.scores[:, g]
@@ -150,9 +119,7 @@ def measured(case: Case, draw: int) -> Measured:
     return {name: tuple(np.mean(lines, axis=0).tolist()) for name, lines in found.items()}
 
 
-def _published(
-    block: PredictionBlock, k: int, band: tuple[Floats, Floats] | None
-) -> Iterator[tuple[str, Floats, Floats]]:
+def _published(block, k, band):
     """Yield each interval of class k that a block has, and the band, if there is one."""
     yield "headline", block.lower[:, k], block.upper[:, k]
     yield "venn", block.venn_lower[:, k], block.venn_upper[:, k]
@@ -162,20 +129,11 @@ def _published(
         yield (BAND, *band)
 
 
-def logistic_band(
-    scores: Floats, labels: Bools, asked: Floats, level: float = LEVEL
-) -> tuple[Floats, Floats] | None:
+def logistic_band(scores, labels, asked, level=LEVEL):
     """Return the confidence band of a logistic regression on the scores; None for one class.
 
     Its ends are the sigmoid of the linear predictor, less and plus its standard error times the
     normal quantile (Wald's interval).
-
-    Examples
-    --------
-    >>> scores, labels = np.arange(8.0), np.array([0, 0, 1, 0, 1, 0, 1, 1]) > 0
-    >>> low, high = logistic_band(scores, labels, np.array([3.5]))
-    >>> bool(low[0] < 0.5 < high[0])
-    True
     """
     if labels.all() or not labels.any():
         return None
@@ -188,26 +146,18 @@ def logistic_band(
     return expit(middle - reach), expit(middle + reach)
 
 
-def posterior(X: Floats, shares: tuple[float, ...]) -> Floats:
-    """Return P(y | x) of each class of `stream`, shape (m, K).
-
-    Examples
-    --------
-    >>> posterior(np.zeros((1, 2)), (0.5, 0.5)).tolist()
-    [[0.5, 0.5]]
-    """
+def posterior(X, shares):
+    """Return P(y | x) of each class of `stream`, shape (m, K)."""
     logs = -0.5 * ((X[:, None, :] - centres(len(shares))[None]) ** 2).sum(axis=2) + np.log(shares)
     odds = np.exp(logs - logs.max(axis=1, keepdims=True))
-    chances: Floats = odds / odds.sum(axis=1, keepdims=True)
-    return chances
+    return odds / odds.sum(axis=1, keepdims=True)
 
 
-def _group_means(values: Floats, groups: Ints) -> Floats:
+def _group_means(values, groups):
     """Return for each value the mean over its group."""
     counts = np.bincount(groups)
-    means: Floats = (np.bincount(groups, values) / np.maximum(counts, 1))[groups]
-    return means
+    return (np.bincount(groups, values) / np.maximum(counts, 1))[groups]
 
 
-def _share(lower: Floats, truth: Floats, upper: Floats) -> float:
+def _share(lower, truth, upper):
     return float(((lower <= truth) & (truth <= upper)).mean())
