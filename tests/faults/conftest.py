@@ -13,6 +13,7 @@ def expected(embedded_url):
     with World(embedded_url, "uninterrupted") as world:
         world.push()
         world.answer()
+        world.check()
         return world.outcome()
 
 

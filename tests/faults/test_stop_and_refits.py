@@ -28,24 +28,13 @@ def filled(embedded_url, feed, request):
 lagging = pytest.mark.parametrize("filled", [LAG], indirect=True, ids=["lagging"])
 
 
-def uninterrupted(world):
-    """Return what comes of the same entries where nothing happens."""
-    whole = world.beside("whole")
-    whole.entries = world.entries
-    whole.push(world.pushed)
-    whole.answer()
-    return whole.outcome()
-
-
 def start(world, *options):
     return world.worker("--quiet", "--grace", GRACE, *options)
 
 
 def stop(world, worker):
     """Stop a worker, which ends in time with its lease free."""
-    began = time.monotonic()
-    worker.stopped()
-    assert time.monotonic() - began < GRACE + 1.0
+    worker.stopped(GRACE + 1.0)
     assert world.store.call("EXISTS", world.store.keys.lease) == 0
 
 
@@ -54,7 +43,7 @@ def go_on(world):
     worker = start(world)
     world.wait_for(world.pushed)
     stop(world, worker)
-    return world.outcome()
+    world.check()
 
 
 def refit_process_of(worker):
@@ -62,11 +51,11 @@ def refit_process_of(worker):
     return int(Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()[0])
 
 
-def test_a_stop_in_the_stream_and_one_while_idle_change_no_byte(filled, expected):
+def test_a_stop_in_the_stream_and_one_while_idle_change_no_byte(filled):
     worker = start(filled, "--batch", "1")
     filled.wait_for(20)
     stop(filled, worker)
-    assert go_on(filled) == expected
+    go_on(filled)
 
 
 @pytest.mark.chaos
@@ -85,21 +74,21 @@ def test_a_stop_in_a_replay_leaves_everything_as_it_was(filled):
 @pytest.mark.slow
 @lagging
 def test_a_stop_while_a_refit_hangs_ends_in_time_and_changes_no_byte(filled):
-    expected = uninterrupted(filled)
     worker = start(filled, "--batch", "1")
     filled.wait_for(30)
     os.kill(refit_process_of(worker), signal.SIGSTOP)
     stands = filled.seq
-    wait_until(lambda: waits(filled, stands))
+    wait_until(lambda: waits(filled))
+    assert stands <= filled.seq < COUNT
     stop(filled, worker)
-    assert go_on(filled) == expected
+    go_on(filled)
 
 
-def waits(world, before):
+def waits(world):
     """Return whether nothing was answered in a while: the feed waits for a refit."""
     reached = world.seq
     time.sleep(0.5)
-    return world.seq == reached < COUNT
+    return world.seq == reached
 
 
 DEAR = {"window": 600, "refit_every": 300, "refit_lag": 200, "C": 1e6}
@@ -113,14 +102,13 @@ def test_a_stop_while_a_refit_computes_ends_in_time_and_changes_no_byte(filled):
     noise = [[*fields[:3], str(y)] for fields, y in zip(rows(320, seed=2), labels, strict=True)]
     filled.push(noise)
     filled.entries += noise
-    expected = uninterrupted(filled)
     worker = start(filled, "--batch", "1")
     filled.wait_for(310)  # the refit of the first 300 good ones has begun
     child = refit_process_of(worker)
     wait_until(lambda: is_running(child))
     stop(filled, worker)
     assert filled.seq < filled.pushed
-    assert go_on(filled) == expected
+    go_on(filled)
 
 
 class Slow(InlineRefitter):
@@ -134,7 +122,7 @@ class Slow(InlineRefitter):
 @lagging
 def test_refits_that_are_ten_times_slower_take_effect_at_the_same_examples(filled):
     filled.answer(refits=Slow(filled.settings.predictor))
-    assert filled.outcome() == uninterrupted(filled)
+    filled.check()
 
 
 @pytest.mark.chaos
@@ -151,4 +139,4 @@ def test_refit_processes_killed_all_along_a_feed_change_no_byte(filled):
             os.kill(own.pid, signal.SIGKILL)
         drain(running, COUNT)
     assert len({*killed}) == 3
-    assert filled.outcome() == uninterrupted(filled)
+    filled.check()

@@ -4,25 +4,15 @@ import select
 import socket
 import threading
 import time
+from contextlib import suppress
 
 
 class Proxy:
-    """Forwards connections on a loopback port to another one, with faults.
+    """Forwards connections on a loopback port to another one, `target`, with faults.
 
-    Attributes
-    ----------
-    port : int
-    target : int
-        Port that new connections are forwarded to.
-    delay : float
-        Seconds that each reply is held back.
-    is_black_hole : bool
-        Take everything, in both directions, and pass on nothing.
-    cuts : list of bytes
-        The next request with the first of these in it is passed on, half of its reply comes back,
-        and then the line is cut.
-    accepted, cut : int
-        Connections accepted and replies cut so far.
+    Each reply is held back `delay` seconds. A black hole takes everything, in both directions, and
+    passes on nothing. The next request with the first of `cuts` in it is passed on, half of its
+    reply comes back, and then the line is cut. `accepted` and `cut` count connections and replies.
     """
 
     def __init__(self, target):
@@ -47,13 +37,11 @@ class Proxy:
 
     def _accept(self):
         while not self._closed:
-            try:
+            with suppress(TimeoutError):
                 line, _ = self._listener.accept()
-            except TimeoutError:
-                continue
-            self.accepted += 1
-            self._threads.append(threading.Thread(target=self._serve, args=(line,)))
-            self._threads[-1].start()
+                self.accepted += 1
+                self._threads.append(threading.Thread(target=self._serve, args=(line,)))
+                self._threads[-1].start()
 
     def _serve(self, client):
         age, is_cut = self._age, False
@@ -95,11 +83,8 @@ class Proxy:
 
     def _swallow(self, client):
         client.settimeout(0.1)
-        while not self._closed:
-            try:
-                if not client.recv(1 << 20):
-                    return
-            except TimeoutError:
-                continue
-            except OSError:
-                return
+        with suppress(OSError):
+            while not self._closed:
+                with suppress(TimeoutError):
+                    if not client.recv(1 << 20):
+                        return

@@ -21,13 +21,8 @@ def is_up(client):
 class Server:
     """A server of the test's own, with its data in `directory`.
 
-    Parameters
-    ----------
-    directory : Path
-    fsync : str
-        When the append-only file is synchronised: "always" or "everysec".
-    program : str, optional
-        Another redis-server than the embedded one.
+    `fsync` says when the append-only file is synchronised: "always", "everysec" or "no".
+    `program` is another redis-server than the embedded one.
     """
 
     def __init__(self, directory, fsync="everysec", program=None):

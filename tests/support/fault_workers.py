@@ -119,12 +119,8 @@ class NursedRefits(Forked):
 class Nursery:
     """The parent, and every worker that it ever started.
 
-    Parameters
-    ----------
-    log : Path
-        Where workers write what they have to say, unless they are given another file.
-    configs : iterable of PredictorConfig
-        Whose machine code the parent loads, so that no child has to.
+    Workers write what they have to say to `log`, unless they are given another file. The parent
+    loads the machine code of `configs`, so that no child has to.
     """
 
     def __init__(self, log, configs=()):

@@ -18,16 +18,7 @@ from workers.broker.store import Store
 class FleetFeeds:
     """Feeds that a fleet answers, each with the bytes that a lone worker would give it.
 
-    Parameters
-    ----------
-    stores : sequence of Store
-    count : int
-        Entries that each gets, at most.
-
-    Attributes
-    ----------
-    pushed : int
-        Entries that each got.
+    Each gets `count` entries at most, and got `pushed`.
     """
 
     def __init__(self, stores, count):

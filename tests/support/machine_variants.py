@@ -26,10 +26,9 @@ NARROW_NUMPY = {"NPY_DISABLE_CPU_FEATURES": " ".join(_DISPATCHED)}
 def compiled_for(processor):
     """Return the variant whose machine code is made for a processor, and kept apart."""
     return {
-        "NUMBA_CPU_NAME": processor,
-        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": "",
         "NUMBA_CACHE_DIR": f"numba-{processor}",
-    }
+    }  # fmt: skip
 
 
 def threads(count):
@@ -67,11 +66,7 @@ _DECIDING = {name for variables in VARIANTS.values() for name in variables} - {"
 def environment_of(variables, kept=None):
     """Return the environment of a process: this one's, without what decides, and with `variables`.
 
-    Parameters
-    ----------
-    variables : dict
-    kept : Path, optional
-        Directory of machine code that is kept apart.
+    Machine code that is kept apart is in the directory `kept`.
     """
     plain = {name: text for name, text in os.environ.items() if name not in _DECIDING}
     changed = dict(variables)
@@ -83,14 +78,7 @@ def environment_of(variables, kept=None):
 def digests(variables, names=(), kept=None, seconds=300.0):
     """Return what `portable_digests.py` prints in a process with these variables.
 
-    Parameters
-    ----------
-    variables : dict
-    names : iterable of str
-        Modes; all without any.
-    kept : Path, optional
-    seconds : float
-        Within which it must end.
+    `names` are of modes, all without any; it must end within these seconds.
     """
     command = [sys.executable, str(SCRIPT), *names]
     environment = environment_of(variables, kept)

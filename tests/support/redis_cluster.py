@@ -7,9 +7,10 @@ import os
 import signal
 import socket
 import subprocess
-from contextlib import contextmanager
+from contextlib import closing
 
 import redis
+from fault_redis import is_up
 from processes import Process
 from redis.crc import key_slot
 from system_tools import redis_server
@@ -38,10 +39,7 @@ def free_ports(count, beside=0):
 class Node:
     """A server on loopback TCP with a directory of its own.
 
-    Parameters
-    ----------
-    tls : Path, optional
-        Directory of certificates; the server then speaks TLS alone, as localhost.
+    With a directory of certificates, `tls`, it speaks TLS alone, as localhost.
     """
 
     def __init__(self, directory, port, *options, program=None, tls=None):
@@ -81,13 +79,7 @@ class Node:
         ]  # fmt: skip
 
     def wait_until_up(self):
-        def answers():
-            try:
-                return self.client.ping()
-            except redis.RedisError:
-                return False
-
-        wait_until(answers, why=f"{self.address} answers")
+        wait_until(lambda: is_up(self.client), why=f"{self.address} answers")
 
     def role(self):
         try:
@@ -107,10 +99,7 @@ class Node:
 class Cluster:
     """Three primaries, and as many replicas of each as `replicas` says.
 
-    Attributes
-    ----------
-    nodes : list of Node
-        The primaries first, in the order of their slots.
+    Of its nodes the primaries come first, in the order of their slots.
     """
 
     def __init__(self, directory, *options, replicas=1, node_timeout=1000, tls=None):
@@ -142,12 +131,11 @@ class Cluster:
             node.client.execute_command("CLUSTER", "REPLICATE", ids[i % 3])
         wait_until(self.is_ok, why="the cluster is ok")
         wait_until(
-            lambda: all(len(self._linked(node)) == replicas for node in self.primaries),
+            lambda: all(
+                len(node.client.execute_command("ROLE")[2]) == replicas for node in self.primaries
+            ),
             why="the replicas are linked",
         )
-
-    def _linked(self, node):
-        return list(node.client.execute_command("ROLE")[2])
 
     def is_ok(self):
         def says_ok(node):
@@ -263,23 +251,15 @@ def node_ids(node):
     return [line.split()[0] for line in lines if line.split()[7] == "connected"]
 
 
-@contextmanager
-def running_cluster(directory, *options, **arguments):
+def running_cluster(*given, **options):
     """Run a cluster within the block."""
-    cluster = Cluster(directory, *options, **arguments)
-    try:
-        yield cluster
-    finally:
-        cluster.close()
+    return closing(Cluster(*given, **options))
 
 
 class Watched:
     """A primary, replicas of it, and three sentinels that watch them under the name `main`.
 
-    Attributes
-    ----------
-    nodes : list of Node
-        The first primary first.
+    Of its nodes the first primary comes first.
     """
 
     def __init__(self, directory, *options, replicas=1, down_ms=500):
@@ -337,14 +317,9 @@ class Watched:
             node.kill()
 
 
-@contextmanager
-def running_watched(directory, *options, **arguments):
+def running_watched(*given, **options):
     """Run servers watched by sentinels within the block."""
-    watched = Watched(directory, *options, **arguments)
-    try:
-        yield watched
-    finally:
-        watched.close()
+    return closing(Watched(*given, **options))
 
 
 def cut_off(primary, replica):

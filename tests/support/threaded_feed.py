@@ -15,27 +15,10 @@ from workers.stop import Stop
 class Answering:
     """A worker in a thread of its own.
 
-    Parameters
-    ----------
-    url, feed : str
-    batch : int
-    pause : float
-        Seconds between two batches: time for a fault, however fast the machine is.
-    timeout : float, optional
-        Seconds to wait for a reply.
-    keep_input : bool
-        Whether no commit trims the input.
-    **options
-        Of its `Store`.
-
-    Attributes
-    ----------
-    confirmed : dict
-        The payload of each answer that counts as committed, by its entry ID.
-    times : list of float
-        When each batch was confirmed.
-    error : WorkerError or None
-        What ended it.
+    It pauses so many seconds between two batches, so that there is time for a fault however fast
+    the machine is, and waits `timeout` seconds for a reply. `confirmed` has the payload of each
+    answer that counts as committed, by its entry ID; `times` when each batch was; `error` what
+    ended it.
     """
 
     def __init__(self, url, feed, batch=10, pause=0.0, timeout=None, keep_input=True, **options):
@@ -95,12 +78,7 @@ class Answering:
 class Filling:
     """A producer in a thread of its own: entry i has the ID i-0 and is sent until it is taken.
 
-    Parameters
-    ----------
-    replicas : int
-        Replicas that must have an entry before the next one is sent.
-    pause : float
-        Seconds between two entries.
+    So many replicas must have an entry before the next one is sent, `pause` seconds later.
     """
 
     def __init__(self, url, feed, entries, first=1, replicas=0, pause=0.0):

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 import numpy as np
 from processes import Process
+from pure_replay import replayed
 from session_steps import answer_batch
 
 from online_svm.config import PredictorConfig
@@ -39,26 +40,10 @@ COUNT = 240
 
 
 class World:
-    """A feed on one server.
+    """A feed on one server, whose settings differ from `SETTINGS` by `changes`.
 
-    Parameters
-    ----------
-    url, feed : str
-    run_command : callable, optional
-        The fixture of that name.
-    patience : float
-        Seconds to wait for a server that is away.
-    **changes
-        Settings that differ from `SETTINGS`.
-
-    Attributes
-    ----------
-    store : Store
-    settings : WorkerSettings
-    entries : list
-        The fields of the entries that `push` takes from.
-    pushed : int
-        Entries that were pushed: the i-th has the ID i-0.
+    A server that is away is waited for `patience` seconds. `push` takes from `entries`; the i-th
+    of those `pushed` has the ID i-0.
     """
 
     def __init__(self, url, feed, run_command=None, patience=0.0, **changes):
@@ -141,6 +126,15 @@ class World:
     def outcome(self):
         """Return all that must not depend on faults: the payloads and the committed position."""
         return outcome(self.store)
+
+    def check(self):
+        """Check that all is answered, with the payloads and the digest of the pure replay."""
+        entries = self.entries[: self.pushed]
+        out, met, position, _ = replayed(self.settings.predictor, entries, self.settings.limits)
+        (answers, reports), reached = self.outcome()
+        assert [payload for _, payload in answers] == out
+        assert reports == met
+        assert reached == position
 
 
 class Worker(Process):
