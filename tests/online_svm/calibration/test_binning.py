@@ -4,21 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online_svm import ScoreBinning
-from online_svm.errors import InvalidInput
 
 samples = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=1, max_size=40)
 
 
 @pytest.mark.parametrize("n", [10, 11, 19, 95, 100, 2000])
-def test_distinct_scores_fill_bins_of_equal_count(n):
+def test_distinct_scores_fill_bins_of_equal_count_with_the_frequencies_of_the_sorted_tenths(n):
     scores = np.random.default_rng(n).permutation(n).astype(float)
     totals = ScoreBinning(10).fit(scores, scores > n / 2).totals_
-    assert len(totals) == 10
-    assert totals.sum() == n
+    assert (len(totals), totals.sum()) == (10, n)
     assert totals.max() - totals.min() <= 1
-
-
-def test_frequencies_are_those_of_the_sorted_tenths():
     rng = np.random.default_rng(3)
     scores, labels = rng.normal(size=500), rng.random(500) < 0.3
     by_rank = labels[np.argsort(scores)].reshape(10, 50).mean(axis=1)
@@ -53,17 +48,7 @@ def test_fewer_examples_than_bins_get_a_bin_each():
     assert fitted.predict([0.9, 2.4, 2.6]).tolist() == [0.0, 0.0, 1.0]
 
 
-def test_one_distinct_score_is_one_bin():
-    fitted = ScoreBinning(10).fit([1.0] * 8, [1, 0] * 4)
-    assert fitted.predict([-5.0, 5.0]).tolist() == [0.5, 0.5]
-
-
 def test_neighbouring_floats_in_two_bins_keep_their_own_frequency():
     low = np.nextafter(1.0, 2.0)  # odd: the middle to the next float rounds up to it
     high = np.nextafter(low, 2.0)
     assert ScoreBinning(2).fit([low, high], [0, 1]).predict([low, high]).tolist() == [0.0, 1.0]
-
-
-def test_no_bins_are_refused():
-    with pytest.raises(InvalidInput, match="n_bins: must be at least 1"):
-        ScoreBinning(0)

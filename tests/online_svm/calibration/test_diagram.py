@@ -4,11 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from online_svm.calibration.diagram import (
-    isotonic_blocks,
-    midpoints,
-    pool_ties,
-)
+from online_svm.calibration.diagram import isotonic_blocks, midpoints, pool_ties
 
 few_scores = st.integers(-3, 3).map(float)
 samples = st.lists(st.tuples(few_scores, st.booleans()), min_size=1, max_size=25)

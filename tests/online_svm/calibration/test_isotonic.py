@@ -22,16 +22,6 @@ def test_values_are_scikit_learns_at_between_and_beyond_the_scores(sample):
     assert ours == pytest.approx(reference.predict(grid), abs=1e-12)
 
 
-def test_the_lowest_block_reaches_down_and_the_highest_up_without_end():
-    fitted = IsotonicMap().fit([0.0, 1.0, 2.0, 3.0], [0, 1, 0, 1])
-    assert fitted.predict([-1e308, 1e308]).tolist() == [0.0, 1.0]
-
-
-def test_inside_a_block_the_map_is_a_step():
-    fitted = IsotonicMap().fit([0.0, 1.0, 2.0, 3.0], [1, 0, 1, 0])
-    assert fitted.predict(np.linspace(-1, 4, 11)).tolist() == [0.5] * 11
-
-
 def test_a_gap_as_wide_as_the_doubles_is_crossed_without_overflow():
     fitted = IsotonicMap().fit([-1.7e308, 1.7e308], [0, 1])
     assert fitted.predict([-1.7e308, 0.0, 1.7e308]).tolist() == [0.0, 0.5, 1.0]

@@ -1,50 +1,70 @@
+"""Maps of each class against the rest, against each map by itself."""
+
 import numpy as np
 import pytest
 
-from online_svm import IsotonicMap, PlattScaling, ScoreBinning
-from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
+from online_svm import (
+    EvidentialBinning,
+    EvidentialIsotonic,
+    IsotonicMap,
+    PlattScaling,
+    ScoreBinning,
+    VennAbers,
+)
+from online_svm.calibration.one_against_all import LabelledColumns, OneAgainstAll, normalise_rows
+from online_svm.calibration.score_map import CountsMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
 
+COUNTING = [IsotonicMap, ScoreBinning, VennAbers, EvidentialBinning, EvidentialIsotonic]
 
-def three_classes(n=200, seed=0):
-    rng = np.random.default_rng(seed)
+
+def three_classes(n=200):
+    rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, size=n)
     return rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[codes], codes
 
 
-def test_each_column_has_the_map_of_its_class_and_rows_sum_to_one():
-    scores, codes = three_classes()
-    answers = OneAgainstAll(PlattScaling).fit(scores, codes).predict(scores)
-    each = [PlattScaling().fit(scores[:, j], codes == j).predict(scores[:, j]) for j in range(3)]
-    expected = np.array(each).T / np.array(each).sum(axis=0)[:, None]
-    assert answers == pytest.approx(expected, rel=1e-14)
-    assert answers.sum(axis=1) == pytest.approx(np.ones(len(codes)))
+@pytest.mark.parametrize("make_map", [*COUNTING, PlattScaling])
+@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("n", [0, 1, 90])
+def test_each_column_has_the_map_that_is_fitted_on_it_alone_and_rows_sum_to_one(
+    make_map, n_columns, n
+):
+    rng = np.random.default_rng(n + n_columns)
+    scores = rng.integers(-9, 9, size=(n, n_columns)) / 4.0
+    codes = rng.integers(0, max(n_columns, 2), n)
+    columns = LabelledColumns(scores, codes)
+    asked = rng.normal(size=(50, n_columns))
+    for _ in range(2):  # what the first set of maps asked for serves the second
+        fitted = OneAgainstAll(make_map).fit_columns(columns)
+        each = []
+        for j, map_ in enumerate(fitted.maps_):
+            alone = make_map().fit(scores[:, j], codes == (1 if n_columns == 1 else j))
+            for name, values in map_.state().items():
+                np.testing.assert_array_equal(values, alone.state()[name])
+            each.append(alone.predict(asked[:, j]))
+        each = [1.0 - each[0], each[0]] if n_columns == 1 else each
+        expected = np.array(each).T / np.sum(each, axis=0)[:, None]
+        found = fitted.predict(asked)
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+        for part in (OneAgainstAll.from_state(fitted.state(), make_map), fitted):
+            assert part.predict(asked).tobytes() == found.tobytes()
+            assert part.predict(np.asfortranarray(asked)).tobytes() == found.tobytes()
+        rows = [fitted.predict(asked[i : i + 1]) for i in range(50)]
+        assert np.concatenate(rows).tobytes() == found.tobytes()
 
 
-def test_one_column_is_the_map_of_class_1_of_two():
-    rng = np.random.default_rng(1)
-    scores, codes = rng.normal(size=(100, 1)), rng.integers(0, 2, size=100)
-    fitted = OneAgainstAll(IsotonicMap).fit(scores, codes)
-    expected = IsotonicMap().fit(scores[:, 0], codes).predict(scores[:, 0])
-    assert len(fitted.maps_) == 1
-    assert fitted.predict(scores)[:, 1].tolist() == expected.tolist()
-    assert fitted.predict(scores).sum(axis=1).tolist() == [1.0] * 100
+def test_maps_of_the_counts_share_one_count_of_a_column():
+    columns = LabelledColumns([[0.0], [1.0], [1.0]], [0, 1, 0])
+    assert columns.counts(0) is columns.counts(0)
+    assert all(isinstance(make_map(), CountsMap) for make_map in COUNTING)
+    assert not isinstance(PlattScaling(), CountsMap)
 
 
 def test_a_row_that_sums_to_zero_becomes_uniform():
     scores = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     fitted = OneAgainstAll(lambda: ScoreBinning(2)).fit(scores, [0, 1, 2])
     assert fitted.predict([[0.0, 0.0, 0.0]]).tolist() == [[1 / 3, 1 / 3, 1 / 3]]
-
-
-def test_a_row_does_not_depend_on_its_batch():
-    scores, codes = three_classes(150)
-    fitted = OneAgainstAll(PlattScaling).fit(scores, codes)
-    whole = fitted.predict(scores)
-    for size in (1, 7, 64):
-        parts = [fitted.predict(scores[i : i + size]) for i in range(0, 150, size)]
-        assert np.concatenate(parts).tobytes() == whole.tobytes()
-    assert fitted.predict(np.asfortranarray(scores)).tobytes() == whole.tobytes()
 
 
 def test_rows_are_added_from_the_left_in_every_memory_order():
@@ -59,13 +79,6 @@ def test_rows_are_added_from_the_left_in_every_memory_order():
     assert normalise_rows(np.asfortranarray(rows)).tolist() == expected
 
 
-def test_a_restored_set_of_maps_answers_the_same_bytes():
-    scores, codes = three_classes(80)
-    fitted = OneAgainstAll(lambda: ScoreBinning(4)).fit(scores, codes)
-    restored = OneAgainstAll.from_state(fitted.state(), lambda: ScoreBinning(4))
-    assert restored.predict(scores).tobytes() == fitted.predict(scores).tobytes()
-
-
 def test_a_state_without_one_of_its_maps_is_refused():
     scores, codes = three_classes(30)
     state = OneAgainstAll(PlattScaling).fit(scores, codes).state()
@@ -73,24 +86,24 @@ def test_a_state_without_one_of_its_maps_is_refused():
         OneAgainstAll.from_state({k: v for k, v in state.items() if k[0] != "2"}, PlattScaling)
 
 
-@pytest.mark.parametrize("codes", [[0, 3], [-1, 0], [0.5, 1.0], [0]])
-def test_codes_out_of_range_or_number_are_refused(codes):
-    with pytest.raises(InvalidInput, match="codes:"):
-        OneAgainstAll(PlattScaling).fit([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]], codes)
-
-
-def test_another_number_of_columns_than_fitted_is_refused():
-    fitted = OneAgainstAll(PlattScaling).fit(*three_classes(30))
-    with pytest.raises(InvalidInput, match="expected 3 columns, as in fit, got 1"):
-        fitted.predict([[1.0]])
-
-
-def test_scores_without_columns_are_refused():
-    with pytest.raises(InvalidInput, match="scores: expected shape"):
-        OneAgainstAll(PlattScaling).fit([1.0, 2.0], [0, 1])
-
-
 def test_a_class_without_examples_gets_its_maps_own_constant():
     scores = np.zeros((4, 3))
     answers = OneAgainstAll(PlattScaling).fit(scores, [0, 0, 1, 1]).predict(scores[:1])
     assert answers[0, 2] == pytest.approx((1 / 6) / (1 / 6 + 2 * (0.75 + 0.25) / 2))
+
+
+@pytest.mark.parametrize(
+    ("scores", "codes", "told"),
+    [
+        ([[0.0] * 3, [1.0, 0.0, 0.0]], [0, 3], "codes:"),
+        ([[0.0] * 3, [1.0, 0.0, 0.0]], [-1, 0], "codes:"),
+        ([[0.0] * 3, [1.0, 0.0, 0.0]], [0.5, 1.0], "codes:"),
+        ([[0.0] * 3, [1.0, 0.0, 0.0]], [0], "codes:"),
+        ([1.0, 2.0], [0, 1], "scores: expected shape"),
+    ],
+)
+def test_scores_and_codes_that_do_not_fit_are_refused(scores, codes, told):
+    with pytest.raises(InvalidInput, match=told):
+        OneAgainstAll(PlattScaling).fit(scores, codes)
+    with pytest.raises(InvalidInput, match="expected 3 columns, as in fit, got 1"):
+        OneAgainstAll(PlattScaling).fit(*three_classes(30)).predict([[1.0]])

@@ -40,24 +40,11 @@ def test_the_fit_is_scikit_learns(method, seed):
     parameters = (ours.A_, ours.B_)
     assert parameters == pytest.approx((theirs.a_, theirs.b_), rel=1e-3, abs=1e-3)
     targets = platt_targets(labels)
+    assert ours.loss_ == pytest.approx(cross_entropy(ours.A_, ours.B_, scores, targets), rel=1e-12)
     assert ours.loss_ <= cross_entropy(theirs.a_, theirs.b_, scores, targets) * (1 + 1e-12)
-
-
-@each_method
-def test_the_gradient_vanishes_at_the_optimum(method):
-    scores, labels = noisy_sample(300)
-    fitted = PlattScaling(method).fit(scores, labels)
-    gaps = platt_targets(labels) - fitted.predict(scores)
-    assert abs(gaps.sum()) < 1e-6
-    assert abs((gaps * scores).sum()) < 1e-6
-
-
-@each_method
-def test_the_loss_is_the_cross_entropy_of_the_targets(method):
-    scores, labels = noisy_sample(200)
-    fitted = PlattScaling(method).fit(scores, labels)
-    expected = cross_entropy(fitted.A_, fitted.B_, scores, platt_targets(labels))
-    assert fitted.loss_ == pytest.approx(expected, rel=1e-12)
+    gaps = targets - ours.predict(scores)  # the gradient vanishes
+    assert max(abs(gaps.sum()), abs((gaps * scores).sum())) < 1e-6
+    assert not ours.wrong_sign_
 
 
 score = st.one_of(
@@ -70,27 +57,21 @@ score = st.one_of(
 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.tuples(score, st.booleans()), min_size=1, max_size=40))
-def test_both_methods_reach_the_same_loss(sample):
-    scores, labels = zip(*sample, strict=True)
+def test_both_methods_reach_the_same_loss_and_no_other_line_does_better(sample):
+    scores, labels = map(np.array, zip(*sample, strict=True))
     newton = PlattScaling("newton").fit(scores, labels)
     trust = PlattScaling("model-trust").fit(scores, labels)
     assert newton.loss_ == pytest.approx(trust.loss_, rel=1e-6)
     assert newton.A_ <= 0 >= trust.A_
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=2, max_size=30))
-def test_no_other_slope_and_offset_do_better(sample):
-    scores, labels = map(np.array, zip(*sample, strict=True))
-    fitted = PlattScaling().fit(scores, labels)
-    targets = platt_targets(labels)
-    found = minimize(
-        lambda v: cross_entropy(v[0], v[1], scores, targets),
-        [fitted.A_, fitted.B_],
-        bounds=[(None, 0), (None, None)],
-        method="L-BFGS-B",
-    )
-    assert fitted.loss_ <= found.fun * (1 + 1e-9) + 1e-12
+    if np.abs(scores).max() <= 5:
+        targets = platt_targets(labels)
+        found = minimize(
+            lambda v: cross_entropy(v[0], v[1], scores, targets),
+            [newton.A_, newton.B_],
+            bounds=[(None, 0), (None, None)],
+            method="L-BFGS-B",
+        )
+        assert newton.loss_ <= found.fun * (1 + 1e-9) + 1e-12
 
 
 @each_method
@@ -129,10 +110,6 @@ def test_a_slope_of_the_wrong_sign_becomes_the_best_constant(method):
     assert fitted.loss_ == pytest.approx(cross_entropy(0.0, fitted.B_, scores, targets))
 
 
-def test_a_slope_of_the_right_sign_is_not_flagged():
-    assert not PlattScaling().fit(*noisy_sample(200)).wrong_sign_
-
-
 @pytest.mark.parametrize("exponent", [-1000, -300, -50, 50, 300, 1000])
 @each_method
 def test_scaling_the_scores_by_a_power_of_two_changes_no_probability(method, exponent):
@@ -165,27 +142,12 @@ def test_the_fit_does_not_depend_on_the_memory_layout():
     assert PlattScaling().fit(strided, labels).A_ == PlattScaling().fit(scores, labels).A_
 
 
-def test_raw_targets_are_the_maximum_likelihood_fit():
-    scores, labels = noisy_sample(300)
-    fitted = PlattScaling(targets="raw").fit(scores, labels)
-    gaps = labels - fitted.predict(scores)
-    assert abs(gaps.sum()) < 1e-6
-    assert abs((gaps * scores).sum()) < 1e-6
-
-
 @pytest.mark.parametrize(
     ("labels", "message"), [([1, 1, 1], "need both classes"), ([0, 1, 1], "separate the classes")]
 )
 def test_raw_targets_without_a_finite_optimum_are_refused(labels, message):
     with pytest.raises(InvalidInput, match=message):
         PlattScaling(targets="raw").fit([0.0, 1.0, 2.0], labels)
-
-
-def test_unknown_options_are_refused():
-    with pytest.raises(InvalidInput, match="method: must be one of"):
-        PlattScaling("bfgs")
-    with pytest.raises(InvalidInput, match="targets: must be one of"):
-        PlattScaling(targets="none")
 
 
 def test_a_state_that_names_no_method_is_refused():

@@ -69,33 +69,6 @@ def test_the_interval_is_two_isotonic_fits_with_the_score_added(sample, query):
     )
 
 
-@given(samples)
-def test_the_interval_is_never_empty_and_both_ends_rise_with_the_score(sample):
-    scores, labels = map(np.array, zip(*sample, strict=True))
-    interval = VennAbers().fit(scores, labels).predict_interval(np.arange(-5, 5.5, 0.5))
-    assert (interval[:, 0] < interval[:, 1]).all()
-    assert (np.diff(interval, axis=0) >= 0).all()
-
-
-@given(samples)
-def test_swapping_the_labels_and_the_order_mirrors_the_interval(sample):
-    scores, labels = map(np.array, zip(*sample, strict=True))
-    plain = VennAbers().fit(scores, labels).predict_interval(scores)
-    mirrored = VennAbers().fit(-scores, ~labels).predict_interval(-scores)
-    assert mirrored == pytest.approx(1 - plain[:, ::-1], abs=1e-15)
-
-
-@settings(deadline=None, max_examples=30)
-@given(samples, st.permutations(range(30)))
-def test_the_order_of_the_calibration_set_does_not_matter(sample, order):
-    scores, labels = map(np.array, zip(*sample, strict=True))
-    shuffled = [i for i in order if i < len(scores)]
-    first = VennAbers().fit(scores, labels)
-    second = VennAbers().fit(scores[shuffled], labels[shuffled])
-    assert first.p0_.tobytes() == second.p0_.tobytes()
-    assert first.p1_.tobytes() == second.p1_.tobytes()
-
-
 def test_the_member_picked_by_the_true_label_is_calibrated():
     rng = np.random.default_rng(0)
     gaps = np.empty(20_000)
@@ -105,17 +78,6 @@ def test_the_member_picked_by_the_true_label_is_calibrated():
         interval = VennAbers().fit(scores[:20], labels[:20]).predict_interval(scores[20:])[0]
         gaps[i] = labels[20] - interval[int(labels[20])]
     assert abs(gaps.mean()) < 4 * gaps.std() / np.sqrt(len(gaps))
-
-
-def test_without_examples_the_interval_is_the_unit_interval():
-    assert VennAbers().fit([], []).predict_interval([-1.0, 1.0]).tolist() == [[0, 1], [0, 1]]
-
-
-def test_one_class_leaves_one_end_at_its_limit():
-    fitted = VennAbers().fit([1.0, 2.0, 3.0], [1, 1, 1])
-    assert fitted.predict_interval([0.0, 2.0, 9.0]) == pytest.approx(
-        np.array([[0.0, 1.0], [2 / 3, 1.0], [3 / 4, 1.0]])
-    )
 
 
 def test_points_lie_inside_their_interval():

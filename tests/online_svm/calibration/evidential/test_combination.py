@@ -45,30 +45,6 @@ def test_dempsters_rule_is_its_definition(masses):
     np.testing.assert_allclose(dempster_combine(masses), by_definition(masses), atol=1e-12)
 
 
-@given(st.lists(mass(), min_size=2, max_size=4))
-def test_every_combination_is_a_mass_function(masses):
-    combined = dempster_combine(masses)
-    assert (combined >= 0.0).all()
-    assert combined.sum() == pytest.approx(1.0, abs=1e-12)
-
-
-def test_without_ignorance_dempsters_rule_multiplies_odds():
-    p = np.array([0.2, 0.7, 0.9])
-    odds = np.prod(p / (1 - p))
-    expected = [odds / (1 + odds), 1 / (1 + odds), 0.0]
-    np.testing.assert_allclose(dempster_combine(bayesian(p)), expected, atol=1e-14)
-
-
-def test_a_vacuous_source_changes_nothing():
-    m = [0.3, 0.2, 0.5]
-    np.testing.assert_allclose(dempster_combine([m, VACUOUS]), m, atol=1e-15)
-    np.testing.assert_allclose(cautious_combine([m, VACUOUS]), m, atol=1e-15)
-
-
-def test_one_source_is_its_own_combination():
-    np.testing.assert_array_equal(dempster_combine([[0.3, 0.2, 0.5]]), [0.3, 0.2, 0.5])
-
-
 def test_total_conflict_is_vacuous_whatever_the_order_of_the_sources():
     third = [0.5, 0.0, 0.5]
     for sources in (
@@ -118,16 +94,9 @@ def test_the_cautious_rule_combines_the_least_weights(masses):
     np.testing.assert_allclose(cautious_combine(masses), by_definition(simple), atol=1e-9)
 
 
-@given(mass(least_ignorance=0.01), mass(least_ignorance=0.01))
-def test_the_cautious_rule_is_commutative_and_idempotent(first, second):
-    np.testing.assert_allclose(cautious_combine([first, first]), first, atol=1e-9)
-    np.testing.assert_array_equal(
-        cautious_combine([first, second]), cautious_combine([second, first])
-    )
-
-
 def test_certain_sources_are_cautiously_combined():
     np.testing.assert_array_equal(cautious_combine([CERTAIN, VACUOUS]), CERTAIN)
+    np.testing.assert_allclose(dempster_combine([CERTAIN, VACUOUS]), CERTAIN, atol=1e-15)
     np.testing.assert_array_equal(cautious_combine([CERTAIN, EXCLUDED]), VACUOUS)
 
 
@@ -172,3 +141,17 @@ def test_total_conflict_has_finite_log_odds():
 def test_what_is_no_mass_is_refused_by_name(rule, bad):
     with pytest.raises(InvalidInput, match="mass"):
         rule(bad)
+
+
+@given(st.lists(mass(), min_size=2, max_size=4))
+def test_every_combination_is_a_mass_function(masses):
+    combined = dempster_combine(masses)
+    assert (combined >= 0.0).all()
+    assert combined.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_without_ignorance_dempsters_rule_multiplies_odds():
+    p = np.array([0.2, 0.7, 0.9])
+    odds = np.prod(p / (1 - p))
+    expected = [odds / (1 + odds), 1 / (1 + odds), 0.0]
+    np.testing.assert_allclose(dempster_combine(bayesian(p)), expected, atol=1e-14)

@@ -11,7 +11,7 @@ from online_svm.calibration.evidential.profile import moments
 
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 850, 30_000])
 @pytest.mark.parametrize(("u", "a"), [(0.0, 0.0), (0.3, -1.2), (40.0, 15.0), (-900.0, 300.0)])
-def test_moments_are_the_sums_over_the_examples(n: int, u: float, a: float) -> None:
+def test_moments_are_the_sums_over_the_examples(n, u, a):
     rng = np.random.default_rng(n)
     d, targets = rng.normal(size=n), rng.choice([0.02, 0.99], size=n)
     eta = u + a * d
