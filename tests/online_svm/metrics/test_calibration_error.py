@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from online_svm.errors import InvalidInput
 from online_svm.metrics.calibration_error import (
     calibration_error,
     calibration_error_floor,
@@ -100,21 +99,3 @@ def test_the_floor_of_equal_probabilities_is_the_mean_deviation_of_a_binomial():
     exact = stats.binom.pmf(counts, 50, 0.3) @ np.abs(counts / 50 - 0.3)
     found = calibration_error_floor(np.full(50, 0.3), draws=20_000)
     assert found == pytest.approx(exact, rel=0.03)
-
-
-def test_one_example_has_no_debiased_error():
-    with pytest.raises(InvalidInput, match="at least two"):
-        squared_calibration_error([0.5], [1])
-
-
-@pytest.mark.parametrize("p", [[0.5, 1.5], [0.5, np.nan]])
-def test_what_is_no_probability_has_no_calibration_error(p):
-    with pytest.raises(InvalidInput):
-        squared_calibration_error(p, [0, 1])
-    with pytest.raises(InvalidInput):
-        calibration_error_floor(p)
-
-
-def test_lengths_that_differ_are_refused():
-    with pytest.raises(InvalidInput):
-        squared_calibration_error([0.5, 0.5, 0.5], [0, 1])

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from online_svm.errors import InvalidInput
 from online_svm.metrics.interval_coverage import interval_coverage
 
 
@@ -31,11 +30,3 @@ def test_the_coverage_of_true_probabilities_is_on_average_that_of_a_perfect_fore
     found = [interval_coverage(p, ends, rng.random(300) < p, draws=1).coverage for _ in range(2000)]
     expected = interval_coverage(p, ends, np.zeros(300), draws=2000).of_perfect
     assert abs(np.mean(found) - expected) < 4 * np.std(found) * np.sqrt(2 / 2000)
-
-
-@pytest.mark.parametrize(
-    ("lower", "upper"), [([0.6, 0.6], [0.4, 0.7]), ([0.1, np.nan], [0.2, 0.3]), ([0.1], [0.2])]
-)
-def test_what_is_no_interval_is_refused(lower, upper):
-    with pytest.raises(InvalidInput):
-        interval_coverage([0.5, 0.5], np.transpose([lower, upper]), [0, 1])

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from online_svm.errors import InvalidInput
 from online_svm.metrics.sequential.bounded_mean import RHOS, BoundedMean
 from online_svm.metrics.sequential.mixture_boundary import log_mixture
 
@@ -46,24 +45,3 @@ def test_a_mean_of_zero_is_seldom_called_positive_and_a_small_one_is():
     mean.update(rng.choice([-0.2, 0.2], 4000) + 0.02)
     assert mean.rejected[0]
     assert mean.interval()[0] > 0
-
-
-def test_means_do_not_depend_on_cuts():
-    values = np.random.default_rng(3).random(200)
-    whole, part = BoundedMean(0, 1, 0.05), BoundedMean(0, 1, 0.05)
-    whole.update(values)
-    part.update(values[:11])
-    part.update(values[11:])
-    assert whole.interval() == part.interval()
-    assert whole.count == part.count == 200
-
-
-def test_before_the_first_value_the_mean_may_be_any():
-    assert BoundedMean(-1.0, 3.0, 0.05).interval() == (-1.0, 1.0, 3.0)
-
-
-def test_bad_input_is_refused():
-    with pytest.raises(InvalidInput, match="low < high"):
-        BoundedMean(1.0, 1.0, 0.05)
-    with pytest.raises(InvalidInput, match=r"\[0.0, 1.0\]"):
-        BoundedMean(0.0, 1.0, 0.05).update(np.array([0.5, np.nan]))

@@ -1,9 +1,7 @@
 """Which of two predictors loses less: level, power, the weak null, states."""
 
 import numpy as np
-import pytest
 
-from online_svm.errors import InvalidInput
 from online_svm.metrics.sequential.comparison import ScoreComparison
 
 
@@ -51,8 +49,3 @@ def test_a_comparison_does_not_depend_on_cuts():
     assert whole.difference == part.difference
     assert whole.log_wealth.tolist() == part.log_wealth.tolist()
     assert part.count == 300
-
-
-def test_losses_beyond_the_bound_are_refused():
-    with pytest.raises(InvalidInput, match="values"):
-        ScoreComparison(1.0, 0.05).update(np.array([2.5]), np.array([0.0]))

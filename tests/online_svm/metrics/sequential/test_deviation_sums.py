@@ -45,28 +45,6 @@ def test_all_intervals_hold_at_all_times_with_the_confidence():
     assert left.sum() <= 28  # beyond it less than one in a thousand of a binomial(150, .1)
 
 
-def test_sums_do_not_depend_on_how_rows_are_cut_and_continue_from_a_state():
-    values = np.random.default_rng(3).uniform(-0.5, 0.5, (1000, 2))
-    whole, parts, n = DeviationSums(2), DeviationSums(2), np.arange(1000)
-    whole.update(values, n)
-    for begin, stop in ((0, 1), (1, 63), (63, 64), (64, 65), (65, 700), (700, 1000)):
-        parts.update(values[begin:stop], n[begin:stop])
-        parts = DeviationSums.from_state(parts.state(), 2)
-    for name, array in whole.state().items():
-        assert np.array_equal(array, parts.state()[name])
-    assert whole.strongest(1) == parts.strongest(1)
-
-
-def test_a_large_deviation_is_told_apart_from_none_within_fifty_rows():
-    rng = np.random.default_rng(4)
-    sums = DeviationSums(1)
-    sums.update(((rng.random(5000) < 0.75) - 0.75)[:, None], np.arange(5000))
-    sums.update(((rng.random(60) < 0.2) - 0.75)[:, None], np.arange(5000, 5060))
-    told = sums.strongest(0)
-    assert told.upper < 0
-    assert told.since > 4900
-
-
 def test_before_the_first_row_nothing_is_told():
     assert DeviationSums(1).strongest(0) is None
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.sequential.families import (
     MOST_OF_A_SCOPE,
     Family,
@@ -59,8 +59,3 @@ def test_few_of_the_rejected_slices_are_false():
         rejected = benjamini_hochberg(np.log(e), 0.1)
         shares.append(sum(i < 5 for i in rejected) / max(1, len(rejected)))
     assert np.mean(shares) <= 0.1
-
-
-def test_a_level_out_of_range_is_refused():
-    with pytest.raises(InvalidInput, match="level"):
-        benjamini_hochberg([0.0], 1.0)

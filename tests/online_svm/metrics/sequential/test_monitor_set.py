@@ -82,6 +82,7 @@ def test_a_report_tells_all_slices_that_are_off_before_each_alarms():
         most, told = max(most, len(off - alarmed)), told | off
         alarmed |= {one.name for one in found if one.scope == "slice"}
     assert told == {f"0={code}" for code in range(6)}
+    assert set() < alarmed <= told
     assert most > 3
 
 
@@ -94,15 +95,6 @@ def test_where_no_slice_is_off_none_is_told():
         monitors.update(rows_of(rng, 600, 0.3, 0.3, slices=slices))
         named += any(test.get("off") for test in monitors.report()["tests"])
     assert named <= 7  # beyond it less than one in a thousand of a binomial(40, .05)
-
-
-def test_a_slice_that_is_off_is_named_and_the_others_are_not():
-    rng = np.random.default_rng(3)
-    slices = rng.integers(0, 4, (4000, 1))
-    rows = rows_of(rng, 4000, 0.3, np.where(slices[:, 0] == 2, 0.75, 0.3), slices=slices)
-    monitor = CalibrationMonitor(0.02, 0.01)
-    found = monitor.update(rows)
-    assert {finding.name for finding in found if finding.scope == "slice"} == {"0=2"}
 
 
 @pytest.mark.parametrize("cuts", [(1,), (100, 101, 500), tuple(range(1, 900))])

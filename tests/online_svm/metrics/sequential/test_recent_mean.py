@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from online_svm.errors import InvalidInput
 from online_svm.metrics.sequential.bounded_mean import BoundedMean
 from online_svm.metrics.sequential.recent_mean import starts_of, strongest_mean
 
@@ -53,9 +52,3 @@ def test_starts_are_few_and_the_near_ones_lie_close_together(count):
     assert len(starts) <= 2 * 12 + 1
     assert all(0 <= start < count and start % 64 == 0 for start in starts)
     assert count - starts[-1] <= 64
-
-
-@pytest.mark.parametrize("values", [[], [1.5], [np.nan]])
-def test_values_that_are_absent_or_out_of_bounds_are_refused(values):
-    with pytest.raises(InvalidInput, match="values"):
-        strongest_mean(np.array(values), 1.0, 0.05)
