@@ -64,6 +64,8 @@ def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(n_clas
     np.testing.assert_allclose(predictor.active.calibration.scores, own, atol=2e-5)
     found = predictor.active.score(X[240:])
     np.testing.assert_allclose(found, mean, atol=2e-5)
+    training = predictor.active.result.training_scores
+    np.testing.assert_allclose(training, predictor.active.score(X[held]), atol=1e-9)
     if n_classes == 2:
         platt = PlattScaling().fit(own[:, 0], codes[held] == 1)
         given = [answer.maps["platt"][1] for answer in run(predictor, X[240:], [None] * 20, 20)]
