@@ -17,8 +17,8 @@ from online_svm.predictor.published_maps import (
     maps_from_state,
 )
 from online_svm.refit.task import RefitResult
-from online_svm.storage.arrays import check_floats, check_indices, nest, under
-from online_svm.storage.fields import Fields, flag, number
+from online_svm.storage.arrays import nest, under
+from online_svm.storage.fields import Fields, flag, floats, ints, number
 from online_svm.storage.state import State, as_array
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.labels import ClassView
@@ -223,20 +223,18 @@ class ActiveModel:
         header, arrays = state
         view = ClassView(header["labels"], config.classes is not None)
         result = RefitResult.from_state(arrays["result"].tobytes())
-        scores, training = arrays["set.scores"], arrays["training_columns"]
-        check_floats(arrays, "set.scores", (len(scores), result.calibration_scores.shape[1]))
-        check_indices(arrays, "set.codes", (len(scores),), len(view.classes))
-        # A probability (-1) is no label.
-        size = (len(result.training_scores),)
-        check_indices({"columns": training + 1}, "columns", size, len(view.classes) + 1)
+        machines, classes = result.calibration_scores.shape[1], len(view.classes)
+        checked = Fields(
+            floats("set.scores", f"n {machines}"), ints("set.codes", "n", below=classes),
+            # A probability (-1) is no label.
+            ints("training_columns", f"{len(result.training_scores)}", least=-1, below=classes),
+        ).values(cls, None, arrays)  # fmt: skip
         active = cls(config, result, view, 0, np.empty(0, dtype=np.int64))
-        active.training_columns = training
+        active.training_columns = checked["training_columns"]
         _FIELDS.fill(active, header, {})
         active._set = active.scheme.from_state(under("set", arrays), result.training_scores)
         active._intervals = active._make_intervals()
-        active.maps = maps_from_state(
-            under("map", arrays), config, result.calibration_scores.shape[1]
-        )
+        active.maps = maps_from_state(under("map", arrays), config, machines)
         active.headline = headline_from_state(under("headline", arrays), config, view.n_known)
         return active
 

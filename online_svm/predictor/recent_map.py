@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.predictor.published_maps import ClassMap, check_n_columns
-from online_svm.storage.arrays import check_floats, check_indices, nest, require, under
+from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.fields import Fields, floats, ints, one
 from online_svm.types import Arrays, Floats, Ints
 
@@ -17,7 +17,8 @@ Fit = Callable[[Floats, Ints], ClassMap]
 Restore = Callable[[Arrays], ClassMap]
 
 
-_FIELDS = Fields(floats("_scores"), ints("_columns"), one("_since", below=EVERY))
+_SINCE = one("_since", below=EVERY)
+_FIELDS = Fields(floats("_scores"), ints("_columns"), _SINCE)
 
 
 class RecentMap:
@@ -141,10 +142,10 @@ class RecentMap:
         if not n:
             return recent
         require(n <= size, "columns")
-        check_floats(state, "scores", (n, 1 if n_classes == 2 else n_classes))
-        check_indices(state, "columns", (n,), n_classes)
-        recent._scores, recent._columns = state["scores"], state["columns"]
-        _FIELDS.fill(recent, None, state)
+        machines = 1 if n_classes == 2 else n_classes
+        Fields(
+            floats("_scores", f"n {machines}"), ints("_columns", "n", below=n_classes), _SINCE
+        ).fill(recent, None, state)
         fitted = under("map", state)
         if fitted:
             recent._map = restore(fitted)

@@ -4,19 +4,16 @@ Compiled code does not check its indices, and memory is allocated by the sizes t
 So a state whose parts contradict each other, or the configuration, is refused here, whole.
 """
 
-import math
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.refit.committee.members import MEMBERS
-from online_svm.refit.crossfit import FOLDS
-from online_svm.storage.arrays import check_floats, check_indices, require, under
+from online_svm.refit.committee.members import MEMBERS, LogisticMachine
+from online_svm.refit.crossfit import FOLDS, FoldMachines
+from online_svm.storage.arrays import require, under
 from online_svm.storage.container import unpack
+from online_svm.storage.fields import Fields, floats, ints, number, one, real
 from online_svm.storage.state import Header, State
 from online_svm.stream.split import window_parts
 from online_svm.svm.exact.active_set import most_active
@@ -30,11 +27,16 @@ from online_svm.svm.exact.kernel_cache import (
     TRAIN_SIZE,
     TRAIN_TAIL,
 )
-from online_svm.svm.exact.rolling_machine import TOLERANCE
+from online_svm.svm.exact.rolling_machine import FIELDS, TOLERANCE, RollingMachine
 from online_svm.types import Arrays
 
-_COUNTS = ("start", "n_classes", "refits", "fitted_on")
-_MACHINE_COUNTS = ("max_steps", "steps", "refreshed_at")
+LEARNER = Fields(
+    number("start"), number("n_classes"), number("refits"), number("fitted_on"), real("gamma"),
+    floats("rows", "n d", optional=True),  # NaN is a missing value
+    floats("scaling.mean", "d"), floats("scaling.width", "d"), floats("scaling.fill", "d"),
+    floats("scaling.limit", "1", optional=True),
+)  # fmt: skip
+"""What a learner stores, whatever its machines are."""
 
 
 def opened(config: PredictorConfig, state: bytes) -> State:
@@ -56,15 +58,10 @@ def opened(config: PredictorConfig, state: bytes) -> State:
 
 
 def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
-    _check_counts(own, _COUNTS)
-    require(math.isfinite(own["gamma"]) and own["gamma"] >= 0.0, "gamma")
-    n, d = parts["rows"].shape
+    checked = LEARNER.values("Learner", own, parts)
+    require(checked["gamma"] >= 0.0, "gamma")
+    n, d = checked["rows"].shape
     require(config.window is None or n <= config.window, "rows")
-    check_floats(parts, "rows", (n, d), finite=False)  # NaN is a missing value
-    scaling = under("scaling", parts)
-    for name in ("mean", "width", "fill"):
-        check_floats(scaling, name, (d,))
-    check_floats(scaling, "limit", (1,), finite=False)
     if "machine" in own:
         check = _check_folds if config.split == "crossfit" else _check_machine
         check(config, own["n_classes"], own["machine"], under("machine", parts), (n, d))
@@ -83,15 +80,19 @@ def _check_committee(
     """Check the machines of a committee, over rows of that shape, `training` of which are in T."""
     header, arrays = state
     machines = 1 if classes == 2 else classes
-    check_floats(arrays, "foreseen", (training, len(config.members), machines), finite=False)
-    said = np.isfinite(arrays["foreseen"])
-    require((said | np.isnan(arrays["foreseen"])).all(), "foreseen")
+    table = Fields(
+        floats("foreseen", f"{training} {len(config.members)} {machines}", optional=True)
+    )
+    foreseen = table.values("Committee", None, arrays)["foreseen"]
+    said = np.isfinite(foreseen)
+    require((said | np.isnan(foreseen)).all(), "foreseen")
     require((said.all(axis=(1, 2)) == said.any(axis=(1, 2))).all(), "foreseen")
     require(len(header["machines"]) == len(config.members), "machines")
     for m, (name, own) in enumerate(zip(config.members, header["machines"], strict=True)):
         parts, kind = under(str(m), arrays), MEMBERS[name].kind
         if kind == "logistic":
-            check_floats(parts, "weights", (machines, shape[1] + 1))
+            table = Fields(floats("weights", f"{machines} {shape[1] + 1}"))
+            table.values(LogisticMachine, None, parts)
         else:
             held = _check_solver(config, classes, own, parts, (shape[0], kind))
             require(held == training, "rings")
@@ -101,11 +102,12 @@ def _check_folds(
     config: PredictorConfig, classes: int, header: Header, arrays: Arrays, shape: tuple[int, int]
 ) -> int:
     """Check the machines of a cross-fit, each of which observes one fold of the rows."""
-    check_indices(arrays, "folds", (shape[0],), FOLDS)
+    table = Fields(ints("folds", f"{shape[0]}", below=FOLDS))
+    folds = table.values(FoldMachines, None, arrays)["folds"]
     require(len(header["machines"]) == FOLDS, "folds")
     for f, machine in enumerate(header["machines"]):
         training = _check_machine(config, classes, machine, under(str(f), arrays), shape)
-        require(training == np.count_nonzero(arrays["folds"] != f), "folds")
+        require(training == np.count_nonzero(folds != f), "folds")
     return shape[0]
 
 
@@ -113,7 +115,7 @@ def _check_machine(
     config: PredictorConfig, classes: int, header: Header, arrays: Arrays, shape: tuple[int, int]
 ) -> int:
     """Check a machine over the rows, whose shape it must have; return how many train it."""
-    check_floats(arrays, "X", shape)
+    Fields(floats("X", f"{shape[0]} {shape[1]}")).values(RollingMachine, None, arrays)
     return _check_solver(config, classes, header, arrays, (shape[0], config.kernel))
 
 
@@ -122,22 +124,20 @@ def _check_solver(
 ) -> int:
     """Check a machine, but for its points: how many there are, and the name of their kernel."""
     n, kernel = kind
-    _check_counts(header, _MACHINE_COUNTS)
+    FIELDS.values(RollingMachine, header, {})
     require(header["kernel"][0] == kernel, "kernel")
     require((header["tol"], header["window"]) == (TOLERANCE, config.window), "tol or window")
     require(0 < header["cache_mb"] <= 1 << 20, "cache_mb")
-    require(type(header["is_solved"]) is bool, "is_solved")
     # Where all points are kept, a ring is at most half as large again as it ever had to be.
     training = _check_rings(arrays, n, largest_ring(config.window or 2 * n))
     machines = 1 if classes == 2 else classes
-    check_floats(arrays, "penalties", (classes,))
-    require(classes >= 2 and arrays["penalties"].min() > 0.0, "penalties")
-    check_floats(arrays, "weights", (2 * machines, training))
-    check_floats(arrays, "sums", (2 * machines, n))
-    check_floats(arrays, "b", (machines,))
-    check_indices(arrays, "arrivals", (1,), 1 << 62)
-    check_indices(arrays, "codes", (n,), classes)
-    check_indices(arrays, "arrival", (n,), int(arrays["arrivals"][0]))
+    arrivals = Fields(one("arrivals")).values(RollingMachine, None, arrays)["arrivals"]
+    checked = Fields(
+        floats("penalties", f"{classes}"), floats("b", f"{machines}"),
+        floats("weights", f"{2 * machines} {training}"), floats("sums", f"{2 * machines} {n}"),
+        ints("codes", f"{n}", below=classes), ints("arrival", f"{n}", below=arrivals),
+    ).values(RollingMachine, None, arrays)  # fmt: skip
+    require(classes >= 2 and checked["penalties"].min() > 0.0, "penalties")
     most = most_active(Kernel(*header["kernel"]), machines, int(arrays["rings"][TRAIN_SIZE]))
     _check_active(arrays, machines, training, most)
     return training
@@ -145,24 +145,25 @@ def _check_solver(
 
 def _check_active(arrays: Arrays, machines: int, training: int, most: int) -> None:
     """Check the active sets: each has `most` places, that differ in who has them."""
-    size = arrays["active"].shape[1]
-    check_indices(arrays, "active", (machines, size), training + 1)
-    check_indices(arrays, "active_counts", (machines, 3), 1 << 62)
-    check_floats(arrays, "margin", (machines, 1))
-    sizes, fits, checked = arrays["active_counts"].T
-    require(size == sizes.max() and size <= most, "active")
-    for has, used in zip(arrays["active"], sizes, strict=True):
+    checked = Fields(
+        ints("active", f"{machines} size", below=training + 1),
+        ints("active_counts", f"{machines} 3"), floats("margin", f"{machines} 1"),
+    ).values(RollingMachine, None, arrays)  # fmt: skip
+    active = checked["active"]
+    sizes, fits, checked_at = checked["active_counts"].T
+    require(active.shape[1] == sizes.max() and active.shape[1] <= most, "active")
+    for has, used in zip(active, sizes, strict=True):
         present = has[has > 0]
         require(len(np.unique(present)) == len(present) and not has[used:].any(), "active")
     tail = arrays["rings"][TRAIN_TAIL]
-    require(fits.max() <= 1 and checked.max() <= tail, "active_counts")
-    require(arrays["margin"].min() > 0.0, "margin")
+    require(fits.max() <= 1 and checked_at.max() <= tail, "active_counts")
+    require(checked["margin"].min() > 0.0, "margin")
 
 
 def _check_rings(arrays: Arrays, n: int, largest: int) -> int:
     """Check how the rings of `n` points stand; return how many of these train."""
-    check_indices(arrays, "rings", (CLOCK,), 1 << 62)
-    rings = [int(entry) for entry in arrays["rings"]]
+    table = Fields(ints("rings", f"{CLOCK}"))
+    rings: list[int] = table.values(RollingMachine, None, arrays)["rings"].tolist()
     held = []
     for head, tail, size in (
         (TRAIN_HEAD, TRAIN_TAIL, TRAIN_SIZE),
@@ -173,8 +174,3 @@ def _check_rings(arrays: Arrays, n: int, largest: int) -> int:
         require(fits and 0 < rings[size] <= largest, "rings")
     require(sum(held) == n, "rings")
     return held[0]
-
-
-def _check_counts(header: Mapping[str, Any], names: tuple[str, ...]) -> None:
-    for name in names:
-        require(type(header[name]) is int and header[name] >= 0, name)

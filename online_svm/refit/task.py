@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from online_svm.compiled.kernels import Kernel
 from online_svm.refit.committee.model import CommitteeModel
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.arrays import check_floats, nest, require, under
+from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.container import pack, unpack
 from online_svm.storage.fields import Fields, flag, floats, ints, number
 from online_svm.storage.state import Header
@@ -23,6 +23,11 @@ TASK = Fields(
     floats("X", "new d", optional=True), ints("codes", "n", least=-1), floats("weights", "K"),
 )  # fmt: skip
 """The fields of a `RefitTask`, but for `probs`, which most tasks have not."""
+
+RESULT = Fields(
+    floats("scaling.mean", "d"), floats("calibration", "n S"), floats("training", "m S")
+)
+"""Of a `RefitResult`: what its other parts must fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +174,11 @@ def _model(header: Header, state: Arrays) -> KernelModel | CommitteeModel:
 
 def _check_result(parts: Arrays) -> None:
     """Raise ValueError or LookupError unless scores, scaling and model fit one another."""
-    d = parts["scaling.mean"].size
+    checked = RESULT.values(RefitResult, None, parts)
+    d, machines = len(checked["scaling.mean"]), checked["calibration"].shape[1]
     # Of a kernel machine, or of the first of a committee.
     for name in ("model.vectors", "model.0.vectors"):
         require(name not in parts or len(parts[name]) == d, name)
-    machines = parts["calibration"].shape[1]
-    for name in ("calibration", "training"):
-        check_floats(parts, name, (len(parts[name]), machines))
     if "model.intercept" in parts:
         require(len(parts["model.intercept"]) == machines, "model.intercept")
     if "model.stack.slope" in parts:

@@ -39,30 +39,6 @@ def require(holds: object, name: str) -> None:
         raise ValueError(f"{name} does not fit")
 
 
-def check_floats(arrays: Arrays, name: str, shape: tuple[int, ...], finite: bool = True) -> None:
-    """Raise ValueError or KeyError unless there is a float64 array of that shape.
-
-    Examples
-    --------
-    >>> check_floats({"b": np.zeros(2)}, "b", (3,))
-    Traceback (most recent call last):
-    ValueError: b does not fit
-    """
-    array = arrays[name]
-    require(array.dtype.str == "<f8" and array.shape == shape, name)
-    require(not finite or bool(np.isfinite(array).all()), name)
-
-
-def check_indices(arrays: Arrays, name: str, shape: tuple[int, ...], stop: int) -> None:
-    """Raise ValueError or KeyError unless there is an int64 array of 0 ... stop - 1.
-
-    Compiled code does not check its indices.
-    """
-    array = arrays[name]
-    require(array.dtype.str == "<i8" and array.shape == shape, name)
-    require(array.size == 0 or (array.min() >= 0 and array.max() < stop), name)
-
-
 def read_floats(state: Arrays, name: str, size: int | None = None) -> Floats:
     """Return the one-dimensional float64 array `name` of a stored state.
 

@@ -158,13 +158,13 @@ class Fields:
             setattr(into, attribute, value)
 
     def values(
-        self, owner: type, header: Header | None, arrays: Arrays, made: object = None
+        self, owner: type | str, header: Header | None, arrays: Arrays, made: object = None
     ) -> dict[str, Any]:
         """Return the values by attribute, checked; the arrays are copies.
 
         Parameters
         ----------
-        owner : type
+        owner : type or str
             Named in errors.
         header, arrays
             Of a state.
@@ -179,7 +179,8 @@ class Fields:
         try:
             return dict(self._read(header or {}, arrays, made))
         except (KeyError, ValueError) as error:
-            raise InvalidSnapshot(f"the state of {owner.__name__}: {error}") from error
+            name = owner if isinstance(owner, str) else owner.__name__
+            raise InvalidSnapshot(f"the state of {name}: {error}") from error
 
     def _read(self, header: Header, arrays: Arrays, made: object) -> Iterator[tuple[str, Any]]:
         found: dict[str, Any] = {}

@@ -7,7 +7,8 @@ import numpy as np
 from online_svm.compiled.elementary import log
 from online_svm.compiled.jit import jit
 from online_svm.metrics.scores import CLIP
-from online_svm.storage.arrays import check_floats, check_indices, require
+from online_svm.storage.arrays import require
+from online_svm.storage.fields import Fields, floats, ints
 from online_svm.storage.state import State
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.scored_rows import ScoredRows
@@ -137,18 +138,16 @@ class WindowRing:
         ring = cls(size, n_slices)
         ring.count, ring.classes = _count(header["count"]), _classes(header["classes"])
         held, k = ring.held, len(ring.classes)
-        check_floats(arrays, "point", (k, held))
-        check_floats(arrays, "values", (N_VALUES, held))
-        check_floats(arrays, "sums", (N_SUMS,))
-        check_indices(arrays, "truth", (held,), k)
-        check_indices(arrays, "label", (held,), k)
-        codes = arrays["codes"]
-        require(codes.dtype == np.int64 and codes.shape == (n_slices, held), "codes")
-        require(not codes.size or (codes.min() >= -1 and codes.max() <= most), "codes")
+        fields = Fields(
+            floats("point", f"{k} {held}"), floats("values", f"{N_VALUES} {held}"),
+            ints("truth", f"{held}", below=k), ints("label", f"{held}", below=k),
+            ints("codes", f"{n_slices} {held}", least=-1, below=most + 1),
+            floats("sums", f"{N_SUMS}"),
+        ).values(cls, None, arrays)  # fmt: skip
+        ring.sums = fields.pop("sums")
         ring.point = np.zeros((k, size))
-        for name in ("point", "truth", "label", "values", "codes"):
-            getattr(ring, name)[..., :held] = arrays[name]
-        ring.sums = arrays["sums"].copy()
+        for name, values in fields.items():
+            getattr(ring, name)[..., :held] = values
         return ring
 
 

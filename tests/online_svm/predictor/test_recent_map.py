@@ -94,7 +94,7 @@ def test_a_damaged_state_is_refused() -> None:
         state | {"scores": state["scores"] * np.nan},
         state | {"since": np.array([EVERY])},
     ):
-        with pytest.raises(ValueError, match=r"does not fit|out of range"):
+        with pytest.raises(ValueError, match=r"RecentMap: '(columns|scores|since)' has"):
             restored(damaged)
 
 
