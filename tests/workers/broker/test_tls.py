@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from certificates import make_certificates, server_with_tls
 from processes import Process
-from redis_cluster import free_ports
-from world import wait_until
+from redis_cluster import free_ports, running_cluster
+from threaded_feed import lone_outcome
+from world import World, rows, wait_until
 
 from workers.broker.store import Store
 from workers.config.credentials import complete
@@ -103,14 +104,14 @@ def test_the_settings_file_names_the_files_for_every_command(certificates, port,
     assert code == 0, said
 
 
-@pytest.mark.parametrize(
-    ("ca", "host", "complaint"),
-    [
-        ("other-ca.pem", "localhost", "certificate verify failed"),
-        ("ca.pem", "127.0.0.1", "certificate is not valid for '127.0.0.1'"),
-        (None, "localhost", "certificate verify failed"),
-    ],
-)
+UNVERIFIED = [
+    ("other-ca.pem", "localhost", "certificate verify failed"),
+    ("ca.pem", "127.0.0.1", "certificate is not valid for '127.0.0.1'"),
+    (None, "localhost", "certificate verify failed"),
+]
+
+
+@pytest.mark.parametrize(("ca", "host", "complaint"), UNVERIFIED)
 def test_a_server_that_nobody_vouches_for_exits_2(certificates, port, run, ca, host, complaint):
     url = f"rediss://osvm-worker@{host}:{port}"
     options = [] if ca is None else ["--redis-ca-file", str(certificates / ca)]
@@ -152,3 +153,21 @@ def test_files_that_cannot_help_are_refused_by_name(tmp_path, url, files, compla
     with pytest.raises(BadConfiguration, match=complaint) as refused:
         complete(url, {setting: tmp_path / name for setting, name in files.items()})
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.scale
+def test_every_node_of_a_cluster_is_verified(tmp_path):
+    server_with_tls()
+    make_certificates(tmp_path)
+    with running_cluster(tmp_path, replicas=0, tls=tmp_path) as cluster:
+        plain = f"rediss+cluster://localhost:{cluster.nodes[0].port}"
+        url = complete(plain, {"redis_ca_file": tmp_path / "ca.pem"})
+        for place in range(3):
+            with World(url, cluster.feed_on(place)) as world:
+                world.push(60)
+                world.answer()
+                assert world.outcome() == lone_outcome(60, rows()[:60])
+        for ca, host, complaint in UNVERIFIED[:2]:
+            other = complete(plain.replace("localhost", host), {"redis_ca_file": tmp_path / ca})
+            with Store(other, "f") as store, pytest.raises(BadConfiguration, match=complaint):
+                store.state()

@@ -30,51 +30,53 @@ def test_defaults_are_those_of_the_models():
 
 
 def test_flags_win_over_the_environment_over_the_file_over_the_defaults(toml, monkeypatch):
-    path = toml("batch = 1\nretain_out = 2\nC = 3.0\n")
+    path = toml("batch = 1\nretain_out = 2\n[predictor]\nC = 3.0\nwindow = 'none'\n")
     monkeypatch.setenv("ONLINE_SVM_BATCH", "10")
     monkeypatch.setenv("ONLINE_SVM_RETAIN_OUT", "20")
     settings = load({"batch": "100"}, path)
     assert (settings.batch, settings.retain_out, settings.C) == (100, 20, 3.0)
     assert settings.lease == WorkerSettings.model_fields["lease"].default
+    found = origins({"batch": "100"}, path)
+    assert list(found) == list(WorkerSettings.model_fields)
+    expected = {"batch": "option", "retain_out": "environment", "C": "file", "window": "file"}
+    assert {name: origin for name, origin in found.items() if origin != "default"} == expected
 
 
-def test_the_file_may_be_named_by_the_environment(toml, monkeypatch):
-    monkeypatch.setenv("ONLINE_SVM_CONFIG", str(toml("batch = 7\n")))
-    assert load({}).batch == 7
-
-
-def test_the_file_may_group_its_keys_in_tables(toml):
+def test_the_file_may_be_named_by_the_environment_and_group_its_keys_in_tables(toml, monkeypatch):
     path = toml(
         "[worker]\nbatch = 7\n[predictor]\nclasses = ['a', 'b']\nwindow = 'none'\n"
         "[limits]\nmax_features = 5\n"
     )
-    settings = load({}, path)
+    monkeypatch.setenv("ONLINE_SVM_CONFIG", str(path))
+    settings = load({})
     assert (settings.batch, settings.limits.max_features) == (7, 5)
     assert settings.predictor == PredictorConfig(classes=["a", "b"], window=None)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "value"),
-    [
-        ("classes", "b,a", ("b", "a")),
-        ("classes", '["a,b", "c"]', ("a,b", "c")),
-        ("classes", "none", None),
-        ("window", "none", None),
-        ("window", "500", 500),
-        ("features", "12", 12),
-        ("features", "age,income", ("age", "income")),
-        ("maps", "platt", ("platt",)),
-        ("gamma", "0.5", 0.5),
-        ("gamma", "scale", "scale"),
-        ("class_weight", "balanced", "balanced"),
-        ("class_weight", "a=2,b=0.5", {"a": 2.0, "b": 0.5}),
-        ("C", "10", 10.0),
-        ("keep_input", "true", True),
-        ("refit_lag", "0", 0),
-    ],
-)
-def test_a_setting_is_written_the_same_as_flag_and_variable(monkeypatch, name, text, value):
-    assert getattr(load({name: text}), name) == value
+@pytest.mark.parametrize(("name", "text", "value"), [
+    ("classes", "b,a", ("b", "a")), ("classes", '["a,b", "c\\"d\' e"]', ("a,b", "c\"d' e")),
+    ("classes", '[" a", "b c"]', (" a", "b c")), ("classes", "none", None),
+    ("window", "none", None), ("window", "500", 500),
+    ("features", "12", 12), ("features", "age,income", ("age", "income")),
+    ("features", '["5"]', ("5",)), ("features", '["none"]', ("none",)),
+    ("features", '["5", "6"]', ("5", "6")),
+    ("maps", "platt", ("platt",)), ("maps", "[]", ()),
+    ("gamma", "0.5", 0.5), ("gamma", "1e-7", 1e-7), ("gamma", "scale", "scale"),
+    ("class_weight", "balanced", "balanced"), ("class_weight", "a=2", {"a": 2.0}),
+    ("class_weight", "a=2,b=0.5", {"a": 2.0, "b": 0.5}),
+    ("class_weight", '{"a=1,b": 2}', {"a=1,b": 2.0}),
+    ("C", "10", 10.0), ("keep_input", "true", True), ("refit_lag", "0", 0),
+    ("kernel", "poly", "poly"),
+])  # fmt: skip
+def test_a_setting_is_written_the_same_as_flag_and_variable_and_as_it_is_advised(
+    monkeypatch, name, text, value
+):
+    settings = load({name: text})
+    assert getattr(settings, name) == value
+    if not isinstance(value, bool):
+        flag, advised = shlex.split(option(name, settings.model_dump(mode="json")[name]))
+        assert flag == "--" + name.replace("_", "-")
+        assert getattr(load({name: advised}), name) == value
     monkeypatch.setenv(f"ONLINE_SVM_{name.upper()}", text)
     assert getattr(load({}), name) == value
 
@@ -95,16 +97,6 @@ def test_a_file_that_cannot_be_taken_is_refused(tmp_path, text, told):
     with pytest.raises(BadConfiguration) as refused:
         load({}, path)
     assert str(refused.value).startswith(told.replace("FILE", str(path)))
-
-
-def test_each_setting_is_known_by_where_it_comes_from(toml, monkeypatch):
-    path = toml("batch = 1\nretain_out = 2\n[predictor]\nC = 3.0\nwindow = 'none'\n")
-    monkeypatch.setenv("ONLINE_SVM_BATCH", "10")
-    monkeypatch.setenv("ONLINE_SVM_RETAIN_OUT", "20")
-    found = origins({"batch": "100"}, path)
-    assert list(found) == list(WorkerSettings.model_fields)
-    expected = {"batch": "option", "retain_out": "environment", "C": "file", "window": "file"}
-    assert {name: origin for name, origin in found.items() if origin != "default"} == expected
 
 
 def test_an_unknown_variable_is_refused_with_the_nearest_one(monkeypatch):
@@ -148,34 +140,6 @@ def test_a_value_that_cannot_work_is_refused_in_one_sentence(name, text, told):
     with pytest.raises(BadConfiguration) as refused:
         load({name: text})
     assert str(refused.value) == f"setting {name}: {told}"
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("classes", ["ham", "spam"]),
-        ("classes", ["a,b", "c\"d' e"]),
-        ("classes", [" a", "b c"]),
-        ("classes", None),
-        ("features", ["5"]),
-        ("features", ["none"]),
-        ("features", ["5", "6"]),
-        ("features", 5),
-        ("class_weight", {"a": 2.0, "b": 0.5}),
-        ("class_weight", {"a=1,b": 2.0}),
-        ("class_weight", {"a": 2.0}),
-        ("class_weight", "balanced"),
-        ("maps", []),
-        ("maps", ["platt"]),
-        ("window", None),
-        ("gamma", 1e-7),
-        ("kernel", "poly"),
-    ],
-)
-def test_an_option_that_is_advised_is_read_as_the_value_it_stands_for(name, value):
-    flag, text = shlex.split(option(name, value))
-    assert flag == "--" + name.replace("_", "-")
-    assert load({name: text}).model_dump(mode="json")[name] == value
 
 
 def test_settings_that_contradict_each_other_are_refused():

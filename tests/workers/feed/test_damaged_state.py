@@ -1,29 +1,30 @@
 """A damaged `st` is named, field by field, with exit code 4, and is never written to."""
 
 import pytest
-from world import CONFIG, drain, push, rows, session
+from world import CONFIG
 
-from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import StateLost
 from workers.feed.agreement import agreement
 from workers.session import preflight
 
 COUNT = 40
+AGREEMENT = agreement(CONFIG, Limits())
 
 
 @pytest.fixture
-def worked(store):
+def worked(world):
     """A feed with answers and a snapshot, and no worker."""
-    push(store, rows()[:COUNT])
-    running = session(store)
-    drain(running, COUNT)
-    running.snapshot()
-    return store
+    world.push(COUNT)
+    world.answer().snapshot()
+    return world
 
 
-def fields(store):
-    return store.call("HGETALL", store.keys.state)
+def damage(world, *fields):
+    """Damage the state of a feed; return a function that tells whether it is still like that."""
+    world.store.call("HSET", world.store.keys.state, *fields)
+    before = world.store.call("HGETALL", world.store.keys.state)
+    return lambda: world.store.call("HGETALL", world.store.keys.state) == before
 
 
 DAMAGED = [
@@ -42,56 +43,54 @@ DAMAGED = [
 
 @pytest.mark.parametrize(("name", "value"), DAMAGED)
 def test_a_damaged_field_is_named_before_anything_is_written(worked, name, value):
-    worked.call("HSET", worked.keys.state, name, value)
-    before = fields(worked)
+    is_untouched = damage(worked, name, value)
     with pytest.raises(StateLost, match=f"is damaged: field '{name}' is .*reset the feed") as told:
-        preflight.check(worked, agreement(CONFIG, Limits()))
+        preflight.check(worked.store, AGREEMENT)
     assert len(str(told.value)) < 400
-    assert fields(worked) == before
+    assert is_untouched()
 
 
 @pytest.mark.parametrize("name", ["config", "config_hash"])
 def test_a_configuration_that_is_not_the_one_of_its_hash_is_damage_and_no_change(worked, name):
-    worked.call("HSET", worked.keys.state, "config_hash", "00", name, "{}")
+    damage(worked, "config_hash", "00", name, "{}")
     with pytest.raises(StateLost, match="field 'config_hash' is not the SHA-256 of field 'config'"):
-        preflight.check(worked, agreement(CONFIG, Limits()))
+        preflight.check(worked.store, AGREEMENT)
 
 
-@pytest.mark.parametrize(("name", "value"), [("epoch", "9223372036854775807"), ("epoch", "zz")])
-def test_an_epoch_that_cannot_grow_is_damage_to_a_worker_that_reads_again(worked, name, value):
-    running = session(worked)
-    worked.call("HSET", worked.keys.state, name, value)
-    before = fields(worked)
-    with pytest.raises(StateLost, match=f"is damaged: field '{name}'"):
+@pytest.mark.parametrize("value", ["9223372036854775807", "zz"])
+def test_an_epoch_that_cannot_grow_is_damage_to_a_worker_that_reads_again(worked, value):
+    running = worked.session()
+    is_untouched = damage(worked, "epoch", value)
+    with pytest.raises(StateLost, match="is damaged: field 'epoch'"):
         running.reload()
-    assert fields(worked) == before
+    assert is_untouched()
 
 
 def test_a_wrong_count_of_learned_examples_is_damage_and_not_other_bytes(worked):
-    n = worked.state().position.n
-    worked.call("HSET", worked.keys.state, "n", n - 1)
+    n = worked.store.state().position.n
+    damage(worked, "n", n - 1)
     told = f"field 'n' is {n - 1}, but a replay that gives the same answers learns {n}"
     with pytest.raises(StateLost, match=told):
-        session(worked)
+        worked.session()
 
 
 @pytest.mark.parametrize("command", ["worker", "check", "status", "verify"])
-def test_every_command_ends_with_4_and_one_line(worked, redis_url, feed, run_command, command):
-    worked.call("HSET", worked.keys.state, "cursor", "zz")
-    code, _, err = run_command(command, feed, "--redis", redis_url)
-    assert code == 4
-    assert f"osvm:{{{feed}}}:st is damaged: field 'cursor' is b'zz', not the ID of an entry" in err
+def test_every_command_ends_with_4_and_one_line(worked, command):
+    damage(worked, "cursor", "zz")
+    code, _, err = worked.run(command, worked.feed)
+    told = f"{worked.store.keys.state} is damaged: field 'cursor' is b'zz', not the ID of an entry"
+    assert (code, told in err) == (4, True)
     assert len([line for line in err.splitlines() if line.startswith("online-svm: ")]) == 1
 
 
-def test_a_damaged_feed_hides_no_other_from_status(redis_url, feed, run_command):
-    with Store(redis_url, feed) as one, Store(redis_url, f"{feed}-2") as two:
-        for store in (one, two):
-            push(store, rows()[:COUNT])
-            drain(session(store), COUNT)
-            store.register()
-        one.call("HSET", one.keys.state, "cursor", "zz")
-        code, out, err = run_command("status", "--redis", redis_url, "--json")
+def test_a_damaged_feed_hides_no_other_from_status(worked):
+    worked.store.register()
+    other = worked.beside("2")
+    other.push(COUNT)
+    other.answer()
+    other.store.register()
+    damage(worked, "cursor", "zz")
+    code, out, err = worked.run("status", "--json")
     assert code == 0
-    assert f'"feed":"{feed}-2"' in out
-    assert f"{feed}: osvm:{{{feed}}}:st is damaged" in err
+    assert f'"feed":"{other.feed}"' in out
+    assert f"{worked.feed}: {worked.store.keys.state} is damaged" in err

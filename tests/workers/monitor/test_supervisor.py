@@ -1,21 +1,26 @@
 """What systemd is told: a socket here stands for the service manager."""
 
+import os
 import socket
 import time
 
 import pytest
+from processes import LIMIT
+from world import wait_until
 
 from workers.monitor.health import Health
 from workers.monitor.supervisor import Supervisor, interval, supervised
 from workers.monitor.watch import WorkerWatch
 from workers.trouble import Trouble
 
+pytestmark = pytest.mark.servers("embedded")
+
 
 @pytest.fixture
 def manager(tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
         server.bind(str(tmp_path / "notify"))
-        server.settimeout(10)
+        server.settimeout(LIMIT)
         yield server
 
 
@@ -70,6 +75,15 @@ def test_a_block_tells_at_once_again_and_at_its_end(manager, worker):
     manager.settimeout(0.2)
     while (last := heard(manager))[0] != "STOPPING=1":
         assert "WATCHDOG=1" in last
+
+
+def test_a_worker_tells_when_it_answers_and_that_it_stops(world, manager):
+    told, service = set(), {"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "300000"}
+    with world.worker("--quiet", env=os.environ | service) as worker:
+        wait_until(lambda: told.update(heard(manager)) or "READY=1" in told)
+        assert {"STATUS=feeds: the worker is starting", "STATUS=answers", "WATCHDOG=1"} <= told
+        worker.stopped()
+        wait_until(lambda: told.update(heard(manager)) or "STOPPING=1" in told)
 
 
 def test_a_manager_that_is_gone_is_no_error(tmp_path, worker):
