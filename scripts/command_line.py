@@ -20,16 +20,7 @@ INTERRUPTED = 130
 
 
 def main(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command; exit with 0, or with the code of its error.
-
-    Parameters
-    ----------
-    app : Typer
-    name : str
-        As its help shows it.
-    arguments : sequence of str, optional
-        Default those of this process.
-    """
+    """Run a command, by default with the arguments of this process; exit with 0 or its code."""
     try:
         get_command(app).main(
             args=None if arguments is None else list(arguments), prog_name=f"python scripts/{name}"
@@ -64,12 +55,22 @@ def chosen(
     return names
 
 
+_told: Callable[[str], None] | None = None
+
+
+def tell(stage: str) -> None:
+    """Say what is done next, if it lasts two seconds; outside of `stage_progress` say nothing."""
+    if _told is not None:
+        _told(stage)
+
+
 @contextmanager
-def stage_progress() -> Iterator[Callable[[str], None]]:
-    """Yield what to call with what is done next; each that lasts two seconds is told, once."""
+def stage_progress() -> Iterator[None]:
+    """Let `tell` write to standard error in the block."""
+    global _told
     timer: Timer | None = None
 
-    def tell(stage: str) -> None:
+    def told(stage: str) -> None:
         nonlocal timer
         if timer is not None:
             timer.cancel()
@@ -77,8 +78,10 @@ def stage_progress() -> Iterator[Callable[[str], None]]:
         timer.daemon = True
         timer.start()
 
+    _told = told
     try:
-        yield tell
+        yield
     finally:
+        _told = None
         if timer is not None:
             timer.cancel()

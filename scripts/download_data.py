@@ -19,8 +19,13 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
-LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
+HOMES = {
+    "uci": "https://archive.ics.uci.edu/ml/machine-learning-databases",
+    "libsvm": "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary",
+    "multiflow": "https://raw.githubusercontent.com/scikit-multiflow/streaming-datasets/master",
+    # UCI has withdrawn what is here; this is a widely used copy.
+    "copies": "https://raw.githubusercontent.com/jbrownlee/Datasets/master",
+}
 LARGEST = 64 << 20
 """Bytes; the largest file has five million."""
 
@@ -38,114 +43,60 @@ class DownloadFailed(Exception):
     """A file that could not be fetched, or is not the one that is meant."""
 
 
-FILES = (
-    DataFile(
-        "a1a",
-        f"{LIBSVM}/a1a",
-        "eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e",
-    ),
-    DataFile(
-        "a9a",
-        f"{LIBSVM}/a9a",
-        "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
-    ),
-    DataFile(
-        "a9a.t",
-        f"{LIBSVM}/a9a.t",
-        "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9",
-    ),
-    DataFile(
-        "w1a",
-        f"{LIBSVM}/w1a",
-        "0ae2b1c40f6a99061d1c6f4a1f3b50eea58a2f3b8bf851a337c25c2a65a49d32",
-    ),
-    DataFile(
-        "w7a",
-        f"{LIBSVM}/w7a",
-        "bd02f445a1a2f4aaefd27d7dcc31f1f6a8521f904157f2ee7c96d1294cd26e36",
-    ),
-    DataFile(
-        "w7a.t",
-        f"{LIBSVM}/w7a.t",
-        "a52edcfe9871e3b0db5d864959bf32230491ddfeca3334cfec93c1d932ea32b9",
-    ),
-    DataFile(
-        "w8a",
-        f"{LIBSVM}/w8a",
-        "6a9fa8fd5f524303240a5db07d4b3d4a51e8b7b4b20a914105d8e3e8c81640f2",
-    ),
-    DataFile(
-        "w8a.t",
-        f"{LIBSVM}/w8a.t",
-        "618929ecb01bebb841daec4cae4aa07b97832d29b08652452775598929547fde",
-    ),
-    DataFile(
-        "adult.data",
-        f"{UCI}/adult/adult.data",
-        "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-    ),
-    DataFile(
-        "adult.test",
-        f"{UCI}/adult/adult.test",
-        "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-    ),
-    DataFile(
-        "australian.dat",
-        f"{UCI}/statlog/australian/australian.dat",
-        "3abe5af151afa50b999a9ba21cbc884e80d80a4050b716cf88b34a2e6ecb731c",
-    ),
-    DataFile(
-        "bupa.data",
-        f"{UCI}/liver-disorders/bupa.data",
-        "a166a3e7a6f4dc41aaaedc59a107e57d8adcaeb8821f0873d756982f1ea74c92",
-    ),
-    DataFile(
-        "car.data",
-        f"{UCI}/car/car.data",
-        "b703a9ac69f11e64ce8c223c0a40de4d2e9d769f7fb20be5f8f2e8a619893d83",
-    ),
-    DataFile(
-        "elec.csv",
-        "https://raw.githubusercontent.com/scikit-multiflow/streaming-datasets/master/elec.csv",
-        "cdf901433885f29eca6911f70c0eeafb50d90596c879c30c5b99f5a2e8e734ff",
-    ),
-    DataFile(
-        "german.data",
-        f"{UCI}/statlog/german/german.data",
-        "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
-    ),
-    DataFile(
-        "german.data-numeric",
-        f"{UCI}/statlog/german/german.data-numeric",
-        "2752b044394958ab6dd193a0b56ca0f0b3a2d8bc7cb8c008e35a5e84bbec02f8",
-    ),
-    DataFile(
-        "heart.dat",
-        f"{UCI}/statlog/heart/heart.dat",
-        "f5f3b4204c285bafadd85cb735f38b47689f2be7047feb172dcbeab648110bf9",
-    ),
-    DataFile(
-        "ionosphere.data",
-        f"{UCI}/ionosphere/ionosphere.data",
-        "46d52186b84e20be52918adb93e8fb9926b34795ff7504c24350ae0616a04bbd",
-    ),
-    DataFile(
-        "pima-indians-diabetes.data",
-        # UCI has withdrawn it; this is a widely used copy.
-        "https://raw.githubusercontent.com/jbrownlee/Datasets/master/pima-indians-diabetes.data.csv",
-        "06f5b7c2cd7bca686fda4f92eab5f61e7ff6426a9acefa2e3dda04fc54293cf5",
-    ),
-    DataFile(
-        "sonar.all-data",
-        f"{UCI}/undocumented/connectionist-bench/sonar/sonar.all-data",
-        "e90434cdbf00fcf93ffa911fe447ae25606979658e60f1d32e155c3b5240234d",
-    ),
-    DataFile(
-        "winequality-red.csv",
-        f"{UCI}/wine-quality/winequality-red.csv",
-        "4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e",
-    ),
-)
+_LISTED = """
+libsvm a1a
+    eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e
+libsvm a9a
+    f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906
+libsvm a9a.t
+    1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9
+libsvm w1a
+    0ae2b1c40f6a99061d1c6f4a1f3b50eea58a2f3b8bf851a337c25c2a65a49d32
+libsvm w7a
+    bd02f445a1a2f4aaefd27d7dcc31f1f6a8521f904157f2ee7c96d1294cd26e36
+libsvm w7a.t
+    a52edcfe9871e3b0db5d864959bf32230491ddfeca3334cfec93c1d932ea32b9
+libsvm w8a
+    6a9fa8fd5f524303240a5db07d4b3d4a51e8b7b4b20a914105d8e3e8c81640f2
+libsvm w8a.t
+    618929ecb01bebb841daec4cae4aa07b97832d29b08652452775598929547fde
+uci adult/adult.data
+    5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d
+uci adult/adult.test
+    a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05
+uci statlog/australian/australian.dat
+    3abe5af151afa50b999a9ba21cbc884e80d80a4050b716cf88b34a2e6ecb731c
+uci liver-disorders/bupa.data
+    a166a3e7a6f4dc41aaaedc59a107e57d8adcaeb8821f0873d756982f1ea74c92
+uci car/car.data
+    b703a9ac69f11e64ce8c223c0a40de4d2e9d769f7fb20be5f8f2e8a619893d83
+multiflow elec.csv
+    cdf901433885f29eca6911f70c0eeafb50d90596c879c30c5b99f5a2e8e734ff
+uci statlog/german/german.data
+    b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871
+uci statlog/german/german.data-numeric
+    2752b044394958ab6dd193a0b56ca0f0b3a2d8bc7cb8c008e35a5e84bbec02f8
+uci statlog/heart/heart.dat
+    f5f3b4204c285bafadd85cb735f38b47689f2be7047feb172dcbeab648110bf9
+uci ionosphere/ionosphere.data
+    46d52186b84e20be52918adb93e8fb9926b34795ff7504c24350ae0616a04bbd
+copies pima-indians-diabetes.data.csv
+    06f5b7c2cd7bca686fda4f92eab5f61e7ff6426a9acefa2e3dda04fc54293cf5
+uci undocumented/connectionist-bench/sonar/sonar.all-data
+    e90434cdbf00fcf93ffa911fe447ae25606979658e60f1d32e155c3b5240234d
+uci wine-quality/winequality-red.csv
+    4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e
+"""
+"""Home, the place there, whose last part is the name, and SHA-256."""
+
+
+def _listed(home: str, place: str, sha256: str) -> DataFile:
+    name = place.rpartition("/")[2].replace("diabetes.data.csv", "diabetes.data")
+    return DataFile(name, f"{HOMES[home]}/{place}", sha256)
+
+
+_WORDS = _LISTED.split()
+FILES = tuple(map(_listed, _WORDS[::3], _WORDS[1::3], _WORDS[2::3]))
 
 
 def normalised(content: bytes) -> bytes:

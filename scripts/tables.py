@@ -46,6 +46,14 @@ def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any
     return made
 
 
+def printed(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return a table as the text that a console prints, without its last line break."""
+    console = wide_console()
+    with console.capture() as captured:
+        console.print(table(title, columns, rows))
+    return captured.get().removesuffix("\n")
+
+
 def _is_number(value: Any) -> bool:
     return not isinstance(value, str) or _NUMBER.fullmatch(value) is not None
 

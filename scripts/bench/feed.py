@@ -1,10 +1,11 @@
-"""A feed to measure on: its examples, the server, and a worker that is run through it."""
+"""Feeds to measure on: their examples, a server, and a worker that is run through them."""
 
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -16,6 +17,7 @@ from workers.broker.client import TIMEOUT, client
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.selection import Selection
+from workers.push.sources import Row
 from workers.refit.pool import RefitPool
 from workers.runner import service
 from workers.session.answer import Outcome
@@ -26,9 +28,15 @@ FEATURES = 20
 # Answered before the clock starts: the window is full then, the early refits are over (the last
 # is at 5,120), and every process has started.
 WARM_UP = 5376
+PERIOD = 200_000
+"""Examples in which the direction that separates the drifting classes goes round once."""
+
+_DISTANCE = 2.2  # between the drifting means: about 650 support vectors of 1,400
+_CHUNK = 1000
 _TOGETHER = 500  # entries of one pipeline
 
 Pairs = list[tuple[list[float], str]]
+Value = TypeVar("Value")
 
 
 def stream(entries: int) -> Pairs:
@@ -40,6 +48,30 @@ def stream(entries: int) -> Pairs:
     codes = generator.integers(0, 2, entries)
     X = (generator.normal(size=(entries, FEATURES)) + 0.5 * codes[:, None]).round(4)
     return list(zip(X.tolist(), np.array(["a", "b"])[codes].tolist(), strict=True))
+
+
+def drifting(entries: int) -> Iterator[Row]:
+    """Yield examples of two overlapping normal classes, the same ones each time.
+
+    The direction between the means turns in a plane, and their centre goes along another axis and
+    back: what was learned a period ago is wrong now, but a fresh model is as good as any before,
+    so time and memory of a worker have no reason of their own to change.
+
+    Examples
+    --------
+    >>> rows = list(drifting(3))
+    >>> len(rows), len(rows[0].x), {row.y for row in rows} <= {"a", "b"}
+    (3, 20, True)
+    """
+    generator = np.random.default_rng(0)
+    for begin in range(0, entries, _CHUNK):
+        angle = 2.0 * np.pi * np.arange(begin, min(begin + _CHUNK, entries)) / PERIOD
+        codes = generator.integers(0, 2, len(angle))
+        side = _DISTANCE * (codes - 0.5)
+        X = generator.normal(size=(len(angle), FEATURES))
+        X[:, :3] += np.column_stack([side * np.cos(angle), side * np.sin(angle), np.sin(angle)])
+        for x, code in zip(X.round(4).tolist(), codes.tolist(), strict=True):
+            yield Row(x, "ab"[code])
 
 
 def fields(example: tuple[list[float], str]) -> tuple[bytes | str, ...]:
@@ -76,28 +108,17 @@ def our_worker(
     feed: str,
     settings: WorkerSettings,
     examples: Pairs,
-    warm_up: int = WARM_UP,
     at_warm: Callable[[], object] = lambda: None,
     at_end: Callable[[], object] = lambda: None,
     pool: RefitPool | None = None,
 ) -> float:
     """Return the examples a second of a worker as `online-svm worker` runs it, on a new feed.
 
-    Parameters
-    ----------
-    url, feed : str
-    settings : WorkerSettings
-    examples : Pairs
-        They wait when the worker begins.
-    warm_up : int
-        Of them are answered before the clock starts, or a few more: a batch is not cut.
-    at_warm, at_end : callable
-        Called where the clock starts, and where it ends, between two batches.
-    pool : RefitPool, optional
-        Computes the refits; by default the worker has one of its own.
+    The examples wait when it begins. `WARM_UP` of them are answered before the clock starts, or a
+    few more: a batch is not cut. `at_warm` and `at_end` are called where it starts and ends.
     """
     stop, marks = Stop(), list[tuple[int, float]]()
-    goals = [warm_up, len(examples)]
+    goals = [WARM_UP, len(examples)]
 
     def look(_feed: str, outcome: Outcome) -> None:
         if goals and outcome.after.seq >= goals[0]:
@@ -114,29 +135,32 @@ def our_worker(
     return (last - first) / (ended - began)
 
 
-def rate(count: int, work: Callable[[], None]) -> float:
-    """Return how often a second `work` does what it does `count` times."""
+def answer_bytes(store: Store) -> int:
+    """Return the mean length of the newest answers."""
+    newest = store.call("XREVRANGE", store.keys.out, "+", "-", "COUNT", 1000)
+    return round(sum(len(entry[1][1]) for entry in newest) / len(newest))
+
+
+def timed(work: Callable[[], Value]) -> tuple[float, Value]:
+    """Return the seconds that work takes, and what it returns.
+
+    Examples
+    --------
+    >>> timed(lambda: "done")[1]
+    'done'
+    """
     began = time.perf_counter()
-    work()
-    return count / (time.perf_counter() - began)
+    result = work()
+    return time.perf_counter() - began, result
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Leave out the workers' log lines below warnings."""
+def server() -> Iterator[str]:
+    """Give an embedded Redis that is thrown away; workers here log nothing below warnings."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     try:
-        yield
+        with embedded.temporary() as made:
+            yield made.url
     finally:
         structlog.configure(**before)
-
-
-@contextmanager
-def server(url: str | None) -> Iterator[str]:
-    """Give a Redis: this one, or an embedded one that is thrown away."""
-    if url is not None:
-        yield url
-        return
-    with embedded.temporary() as made:
-        yield made.url

@@ -5,34 +5,54 @@ that a change of ours leaves the lines of peers as they are.
 """
 
 import fcntl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
+import numpy as np
 import orjson
+import typer
 from pydantic import TypeAdapter
 
-from scripts.bench.report import Tell, silent
 from scripts.parallel import each_as_it_ends
+from workers.cli.common import note
 from workers.errors import BadConfiguration
 from workers.history.backtest.kept_results import code_digest
 
-Cell = TypeVar("Cell")
 Measured = TypeVar("Measured")
 Key = Mapping[str, Any]
 """Names and values, none of them a list, of what was measured; one name is never "measured"."""
 
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")]
+ResultsFile = Annotated[
+    Path,
+    typer.Option(
+        "--results",
+        metavar="FILE",
+        help="Keeps each part as it ends; the same command goes on from it.",
+    ),
+]
+Names = Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these.")]
+NamesWithCommas = Annotated[
+    str | None, typer.Option(metavar="NAME;...", help="Only these; ; stands between.")
+]
 
-def program(package: str | None = None) -> str:
-    """Return what a result is of: this code, or a package in the version that is installed.
+
+def program(method: str) -> str:
+    """Return what a result of a method is of: this code, or a package as it is installed.
 
     Examples
     --------
-    >>> program("river").partition(" ")[0], program().partition(" ")[0]
-    ('river', 'online-svm')
+    >>> [program(method).partition(" ")[0] for method in ("river ARF", "rolling LR", "headline")]
+    ['river', 'scikit-learn', 'online-svm']
     """
-    return f"{package} {version(package)}" if package else f"online-svm {code_digest()[:16]}"
+    if method.startswith("river "):
+        return f"river {version('river')}"
+    if method.startswith(("rolling ", "venn-abers ")):
+        return f"scikit-learn {version('scikit-learn')}"
+    return f"online-svm {code_digest()[:16]}"
 
 
 class KeptLines(Generic[Measured]):
@@ -106,47 +126,121 @@ def _whole_lines(path: Path) -> list[bytes]:
     return data[:size].splitlines()
 
 
-def measured_cells(
-    cells: Sequence[Cell],
-    measure: Callable[[Cell], Measured | str],
-    kept: KeptLines[Measured],
-    key: Callable[[Cell], Key],
-    jobs: int = 1,
-    tell: Tell = silent,
-) -> dict[Cell, Measured | str]:
-    """Return what was measured of each cell, in order, or why it was not run.
+class Cell(Protocol):
+    """Something to measure: hashable, with a `str` for people."""
 
-    Parameters
-    ----------
-    cells : sequence
-        Hashable, with a `str` for people.
-    measure : callable
-        Of a module; it returns why where a cell cannot be run here.
-    kept : KeptLines
-        What was measured before; each cell is added as it ends.
-    key : callable
-        Under which a cell is kept.
-    jobs : int
-        Processes, at most.
-    tell : callable
-        Is told which cell has ended.
+    @property
+    def key(self) -> Key:
+        """What it is kept under."""
+
+
+AnyCell = TypeVar("AnyCell", bound=Cell)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCell:
+    """One method on the first examples of one draw, or shuffle, of a stream.
 
     Examples
     --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as directory:
-    ...     kept = KeptLines(Path(directory) / "kept.jsonl", int)
-    ...     measured_cells([-2, 3], abs, kept, lambda cell: {"cell": cell})
-    {-2: 2, 3: 3}
+    >>> print(StreamCell("phishing", 3, "river ARF"))
+    phishing, draw 3, river ARF
     """
-    found = {cell: kept.get(key(cell)) for cell in cells}
+
+    stream: str
+    draw: int
+    method: str
+    examples: int | None = None
+    data_dir: Path | None = None
+
+    def __str__(self) -> str:
+        return f"{self.stream}, draw {self.draw}, {self.method}"
+
+    @property
+    def key(self) -> Key:
+        """What it is kept under."""
+        return {
+            "stream": self.stream,
+            "draw": self.draw,
+            "method": self.method,
+            "examples": self.examples,
+            "program": program(self.method),
+        }
+
+
+def stream_cells(
+    streams: Iterable[str],
+    methods: Sequence[str],
+    draws: int,
+    is_single: Callable[[str], bool],
+    examples: int | None = None,
+    data_dir: Path | None = None,
+) -> list[StreamCell]:
+    """Return the cells of a run; of a stream that is the same at each draw there is one draw.
+
+    All streams come first by the first method, then by the next, so that a run that is cut off has
+    whole rows.
+
+    Examples
+    --------
+    >>> len(stream_cells(("sea", "elec2"), ("headline", "river ARF"), 3, "elec2".__eq__))
+    8
+    """
+    return [
+        StreamCell(name, draw, method, examples, data_dir)
+        for draw in range(draws)
+        for method in methods
+        for name in streams
+        if draw == 0 or not is_single(name)
+    ]
+
+
+def measured_cells(
+    cells: Sequence[AnyCell],
+    measure: Callable[[AnyCell], Measured | str],
+    kind: type[Measured],
+    results: Path,
+    jobs: int = 1,
+) -> dict[AnyCell, Measured | str]:
+    """Return what was measured of each cell, in order, or why it was not run.
+
+    `measure` is a function of a module; it returns why where a cell cannot be run here. What the
+    file keeps is not measured again; each cell is added as it ends, and told.
+    """
+    kept = KeptLines[Measured](results, kind)
+    found = {cell: kept.get(cell.key) for cell in cells}
     missing = [cell for cell, one in found.items() if one is None]
-    skipped: dict[Cell, str] = {}
+    skipped: dict[AnyCell, str] = {}
     for number, (cell, one) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
-        tell(f"{number} of {len(missing)}: {cell}")
+        note(f"{number} of {len(missing)}: {cell}")
         if isinstance(one, str):
             skipped[cell] = one
         else:
-            kept.add(key(cell), one)
+            kept.add(cell.key, one)
             found[cell] = one
     return {cell: skipped[cell] if one is None else one for cell, one in found.items()}
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return a mean and its standard error, which one value alone does not have.
+
+    Examples
+    --------
+    >>> mean_and_error([0.25, 0.75]), mean_and_error([0.5])
+    ((0.5, 0.25), (0.5, None))
+    """
+    n = len(values)
+    error = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else None
+    return float(np.mean(values)), error
+
+
+def mean_shown(values: Sequence[float]) -> str:
+    """Return a mean as text, with its standard error if it has one.
+
+    Examples
+    --------
+    >>> mean_shown([0.25, 0.75]), mean_shown([0.5])
+    ('0.5000 ± 0.2500', '0.5000')
+    """
+    mean, error = mean_and_error(values)
+    return f"{mean:.4f}" if error is None else f"{mean:.4f} ± {error:.4f}"

@@ -6,14 +6,14 @@ refit process runs, or sleeps.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import typer
 
-from scripts.bench.drift import drifting
-from scripts.bench.feed import server
+from scripts.bench.feed import drifting, server
 from scripts.bench.processes import (
     WorkerEnded,
     is_running,
@@ -22,17 +22,16 @@ from scripts.bench.processes import (
     require_proc,
     worker,
 )
-from scripts.bench.report import Check, Checked, Tell, silent
+from scripts.bench.report import Result, check
+from scripts.command_line import tell
 from workers.broker.client import TIMEOUT, client
 from workers.feed.keys import FeedKeys
 from workers.push.ingest import entry
 from workers.push.sources import Row
 
-EXAMPLES = 20_000
 TURNS = 10
 MOST_MEDIAN = 2.0
 MOST_P99 = 1.5
-
 WARM_UP = 3_000
 """Answered before anything is measured: the window is full then."""
 
@@ -44,57 +43,33 @@ _NAMES = {
     "idle": "worker, no refit under way",
     "refitting": "worker while a refit runs",
 }
-
-
 Times = dict[str, list[float]]
-"""Seconds from before the push to after the answer: "null", "idle" and "refitting"."""
+"""Seconds from before the push to after the answer, by the names above."""
 
 
 def run(
-    examples: int = EXAMPLES,
-    tell: Tell = silent,
-    url: str | None = None,
-    turns: int = TURNS,
-    warm_up: int = WARM_UP,
-) -> Checked:
-    """Measure both workers in turns.
-
-    Parameters
-    ----------
-    examples : int
-        To be answered by each worker.
-    tell : callable
-        Is told what is measured next.
-    url : str, optional
-        Redis to use; default an embedded one that is thrown away.
-    turns : int
-        Of each worker.
-    warm_up : int
-        Answered by ours before.
-
-    Raises
-    ------
-    BadConfiguration
-        On a system without /proc.
-    """
+    examples: Annotated[int, typer.Option(min=100, help="Answered by each worker.")] = 20_000,
+) -> Iterator[Result]:
+    """Measure one example at a time against a null worker; and the same while refits run."""
     require_proc()
-    with server(url) as where:
-        return result(_measured(where, examples, tell, turns, warm_up))
+    with server() as url:
+        times = _measured(url, examples)
+    yield result(times)
 
 
-def _measured(url: str, examples: int, tell: Tell, turns: int, warm_up: int) -> Times:
-    rows = drifting(warm_up + 1 + examples)
-    times: Times = {"null": [], "idle": [], "refitting": []}
+def _measured(url: str, examples: int) -> Times:
+    rows = drifting(WARM_UP + 1 + examples)
+    times: Times = {name: [] for name in _NAMES}
     with python(*worker(_FEED, url)) as process, Client(url, _FEED) as ours:
-        tell(f"warm-up, {warm_up:,} examples")
-        for row in islice(rows, warm_up):
+        tell(f"warm-up, {WARM_UP:,} examples")
+        for row in islice(rows, WARM_UP):
             ours.ask(row)
         null = python("-m", "scripts.bench.null", url, _NULL, str(ours.length))
         with null, Client(url, _NULL) as theirs:
             theirs.ask(next(rows))
-            for turn in range(turns):
-                tell(f"turn {turn + 1} of {turns}")
-                some = list(islice(rows, examples // turns))
+            for turn in range(TURNS):
+                tell(f"turn {turn + 1} of {TURNS}")
+                some = list(islice(rows, examples // TURNS))
                 times["null"].extend(map(theirs.ask, some))
                 _ask_ours(ours, process.pid, some, times)
     return times
@@ -109,7 +84,7 @@ def _ask_ours(ours: "Client", pid: int, rows: Sequence[Row], times: Times) -> No
         times["refitting" if was_busy or is_running(child) else "idle"].append(seconds)
 
 
-def result(times: Times) -> Checked:
+def result(times: Times) -> Result:
     """Return the quantiles of each kind and the ratios that have bounds."""
     quantiles = {
         name: np.percentile(seconds, _QUANTILES).tolist()
@@ -122,25 +97,15 @@ def result(times: Times) -> Checked:
         shown = "".join(f"{1e3 * value:>9.3f}" for value in seconds)
         lines.append(f"{_NAMES[name]:<34}{len(times[name]):>9,}{shown}")
     median = float(np.median(times["idle"] + times["refitting"]) / np.median(times["null"]))
-    checks = [Check("median / null worker's median", median, MOST_MEDIAN)]
+    checks = [check("median / null worker's median", median, MOST_MEDIAN)]
     if times["idle"] and times["refitting"]:
         slower = quantiles["refitting"][_P99] / quantiles["idle"][_P99]
-        checks.append(Check("p99 while a refit runs / idle p99", slower, MOST_P99))
-    return Checked({"seconds": quantiles}, checks, lines)
+        checks.append(check("p99 while a refit runs / idle p99", slower, MOST_P99))
+    return Result({"seconds": quantiles}, lines, checks)
 
 
 class Client:
-    """A producer that waits for each answer.
-
-    Parameters
-    ----------
-    url, feed : str
-
-    Attributes
-    ----------
-    length : int
-        Bytes of the newest answer.
-    """
+    """A producer that waits for each answer; `length` is the bytes of the newest one."""
 
     def __init__(self, url: str, feed: str) -> None:
         self._keys, self._last, self.length = FeedKeys(feed), b"0-0", 0

@@ -13,16 +13,6 @@ from workers.feed.keys import FeedKeys
 
 GROUP = "null"
 BATCH = 256
-_BLOCK_MS = 1000
-
-
-def serve(url: str, feed: str, length: int) -> None:
-    """Answer for ever: XREADGROUP, then one MULTI pipeline of an XADD an entry, and XACK."""
-    keys, payload = FeedKeys(feed), b"x" * length
-    with redis.Redis.from_url(url, protocol=2) as client:
-        client.xgroup_create(keys.input, GROUP, "0", mkstream=True)
-        while True:
-            answer_next(client, keys, payload, block=_BLOCK_MS)
 
 
 def answer_next(
@@ -32,7 +22,11 @@ def answer_next(
     count: int = BATCH,
     block: int | None = None,
 ) -> int:
-    """Read entries, answer all with the same payload, acknowledge them; return how many."""
+    """Read entries, answer all with the same payload, acknowledge them; return how many.
+
+    It does what any worker on Redis Streams must do: XREADGROUP, then one MULTI pipeline of an XADD
+    an entry, and XACK.
+    """
     # Any: redis-py declares every shape that any reply of any protocol may have.
     reply: Any = client.xreadgroup(GROUP, "one", {keys.input: ">"}, count=count, block=block)
     if not reply:
@@ -47,4 +41,8 @@ def answer_next(
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    own = FeedKeys(sys.argv[2])
+    with redis.Redis.from_url(sys.argv[1], protocol=2) as connected:
+        connected.xgroup_create(own.input, GROUP, "0", mkstream=True)
+        while True:
+            answer_next(connected, own, b"x" * int(sys.argv[3]), block=1000)

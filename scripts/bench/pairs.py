@@ -12,77 +12,115 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+import typer
 from scipy import stats
-from typing_extensions import override
 
 from scripts.bench.kept import KeptLines
 from scripts.bench.processes import ROOT
-from scripts.bench.report import BenchResult, Tell, silent
+from scripts.bench.report import Result
+from scripts.command_line import tell
 from workers.errors import BadConfiguration, WorkerError
 
 LEVEL = 0.95
 THIS, AGAINST = "this", "against"
-
 PEER = "peer: "
 """Stands before the name of a figure that is a peer's: the same program in both checkouts."""
 
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 Speeds = dict[str, float]
 """By name, what is the greater the faster: a rate, or one divided by a time."""
 
 _DATA = "ONLINE_SVM_DATA"
 
 
+class Paired(StrEnum):
+    """The benchmarks that are compared, as the command line spells them."""
+
+    WORKER = "worker"
+    PROFILE = "profile"
+    SOLVER = "solver"
+
+
 class BenchFailed(WorkerError):
     """The benchmark of a checkout ended with an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class PairedRatio(BenchResult):
-    """The speed of this checkout in parts of the other's, for one figure.
+def run(
+    context: typer.Context,
+    bench: Annotated[Paired, typer.Argument(help="What is run.", show_default=False)],
+    against: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="The other checkout, with its own .venv."),
+    ],
+    runs: Annotated[int, typer.Option(min=2, help="Pairs of runs.")] = 12,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keeps each run as it ends; the same command goes on from it. "
+            "Default pairs-BENCH.jsonl.",
+        ),
+    ] = None,
+) -> Iterator[Result]:
+    """Compare this checkout with another: each runs a benchmark in turn, pair by pair.
 
-    Attributes
-    ----------
-    name : str
-        Begins with `PEER` where the figure is a peer's.
-    pairs : int
-    ratio : float
-        Geometric mean over the pairs; above 1 this checkout is faster.
-    low, high : float
-        Its 95 % interval, by Student's t on the logarithms.
+    For each figure the speed of this one in parts of the other's, with its 95 % interval over the
+    pairs. Peers are the same programs in both, so theirs say how much the machine wavers. Further
+    options are passed on to both benchmarks.
+    """
+    path = results or Path(f"pairs-{bench.value}.jsonl")
+    return compared(bench.value, against, runs, path, tuple(context.args))
+
+
+def compared(
+    bench: str, against: Path, pairs: int, path: Path, options: Sequence[str] = ()
+) -> Iterator[Result]:
+    """Run what the file lacks, and yield the ratio of every figure that all runs have.
+
+    Runs of other commits or options in the file are not used.
+    """
+    sides = {THIS: Checkout(ROOT, Path(sys.executable)), AGAINST: Checkout.at(against)}
+    kept = KeptLines[Speeds](path, Speeds)
+    asked: dict[str, Any] = {"bench": bench, "options": " ".join(options)}
+    asked |= {name: f"{one.directory} {one.revision()}" for name, one in sides.items()}
+    runs: dict[str, list[Speeds]] = {name: [] for name in sides}
+    for pair in range(pairs):
+        for name in (AGAINST, THIS) if pair % 2 else (THIS, AGAINST):
+            key = asked | {"pair": pair, "side": name}
+            found = kept.get(key)
+            if found is None:
+                tell(f"pair {pair + 1} of {pairs}: {sides[name].directory}")
+                found = sides[name].speeds(bench, options)
+                kept.add(key, found)
+            runs[name].append(found)
+    for name in runs[THIS][0]:
+        if all(name in found for found in (*runs[THIS], *runs[AGAINST])):
+            yield ratio(name, *([one[name] for one in runs[side]] for side in (THIS, AGAINST)))
+
+
+def ratio(name: str, ours: Sequence[float], theirs: Sequence[float]) -> Result:
+    """Return the geometric mean of the ratios of two or more pairs, and its 95 % interval.
+
+    The interval is by Student's t on the logarithms.
 
     Examples
     --------
-    >>> PairedRatio.of("engine", [2.0, 2.2], [1.0, 1.1])
-    PairedRatio(name='engine', pairs=2, ratio=2.0, low=2.0, high=2.0)
+    >>> print(ratio("engine", [2.0, 2.2], [1.0, 1.1]))
+    engine                                                       2.000  95 % [2.000, 2.000]  2 pairs
     """
-
-    name: str
-    pairs: int
-    ratio: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, name: str, ours: Sequence[float], theirs: Sequence[float]) -> "PairedRatio":
-        """Return the ratio of two or more pairs of speeds."""
-        logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
-        mean, quantile = statistics.fmean(logs), float(stats.t.ppf(0.5 + LEVEL / 2, len(logs) - 1))
-        reach = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
-        low, high = math.exp(mean - reach), math.exp(mean + reach)
-        return cls(name, len(logs), math.exp(mean), low, high)
-
-    @override
-    def plain(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def __str__(self) -> str:
-        interval = f"95 % [{self.low:.3f}, {self.high:.3f}]"
-        return f"{self.name:<58}{self.ratio:>8.3f}  {interval}  {self.pairs} pairs"
+    logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
+    mean, quantile = statistics.fmean(logs), float(stats.t.ppf(0.5 + LEVEL / 2, len(logs) - 1))
+    reach = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
+    middle, low, high = (math.exp(mean + sign * reach) for sign in (0, -1, 1))
+    values = {"name": name, "pairs": len(logs), "ratio": middle, "low": low, "high": high}
+    interval = f"95 % [{low:.3f}, {high:.3f}]"
+    return Result(values, [f"{name:<58}{middle:>8.3f}  {interval}  {len(logs)} pairs"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,65 +187,6 @@ class Checkout:
                 f"{self.directory}: bench {command} ended with {ended.returncode}: {said}"
             )
         return ended.stdout
-
-
-@dataclass(frozen=True, slots=True)
-class PairedBench:
-    """What is compared.
-
-    Attributes
-    ----------
-    bench : {"worker", "profile", "solver"}
-    against : Path
-        The other checkout.
-    options : tuple of str
-        Passed on to both benchmarks.
-    """
-
-    bench: str
-    against: Path
-    options: tuple[str, ...] = ()
-
-
-def run(asked: PairedBench, pairs: int, path: Path, tell: Tell = silent) -> Iterator[PairedRatio]:
-    """Run what the file lacks, and yield the ratio of every figure that all runs have.
-
-    Parameters
-    ----------
-    asked : PairedBench
-    pairs : int
-        Two or more.
-    path : Path
-        Of the file with the runs; made if it is not there. Runs of other commits or options in it
-        are not used.
-    tell : callable
-        Is told which run is next.
-
-    Raises
-    ------
-    BadConfiguration
-        If the other checkout has no interpreter, or the file is of something else.
-    BenchFailed
-        If a benchmark fails.
-    """
-    sides = {THIS: Checkout(ROOT, Path(sys.executable)), AGAINST: Checkout.at(asked.against)}
-    kept = KeptLines[Speeds](path, Speeds)
-    compared: dict[str, Any] = {"bench": asked.bench, "options": " ".join(asked.options)}
-    compared |= {name: f"{one.directory} {one.revision()}" for name, one in sides.items()}
-    runs: dict[str, list[Speeds]] = {name: [] for name in sides}
-    for pair in range(pairs):
-        for name in (AGAINST, THIS) if pair % 2 else (THIS, AGAINST):
-            key = compared | {"pair": pair, "side": name}
-            found = kept.get(key)
-            if found is None:
-                tell(f"pair {pair + 1} of {pairs}: {sides[name].directory}")
-                found = sides[name].speeds(asked.bench, asked.options)
-                kept.add(key, found)
-            runs[name].append(found)
-    for name in runs[THIS][0]:
-        if all(name in found for found in (*runs[THIS], *runs[AGAINST])):
-            ours, theirs = ([found[name] for found in runs[side]] for side in (THIS, AGAINST))
-            yield PairedRatio.of(name, ours, theirs)
 
 
 def speeds(text: str) -> Speeds:

@@ -29,14 +29,7 @@ class WorkerEnded(WorkerError):
 
 
 class Measured:
-    """A Python process under measurement.
-
-    Parameters
-    ----------
-    process : Popen
-    said : binary file
-        Its standard error.
-    """
+    """A Python process under measurement, and the file with its standard error."""
 
     def __init__(self, process: subprocess.Popen[bytes], said: IO[bytes]) -> None:
         self.process, self._said = process, said
@@ -69,13 +62,7 @@ class Measured:
         return " | ".join(self._said.read().decode(errors="replace").splitlines()[-5:])
 
     def wait_until(self, is_true: Callable[[], bool], seconds: float = _START_SECONDS) -> None:
-        """Wait for something that this process is to bring about.
-
-        Raises
-        ------
-        WorkerEnded
-            If the process ends first, or takes too long.
-        """
+        """Wait for something; raise WorkerEnded if the process ends first, or takes too long."""
         deadline = time.monotonic() + seconds
         while not is_true():
             self.check()
@@ -121,15 +108,11 @@ def worker(feeds: str | Sequence[str], url: str, options: Sequence[str] = ()) ->
 
 def refit_process(pid: int) -> int | None:
     """Return the process that computes the refits of a worker; None if it has none now."""
-    require_proc()
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
-        return None
+    children = _proc(pid, "task", str(pid), "children").split()
     return int(children[0]) if children else None
 
 
-def resident(pid: int) -> int:
+def resident(pid: int | None) -> int:
     """Return the bytes of memory a process holds; 0 if it is gone.
 
     Examples
@@ -137,11 +120,8 @@ def resident(pid: int) -> int:
     >>> resident(os.getpid()) > 1_000_000
     True
     """
-    require_proc()
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
-    except FileNotFoundError:
-        return 0
+    pages = _proc(pid, "statm").split()
+    return int(pages[1]) * _PAGE if pages else 0
 
 
 def is_running(pid: int | None) -> bool:
@@ -152,18 +132,7 @@ def is_running(pid: int | None) -> bool:
     >>> is_running(os.getpid()), is_running(None)
     (True, False)
     """
-    require_proc()
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return False
-    return status[0] == "R"
-
-
-def require_proc() -> None:
-    """Raise BadConfiguration on a system without /proc."""
-    if not Path("/proc/self/statm").exists():
-        raise BadConfiguration("this benchmark reads /proc: run it on Linux")
+    return _status(pid)[:1] == ["R"]
 
 
 def family(pid: int) -> Iterator[int]:
@@ -184,13 +153,41 @@ def seconds_of(pid: int) -> float:
     >>> while seconds_of(os.getpid()) == before:  # it grows as this process computes
     ...     pass
     """
-    require_proc()
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = _status(pid)
     return (int(fields[11]) + int(fields[12])) * _TICK
 
 
 def redis_seconds(store: Store) -> float:
     """Return the seconds of processor time that Redis has taken, but for its children."""
-    lines = store.call("INFO", "cpu").decode().split()
-    told = dict(line.split(":") for line in lines if ":" in line)
-    return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
+    return used_cpu(store.call("INFO", "cpu"))
+
+
+def used_cpu(told: bytes) -> float:
+    r"""Return the seconds of processor time that `INFO cpu` tells of a server.
+
+    Examples
+    --------
+    >>> used_cpu(b"# CPU\r\nused_cpu_sys:0.25\r\nused_cpu_user:0.5\r\n")
+    0.75
+    """
+    found = dict(line.split(":") for line in told.decode().split() if ":" in line)
+    return float(found["used_cpu_user"]) + float(found["used_cpu_sys"])
+
+
+def require_proc() -> None:
+    """Raise BadConfiguration on a system without /proc."""
+    if not Path("/proc/self/statm").exists():
+        raise BadConfiguration("this benchmark reads /proc: run it on Linux")
+
+
+def _proc(pid: int | None, *path: str) -> str:
+    """Return a file of a process; nothing if it is gone."""
+    require_proc()
+    try:
+        return Path("/proc", str(pid), *path).read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def _status(pid: int | None) -> list[str]:
+    return _proc(pid, "stat").rpartition(")")[2].split()

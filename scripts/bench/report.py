@@ -1,141 +1,76 @@
-"""Lines of a benchmark: ours beside a peer's, measured in the same run, or beside a bound."""
+"""Results of a benchmark: figures beside a peer's, measured in the same run, or beside a bound."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from typing_extensions import override
-
-Tell = Callable[[str], None]
-"""Is told what a benchmark does next."""
-
-
-def silent(_: str) -> None:
-    """Report nothing."""
-
-
-class BenchResult(Protocol):
-    """What every benchmark returns or yields, one after the other; its text is for people."""
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Row(BenchResult):
-    """One comparison; a ratio above 1 is in our favour.
+class Result:
+    """What was measured: `lines` and a line for each check, or as JSON `values` and the checks.
 
-    Attributes
-    ----------
-    name : str
-        The task.
-    ours, peer : float
-        Seconds of one task, or tasks a second.
-    note : str
-        What else to say of it.
-    unit : {"s", "/s"}
-        Seconds, where less is better, or a rate, where more is.
+    A result without lines is for JSON alone, and one without values for people alone.
 
     Examples
     --------
-    >>> Row("refit", ours=0.5, peer=2.0).ratio
-    4.0
-    >>> Row("worker / null worker", ours=30.0, peer=60.0, unit="/s").ratio
-    0.5
-    """
-
-    name: str
-    ours: float
-    peer: float
-    note: str = ""
-    unit: Literal["s", "/s"] = "s"
-
-    @override
-    def plain(self) -> dict[str, Any]:
-        return asdict(self) | {"ratio": self.ratio}
-
-    @property
-    def ratio(self) -> float:
-        """How many times better than the peer."""
-        return self.ours / self.peer if self.unit == "/s" else self.peer / self.ours
-
-    def __str__(self) -> str:
-        if self.unit == "/s":
-            rates = f"{self.ours:>10,.0f}/s {self.peer:>10,.0f}/s {self.ratio:>8.2f}"
-            return f"{self.name:<58}{rates}"
-        times = f"{1e3 * self.ours:10.3f} ms {1e3 * self.peer:10.2f} ms {self.ratio:7.1f} x"
-        return f"{self.name:<44}{times}  {self.note}"
-
-
-@dataclass(frozen=True, slots=True)
-class Check(BenchResult):
-    """One figure and its bound.
-
-    Attributes
-    ----------
-    name : str
-    measured, bound : float
-    is_least : bool
-        The bound is the least that may be measured; else the most.
-
-    Examples
-    --------
-    >>> print(Check("entries of in", 5100.0, 5000.0))
-    entries of in                                      5,100.00  at most        5,000.00  BROKEN
-    """
-
-    name: str
-    measured: float
-    bound: float
-    is_least: bool = False
-
-    @override
-    def plain(self) -> dict[str, Any]:
-        side = "at least" if self.is_least else "at most"
-        return {"name": self.name, "measured": self.measured, side: self.bound, "ok": self.holds}
-
-    @property
-    def holds(self) -> bool:
-        """Whether the bound is kept."""
-        return self.measured >= self.bound if self.is_least else self.measured <= self.bound
-
-    def __str__(self) -> str:
-        side = "at least" if self.is_least else "at most "
-        verdict = "ok" if self.holds else "BROKEN"
-        return f"{self.name:<42}{self.measured:>17,.2f}  {side} {self.bound:>14,.2f}  {verdict}"
-
-
-@dataclass(frozen=True, slots=True)
-class Checked(BenchResult):
-    """What a run measured, and those of its figures that have bounds.
-
-    Attributes
-    ----------
-    values : dict
-        What was measured, as JSON values.
-    checks : list of Check
-    lines : list of str
-        What was measured, for people.
-
-    Examples
-    --------
-    >>> print(Checked({"n": 2}, [Check("rate", 1.0, 0.95, is_least=True)], ["2 examples"]))
+    >>> print(Result({"n": 2}, ["2 examples"], [check("rate", 1.0, 0.95, is_least=True)]))
     2 examples
     rate                                                   1.00  at least           0.95  ok
     """
 
-    values: dict[str, Any]
-    checks: list[Check]
+    values: Values
     lines: list[str]
+    checks: list[Values] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
         """Whether every bound is kept."""
-        return all(check.holds for check in self.checks)
+        return all(one["ok"] for one in self.checks)
 
-    @override
-    def plain(self) -> dict[str, Any]:
-        return self.values | {"checks": [check.plain() for check in self.checks]}
+    def plain(self) -> Values:
+        """Return it as JSON values."""
+        return self.values | ({"checks": self.checks} if self.checks else {})
 
     def __str__(self) -> str:
-        return "\n".join([*self.lines, *map(str, self.checks)])
+        return "\n".join([*self.lines, *map(_line, self.checks)])
+
+
+def check(name: str, measured: float, bound: float, *, is_least: bool = False) -> Values:
+    """Return a figure and its bound, the most or the least that may be measured.
+
+    Examples
+    --------
+    >>> check("entries of in", 5100.0, 5000.0)
+    {'name': 'entries of in', 'measured': 5100.0, 'at most': 5000.0, 'ok': False}
+    """
+    side = "at least" if is_least else "at most"
+    holds = measured >= bound if is_least else measured <= bound
+    return {"name": name, "measured": measured, side: bound, "ok": holds}
+
+
+def _line(one: Values) -> str:
+    name, measured, bound, holds = one.values()
+    side, verdict = list(one)[2], "ok" if holds else "BROKEN"
+    return f"{name:<42}{measured:>17,.2f}  {side:<8} {bound:>14,.2f}  {verdict}"
+
+
+def beside(
+    name: str, ours: float, peer: float, note: str = "", unit: Literal["s", "/s"] = "s"
+) -> Result:
+    """Return one comparison, in seconds of a task or tasks a second; above 1 is in our favour.
+
+    Examples
+    --------
+    >>> beside("refit", ours=0.5, peer=2.0).values["ratio"]
+    4.0
+    >>> beside("worker / null worker", ours=30.0, peer=60.0, unit="/s").values["ratio"]
+    0.5
+    """
+    ratio = ours / peer if unit == "/s" else peer / ours
+    if unit == "/s":
+        line = f"{name:<58}{ours:>10,.0f}/s {peer:>10,.0f}/s {ratio:>8.2f}"
+    else:
+        line = f"{name:<44}{1e3 * ours:10.3f} ms {1e3 * peer:10.2f} ms {ratio:7.1f} x  {note}"
+    values = {"name": name, "ours": ours, "peer": peer, "note": note, "unit": unit}
+    return Result(values | {"ratio": ratio}, [line])

@@ -6,20 +6,29 @@ which adds and forgets 250.
 """
 
 import math
+import time
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
+from typing import Annotated
 
 import numpy as np
+import typer
 from sklearn.svm import SVC
 
 from online_svm.compiled.kernels import Kernel
+from online_svm.config import PredictorConfig
+from online_svm.predictor.active_model import ActiveModel
+from online_svm.refit.learner import Learner
+from online_svm.refit.task import RefitTask
+from online_svm.stream.labels import ClassView
+from online_svm.stream.split import training_mask
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.classifier import InductiveVennClassifier
-from scripts.bench.refits import refit_rows
-from scripts.bench.report import Row, Tell, silent
-from scripts.bench.timing import Stopwatch, best_of
+from scripts.bench.feed import timed
+from scripts.bench.report import Result, beside
+from scripts.command_line import tell
 from workers.push.datasets import load
 
 TRAIN_FRACTION = 0.7
@@ -27,66 +36,51 @@ CAR_GAMMAS = {"gamma 0.2": 0.2, "sigma 0.6": 1 / (2 * 0.6**2), "sigma 0.2": 1 / 
 STRIDE = 8  # SVC is timed at every eighth step of the protocol, and the sum multiplied by eight
 N_FEATURES = 20
 WINDOWS = {1000: 1000, 5000: 300}  # size: steps timed
-REFIT_WINDOW, REFIT_EVERY, REFITS = 2000, 250, 12
+REFITS = 12
 
 
 def run(
-    data_dir: Path | str | None = None,
-    n: int | None = None,
-    stride: int = STRIDE,
-    windows: dict[int, int] | None = None,
-    refits: int = REFITS,
-    tell: Tell = silent,
-) -> Iterator[Row]:
-    """Measure, and yield each comparison as it is there.
-
-    Parameters
-    ----------
-    data_dir : path, optional
-        Where `car.data` is; see `workers.push.datasets.data_directory`.
-    n : int, optional
-        Examples of Car; default all 1,728.
-    stride : int
-        SVC is timed at every stride-th step of the protocol.
-    windows : dict, optional
-        Size of each rolling window, and the steps timed on it.
-    refits : int
-        Refits of the default schedule that are timed.
-    tell : callable
-        Is told what is measured next.
-    """
-    X, codes = _car(data_dir, n)
+    examples: Annotated[
+        int | None, typer.Option(min=100, help="Of Car; default all 1,728.")
+    ] = None,
+) -> Iterator[Result]:
+    """Measure the exact protocol on Car against refitting scikit-learn's SVC at each step."""
+    data = load("car")
+    order = np.random.default_rng(0).permutation(len(data))[:examples]
+    codes = np.unique(data.y[order], return_inverse=True)[1].astype(np.int64)
     for name, gamma in CAR_GAMMAS.items():
         tell(f"Car, {name}")
-        yield from _protocol(f"Car, {name}", X, codes, gamma, stride)
-    for size, steps in (WINDOWS if windows is None else windows).items():
+        yield from _protocol(f"Car, {name}", data.X[order], codes, gamma)
+    for size, steps in WINDOWS.items():
         tell(f"window of {size:,}")
         yield _rolling(size, steps)
-    X, codes = _noisy(REFIT_WINDOW + (refits + 2) * REFIT_EVERY)
     tell("default refits")
-    yield from refit_rows(X, codes, refits, _svc_fit_seconds)
+    yield from _refits()
 
 
-def _car(data_dir: Path | str | None, n: int | None) -> tuple[Floats, Ints]:
-    data = load("car", data_dir)
-    order = np.random.default_rng(0).permutation(len(data))[:n]
-    return data.X[order], np.unique(data.y[order], return_inverse=True)[1].astype(np.int64)
+class _Stopwatch:
+    """Adds up the seconds spent under `running`."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds += time.perf_counter() - began
 
 
-def _protocol(name: str, X: Floats, codes: Ints, gamma: float, stride: int) -> tuple[Row, Row]:
+def _protocol(name: str, X: Floats, codes: Ints, gamma: float) -> Iterator[Result]:
     """Time the protocol as a user runs it, and the solver's part of it alone."""
-    gram = Kernel("rbf", gamma)(X, X)
-    peer = _svc_seconds(gram, codes, stride)
-    whole = Stopwatch()
+    peer = _svc_seconds(Kernel("rbf", gamma)(X, X), codes)
     _progressive(X[:50], codes[:50], gamma)  # compiles, or loads what was compiled
-    with whole.running():
-        _progressive(X, codes, gamma)
-    machine, solver = _followed(X, codes, gamma)
-    steps = f"{1e6 * solver.seconds / len(X):.0f} us and {machine.steps / len(X):.0f} pair steps"
-    return (
-        Row(f"{name}, progressive_interval", whole.seconds, peer, f"{len(X)} steps"),
-        Row(f"{name}, solver", solver.seconds, peer, f"{steps} a step"),
-    )
+    whole, _ = timed(lambda: _progressive(X, codes, gamma))
+    yield beside(f"{name}, progressive_interval", whole, peer, f"{len(X)} steps")
+    machine = _machine(gamma, int(codes.max()) + 1)
+    alone, _ = timed(lambda: _follow(machine, X, codes))
+    steps = f"{1e6 * alone / len(X):.0f} us and {machine.steps / len(X):.0f} pair steps"
+    yield beside(f"{name}, solver", alone, peer, f"{steps} a step")
 
 
 def _progressive(X: Floats, codes: Ints, gamma: float) -> Floats:
@@ -94,43 +88,31 @@ def _progressive(X: Floats, codes: Ints, gamma: float) -> Floats:
     return venn.progressive_interval(X, codes)
 
 
-def _training_size(n: int) -> int:
-    return math.ceil(TRAIN_FRACTION * n)
-
-
-def _targets(codes: Ints, q: int) -> Iterator[tuple[int, Bools]]:
-    """Yield the classes that the first q examples let train, and their targets."""
-    for c in range(int(codes.max()) + 1):
-        target = codes[:q] == c
-        if target.any() and not target.all():
-            yield c, target
-
-
-def _svc_seconds(gram: Floats, codes: Ints, stride: int) -> float:
-    clock = Stopwatch()
-    for n in range(stride // 2, len(gram), stride):
-        q = _training_size(n)
+def _svc_seconds(gram: Floats, codes: Ints) -> float:
+    """Return the seconds of refits from nothing, of each class that has both targets."""
+    clock = _Stopwatch()
+    for n in range(STRIDE // 2, len(gram), STRIDE):
+        q = math.ceil(TRAIN_FRACTION * n)
         part = np.ascontiguousarray(gram[:q, :q])
-        for _, target in _targets(codes, q):
-            with clock.running():
-                SVC(kernel="precomputed").fit(part, target)
-    return clock.seconds * stride
-
-
-def _followed(X: Floats, codes: Ints, gamma: float) -> tuple[RollingMachine, Stopwatch]:
-    """Run the protocol's machine alone."""
-    machine, clock = _machine(gamma, int(codes.max()) + 1), Stopwatch()
-    with clock.running():
-        for n in range(len(X)):
-            machine.promote(_training_size(n) - machine.n_training)
-            machine.solve()
-            machine.observer_values()
-            machine.extend(X[n : n + 1], codes[n : n + 1])
-    return machine, clock
+        for c in range(int(codes.max()) + 1):
+            target = codes[:q] == c
+            if target.any() and not target.all():
+                with clock.running():
+                    SVC(kernel="precomputed").fit(part, target)
+    return clock.seconds * STRIDE
 
 
 def _machine(gamma: float, n_classes: int = 2, window: int | None = None) -> RollingMachine:
     return RollingMachine(Kernel("rbf", gamma), np.ones(n_classes), window=window)
+
+
+def _follow(machine: RollingMachine, X: Floats, codes: Ints) -> None:
+    """Run the protocol's machine alone."""
+    for n in range(len(X)):
+        machine.promote(math.ceil(TRAIN_FRACTION * n) - machine.n_training)
+        machine.solve()
+        machine.observer_values()
+        machine.extend(X[n : n + 1], codes[n : n + 1])
 
 
 def _noisy(n: int) -> tuple[Floats, Ints]:
@@ -141,14 +123,11 @@ def _noisy(n: int) -> tuple[Floats, Ints]:
     return X, ((score > 0) ^ (rng.random(n) < 0.03)).astype(np.int64)
 
 
-def _rolling(window: int, steps: int) -> Row:
+def _rolling(window: int, steps: int) -> Result:
     """Add one example and forget one, the window exact after each step."""
     X, codes = _noisy(window + steps)
-    machine, clock, one = (
-        _machine(1 / N_FEATURES, window=window),
-        Stopwatch(),
-        np.ones(1, dtype=bool),
-    )
+    machine, clock = _machine(1 / N_FEATURES, window=window), _Stopwatch()
+    one = np.ones(1, dtype=bool)
     machine.extend(X[:window], codes[:window], training=np.ones(window, dtype=bool))
     before = machine.solve()
     for i in range(window, window + steps):
@@ -157,11 +136,59 @@ def _rolling(window: int, steps: int) -> Row:
             machine.extend(X[i : i + 1], codes[i : i + 1], training=one)
             machine.solve()
     peer = _svc_fit_seconds(X[-window:], codes[-window:])
-    pairs = (machine.steps - before) / steps
-    return Row(
-        f"window {window}, one in, one out", clock.seconds / steps, peer, f"{pairs:.0f} pair steps"
-    )
+    note = f"{(machine.steps - before) / steps:.0f} pair steps"
+    return beside(f"window {window}, one in, one out", clock.seconds / steps, peer, note)
 
 
 def _svc_fit_seconds(X: Floats, codes: Ints) -> float:
-    return best_of(3, lambda: SVC(gamma=1 / N_FEATURES).fit(X, codes))[0]
+    """Return the least seconds of three fits: other work on the machine can only add to a time."""
+    return min(timed(lambda: SVC(gamma=1 / N_FEATURES).fit(X, codes))[0] for _ in range(3))
+
+
+def _refits() -> Iterator[Result]:
+    """Time the work of the predictor for a refit of its default schedule.
+
+    With no example between freeze and activation, and with as many as the default lag has.
+    """
+    config = PredictorConfig(classes=("0", "1"), features=N_FEATURES)
+    assert config.window is not None
+    X, codes = _noisy(config.window + (REFITS + 2) * config.refit_every)
+    for since in (0, config.lag):
+        bench, times = _Refits(config, X, codes), list[tuple[float, float]]()
+        bench.refit(config.window, since)
+        for i in range(1, REFITS + 1):
+            freeze = config.window + i * config.refit_every
+            ours, _ = timed(lambda: bench.refit(freeze, since))  # noqa: B023 - called at once
+            held, trains = bench.split(freeze)
+            times.append((ours, _svc_fit_seconds(X[held][trains], codes[held][trains])))
+        ours, peer = (float(np.median(column)) for column in zip(*times, strict=True))
+        name = f"refit, {config.refit_every} in and out of {config.window}, {since} since"
+        yield beside(name, ours, peer, "medians, beside SVC.fit alone")
+
+
+class _Refits:
+    """Refits over a window that rolls along a stream, by the predictor's own classes.
+
+    `Learner.refit` scales, adds points, solves and scores the calibration part; the activation of
+    an `ActiveModel` scores what was learned since the freeze, counts and fits the maps.
+    """
+
+    def __init__(self, config: PredictorConfig, X: Floats, codes: Ints) -> None:
+        self._config, self._X, self._codes = config, X, codes
+        self._view = ClassView(config.classes or (), declared=True)
+        self._learner, self._sent = Learner(config), 0
+
+    def split(self, freeze: int) -> tuple[slice, Bools]:
+        """Return the window before `freeze`, and which of it trains."""
+        config, start = self._config, freeze - (self._config.window or 0)
+        mask = training_mask(config.split, start, freeze, config.training_share, config.seed)
+        return slice(start, freeze), mask
+
+    def refit(self, freeze: int, since: int) -> None:
+        """Refit at `freeze`, and activate when that many more examples have been learned."""
+        held, trains = self.split(freeze)
+        codes, after = self._codes[held], slice(freeze, freeze + since)
+        new, self._sent = self._X[self._sent : freeze], freeze
+        task = RefitTask(held.start, freeze, freeze - len(new), new, codes, np.ones(2))
+        active = ActiveModel(self._config, self._learner.refit(task), self._view, 1, codes[trains])
+        active.calibrate(np.concatenate([codes[~trains], self._codes[after]]), self._X[after], 1)

@@ -8,23 +8,23 @@ these once more before it goes on, and should do so at least as fast as it did t
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 
-from scripts.bench.drift import drifting
+from scripts.bench.feed import drifting, server, timed
 from scripts.bench.processes import Measured, python, worker
-from scripts.bench.report import Check, Checked, Tell, silent
-from workers.broker import embedded
+from scripts.bench.report import Result, check
+from scripts.command_line import tell
 from workers.broker.store import Store
 from workers.push.ingest import push
-from workers.push.sources import Row
 
 WINDOW = 5_000
 REPLAYED = 9_000
+"""Entries after the snapshot, which is of the default schedule: below 10,000."""
+
 REPEATS = 3
 MOST_IMPORTS = 1.5
-
 PACKAGES = (
     "numpy",
     "numba",
@@ -47,102 +47,73 @@ _BLOCK_MS = 1000
 _IMPORT_SECONDS = 300.0
 
 
-Times = dict[str, list[float]]
-"""Seconds of several starts: "imports" of a process that only imports; "first" from the command to
-the first answer, with a snapshot of the very end; "replaying" the same with entries after it to
-answer again; "live" in which these were answered the first time."""
-
-
-def run(
-    tell: Tell = silent,
-    repeats: int = REPEATS,
-    replayed: int = REPLAYED,
-    window: int = WINDOW,
-) -> Checked:
-    """Start the worker again and again on an embedded Redis.
-
-    Parameters
-    ----------
-    tell : callable
-        Is told what is measured next.
-    repeats : int
-    replayed : int
-        Entries after the snapshot, which is of the default schedule: below 10,000.
-    window : int
-        Learned examples that the worker holds.
-    """
-    found: Times = {name: [] for name in ("imports", "first", "replaying", "live")}
-    rows = drifting(2 * window + 2 * repeats * (replayed + 10))
-    with embedded.temporary() as server, Store(server.url, _FEED) as store:
-        feed = _Feed(store, rows, ("--window", str(window)))
-        tell(f"the first {2 * window:,} examples")
-        feed.push(2 * window)
+def run() -> Iterator[Result]:
+    """Measure from the command to the first answer on a window of 5,000 against bare imports."""
+    found: dict[str, list[float]] = {"imports": [], "first": [], "replaying": [], "live": []}
+    with server() as url, Store(url, _FEED) as store:
+        feed = _Feed(store)
+        tell(f"the first {2 * WINDOW:,} examples")
+        feed.push(2 * WINDOW)
         with feed.started():
             pass
-        for repeat in range(repeats):
-            tell(f"start {repeat + 1} of {repeats}")
-            found["imports"].append(_bare_imports())
+        for repeat in range(REPEATS):
+            tell(f"start {repeat + 1} of {REPEATS}")
+            found["imports"].append(timed(_import)[0])
             with feed.started() as (process, seconds):
                 found["first"].append(seconds)
-                found["live"].append(feed.answered_in(replayed, process))
+                found["live"].append(timed(lambda: feed.answer(REPLAYED, process))[0])
                 process.kill()
             with feed.started() as (_, seconds):
                 found["replaying"].append(seconds)
-    return result(found, window, replayed)
+    yield result({name: statistics.median(seconds) for name, seconds in found.items()})
 
 
-def result(times: Times, window: int, replayed: int) -> Checked:
-    """Return the medians and the ratios that have bounds."""
-    middle = {name: statistics.median(seconds) for name, seconds in times.items() if seconds}
-    replay = max(middle["replaying"] - middle["first"], 1e-3)
-    allowed = MOST_IMPORTS * middle["imports"] + middle["live"]
+def result(seconds: dict[str, float]) -> Result:
+    """Return the seconds and the ratios that have bounds.
+
+    They are of a process that only imports; from the command to the first answer with a snapshot of
+    the very end; the same with entries after it to answer again; of these the first time.
+    """
+    replay = max(seconds["replaying"] - seconds["first"], 1e-3)
+    allowed = MOST_IMPORTS * seconds["imports"] + seconds["live"]
     checks = [
-        Check("first answer / bare imports", middle["first"] / middle["imports"], MOST_IMPORTS),
-        Check("with replay / allowed", middle["replaying"] / allowed, 1.0),
-        Check("replay's rate / live rate", middle["live"] / replay, 1.0, is_least=True),
+        check("first answer / bare imports", seconds["first"] / seconds["imports"], MOST_IMPORTS),
+        check("with replay / allowed", seconds["replaying"] / allowed, 1.0),
+        check("replay's rate / live rate", seconds["live"] / replay, 1.0, is_least=True),
     ]
     names = {
         "imports": "bare imports",
-        "first": f"command to first answer, window {window:,}",
-        "replaying": f"the same, {replayed:,} entries to replay",
-        "live": f"{replayed:,} entries answered live",
+        "first": f"command to first answer, window {WINDOW:,}",
+        "replaying": f"the same, {REPLAYED:,} entries to replay",
+        "live": f"{REPLAYED:,} entries answered live",
     }
-    lines = [f"{names[name]:<50}{seconds:>9.3f} s" for name, seconds in middle.items()]
-    return Checked({"seconds": middle, "replayed": replayed}, checks, lines)
+    lines = [f"{text:<50}{seconds[name]:>9.3f} s" for name, text in names.items()]
+    return Result({"seconds": seconds, "replayed": REPLAYED}, lines, checks)
 
 
-def _bare_imports() -> float:
-    """Return the seconds that a process takes which imports the packages and ends."""
-    began = time.perf_counter()
+def _import() -> None:
     with python("-c", f"import {', '.join(PACKAGES)}") as process:
         process.process.wait(_IMPORT_SECONDS)
-    return time.perf_counter() - began
 
 
 class _Feed:
     """A feed that is filled from one stream, and workers on it."""
 
-    def __init__(self, store: Store, rows: Iterator[Row], options: Sequence[str]) -> None:
-        self._store, self._rows = store, rows
-        self._command = worker(store.keys.feed, store.url, options)
-        self.pushed = 0
+    def __init__(self, store: Store) -> None:
+        self._store, self._pushed = store, 0
+        self._rows = drifting(2 * WINDOW + 2 * REPEATS * (REPLAYED + 10))
+        self._command = worker(store.keys.feed, store.url, ("--window", str(WINDOW)))
 
     def push(self, count: int) -> None:
         """Add entries to the input."""
         keys = self._store.keys
-        self.pushed += push(islice(self._rows, count), self._store.url, keys.feed, arrays=True)
+        self._pushed += push(islice(self._rows, count), self._store.url, keys.feed, arrays=True)
 
-    def wait(self, process: Measured) -> None:
-        """Wait until all that was pushed is answered."""
-        key = self._store.keys.state
-        process.wait_until(lambda: int(self._store.call("HGET", key, "seq") or 0) == self.pushed)
-
-    def answered_in(self, count: int, process: Measured) -> float:
-        """Push entries, and return the seconds in which they are answered."""
-        began = time.perf_counter()
+    def answer(self, count: int, process: Measured) -> None:
+        """Push entries, and wait until all that was pushed is answered."""
         self.push(count)
-        self.wait(process)
-        return time.perf_counter() - began
+        key = self._store.keys.state
+        process.wait_until(lambda: int(self._store.call("HGET", key, "seq") or 0) == self._pushed)
 
     @contextmanager
     def started(self) -> Iterator[tuple[Measured, float]]:
@@ -157,5 +128,5 @@ class _Feed:
             while not call("XREAD", "BLOCK", _BLOCK_MS, "STREAMS", out, last):
                 process.check()
             seconds = time.perf_counter() - began
-            self.wait(process)
+            self.answer(0, process)
             yield process, seconds

@@ -1,6 +1,6 @@
 """The papers' experiments: what was printed beside what is measured.
 
-A paper is a folder whose module `experiments` holds
+A paper is a module, or a folder with a module `experiments`, that holds
 
     PAPER, DATA, NOTES          its reference, the data sets it loads, sentences below the tables
     run(asked) -> dict          the experiments, as plain data
@@ -9,7 +9,6 @@ A paper is a folder whose module `experiments` holds
 compare ``tables`` (`report.table`). Whatever else it returns is for those who read the JSON.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -23,24 +22,11 @@ PAPERS = ("platt", "venn", "implied", "psvm", "evidential")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run of experiments is asked for.
+    """What is asked for: where the data is, smaller experiments in minutes, the first seed."""
 
-    Attributes
-    ----------
-    data_dir : path or None
-        Where the data files are; see `workers.push.datasets.data_directory`.
-    quick : bool
-        Smaller experiments, in minutes.
-    seed : int
-        The first; others follow it.
-    tell : callable
-        Is told a line for each finished part.
-    """
-
-    data_dir: Path | str | None = None
+    data_dir: Path | None = None
     quick: bool = False
     seed: int = 0
-    tell: Callable[[str], None] = lambda _: None
 
     def choose(self, quick: Choice, full: Choice) -> Choice:
         """Return the one or the other.
@@ -65,7 +51,7 @@ class Run:
 
 def experiments(name: str) -> Any:
     """Return the module of one of `PAPERS`; the import takes seconds."""
-    return import_module(f"scripts.papers.{name}.experiments")
+    return import_module(f"scripts.papers.{name}")
 
 
 def repeat(name: str, asked: Run) -> Result:

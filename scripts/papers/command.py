@@ -41,7 +41,7 @@ def reproduce(
 
     `all` leaves out the papers whose data is not there, and says so before anything is computed.
     """
-    asked = Run(data_dir, quick, seed, lambda line: note(f"  {line}"))
+    asked = Run(data_dir, quick, seed)
     wanted = PAPERS if paper == ALL else (str(paper),)
     for name in _with_data(wanted, data_dir, is_one=paper != ALL):
         note(f"{name}: {papers.experiments(name).PAPER}")

@@ -6,13 +6,14 @@ import pytest
 import typer
 
 from scripts import command_line
-from scripts.command_line import main, stage_progress
+from scripts.command_line import main, stage_progress, tell
 from workers.errors import BadConfiguration
 
 
 def test_a_stage_is_told_once_it_has_lasted_and_a_short_one_never(monkeypatch, capsys):
     monkeypatch.setattr(command_line, "EVERY", 0.2)
-    with stage_progress() as tell:
+    tell("nobody listens")
+    with stage_progress():
         tell("short")
         tell("long")
         time.sleep(0.6)

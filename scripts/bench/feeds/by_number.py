@@ -1,59 +1,43 @@
 """One process by the number of its feeds: rate, latency, cost, memory, limits."""
 
 import os
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from scripts.bench.feed import Pairs
 from scripts.bench.feeds import copies
 from scripts.bench.feeds.load import steady
-from scripts.bench.processes import (
-    Measured,
-    family,
-    redis_seconds,
-    require_proc,
-    resident,
-    seconds_of,
-)
+from scripts.bench.feeds.process import Sizes
+from scripts.bench.processes import Measured, family, redis_seconds, resident, seconds_of
 from workers.broker.store import Store
 
 MB = 1e6
-
 FULL = 0.9
 """Share of what there is of something from which on it counts as what limits."""
 
 Figures = dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """Seconds of processor time, since each began.
+def _used(process: Measured, store: Store) -> Figures:
+    """Return the seconds that were used so far, by the clock and by each: of their processors.
 
-    Attributes
-    ----------
-    at : float
-        When it was looked at, by `time.perf_counter`.
-    answering, refits, redis, machine : float
-        Of the process that answers, of those that compute refits, of Redis, of all there are.
+    Of the process that answers, of those that compute refits, of Redis, of all processors.
     """
+    own = seconds_of(process.pid)
+    fields = list(map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:]))
+    busy = sum(fields[:8]) - fields[3] - fields[4]  # all but idle ones
+    return {
+        "clock": time.perf_counter(),
+        "thread": own,
+        "refits": process.processor_seconds - own,
+        "redis": redis_seconds(store),
+        "machine": busy / os.sysconf("SC_CLK_TCK"),
+    }
 
-    at: float
-    answering: float
-    refits: float
-    redis: float
-    machine: float
 
-    @classmethod
-    def now(cls, process: Measured, store: Store) -> "Used":
-        """Return what was used so far."""
-        answering = seconds_of(process.pid)
-        refits = process.processor_seconds - answering
-        return cls(time.perf_counter(), answering, refits, redis_seconds(store), _machine())
+def _since(before: Figures, after: Figures) -> Figures:
+    return {name: after[name] - before[name] for name in before}
 
 
 def measure(
@@ -61,43 +45,28 @@ def measure(
     store: Store,
     feeds: Sequence[str],
     rows: Pairs,
-    backlog: int,
-    rate: float,
-    seconds: float,
+    sizes: Sizes,
     wait: Callable[[], None],
 ) -> Figures:
-    """Return the figures of a process that answers these feeds; all are answered.
+    """Return the figures of a process that answers these feeds; `wait` until no refit is under way.
 
-    Parameters
-    ----------
-    process : Measured
-    store : Store
-        Of any feed on the same Redis.
-    feeds : sequence of str
-    rows : list of pairs
-        Sent again and again.
-    backlog : int
-        Examples of full load, over all feeds.
-    rate, seconds : float
-        Examples a second over all feeds of the moderate load, and how long.
-    wait : callable
-        Returns once no refit is under way.
+    `store` is of any feed on the same Redis, the rows are sent again and again.
     """
-    found = _full_load(process, store, feeds, rows, max(1, backlog // len(feeds)))
+    found = _full_load(process, store, feeds, rows, max(1, sizes.backlog // len(feeds)))
     wait()
-    before = Used.now(process, store)
-    load = steady(store.url, process, feeds, feeds, rows, rate, seconds)
-    after = Used.now(process, store)
-    own = after.answering + after.refits - before.answering - before.refits
-    family_bytes = {pid: resident(pid) for pid in family(process.pid)}
+    before = redis_seconds(store)
+    load = steady(store.url, process, feeds, feeds, rows, sizes.moderate, sizes.steady)
+    sent = load.pop("sent")
+    bytes_of = {pid: resident(pid) for pid in family(process.pid)}
     return found | {
-        "median_ms": 1e3 * statistics.median(load.seconds),
-        "p99_ms": 1e3 * float(np.percentile(load.seconds, 99.0)),
-        "processor_us_moderate": 1e6 * own / load.sent,
-        "redis_us_moderate": 1e6 * (after.redis - before.redis) / load.sent,
-        "late_ms": 1e3 * load.late,
-        "mb": family_bytes[process.pid] / MB,
-        "mb_of_refits": (sum(family_bytes.values()) - family_bytes[process.pid]) / MB,
+        "median_ms": load["median_ms"],
+        "p99_ms": load["p99_ms"],
+        "processor_us_moderate": load["processor_us"],
+        "redis_us_moderate": 1e6 * (redis_seconds(store) - before) / sent,
+        "late_ms": load["late_ms"],
+        "mb": bytes_of[process.pid] / MB,
+        "mb_of_refits": (sum(bytes_of.values()) - bytes_of[process.pid]) / MB,
+        "processors": os.cpu_count() or 1,
     }
 
 
@@ -107,47 +76,39 @@ def _full_load(
     """Let every feed have a backlog; return the rate from when all of it stands in Redis."""
     goal = sum(copies.answered(store.url, feeds)) + each * len(feeds)
     copies.push(store.url, feeds, [rows[i % len(rows)] for i in range(each)])
-    before, first = Used.now(process, store), sum(copies.answered(store.url, feeds))
+    before, first = _used(process, store), sum(copies.answered(store.url, feeds))
     last = first
     while last < goal:
         process.check()
         time.sleep(0.1)
         last = sum(copies.answered(store.url, feeds))
-    after = Used.now(process, store)
-    seconds, answers = after.at - before.at, max(last - first, 1)
-    refits = after.refits - before.refits
-    memory = sum(map(resident, family(process.pid))) / _memory()
+    used, answers = _since(before, _used(process, store)), max(last - first, 1)
+    seconds = used.pop("clock")
+    shares = {f"share_{name}": value / seconds for name, value in used.items()}
+    shares["share_machine"] /= os.cpu_count() or 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "rate": answers / seconds,
-        "processor_us_full": 1e6 * (after.answering - before.answering + refits) / answers,
-        "redis_us_full": 1e6 * (after.redis - before.redis) / answers,
-        "share_thread": (after.answering - before.answering) / seconds,
-        "share_refits": refits / seconds,
-        "share_redis": (after.redis - before.redis) / seconds,
-        "share_machine": (after.machine - before.machine) / seconds / cores(),
-        "share_memory": memory,
+        "processor_us_full": 1e6 * (used["thread"] + used["refits"]) / answers,
+        "redis_us_full": 1e6 * used["redis"] / answers,
+        **shares,
+        "share_memory": sum(map(resident, family(process.pid))) / memory,
     }
 
 
-def limit(found: Mapping[str, float], processors: int) -> str:
+def limit(found: Mapping[str, float]) -> str:
     """Return what limits the rate in full load, by the shares of what there is.
-
-    Parameters
-    ----------
-    found : mapping
-        As `measure` returns it.
-    processors : int
-        Of the machine.
 
     Examples
     --------
-    >>> shares = {"share_thread": 0.97, "share_redis": 0.3, "share_refits": 0.6}
-    >>> limit(shares | {"share_machine": 0.95, "share_memory": 0.1}, 2)
+    >>> shares = {"share_thread": 0.97, "share_redis": 0.3, "share_refits": 0.6, "processors": 2}
+    >>> limit(shares | {"share_machine": 0.95, "share_memory": 0.1})
     'the thread of the process'
     >>> shares["share_thread"] = 0.8
-    >>> limit(shares | {"share_machine": 0.97, "share_memory": 0.1}, 2)
+    >>> limit(shares | {"share_machine": 0.97, "share_memory": 0.1})
     'the 2 processors together'
     """
+    processors = round(found["processors"])
     shares = {
         "memory": found["share_memory"],
         "the thread of the process": found["share_thread"],
@@ -162,15 +123,20 @@ def limit(found: Mapping[str, float], processors: int) -> str:
     return f"none alone; most of all {name}"
 
 
-def table(found: Mapping[str, float], counts: Sequence[int]) -> Iterator[str]:
-    """Yield the lines of a table, as docs/scaling.md has it.
+def of_count(found: Mapping[str, float], count: int) -> Figures:
+    """Return the figures of a number of feeds: `rate` is `rate_16` of sixteen.
 
-    Parameters
-    ----------
-    found : mapping
-        Figures by name and number of feeds: `rate_16`.
-    counts : sequence of int
+    Examples
+    --------
+    >>> of_count({"rate_1": 0.5, "rate_16": 0.25}, 16)
+    {'rate': 0.25}
     """
+    parts = {name: name.rpartition("_") for name in found}
+    return {parts[name][0]: value for name, value in found.items() if parts[name][2] == str(count)}
+
+
+def table(found: Mapping[str, float], counts: Sequence[int]) -> Iterator[str]:
+    """Yield the lines of a table, as docs/scaling.md has it."""
     yield (
         "| feeds | examples a second, full load "
         "| processor time of each: process and refits, Redis | limited by "
@@ -179,48 +145,14 @@ def table(found: Mapping[str, float], counts: Sequence[int]) -> Iterator[str]:
     )
     yield "|---|---|---|---|---|---|---|"
     for count in counts:
-        of = {name.rpartition("_")[0]: value for name, value in found.items()
-              if name.rpartition("_")[2] == str(count)}  # fmt: skip
+        of = of_count(found, count)
+        names = ("thread", "refits", "redis", "machine")
+        shares = ", ".join(f"{name} {100 * of[f'share_{name}']:.0f} %" for name in names)
         yield (
             f"| {count:,} | {of['rate']:,.0f} "
             f"| {of['processor_us_full']:,.0f} + {of['redis_us_full']:,.0f} microseconds "
-            f"| {limit(of, round(of['processors']))}: {_shares(of)} "
+            f"| {limit(of)}: {shares} "
             f"| {of['median_ms']:.1f} ms, {of['p99_ms']:.1f} ms "
             f"| {of['processor_us_moderate']:,.0f} + {of['redis_us_moderate']:,.0f} microseconds "
             f"| {of['mb']:,.0f} MB, {of['mb_of_refits']:,.0f} MB |"
         )
-
-
-def limits(found: Mapping[str, float], counts: Sequence[int]) -> dict[str, str]:
-    """Return what limits by the number of feeds."""
-    names = ("thread", "redis", "refits", "machine", "memory")
-    return {
-        str(count): limit(
-            {f"share_{name}": found[f"share_{name}_{count}"] for name in names},
-            round(found[f"processors_{count}"]),
-        )
-        for count in counts
-    }
-
-
-def cores() -> int:
-    """Return how many processors the machine has."""
-    return os.cpu_count() or 1
-
-
-def _shares(of: Mapping[str, float]) -> str:
-    names = ("thread", "refits", "redis", "machine")
-    return ", ".join(f"{name} {100 * of[f'share_{name}']:.0f} %" for name in names)
-
-
-def _machine() -> float:
-    """Return the seconds that all processors of the machine were busy."""
-    require_proc()
-    fields = list(map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:]))
-    idle = fields[3] + fields[4]
-    return (sum(fields[:8]) - idle) / os.sysconf("SC_CLK_TCK")
-
-
-def _memory() -> float:
-    """Return the bytes of memory of the machine."""
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

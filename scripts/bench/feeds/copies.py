@@ -6,6 +6,7 @@ the snapshot, under another name are a feed that goes on from where the first on
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from scripts.bench.feed import Pairs, fields, send
 from scripts.bench.feed import push as push_all
@@ -17,7 +18,6 @@ from workers.feed.state import Pointer
 from workers.session import snapshots
 
 TEMPLATE = "bench-template"
-PATTERN = "bench-feeds-*"
 KEPT = 10
 """Answers and reports that a copy keeps: they only cost memory of Redis."""
 
@@ -42,8 +42,7 @@ def fill(
 ) -> None:
     """Let a process answer examples and stop, with snapshots: the feeds that are copied.
 
-    Each next feed answers `step` examples more than the one before it, of which the last answers
-    all.
+    Each next feed answers `step` examples more than the one before it; the last answers all.
     """
     counts = [len(examples) - step * i for i in reversed(range(len(feeds)))]
     with ExitStack() as opened:
@@ -86,16 +85,18 @@ def push(url: str, feeds: Sequence[str], examples: Pairs) -> None:
 
 def answered(url: str, feeds: Sequence[str]) -> list[int]:
     """Return how many entries of each feed were answered."""
-    with client(url, TIMEOUT) as connected, connected.pipeline(transaction=False) as pipeline:
-        for feed in feeds:
-            pipeline.execute_command("HGET", FeedKeys(feed).state, "seq")
-        return [int(seq or 0) for seq in pipeline.execute()]
+    return [int(seq or 0) for seq in _of_states(url, feeds, "HGET", "seq")]
 
 
 def unsaved(url: str, feeds: Sequence[str]) -> int:
     """Return how many feeds have answered entries that their newest snapshot lacks."""
+    found = _of_states(url, feeds, "HMGET", "cursor", "snapshot")
+    return sum(at is None or Pointer.parse(at).cursor != cursor for cursor, at in found)
+
+
+def _of_states(url: str, feeds: Sequence[str], command: str, *fields: str) -> list[Any]:
     with client(url, TIMEOUT) as connected, connected.pipeline(transaction=False) as pipeline:
         for feed in feeds:
-            pipeline.execute_command("HMGET", FeedKeys(feed).state, "cursor", "snapshot")
-        found = pipeline.execute()
-    return sum(at is None or Pointer.parse(at).cursor != cursor for cursor, at in found)
+            pipeline.execute_command(command, FeedKeys(feed).state, *fields)
+        found: list[Any] = pipeline.execute()
+        return found

@@ -3,12 +3,14 @@
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
+import numpy as np
+
 from scripts.bench.feed import Pairs, fields
 from scripts.bench.processes import Measured, WorkerEnded
+from scripts.command_line import tell
 from workers.broker.client import TIMEOUT, client
 from workers.feed.keys import FeedKeys
 
@@ -16,25 +18,6 @@ _WAIT_MS = 500
 _TOGETHER = 64
 """Streams of answers in one read: Redis looks at each of them when one has something."""
 _LAST_SECONDS = 60.0
-
-
-@dataclass(slots=True)
-class Load:
-    """What came of a steady stream of examples.
-
-    Attributes
-    ----------
-    seconds : list of float
-        From before the push of an example to after the answer, of the feeds that were watched.
-    sent : int
-        Examples, of all feeds.
-    late : float
-        Seconds by which an example was sent later than it was due, at most.
-    """
-
-    seconds: list[float] = field(default_factory=list)
-    sent: int = 0
-    late: float = 0.0
 
 
 def steady(
@@ -45,60 +28,60 @@ def steady(
     examples: Pairs,
     rate: float,
     seconds: float,
-) -> Load:
+) -> dict[str, float]:
     """Push examples to the feeds in turn, evenly in time, whatever the answers take.
 
-    Parameters
-    ----------
-    url : str
-    process : Measured
-        Answers them.
-    feeds : sequence of str
-    watched : sequence of str
-        Those whose answers are waited for: to read the answers of all of them would take as much
-        time as to make them.
-    examples : list of pairs
-        Sent again and again.
-    rate : float
-        Examples a second, of all feeds together.
-    seconds : float
+    The examples are sent again and again, `rate` a second over all feeds. Answers are waited for of
+    those that are `watched`: to read the answers of all of them would take as much time as to make
+    them.
+
+    Returns
+    -------
+    dict
+        Quantiles of the waits from before a push to after its answer; microseconds of processor
+        time of the process for an example; by how much one was sent later than due, at most; how
+        many were sent.
 
     Raises
     ------
     WorkerEnded
         If the process ends, or the last answer does not come within a minute.
     """
-    load, sent = Load(), dict[tuple[str, bytes], float]()
+    tell(f"{len(set(feeds))} feeds, {rate:g} examples a second for {seconds:g} s")
+    sent, at, count, late = dict[tuple[str, bytes], float](), time.perf_counter, 0, 0.0
+    before = process.processor_seconds
     with _Answers(url, watched) as answers, client(url, TIMEOUT) as connected:
         turns, rows, keys = cycle(feeds), cycle(examples), {f: FeedKeys(f).input for f in feeds}
-        watching, began = set(watched), time.perf_counter()
-        while (due := began + load.sent / rate) < began + seconds:
-            time.sleep(max(0.0, due - time.perf_counter()))
+        watching, began = set(watched), at()
+        while (due := began + count / rate) < began + seconds:
+            time.sleep(max(0.0, due - at()))
             feed, row = next(turns), fields(next(rows))
-            before = time.perf_counter()
-            load.late = max(load.late, before - due)
+            now = at()
+            late = max(late, now - due)
             entry = connected.execute_command("XADD", keys[feed], "*", *row)
             if feed in watching:
-                sent[feed, entry] = before
-            load.sent += 1
+                sent[feed, entry] = now
+            count += 1
         deadline = time.monotonic() + _LAST_SECONDS
         while not sent.keys() <= answers.at.keys():
             process.check()
             if time.monotonic() > deadline:
                 raise WorkerEnded(f"answers are missing: {process.said}")
             time.sleep(0.05)
-        load.seconds = [answers.at[key] - before for key, before in sent.items()]
-    return load
+    waits = [answers.at[key] - now for key, now in sent.items()]
+    median, p90, p99 = (1e3 * np.percentile(waits, (50, 90, 99))).tolist()
+    return {
+        "median_ms": median,
+        "p90_ms": p90,
+        "p99_ms": p99,
+        "processor_us": 1e6 * (process.processor_seconds - before) / count,
+        "late_ms": 1e3 * late,
+        "sent": count,
+    }
 
 
 class _Answers:
-    """Threads that note when each answer can be read.
-
-    Attributes
-    ----------
-    at : dict of (feed, ID) to float
-        By `time.perf_counter`.
-    """
+    """Threads that note when each answer can be read: `at` has it by feed and ID."""
 
     def __init__(self, url: str, feeds: Sequence[str]) -> None:
         self.at: dict[tuple[str, bytes], float] = {}

@@ -1,46 +1,39 @@
 """The parts of `bench feeds`: each runs the real command on a Redis of its own."""
 
-import shutil
-import statistics
 import time
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from scripts.bench.feed import stream
 from scripts.bench.feeds import by_number as numbers
 from scripts.bench.feeds import copies
-from scripts.bench.feeds.harness import (
+from scripts.bench.feeds.load import steady
+from scripts.bench.feeds.process import (
     PHASES,
     Sizes,
     answer,
     filled,
+    redis,
     settled,
     stagger,
     started,
     wait_for_refits,
 )
-from scripts.bench.feeds.load import steady
 from scripts.bench.processes import family, resident
-from scripts.bench.report import Tell
-from workers.broker import embedded
+from scripts.command_line import tell
 from workers.broker.store import Store
 
 MB = 1e6
 WATCHED = 20
 """Feeds whose answers are timed, at most."""
 
-HASTE = 4
-"""Times as many examples as others get that new feeds get."""
-
 Figures = dict[str, float]
 
 
-def idle(sizes: Sizes, tell: Tell) -> Figures:
+def idle(sizes: Sizes) -> Figures:
     """Start a process on many feeds, let it rest, kill it, and start it again."""
     feeds = copies.names(sizes.idle)
-    with filled(sizes, feeds, tell) as (url, rows):
+    with filled(sizes, feeds) as (url, rows):
         tell("two feeds at rest")
         with started(url, sizes, feeds[:2], rows[0]) as (process, _):
             two = settled(process)
@@ -71,22 +64,22 @@ def idle(sizes: Sizes, tell: Tell) -> Figures:
         "share": share,
         "mb": many / MB,
         "mb_of_two": two / MB,
-        "mb_a_feed": _each(many, two, len(feeds)) / MB,
+        "mb_a_feed": _each(many, two, len(feeds)),
     }
 
 
-def learning(sizes: Sizes, tell: Tell) -> Figures:
+def learning(sizes: Sizes) -> Figures:
     """Let two feeds learn, then more; compare the memory of the processes that answer them."""
-    two, _ = _learned(sizes, 2, tell)
-    many, refits = _learned(sizes, sizes.learning, tell)
-    return {"mb_a_feed": _each(many, two, sizes.learning) / MB, "mb_of_refits": refits / MB}
+    two, _ = _learned(sizes, 2)
+    many, refits = _learned(sizes, sizes.learning)
+    return {"mb_a_feed": _each(many, two, sizes.learning), "mb_of_refits": refits / MB}
 
 
-def _learned(sizes: Sizes, count: int, tell: Tell) -> tuple[int, int]:
+def _learned(sizes: Sizes, count: int) -> tuple[int, int]:
     """Return the bytes of a process whose feeds have learned, and those of its refit processes."""
     feeds, rows_each = copies.names(count), 5 * sizes.refit_every // 2
     with (
-        filled(sizes, feeds, tell) as (url, rows),
+        filled(sizes, feeds) as (url, rows),
         started(url, sizes, feeds, rows[0]) as (process, _),
     ):
         tell(f"{count} feeds learn {rows_each} examples each")
@@ -95,7 +88,11 @@ def _learned(sizes: Sizes, count: int, tell: Tell) -> tuple[int, int]:
         return taken, sum(map(resident, family(process.pid))) - taken
 
 
-def busy(sizes: Sizes, tell: Tell) -> Figures:
+def _each(many: int, two: int, count: int) -> float:
+    return (many - two) / max(count - 2, 1) / MB
+
+
+def busy(sizes: Sizes) -> Figures:
     """Answer many feeds at a rate each, and one feed alone at that rate, and at that of all."""
     feeds, found = copies.names(sizes.busy), Figures()
     total = sizes.rate * sizes.busy
@@ -105,56 +102,23 @@ def busy(sizes: Sizes, tell: Tell) -> Figures:
         ("many", feeds, total, sizes.short),
     ):
         with (
-            filled(sizes, some, tell) as (url, rows),
+            filled(sizes, some) as (url, rows),
             started(url, sizes, some, rows[0]) as (process, _),
         ):
-            tell(f"feeds begin their refits at different times: {len(some)}")
             stagger(url, process, some, rows, sizes.refit_every)
-            tell(f"{len(some)} feeds, {rate:g} examples a second for {seconds:g} s")
-            before = process.processor_seconds
-            load = steady(url, process, some, some[:WATCHED], rows, rate, seconds)
-            used = (process.processor_seconds - before) / load.sent
-        found[f"p99_ms_{name}"] = 1e3 * float(np.percentile(load.seconds, 99.0))
-        found[f"median_ms_{name}"] = 1e3 * statistics.median(load.seconds)
-        found[f"processor_us_{name}"] = 1e6 * used
-        found[f"late_ms_{name}"] = 1e3 * load.late
+            measured = steady(url, process, some, some[:WATCHED], rows, rate, seconds)
+            found |= {f"{figure}_{name}": value for figure, value in measured.items()}
     return found
 
 
-def new(sizes: Sizes, tell: Tell) -> Figures:
-    """Answer feeds at a rate each, alone and then beside new ones, each refit of which is early."""
-    feeds = copies.names(sizes.new)
-    others = [feed.replace("feeds", "new") for feed in feeds]
-    beside = [feed for i in range(HASTE) for feed in (*feeds[i::HASTE], *others)]
-    found = Figures()
-    with (
-        filled(sizes, feeds, tell) as (url, rows),
-        started(url, sizes, [*feeds, *others], rows[0]) as (process, _),
-    ):
-        tell(f"feeds begin their refits at different times: {len(feeds)}")
-        stagger(url, process, feeds, rows, sizes.refit_every)
-        for name, all_of_them in (("alone", feeds), ("beside", beside)):
-            rate = sizes.rate * len(all_of_them)
-            tell(f"{len(set(all_of_them))} feeds, {rate:g} examples a second for {sizes.short:g} s")
-            before = process.processor_seconds
-            load = steady(url, process, all_of_them, feeds, rows, rate, sizes.short)
-            used = (process.processor_seconds - before) / load.sent
-            found[f"processor_us_{name}"] = 1e6 * used
-            for q in (50, 90, 99):
-                found[f"p{q}_ms_{name}"] = 1e3 * float(np.percentile(load.seconds, q))
-            found[f"late_ms_{name}"] = 1e3 * load.late
-    return found
-
-
-def by_number(sizes: Sizes, tell: Tell) -> Figures:
+def by_number(sizes: Sizes) -> Figures:
     """Measure a process with each number of feeds, which are copies of feeds between refits."""
     templates = [f"{copies.TEMPLATE}-{number}" for number in range(PHASES)]
     step = sizes.refit_every // PHASES
     learned = sizes.window + sizes.refit_every + step * (PHASES - 1)
     rows = stream(learned + sizes.window)
     feeds, found = copies.names(max(sizes.counts)), Figures()
-    with embedded.temporary(shutil.which("redis-server")) as server:
-        url = server.url
+    with redis() as url:
         tell(f"{PHASES} feeds learn {learned:,} examples")
         copies.fill(url, rows[:learned], sizes.options, templates, step)
         tell(f"{len(feeds):,} copies of them")
@@ -168,23 +132,16 @@ def by_number(sizes: Sizes, tell: Tell) -> Figures:
                 Store(url, feeds[0]) as store,
             ):
                 measured = numbers.measure(
-                    process, store, some, rows[learned:], sizes.backlog, sizes.moderate,
-                    sizes.steady, partial(wait_for_refits, process),
-                )  # fmt: skip
-            measured["processors"] = numbers.cores()
+                    process, store, some, rows[learned:], sizes, partial(wait_for_refits, process)
+                )
             found |= {f"{name}_{count}": value for name, value in measured.items()}
     return found
 
 
-PARTS: dict[str, Callable[[Sizes, Tell], Figures]] = {
+PARTS: dict[str, Callable[[Sizes], Figures]] = {
     "idle": idle,
     "learning": learning,
     "busy": busy,
-    "new": new,
     "sizes": by_number,
 }
 """What can be measured, by name."""
-
-
-def _each(many: int, two: int, count: int) -> float:
-    return (many - two) / max(count - 2, 1)

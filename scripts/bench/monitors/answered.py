@@ -14,7 +14,7 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Floats, Ints
 from scripts.bench.monitors.worlds import WatchedStream
-from scripts.bench.quality.answers import answers_of
+from scripts.bench.quality.methods import answers_of
 from scripts.bench.quality.streams import stream
 
 INDEPENDENT = {f"i.i.d., {k} classes, our answers": k for k in (2, 3, 4)}
@@ -89,15 +89,8 @@ def late_alarms(
     """Return the calibration alarms of the predictor in a stream of 3,000 examples, in order.
 
     Of the examples 30 % are of the second class; one of two features says which, with one standard
-    deviation between the classes.
-
-    Parameters
-    ----------
-    config : PredictorConfig
-        Of `LATE`.
-    seed : int
-    delays : tuple of two int
-        Examples from an answer to its label, of each class; less than the horizon.
+    deviation between the classes. Labels come so many examples after the answer, by class; both
+    delays are less than the horizon.
     """
     rng = np.random.default_rng(seed)
     codes = (rng.random(LATE_ROWS) < RATE).astype(np.int64)
@@ -123,40 +116,22 @@ def answered(name: str) -> WatchedStream:
 
     It has the default settings, but for one machine in place of the committee, which takes a
     fraction of the time.
-
-    Raises
-    ------
-    DataNotFound
-        If the file of the stream is not there.
     """
     X, codes = stream(name, seed=0)
     return WatchedStream.of(scored(X, codes))
 
 
 def scored(X: Floats, codes: Ints) -> ScoredRows:
-    """Return the rows that the monitors of a feed see, of all models together.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-    codes : ndarray of shape (n,)
-        At most 10 classes, which are declared.
-    """
+    """Return the rows that the monitors of a feed see, of all models together."""
     answers = answers_of(X, codes, int(codes.max()) + 1, committee="single", monitors="off")
-    return _joined(
-        [
-            ScoredRows.of(block, codes[block.n], X=X[block.n])
-            for block in answers
-            if isinstance(block, PredictionBlock) and block.status == "ok"
-        ]
-    )
-
-
-def _joined(parts: list[ScoredRows]) -> ScoredRows:
-    """Return rows of several models as of the last: no monitor asks which model answered."""
-
-    def whole(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts])
-
+    parts = [
+        ScoredRows.of(block, codes[block.n], X=X[block.n])
+        for block in answers
+        if isinstance(block, PredictionBlock) and block.status == "ok"
+    ]
+    # As of the last model: no monitor asks which one answered.
     names = ("n", "columns", "point", "lower", "upper", "venn_point", "scores", "category", "X")
-    return replace(parts[-1], **{name: whole(name) for name in names})
+    whole: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+    }
+    return replace(parts[-1], **whole)

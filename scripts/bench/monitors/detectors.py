@@ -1,7 +1,7 @@
 """Detectors, ours and others', each with one parameter that makes it more or less sensitive."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from river import drift
@@ -13,12 +13,17 @@ from online_svm.types import Floats
 from scripts.bench.monitors.worlds import WatchedStream
 
 
-class Detector(Protocol):
-    """Something that looks at a stream from some row on until it raises an alarm."""
+class Detector:
+    """Something that looks at a stream from some row on until it raises an alarm.
+
+    `sensitivities` are what to try, the least sensitive first.
+    """
+
+    sensitivities: Sequence[float] = ()
 
     def first(self, stream: WatchedStream, begin: int, sensitivity: float) -> int | None:
         """Return the row of the first alarm, begun at row `begin`; None if there is none."""
-        ...
+        raise NotImplementedError
 
     def alarms(self, stream: WatchedStream, sensitivity: float) -> list[int]:
         """Return the rows of all alarms, in order; each begins the detector anew."""
@@ -32,35 +37,20 @@ class Detector(Protocol):
             begin = alarm + 1
         return found
 
-    @property
-    def sensitivities(self) -> Sequence[float]:
-        """What to try, the least sensitive first."""
-        ...
 
+class PlainCusum(Detector):
+    """Page's CUSUM of y - p in both directions, with a reference value of half a .05 shift.
 
-class Rising(Detector):
-    """A detector whose statistic rises to a threshold: any threshold can be tried at no cost."""
-
-    def path(self, stream: WatchedStream, begin: int) -> Floats:
-        """Return the statistic after each row from `begin` on."""
-        raise NotImplementedError
+    It rises to a threshold: any threshold can be tried at no cost.
+    """
 
     @override
     def first(self, stream: WatchedStream, begin: int, sensitivity: float) -> int | None:
         over = np.flatnonzero(self.path(stream, begin) >= sensitivity)
         return begin + int(over[0]) if len(over) else None
 
-    @property
-    @override
-    def sensitivities(self) -> Sequence[float]:
-        return ()  # any number
-
-
-class PlainCusum(Rising):
-    """Page's CUSUM of y - p in both directions, with a reference value of half a .05 shift."""
-
-    @override
     def path(self, stream: WatchedStream, begin: int) -> Floats:
+        """Return the statistic after each row from `begin` on."""
         found, greatest = [], [0.0, 0.0]
         for miss in stream.misses[begin:].tolist():
             up, down = greatest
@@ -71,6 +61,8 @@ class PlainCusum(Rising):
 
 class Default(Detector):
     """The default monitors, as a feed has them; their level is what it is."""
+
+    sensitivities = (0.01,)
 
     def __init__(self, kind: str | None = None) -> None:
         self._kind = kind
@@ -85,20 +77,15 @@ class Default(Detector):
         found = MonitorSet(MonitorConfig(alarm_level=sensitivity)).update(stream.rows)
         return [one.row for one in found if self._kind in (None, one.kind)]
 
-    @property
-    @override
-    def sensitivities(self) -> Sequence[float]:
-        return [0.01]
-
 
 class River(Detector):
     """A detector of river, on y - p or, where `of_errors`, on whether the label was wrong."""
 
     def __init__(
-        self, name: str, grid: Sequence[dict[str, float]], *, of_errors: bool = False
+        self, make: Any, grid: Sequence[dict[str, float]], of_errors: bool = False
     ) -> None:
-        self._make: Any = _RIVER[name]
-        self._grid, self._of_errors = grid, of_errors
+        self._make, self._grid, self._of_errors = make, grid, of_errors
+        self.sensitivities = range(len(grid))
 
     @override
     def first(self, stream: WatchedStream, begin: int, sensitivity: float) -> int | None:
@@ -112,17 +99,6 @@ class River(Detector):
                 return row
         return None
 
-    @property
-    @override
-    def sensitivities(self) -> Sequence[float]:
-        return range(len(self._grid))
-
-
-_RIVER: dict[str, Any] = {
-    "ADWIN": drift.ADWIN,
-    "Page-Hinkley": drift.PageHinkley,
-    "DDM": drift.binary.DDM,
-}
 
 OF_ALL, OF_LATE = "default monitors, level .01", "of them, calibration"
 
@@ -135,14 +111,16 @@ OURS: dict[str, Detector] = {
 PEERS: dict[str, Detector] = {
     "CUSUM (Page)": PlainCusum(),
     "river ADWIN": River(
-        "ADWIN", [{"delta": 10.0**-k} for k in (8, 5, 3, 2, 1.5, 1.3, 1.15, 1, 0.7)]
+        drift.ADWIN, [{"delta": 10.0**-k} for k in (8, 5, 3, 2, 1.5, 1.3, 1.15, 1, 0.7)]
     ),
     "river Page-Hinkley": River(
-        "Page-Hinkley",
+        drift.PageHinkley,
         [{"threshold": t, "delta": 0.02} for t in (100, 70, 50, 35, 25, 18, 13, 9, 6, 4)],
     ),
     "river DDM": River(
-        "DDM", [{"drift_threshold": t} for t in (6, 5, 4.5, 4, 3.5, 3, 2.5, 2)], of_errors=True
+        drift.binary.DDM,
+        [{"drift_threshold": t} for t in (6, 5, 4.5, 4, 3.5, 3, 2.5, 2)],
+        of_errors=True,
     ),
 }
 

@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
-from online_svm.predictor.stream_monitors import ONE_CHANGE
-from scripts.bench.kept import KeptLines, Key, measured_cells
-from scripts.bench.kept import program as program_of
+from scripts.bench.kept import Jobs, Key, NamesWithCommas, ResultsFile, measured_cells, program
 from scripts.bench.monitors.answered import (
     INDEPENDENT,
     LATE,
@@ -19,8 +19,14 @@ from scripts.bench.monitors.answered import (
     independent_alarms,
     late_alarms,
 )
-from scripts.bench.monitors.detectors import DETECTORS, OF_ALL, OF_LATE, Default, Detector, Rising
-from scripts.bench.monitors.results import Detection, DetectorCell, DetectorLine, Figures, Watched
+from scripts.bench.monitors.detectors import (
+    DETECTORS,
+    OF_ALL,
+    OF_LATE,
+    Default,
+    Detector,
+    PlainCusum,
+)
 from scripts.bench.monitors.worlds import (
     BURNT,
     CHANGE,
@@ -30,7 +36,9 @@ from scripts.bench.monitors.worlds import (
     World,
     stream_of,
 )
-from scripts.bench.report import Tell, silent
+from scripts.bench.policies import changes
+from scripts.bench.report import Result, Values
+from scripts.command_line import chosen
 from workers.errors import BadConfiguration
 
 RUN_LENGTH = 10_000
@@ -44,6 +52,57 @@ ALIKE = "i.i.d., class of 20 %"
 _OTHER_SEEDS = 1_000_000  # streams that sensitivities are chosen on are no streams of the table
 
 STREAMS = (*WORLDS, *INDEPENDENT, *LATE, *REAL)
+
+Figures = dict[str, float | None]
+"""On simulated streams, of `streams` the share with a false alarm; of those with a change the share
+found within 5,000 examples, and the median delay. On a real stream `examples` that were scored,
+alarms, the examples before the first, and the delay of the first after the first known change."""
+
+
+def run(
+    streams: Annotated[int, typer.Option(min=2, help="Streams of each kind.")] = 200,
+    worlds: NamesWithCommas = None,
+    detectors: NamesWithCommas = None,
+    jobs: Jobs = 1,
+    results: ResultsFile = Path("monitors.jsonl"),
+) -> Iterator[Result]:
+    """Measure how soon a change is found, at the same mean run length without one.
+
+    Simulated streams of 10,000 examples with a change after 5,000: the share found and the median
+    delay, beside river's ADWIN, Page-Hinkley and DDM, and CUSUM. Each is made as sensitive as a
+    mean of 10,000 examples to a false alarm allows. The default monitors have their own level, and
+    stand on streams without a change as well, also where the default predictor answers, and where
+    the labels of one class come sooner.
+
+    And the first 10,000 examples of 2cdt, 2cht, moving-squares and Elec2, answered by the default
+    predictor with one machine: how many alarms, the first, and the delay where the change is known.
+    """
+    names = chosen("--worlds", worlds, ";", STREAMS)
+    cells = cells_of(names, chosen("--detectors", detectors, ";", tuple(DETECTORS)), streams)
+    for cell, found in measured_cells(cells, measure, Figures, results, jobs).items():
+        yield result(cell, found)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorCell:
+    """One detector on so many streams of a kind: with the change, and without it to choose the
+    sensitivity. There is one real stream of a name.
+    """  # noqa: D205
+
+    world: str
+    detector: str
+    streams: int
+
+    def __str__(self) -> str:
+        return f"{self.world}, {self.detector}"
+
+    @property
+    def key(self) -> Key:
+        """What it is kept under; on a real stream the answers are ours."""
+        of = program(self.detector)
+        if self.world in REAL and self.detector.startswith("river "):
+            of = f"{of} on {program('ours')}"
+        return asdict(self) | {"program": of}
 
 
 def cells_of(worlds: Sequence[str], detectors: Sequence[str], streams: int) -> list[DetectorCell]:
@@ -70,92 +129,63 @@ def _belongs(world: str, detector: str) -> bool:
     return not WORLDS[world].is_null or isinstance(DETECTORS[detector], Default)
 
 
-def program(cell: DetectorCell) -> str:
-    """Return which programs a result is of; on a real stream the answers are ours."""
-    ours = program_of()
-    if not cell.detector.startswith("river "):
-        return ours
-    return f"{program_of('river')} on {ours}" if cell.world in REAL else program_of("river")
-
-
 def measure(cell: DetectorCell) -> Figures | str:
     """Return what a detector did, or why it could not be run."""
+    detector, seeds = DETECTORS[cell.detector], range(cell.streams)
     try:
-        if cell.world in INDEPENDENT or cell.world in LATE:
-            return _false_alarms(cell)
-        return _watched(cell) if cell.world in REAL else _measured(cell)
+        if cell.world in REAL:
+            return _watched(cell)
+        if cell.world in INDEPENDENT:
+            return _false(bool(independent_alarms(INDEPENDENT[cell.world], one)) for one in seeds)
+        if cell.world in LATE:
+            return _false(bool(late_alarms(LATE[cell.world], one)) for one in seeds)
+        world = WORLDS[cell.world]
+        if world.is_null:
+            firsts = (detector.first(stream_of(world, seed), 0, LEVEL) for seed in seeds)
+            return _false(first is not None for first in firsts)
+        sensitivity, false = _chosen(detector, world, cell.streams)
+        delays = [_delay(detector, stream_of(world, seed), sensitivity) for seed in seeds]
     except BadConfiguration as error:
         return str(error)
+    found = [delay for delay in delays if delay is not None]
+    return {
+        "streams": len(delays),
+        "false_share": false,
+        "found_share": len(found) / len(delays),
+        "delay": float(np.median(found)) if found else None,
+    }
 
 
-def _false_alarms(cell: DetectorCell) -> Detection:
-    if (classes := INDEPENDENT.get(cell.world)) is not None:
-        alarms = [independent_alarms(classes, seed) for seed in range(cell.streams)]
-    else:
-        alarms = [late_alarms(LATE[cell.world], seed) for seed in range(cell.streams)]
-    return Detection(cell.streams, float(np.mean([bool(found) for found in alarms])), None, None)
+def _false(has_alarm: Iterator[bool]) -> Figures:
+    found = list(has_alarm)
+    share = float(np.mean(found))
+    return {"streams": len(found), "false_share": share, "found_share": None, "delay": None}
 
 
-def _watched(cell: DetectorCell) -> Watched:
-    stream, change = answered(cell.world), REAL[cell.world]
-    alarms = stream.rows.n[DETECTORS[cell.detector].alarms(stream, _usual_sensitivity(cell))]
-    later = [] if change is None else alarms[alarms >= change].tolist()
-    return Watched(
-        len(stream.rows),
-        changes_in(alarms.tolist()),
-        int(alarms[0]) if len(alarms) else None,
-        later[0] - change if later and change is not None else None,
-    )
-
-
-def changes_in(alarms: Sequence[int]) -> int:
-    """Return how many changes alarms report: those within 50 examples of the first are of one.
-
-    Examples
-    --------
-    >>> changes_in([100, 110, 149, 150, 400])
-    3
-    """
-    count, begun = 0, -ONE_CHANGE
-    for alarm in alarms:
-        if alarm >= begun + ONE_CHANGE:
-            count, begun = count + 1, alarm
-    return count
-
-
-def _usual_sensitivity(cell: DetectorCell) -> float:
-    detector = DETECTORS[cell.detector]
-    return (
-        LEVEL if isinstance(detector, Default) else _sensitivity_alike(cell.detector, cell.streams)
-    )
+def _watched(cell: DetectorCell) -> Figures:
+    stream, change, detector = answered(cell.world), REAL[cell.world], DETECTORS[cell.detector]
+    is_ours = isinstance(detector, Default)
+    sensitivity = LEVEL if is_ours else _sensitivity_alike(cell.detector, cell.streams)
+    alarms: list[int] = stream.rows.n[detector.alarms(stream, sensitivity)].tolist()
+    delays = [alarm - change for alarm in alarms if change is not None and alarm >= change]
+    return {
+        "examples": len(stream.rows),
+        "alarms": len(changes(alarms)),
+        "first": alarms[0] if alarms else None,
+        "delay": delays[0] if delays else None,
+    }
 
 
 @cache
 def _sensitivity_alike(detector: str, streams: int) -> float:
-    return _chosen(DETECTORS[detector], _without_change(WORLDS[ALIKE], streams))[0]
+    return _chosen(DETECTORS[detector], WORLDS[ALIKE], streams)[0]
 
 
-def _without_change(world: World, streams: int) -> list[WatchedStream]:
-    return [stream_of(world, _OTHER_SEEDS + seed, quiet=True) for seed in range(streams)]
-
-
-def _measured(cell: DetectorCell) -> Detection:
-    detector, world = DETECTORS[cell.detector], WORLDS[cell.world]
-    seeds = range(cell.streams)
-    if world.is_null:
-        alarms = [detector.first(stream_of(world, seed), 0, LEVEL) for seed in seeds]
-        return Detection(len(seeds), float(np.mean([a is not None for a in alarms])), None, None)
-    sensitivity, share_of_nulls = _chosen(detector, _without_change(world, cell.streams))
-    delays = [_delay(detector, stream_of(world, seed), sensitivity) for seed in seeds]
-    found = [delay for delay in delays if delay is not None]
-    share = len(found) / len(delays)
-    return Detection(len(seeds), share_of_nulls, share, float(np.median(found)) if found else None)
-
-
-def _chosen(detector: Detector, nulls: list[WatchedStream]) -> tuple[float, float]:
+def _chosen(detector: Detector, world: World, streams: int) -> tuple[float, float]:
     """Return the greatest sensitivity of run length 10,000, and the share of false alarms."""
+    nulls = [stream_of(world, _OTHER_SEEDS + seed, quiet=True) for seed in range(streams)]
     begun = [(stream, stream.after(BURNT)) for stream in nulls]
-    if isinstance(detector, Rising):
+    if isinstance(detector, PlainCusum):
         greatest = sorted(float(detector.path(*one).max()) for one in begun)
         allowed = int(FALSE_SHARE * len(greatest))
         return math.nextafter(greatest[-1 - allowed], math.inf), allowed / len(greatest)
@@ -188,30 +218,28 @@ def _delay(detector: Detector, stream: WatchedStream, sensitivity: float) -> int
     return None
 
 
-def run(
-    cells: Sequence[DetectorCell], results: Path, jobs: int = 1, tell: Tell = silent
-) -> Iterator[DetectorLine]:
-    """Yield a line for each cell, in order; what is measured is kept in a file of JSON lines.
+def result(cell: DetectorCell, found: Figures | str) -> Result:
+    """Return what a detector did on a kind of stream, or why it was not run.
 
-    Parameters
-    ----------
-    cells : sequence of DetectorCell
-    results : Path
-        The same command goes on from it. A last line that was cut off is removed.
-    jobs : int
-        Processes, at most.
-    tell : callable
-        Is told which cell has ended.
+    A share that was found has its standard error.
 
-    Raises
-    ------
-    BadConfiguration
-        If the file cannot be read, or a line of it is none of this benchmark.
+    Examples
+    --------
+    >>> found = {"streams": 100, "false_share": 0.5, "found_share": 0.2, "delay": 90.0}
+    >>> result(DetectorCell("season", "CUSUM (Page)", 100), found).values["found_share_error"]
+    0.04
     """
-    kept = KeptLines[Figures](results, Figures)
-    for cell, found in measured_cells(cells, measure, kept, _key, jobs, tell).items():
-        yield DetectorLine(cell, found)
-
-
-def _key(cell: DetectorCell) -> Key:
-    return asdict(cell) | {"program": program(cell)}
+    values: Values = {"world": cell.world, "detector": cell.detector}
+    begin = f"{cell.world:<34}{cell.detector:<36}"
+    if isinstance(found, str):
+        return Result(values | {"skipped": found}, [f"{begin}not run: {found}"])
+    count = {name: "-" if value is None else f"{value:,.0f}" for name, value in found.items()}
+    if "alarms" in found:
+        line = f"alarms {found['alarms']:>4}  first after {count['first']:>6}"
+        return Result(values | found, [f"{begin}{line}  delay {count['delay']:>6}"])
+    line, share, error = f"false {found['false_share']:6.1%} of {found['streams']}", None, None
+    if (share := found["found_share"]) is not None:
+        error = math.sqrt(share * (1.0 - share) / cell.streams)
+        delay = f"median delay {count['delay']:>6}"
+        line = f"found {share:6.1%} ± {error:.1%}  {delay}  {line}"
+    return Result(values | found | {"found_share_error": error}, [f"{begin}{line}"])

@@ -29,15 +29,7 @@ _WINDOW = 2000  # examples of the predictor that counts
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A law, and how often the predictor is refitted.
-
-    Attributes
-    ----------
-    law : Law
-    refit_every : int
-    is_null : bool
-        Nothing changes.
-    """
+    """A law, and how often the predictor is refitted; in a null nothing changes."""
 
     law: Law
     refit_every: int = 250
@@ -110,16 +102,10 @@ WORLDS = NULLS | CHANGES
 
 @dataclass(frozen=True, slots=True)
 class WatchedStream:
-    """Answers and labels; rows before the first model are left out.
+    """Answers and labels; rows before the first model are left out, `n` counts all examples.
 
-    The scores name the class that is commonest in the category before the change.
-
-    Attributes
-    ----------
-    rows : ScoredRows
-        `n` counts examples from the beginning.
-    misses : ndarray of shape (m,)
-        y - p of the second of two classes, of the class that the scores name for more.
+    The scores name the class that is commonest in the category before the change. The misses are
+    y - p of the second of two classes, of the class that the scores name for more.
     """
 
     rows: ScoredRows
@@ -131,26 +117,13 @@ class WatchedStream:
         chosen = np.ones_like(rows.columns) if rows.point.shape[1] == 2 else rows.own
         return cls(rows, (rows.columns == chosen) - rows.point[np.arange(len(rows)), chosen])
 
-    def until(self, n: int) -> Self:
-        """Return the stream up to its n-th example."""
-        stop = self.after(n)
-        return type(self)(self.rows.part(0, stop), self.misses[:stop])
-
     def after(self, n: int) -> int:
         """Return the first row whose example is the n-th or a later one, from 0."""
         return int(np.searchsorted(self.rows.n, n))
 
 
 def stream_of(world: World, seed: int, quiet: bool = False) -> WatchedStream:
-    """Return a stream of 10,000 examples.
-
-    Parameters
-    ----------
-    world : World
-    seed : int
-    quiet : bool
-        Nothing changes: the law stays what it is before the change.
-    """
+    """Return a stream of 10,000 examples; if it is quiet, the law stays what it is at first."""
     rng = np.random.default_rng(seed)
     times = (np.arange(ROWS) - CHANGE) / (ROWS - CHANGE)
     steps = np.where(times < 0, -1, (times * _PARTS).astype(np.int64))
@@ -190,11 +163,6 @@ def counted(
     At 10, 20, 40, ... and at each multiple of `refit_every` the calibration set becomes those of
     the last 2,000 examples that calibrate; in between each example joins it. The probability is
     (N_k[y] + f_y) / (N + 1), with f the smoothed frequency of the label.
-
-    Parameters
-    ----------
-    category, label : ndarray of int of shape (m,)
-    calibrates : ndarray of bool of shape (m,)
     """
     m = len(category)
     point, is_ok = np.zeros((m, n_labels)), np.zeros(m, dtype=np.bool_)

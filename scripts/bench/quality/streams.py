@@ -8,36 +8,38 @@ classes and nine of more.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from river.datasets import synth
 
 from online_svm.types import Floats, Ints
-from scripts.bench.quality import synthetic
 from workers.errors import BadConfiguration
 from workers.push.datasets import load
 
 Examples = tuple[Floats, Ints]
+Pairs = list[tuple[dict[Any, Any], Any]]
+Read = Callable[[Path | None, int], Examples]
+"""Returns rows and codes, given the data directory and a seed."""
+
+CHANGE_EVERY = 800
+"""Examples between two abrupt changes; also a short run has two of them."""
+
+_DRAWN = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class StreamKind:
-    """Where a stream comes from.
+    """Where a stream comes from, its classes, and its order.
 
-    Attributes
-    ----------
-    read : callable
-        Returns rows and codes, given the data directory and a seed.
-    n_classes : int
-    order : {"time", "shuffled", "drawn"}
-        The order is that of the release; or it has no meaning there and is drawn anew for each
-        seed; or the examples themselves are.
-    first, limit : int
-        The examples that are used, in that order: from `first` on, at most `limit`.
+    The order is that of the release ("time"); or it has no meaning there and is drawn anew for each
+    seed ("shuffled"); or the examples themselves are ("drawn"). In that order examples are used
+    from `first` on, at most `limit`.
     """
 
-    read: Callable[[Path | str | None, int], Examples]
+    read: Read
     n_classes: int
     order: Literal["time", "shuffled", "drawn"]
     first: int = 0
@@ -49,7 +51,7 @@ class StreamKind:
         return self.order == "time"
 
 
-def stream(name: str, seed: int, data_dir: Path | str | None = None) -> Examples:
+def stream(name: str, seed: int, data_dir: Path | None = None) -> Examples:
     """Return the rows and codes of a stream; a seed is one shuffle, or one draw.
 
     Raises
@@ -74,18 +76,18 @@ def stream(name: str, seed: int, data_dir: Path | str | None = None) -> Examples
     return X[used], codes[used]
 
 
-def _of_file(name: str) -> Callable[[Path | str | None, int], Examples]:
-    def read(data_dir: Path | str | None, _: int) -> Examples:
+def _of_file(name: str) -> Read:
+    def read(data_dir: Path | None, _: int) -> Examples:
         data = load(name, data_dir)
         return data.X, _codes(data.y)
 
     return read
 
 
-def _of_river(name: str) -> Callable[[Path | str | None, int], Examples]:
-    """Return a reader of a data set that river ships with itself; features sorted by name."""
+def _of_river(name: str) -> Read:
+    """Return a reader of a data set that river ships with itself."""
 
-    def read(_: Path | str | None, __: int) -> Examples:
+    def read(_: Path | None, __: int) -> Examples:
         from river import datasets
 
         if not hasattr(datasets, name):
@@ -95,10 +97,10 @@ def _of_river(name: str) -> Callable[[Path | str | None, int], Examples]:
     return read
 
 
-def _of_sklearn(name: str) -> Callable[[Path | str | None, int], Examples]:
+def _of_sklearn(name: str) -> Read:
     """Return a reader of a data set that scikit-learn ships with itself."""
 
-    def read(_: Path | str | None, __: int) -> Examples:
+    def read(_: Path | None, __: int) -> Examples:
         from sklearn import datasets
 
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
@@ -107,16 +109,7 @@ def _of_sklearn(name: str) -> Callable[[Path | str | None, int], Examples]:
     return read
 
 
-def _drawn(
-    draw: Callable[[int, int], list[tuple[dict[Any, Any], Any]]], limit: int
-) -> Callable[[Path | str | None, int], Examples]:
-    def read(_: Path | str | None, seed: int) -> Examples:
-        return as_examples(draw(limit, seed))
-
-    return read
-
-
-def as_examples(pairs: list[tuple[dict[Any, Any], Any]]) -> Examples:
+def as_examples(pairs: Pairs) -> Examples:
     """Return river's pairs as rows, features sorted by name, and codes of the sorted labels.
 
     Examples
@@ -134,13 +127,36 @@ def _codes(labels: Any) -> Ints:
     return np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64)
 
 
-def _synthetic(name: str, n_classes: int) -> StreamKind:
-    kind = synthetic.STREAMS[name]
-    return StreamKind(_drawn(kind, 5000), n_classes, "drawn")
+def seed_of(seed: int, part: int) -> int:
+    """Return the seed of a part of a drawn stream."""
+    return 1000 * seed + part
+
+
+def _drawn(generator: Callable[[int], Any]) -> Read:
+    """Return a reader of what a generator of river draws, given a seed."""
+    return lambda _, seed: as_examples(list(islice(generator(seed), _DRAWN)))
+
+
+def _changing(part_of: Callable[[int, int], Any]) -> Read:
+    """Return the same, each `CHANGE_EVERY` examples by the generator of a part and its seed."""
+
+    def read(_: Path | None, seed: int) -> Examples:
+        pairs: Pairs = []
+        while len(pairs) < _DRAWN:
+            part, size = len(pairs) // CHANGE_EVERY, min(CHANGE_EVERY, _DRAWN - len(pairs))
+            pairs += islice(part_of(part, seed_of(seed, part)), size)
+        return as_examples(pairs)
+
+    return read
+
+
+def _led(part: int, seed: int) -> Any:
+    return synth.LEDDrift(seed, 0.1, irrelevant_features=True, n_drift_features=part % 4)
 
 
 _shuffled = partial(StreamKind, order="shuffled")
 _in_time = partial(StreamKind, order="time", limit=10_000)
+_synthetic = partial(StreamKind, order="drawn")
 
 DEVELOPMENT: dict[str, StreamKind] = {
     "phishing": _shuffled(_of_river("Phishing"), 2),
@@ -152,16 +168,26 @@ DEVELOPMENT: dict[str, StreamKind] = {
     "breast-cancer": _shuffled(_of_sklearn("breast_cancer"), 2),
     "web": _shuffled(_of_file("w7a"), 2),  # 3 % are positive
     "2cdt": _in_time(_of_file("2cdt"), 2),
-    "sea": _synthetic("sea", 2),
-    "hyperplane": _synthetic("hyperplane", 2),
-    "agrawal": _synthetic("agrawal", 2),
-    "random-rbf": _synthetic("random-rbf", 2),
+    # Apart at a sum of two of three features that changes abruptly.
+    "sea": _synthetic(_changing(lambda part, seed: synth.SEA(part % 4, 0.1, seed)), 2),
+    # Five of ten weights drift.
+    "hyperplane": _synthetic(
+        _drawn(lambda seed: synth.Hyperplane(seed, 10, 5, mag_change=0.001)), 2
+    ),
+    # Loans by a rule of axis-parallel cuts (Agrawal et al. 1993, second function).
+    "agrawal": _synthetic(_drawn(lambda seed: synth.Agrawal(1, seed, perturbation=0.05)), 2),
+    # Fifty normal clusters in ten features.
+    "random-rbf": _synthetic(_drawn(lambda seed: synth.RandomRBF(seed, seed)), 2),
     "car": _shuffled(_of_file("car"), 4),
     "wine": _shuffled(_of_file("wine"), 6),
     "segment": _shuffled(_of_river("ImageSegments"), 7),
     "moving-squares": _in_time(_of_file("moving-squares"), 4),
-    "waveform": _synthetic("waveform", 3),
-    "rbf-drift": _synthetic("rbf-drift", 5),
+    # Noisy waves, 21 features (Breiman et al. 1984).
+    "waveform": _synthetic(_drawn(synth.Waveform), 3),
+    # Fifty clusters in ten features, all of which move.
+    "rbf-drift": _synthetic(
+        _drawn(lambda seed: synth.RandomRBFDrift(seed, seed, n_classes=5, change_speed=0.0005)), 5
+    ),
 }
 """On these the methods were chosen."""
 
@@ -171,10 +197,12 @@ HELD_OUT: dict[str, StreamKind] = {
     "shuttle": _shuffled(_of_river("Shuttle"), 2),  # 7 % are positive
     "2cht": _in_time(_of_file("2cht"), 2),
     "elec2-late": _in_time(_of_file("elec2"), 2, first=30_000),
-    "mixed-drift": _synthetic("mixed-drift", 2),
+    # Two classes change places abruptly: two indicators, two numbers.
+    "mixed-drift": _synthetic(_changing(lambda part, seed: synth.Mixed(part % 2, seed)), 2),
     "transient-chessboard": _in_time(_of_file("transient-chessboard"), 8),
     "digits": _shuffled(_of_sklearn("digits"), 10),
-    "led-drift": _synthetic("led-drift", 10),
+    # A display with faults; what three segments show changes abruptly.
+    "led-drift": _synthetic(_changing(_led), 10),
 }
 """On these nothing was chosen, but for the first two: a first comparison of members had them."""
 

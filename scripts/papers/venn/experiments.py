@@ -8,6 +8,7 @@ from scripts.papers.venn.measures import AdultTask, measure_adult, measures
 from scripts.papers.venn.protocol import Reading, Setting, follow
 from scripts.papers.venn.tables import claims, rows, tables
 from scripts.parallel import each
+from workers.cli.common import note
 
 PAPER = "Lambrou, Papadopoulos, Nouretdinov & Gammerman (2012), Inductive Venn prediction"
 DATA = ("car", "wine", "a9a", "a9a.t")
@@ -32,19 +33,9 @@ NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class VennPlan:
-    """How much is run.
-
-    Attributes
-    ----------
-    readings : tuple of {"sigma", "gamma"}
-        Readings of the paper's parameter.
-    paper_seeds, shuffles, adult_seeds : int
-        Seeds of the paper's settings, of sigma 0.6, and of Adult.
-    length : int or None
-        Examples of a stream; all for None.
-    n_test : int or None
-        Test examples of Adult.
-    """
+    """How much is run: readings of the paper's parameter; seeds of the paper's settings, shuffles
+    at sigma 0.6, splits of Adult; examples of a stream and test examples of Adult, all for None.
+    """  # noqa: D205
 
     readings: tuple[Reading, ...]
     paper_seeds: int
@@ -53,15 +44,9 @@ class VennPlan:
     length: int | None
     n_test: int | None
 
-    @classmethod
-    def quick(cls) -> "VennPlan":
-        """Return a plan of seconds: short streams, whose p-values are less extreme."""
-        return cls(("sigma",), 1, 4, 2, 500, 4000)
 
-    @classmethod
-    def full(cls) -> "VennPlan":
-        """Return the plan of the issue: twenty shuffles at sigma 0.6."""
-        return cls(("sigma", "gamma"), 3, 20, 10, None, None)
+QUICK = VennPlan(("sigma",), 1, 4, 2, 500, 4000)  # seconds; the p-values are less extreme
+FULL = VennPlan(("sigma", "gamma"), 3, 20, 10, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +55,7 @@ class Task:
 
     setting: Setting
     seed: int
-    data_dir: Path | str | None
+    data_dir: Path | None
     length: int | None
     stride: int
 
@@ -84,12 +69,12 @@ def run(asked: Run) -> Result:
     ``runs`` and ``adult`` hold the measures of every stream and split, with the curves that are
     drawn.
     """
-    plan = asked.choose(VennPlan.quick, VennPlan.full)()
-    runs = each(measure, _tasks(plan, asked.seed, asked.data_dir), asked.tell)
+    plan = asked.choose(QUICK, FULL)
+    runs = each(measure, _tasks(plan, asked.seed, asked.data_dir), note)
     splits = [
         AdultTask(asked.seed + i, asked.data_dir, plan.n_test) for i in range(plan.adult_seeds)
     ]
-    adult = each(measure_adult, splits, asked.tell)
+    adult = each(measure_adult, splits, note)
     return {
         "rows": rows(runs),
         "claims": claims(runs),
@@ -112,7 +97,7 @@ def measure(task: Task) -> Result:
     }
 
 
-def _tasks(plan: VennPlan, seed: int, data_dir: Path | str | None) -> list[Task]:
+def _tasks(plan: VennPlan, seed: int, data_dir: Path | None) -> list[Task]:
     paper = [
         Task(Setting(name, reading, value), seed + i, data_dir, plan.length, 1)
         for reading in plan.readings

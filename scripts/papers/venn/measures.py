@@ -13,7 +13,7 @@ from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import svm_classes
-from scripts.papers.venn.protocol import MAPS, VENN, C, Stream, Track
+from scripts.papers.venn.protocol import MAPS, VENN, C, Stream
 from workers.push.datasets import load
 
 Result = dict[str, Any]
@@ -24,28 +24,21 @@ GAMMA = 1.0 / 14.0  # 14 features are on in a row: the squared distance of two r
 
 def measures(stream: Stream) -> dict[str, Result]:
     """Return the measures of every method of a stream, by method."""
-    return {name: _measured(track, stream) for name, track in stream.tracks.items()}
+    found = {}
+    for name, said in stream.tracks.items():
+        steps, point, lower, upper = map(np.array, zip(*said, strict=True))
+        own, codes = stream.own[steps], stream.codes[steps]
+        found[name] = measured_batch(point, lower, upper, own, codes)
+    return found
 
 
 def measured_batch(point: Floats, lower: Floats, upper: Floats, own: Ints, codes: Ints) -> Result:
     """Return accuracy, mean probabilities, p-values, log loss, Brier score and interval width.
 
-    Parameters
-    ----------
-    point, lower, upper : ndarray of shape (m, n_classes)
-    own : ndarray of shape (m,)
-        The SVM's own class.
-    codes : ndarray of shape (m,)
-        True class.
-
-    Returns
-    -------
-    dict
-        For the label of the largest point probability ``accuracy``, ``probability``, ``lower``,
-        ``upper``, ``paper_p`` (eq. 3's mean as the probability), ``midpoint_p`` (the middle of the
-        interval instead, as section 4 says) and ``surplus`` (hits less probabilities, summed);
-        ``own_surplus``: the same of the SVM's own class; ``class_surplus``: occurrences less
-        probabilities of each class; ``log_loss``, ``brier``, ``width``, ``steps``.
+    Of the label of the largest point probability, but for ``own_surplus``, of the SVM's own class,
+    and ``class_surplus``, of each class: a surplus is hits less probabilities, summed. ``paper_p``
+    has eq. 3's mean as the probability, ``midpoint_p`` the middle of the interval, as section 4
+    says.
     """
     label = np.argmax(point, axis=1).astype(np.int64)
     chosen = np.arange(len(codes)), label
@@ -71,12 +64,6 @@ def measured_batch(point: Floats, lower: Floats, upper: Floats, own: Ints, codes
     }
 
 
-def _measured(track: Track, stream: Stream) -> Result:
-    steps = np.array(track.steps)
-    point, lower, upper = np.array(track.points), np.array(track.lower), np.array(track.upper)
-    return measured_batch(point, lower, upper, stream.own[steps], stream.codes[steps])
-
-
 def _p_value(hits: Bools, p: Floats) -> float:
     return paper_p_value(int(hits.sum()), float(p.sum()), float((p * (1.0 - p)).sum()))
 
@@ -86,7 +73,7 @@ class AdultTask:
     """Two classes: one split of a9a; a9a.t, or its first `n_test` rows, is the test part."""
 
     seed: int
-    data_dir: Path | str | None
+    data_dir: Path | None
     n_test: int | None
 
     def __str__(self) -> str:

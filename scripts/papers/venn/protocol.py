@@ -10,14 +10,15 @@ from typing import Any, Literal
 import numpy as np
 
 from online_svm import IsotonicMap, PlattScaling, ScoreBinning
+from online_svm.calibration.diagram import TiedCounts, isotonic_blocks, midpoints
 from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.calibration.score_map import ScoreMap
+from online_svm.calibration.score_map import CountsMap
 from online_svm.compiled.kernels import Kernel
+from online_svm.storage.fields import Fields, floats
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.types import Floats, Ints
 from online_svm.venn.registry import VennScheme
 from online_svm.venn.taxonomy import svm_classes
-from scripts.papers.venn.nearest_isotonic import NearestIsotonic
 from workers.push.datasets import load
 
 Reading = Literal["sigma", "gamma"]
@@ -45,16 +46,9 @@ STEPWISE = "isotonic by steps, training"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A data set and a reading of the paper's "RBF parameter".
+    """A data set and a reading of the paper's "RBF parameter", of which it does not say what it is.
 
-    Attributes
-    ----------
-    data : str
-        Name of the data set.
-    reading : {"sigma", "gamma"}
-        The parameter is the width sigma in exp(-|u-v|^2 / (2 sigma^2)), or the factor gamma in
-        exp(-gamma |u-v|^2). The paper does not say which.
-    value : float
+    The width sigma in exp(-|u-v|^2 / (2 sigma^2)), or the factor gamma in exp(-gamma |u-v|^2).
     """
 
     data: str
@@ -76,48 +70,26 @@ class Setting:
         return f"{self.data}, {self.reading} {self.value:g}"
 
 
-@dataclass(slots=True, eq=False)
-class Track:
-    """What one method said over a stream.
-
-    Attributes
-    ----------
-    steps : list of int
-        Examples seen before each answer.
-    points, lower, upper : list of ndarray of shape (n_classes,)
-        Point probabilities; for a map the bounds are the point.
-    """
-
-    steps: list[int] = field(default_factory=list)
-    points: list[Floats] = field(default_factory=list)
-    lower: list[Floats] = field(default_factory=list)
-    upper: list[Floats] = field(default_factory=list)
-
-    def add(self, step: int, point: Floats, lower: Floats, upper: Floats) -> None:
-        """Add an answer."""
-        self.steps.append(step)
-        self.points.append(point)
-        self.lower.append(lower)
-        self.upper.append(upper)
+Said = tuple[int, Floats, Floats, Floats]
+"""Examples seen before an answer; the point probabilities, and their bounds: a map's are the point.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Stream:
     """Everything that was said over one stream.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n,)
-        True classes.
-    own : ndarray of shape (n,)
-        The SVM's own class at each step; -1 where nothing was answered yet.
-    tracks : dict of str to Track
-        By method: a taxonomy's name, or a map's with the scores it was fitted on.
+    The true classes; the SVM's own class at each step, -1 where nothing was answered yet; the
+    answers of each method: of a taxonomy, or of a map by the scores it was fitted on.
     """
 
     codes: Ints
     own: Ints
-    tracks: dict[str, Track]
+    tracks: dict[str, list[Said]] = field(default_factory=dict)
+
+    def add(self, name: str, step: int, point: Floats, lower: Floats, upper: Floats) -> None:
+        """Add an answer of a method."""
+        self.tracks.setdefault(name, []).append((step, point, lower, upper))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +105,7 @@ class Step:
 
 def follow(
     setting: Setting,
-    data_dir: Path | str | None,
+    data_dir: Path | None,
     seed: int,
     length: int | None = None,
     stride: int = 1,
@@ -143,28 +115,19 @@ def follow(
     At step n the machine is trained on the first ceil(0.7 (n - 1)) of the n - 1 examples seen, the
     rest calibrates. Answers begin once the first have two classes.
 
-    Parameters
-    ----------
-    setting : Setting
-    data_dir : path or None
-        See `workers.push.datasets.data_directory`.
-    seed : int
-        Of the shuffle: the rows of car.data are ordered, and i.i.d. is the assumption.
-    length : int, optional
-        Examples taken; all without it.
-    stride : int
-        The maps answer every `stride`-th step, the Venn predictors all.
+    Of the shuffled examples `length` are taken, all without it: the rows of car.data are ordered,
+    and i.i.d. is the assumption. The maps answer every `stride`-th step, the Venn predictors all.
     """
     data = load(setting.data, data_dir)
     classes, codes = np.unique(data.y, return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(data))[:length]
     X, codes = data.X[order], codes[order].astype(np.int64)
-    stream = Stream(codes, np.full(len(codes), -1), {})
+    stream = Stream(codes, np.full(len(codes), -1))
     for n, step in _steps(X, codes, len(classes), setting.gamma):
         stream.own[n] = svm_classes(step.example)[0]
-        _ask_venn(stream.tracks, n, step, len(classes))
+        _ask_venn(stream, n, step, len(classes))
         if n % stride == 0:
-            _ask_maps(stream.tracks, n, step)
+            _ask_maps(stream, n, step)
     return stream
 
 
@@ -181,28 +144,48 @@ def _steps(X: Floats, codes: Ints, n_classes: int, gamma: float) -> Iterator[tup
             yield n, Step(training, codes[:q], calibration, codes[q:n], example)
 
 
-def _ask_venn(tracks: dict[str, Track], n: int, step: Step, n_classes: int) -> None:
+def _ask_venn(stream: Stream, n: int, step: Step, n_classes: int) -> None:
     for name, (taxonomy, parts) in VENN.items():
         scheme = VennScheme(taxonomy, parts, n_classes, n_classes, None)
         held = scheme.begin(step.training, step.calibration, step.calibration_codes)
         said = held.answer(step.example, np.array([-1]))
-        tracks.setdefault(name, Track()).add(n, said.point[0], said.lower[0], said.upper[0])
+        stream.add(name, n, said.point[0], said.lower[0], said.upper[0])
 
 
-def _ask_maps(tracks: dict[str, Track], n: int, step: Step) -> None:
+def _ask_maps(stream: Stream, n: int, step: Step) -> None:
     sources = {
         "training": (step.training, step.training_codes),
         "calibration": (step.calibration, step.calibration_codes),
     }
-    for name, make in MAPS.items():
-        for source, (scores, codes) in sources.items():
-            point = _fitted(make, scores, codes).predict(step.example)[0]
-            tracks.setdefault(f"{name}, {source}", Track()).add(n, point, point, point)
-    stepwise = _fitted(NearestIsotonic, step.training, step.training_codes)
-    point = stepwise.predict(step.example)[0]
-    tracks.setdefault(STEPWISE, Track()).add(n, point, point, point)
+    asked = [(f"{name}, {of}", make, of) for name, make in MAPS.items() for of in sources]
+    for name, make, source in [*asked, (STEPWISE, NearestIsotonic, "training")]:
+        point = OneAgainstAll(make).fit(*sources[source]).predict(step.example)[0]
+        stream.add(name, n, point, point, point)
 
 
-def _fitted(make: Any, scores: Floats, codes: Ints) -> OneAgainstAll:
-    maps: type[ScoreMap] = make
-    return OneAgainstAll(maps).fit(scores, codes)
+class NearestIsotonic(CountsMap):
+    """The blocks of `IsotonicMap`; a score between two of them takes the nearer one's value.
+
+    Lambrou et al. (2012, section 2.3) leave the gap between two blocks open. `IsotonicMap` is
+    linear there; this is the other reading, which fits their figures.
+
+    Examples
+    --------
+    >>> NearestIsotonic().fit([-1.0, 1.0], [0, 1]).predict([-0.2, 0.2])
+    array([0., 1.])
+    """
+
+    _learned = "values_"
+    _fields = Fields(floats("values_"), floats("edges_", beside="values_", more=-1))
+    edges_: Floats
+    values_: Floats
+
+    def _fit_counts(self, counts: TiedCounts) -> None:
+        blocks = isotonic_blocks(counts)
+        self.edges_ = midpoints(blocks.upper[:-1], blocks.lower[1:])
+        self.values_ = blocks.positives / blocks.totals
+
+    def _predict(self, scores: Floats) -> Floats:
+        if not len(self.values_):
+            return np.full(len(scores), 0.5)
+        return np.asarray(self.values_[np.searchsorted(self.edges_, scores)], dtype=np.float64)

@@ -10,16 +10,11 @@ from scipy import stats
 
 from scripts.bench import pairs
 from scripts.bench.commands import app
-from scripts.bench.pairs import BenchFailed, PairedBench, PairedRatio, speeds
-from scripts.bench.profile import Profile
-from scripts.bench.report import Row
+from scripts.bench.pairs import BenchFailed, compared, ratio, speeds
+from scripts.bench.profile import result as profile_result
+from scripts.bench.report import beside
 from scripts.command_line import main
 from workers.errors import BadConfiguration
-
-ROWS = [
-    Row("session / null worker", 30_000.0, 60_000.0, unit="/s"),
-    Row("session / reads and commits alone", 30_000.0, 90_000.0, unit="/s"),
-]
 
 PYTHON = sys.executable
 
@@ -69,61 +64,66 @@ def ran(tmp_path: Path) -> list[str]:
 
 def test_the_two_take_turns_and_each_begins_every_other_pair(old, tmp_path):
     options = ("--examples", "600")
-    found = list(pairs.run(PairedBench("worker", old, options), 4, tmp_path / "runs.jsonl"))
+    found = list(compared("worker", old, 4, tmp_path / "runs.jsonl", options))
     assert ran(tmp_path) == ["new", "old", "old", "new"] * 2
     lines = (tmp_path / "log").read_text().splitlines()
     assert lines[0] == "new scripts/bench worker --examples 600 --json"
     assert lines[1] == "old -m workers.cli bench worker --examples 600 --json"
-    assert [(one.name, one.pairs) for one in found] == [("session", 4), ("peer: null worker", 4)]
+    ours, peer = (one.values for one in found)
+    assert [(one["name"], one["pairs"]) for one in (ours, peer)] == [
+        ("session", 4),
+        ("peer: null worker", 4),
+    ]
     # Both become slower with each run, at the same pace: the pairs do not see it.
-    assert found[0].ratio == pytest.approx(2.0, rel=1e-5)
-    assert found[1].ratio == pytest.approx(1.0, rel=0.02)
+    assert ours["ratio"] == pytest.approx(2.0, rel=1e-5)
+    assert peer["ratio"] == pytest.approx(1.0, rel=0.02)
 
 
 def test_an_interrupted_comparison_goes_on_where_it_was(old, tmp_path):
-    asked, file = PairedBench("worker", old), tmp_path / "runs.jsonl"
+    file = tmp_path / "runs.jsonl"
     (old / "broken").touch()
     with pytest.raises(BenchFailed, match=r"old: bench worker --json ended with 1: out of memory"):
-        list(pairs.run(asked, 2, file))
+        list(compared("worker", old, 2, file))
     assert ran(tmp_path) == ["new", "old"]
     with file.open("a") as target:
         target.write('{"pair": 1, "si')  # the machine went down
     (old / "broken").unlink()
-    first = list(pairs.run(asked, 2, file))
+    first = list(compared("worker", old, 2, file))
     assert ran(tmp_path)[2:] == ["old", "old", "new"]
-    assert list(pairs.run(asked, 2, file)) == first
+    assert list(compared("worker", old, 2, file)) == first
     assert len(ran(tmp_path)) == 5
-    list(pairs.run(asked, 3, file))
+    list(compared("worker", old, 3, file))
     assert len(ran(tmp_path)) == 7
 
 
 def test_runs_of_another_comparison_are_never_mixed_in(old, tmp_path):
     file = tmp_path / "runs.jsonl"
-    first = list(pairs.run(PairedBench("worker", old), 2, file))
-    for other in (PairedBench("profile", old), PairedBench("worker", old, ("--examples", "9"))):
+    first = list(compared("worker", old, 2, file))
+    for bench, options in (("profile", ()), ("worker", ("--examples", "9"))):
         ran_before = len(ran(tmp_path))
-        list(pairs.run(other, 2, file))
+        list(compared(bench, old, 2, file, options))
         assert len(ran(tmp_path)) == ran_before + 4
-    assert list(pairs.run(PairedBench("worker", old), 2, file)) == first
+    assert list(compared("worker", old, 2, file)) == first
 
 
 def test_a_directory_without_an_interpreter_is_named(tmp_path):
     with pytest.raises(BadConfiguration, match=r"nowhere: no .venv/bin/python"):
-        list(pairs.run(PairedBench("worker", tmp_path / "nowhere"), 2, tmp_path / "runs.jsonl"))
+        list(compared("worker", tmp_path / "nowhere", 2, tmp_path / "runs.jsonl"))
 
 
 def test_the_interval_is_that_of_a_paired_t_test_on_the_logarithms():
     rng = np.random.default_rng(0)
     ours, theirs = rng.lognormal(0.1, 0.05, 12), rng.lognormal(0.0, 0.05, 12)
-    found = PairedRatio.of("session", ours.tolist(), theirs.tolist())
+    found = ratio("session", ours.tolist(), theirs.tolist()).values
     peer = stats.ttest_rel(np.log(ours), np.log(theirs)).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx((np.exp(peer.low), np.exp(peer.high)))
-    assert found.ratio == pytest.approx(stats.gmean(ours / theirs))
+    assert (found["low"], found["high"]) == pytest.approx((np.exp(peer.low), np.exp(peer.high)))
+    assert found["ratio"] == pytest.approx(stats.gmean(ours / theirs))
 
 
 def test_every_figure_of_a_profile_and_of_a_row_is_read():
-    profile = Profile("session", 12.5, {"read": 0.5, "learn, validity": 1.25}, {"refit process": 2})
-    results = [Row("window of 9", 0.25, 2.0), profile]
+    parts = {"read": 0.5, "learn, validity": 1.25}
+    profile = profile_result("session", 12.5, parts, {"refit process": 2})
+    results = [beside("window of 9", 0.25, 2.0), profile]
     assert speeds("\n".join(json.dumps(result.plain()) for result in results)) == {
         "window of 9": 4.0,
         "peer: window of 9": 0.5,
@@ -140,7 +140,7 @@ def test_the_command_prints_each_ratio_with_its_interval(old, tmp_path, capsys, 
     command = ["pairs", "--against", str(old), "--runs", "2", "worker", "--examples", "9"]
     for option in ([], ["--json"]):
         with pytest.raises(SystemExit) as ended:
-            main(app, "bench", [*command, *option])
+            main(app("pairs"), "bench", [*command, *option])
         assert ended.value.code == 0
     first, _, *objects = capsys.readouterr().out.splitlines()
     assert first.split()[:4] == ["session", "2.000", "95", "%"]
@@ -159,7 +159,7 @@ def test_this_checkout_is_as_fast_as_itself(tmp_path):
     python = own / ".venv" / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    asked = PairedBench("profile", own, ("--examples", "600"))
-    found = {one.name: one for one in pairs.run(asked, 2, tmp_path / "runs.jsonl")}
-    assert {"engine: whole", "default: whole", "engine: parse"} <= set(found)
-    assert 0.2 < found["engine: whole"].ratio < 5.0
+    found = compared("profile", own, 2, tmp_path / "runs.jsonl", ("--examples", "600"))
+    ratios = {one.values["name"]: one.values["ratio"] for one in found}
+    assert {"engine: whole", "default: whole", "engine: parse"} <= set(ratios)
+    assert 0.2 < ratios["engine: whole"] < 5.0

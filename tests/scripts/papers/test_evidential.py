@@ -1,15 +1,17 @@
 import numpy as np
 import pytest
 
-from scripts.papers.evidential import experiments as evidential
-from scripts.papers.evidential.experiments import claims
-from scripts.papers.evidential.trials import (
+from scripts.papers.evidential import (
+    CLOSE,
     LOGISTIC,
     Partition,
     Scored,
     chunk_sizes,
+    claims,
     combined_error,
+    rows,
     score_chunks,
+    ten_classifiers,
 )
 
 
@@ -68,19 +70,19 @@ def test_two_equal_sources_decide_as_one_does():
 @pytest.fixture(scope="module")
 def table_2(data_set):
     data_set("diabetes")  # or skip
-    return evidential._ten_classifiers("diabetes", None, rounds=4, seed=0)
+    return ten_classifiers("diabetes", None, rounds=4, seed=0)
 
 
 def test_a_table_repeats_for_its_seed(table_2):
-    assert evidential._ten_classifiers("diabetes", None, rounds=4, seed=0) == table_2
-    assert evidential._ten_classifiers("diabetes", None, rounds=4, seed=1) != table_2
+    assert ten_classifiers("diabetes", None, rounds=4, seed=0) == table_2
+    assert ten_classifiers("diabetes", None, rounds=4, seed=1) != table_2
 
 
 def test_every_printed_value_has_its_measurement_and_a_reason_where_they_differ(table_2):
-    rows = evidential._rows(table_2)
-    assert len(rows) == 9
-    for row in rows:
-        near = abs(row["paper"] - row["measured"]) <= evidential.CLOSE
+    printed = rows(table_2)
+    assert len(printed) == 9
+    for row in printed:
+        near = abs(row["paper"] - row["measured"]) <= CLOSE
         assert (row["reason"] is None) == near
 
 

@@ -14,7 +14,7 @@ from online_svm import ImpliedPosterior, PlattScaling, ProbabilisticSVC
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from scripts.papers.evidential.trials import LOGISTIC, Partition, combined_error, score_chunks
+from scripts.papers.evidential import LOGISTIC, Partition, combined_error, score_chunks
 
 GAMMA = 0.02
 

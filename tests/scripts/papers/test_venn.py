@@ -13,8 +13,7 @@ from online_svm.stream.prediction import PredictionBlock
 from scripts.papers import Run
 from scripts.papers.venn import experiments as venn
 from scripts.papers.venn.measures import AdultTask, measure_adult, measured_batch, measures
-from scripts.papers.venn.nearest_isotonic import NearestIsotonic
-from scripts.papers.venn.protocol import STEPWISE, Setting, Stream, follow
+from scripts.papers.venn.protocol import STEPWISE, NearestIsotonic, Setting, Stream, follow
 
 COLLAPSED = Setting("car", "sigma", 0.02)
 
@@ -35,11 +34,12 @@ def test_the_protocol_is_that_of_the_predictor(data_set) -> None:
     blocks = [b for b in answers if isinstance(b, PredictionBlock) and b.status == "ok"]
     stream = follow(setting, None, seed=1, length=n)
     venn, platt = stream.tracks["class"], stream.tracks["Platt, calibration"]
-    assert venn.steps == platt.steps == np.concatenate([b.n for b in blocks]).tolist()
+    steps = np.concatenate([b.n for b in blocks]).tolist()
+    assert [n for n, *_ in venn] == [n for n, *_ in platt] == steps
     for ours, theirs in (
-        (venn.lower, [b.lower for b in blocks]),
-        (venn.points, [b.point for b in blocks]),
-        (platt.points, [b.maps["platt"] for b in blocks]),
+        ([lower for _, _, lower, _ in venn], [b.lower for b in blocks]),
+        ([point for _, point, _, _ in venn], [b.point for b in blocks]),
+        ([point for _, point, _, _ in platt], [b.maps["platt"] for b in blocks]),
     ):
         same = np.isclose(np.array(ours), np.concatenate(theirs), rtol=0, atol=1e-3).all(axis=1)
         assert same.mean() > 0.98
@@ -59,9 +59,10 @@ def test_isotonic_regression_by_steps_is_as_certain_as_the_paper_prints(collapse
 def test_maps_answer_every_so_many_steps_and_venn_predictors_all(data_set) -> None:
     data_set("car")  # or skip
     stream = follow(COLLAPSED, None, seed=0, length=40, stride=8)
-    first = stream.tracks["class"].steps[0]
-    assert stream.tracks["class"].steps == list(range(first, 40))
-    assert stream.tracks["Platt, training"].steps == [n for n in (8, 16, 24, 32) if n >= first]
+    venn, platt = ([n for n, *_ in stream.tracks[name]] for name in ("class", "Platt, training"))
+    first = venn[0]
+    assert venn == list(range(first, 40))
+    assert platt == [n for n in (8, 16, 24, 32) if n >= first]
     assert (stream.own[:first] == -1).all()
 
 
@@ -109,9 +110,7 @@ def result(data_set) -> dict[str, Any]:
         data_set(name)  # or skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(venn, "each", serially)
-        patch.setattr(
-            venn.VennPlan, "quick", lambda: venn.VennPlan(("sigma", "gamma"), 1, 2, 2, 60, 200)
-        )
+        patch.setattr(venn, "QUICK", venn.VennPlan(("sigma", "gamma"), 1, 2, 2, 60, 200))
         return venn.run(Run(quick=True))
 
 

@@ -1,33 +1,24 @@
 """`bench feeds`, small: copies of a feed go on as it would; each part measures and is kept."""
 
-import json
-import os
-import subprocess
-import sys
-import threading
-import time
 from functools import partial
 
 import pytest
-from processes import Process
 
-from scripts.bench.commands import app
 from scripts.bench.feed import stream
-from scripts.bench.feeds import by_number, copies, harness, measure, run
+from scripts.bench.feeds import by_number, copies, measure, process, run
 from scripts.bench.feeds.load import steady
-from scripts.bench.processes import family, python, worker
-from scripts.command_line import main
+from scripts.bench.processes import python, worker
 from workers.broker.store import Store
 from workers.session import snapshots
 
-SMALL = harness.Sizes(
-    idle=4, learning=3, busy=3, new=2, rate=10.0, window=60, refit_every=20, replayed=5,
+SMALL = process.Sizes(
+    idle=4, learning=3, busy=3, rate=10.0, window=60, refit_every=20, replayed=5,
     rest=0.5, short=1.0, long=1.0, counts=(1, 3), backlog=60, moderate=40.0, steady=0.5,
 )  # fmt: skip
 FIGURES = dict.fromkeys(
     (
         "mb_a_feed", "share", "start_stopped_s", "stop_s", "p99_ms_many", "p99_ms_alone",
-        "processor_us_many", "processor_us_alone_fast", "p50_ms_beside", "p50_ms_alone",
+        "processor_us_many", "processor_us_alone_fast",
     ),
     1.0,
 )  # fmt: skip
@@ -42,26 +33,26 @@ FIGURES |= {f"{name}_{count}": 1.0 for name in BY_NUMBER for count in SMALL.coun
 def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeypatch):
     asked = []
 
-    def part(name, _sizes, _tell):
+    def part(name, _sizes):
         asked.append(name)
         return FIGURES
 
     for name in measure.PARTS:
         monkeypatch.setitem(measure.PARTS, name, partial(part, name))
     results = tmp_path / "feeds.jsonl"
-    parts = list(run.run(SMALL, results))
-    every = ["idle", "learning", "busy", "new", "sizes"]
+    parts = list(run.measured(SMALL, results))
+    every = ["idle", "learning", "busy", "sizes"]
     assert [part.values["part"] for part in parts] == asked == every
-    assert list(map(str, run.run(SMALL, results))) == list(map(str, parts))
-    assert len(asked) == 5, "nothing is measured twice"
+    assert list(map(str, run.measured(SMALL, results))) == list(map(str, parts))
+    assert len(asked) == 4, "nothing is measured twice"
     assert not parts[0].holds
-    bounds = {check.name: check.bound for part in parts for check in part.checks}
+    bounds = {one["name"]: one["at most"] for part in parts for one in part.checks}
     assert bounds["MB of an idle feed"] == 3.0
     assert bounds["s to start 4 after a stop"] == pytest.approx(0.04)
     assert bounds["MB of a feed that learns"] == pytest.approx(5.0096)
-    larger = next(iter(run.run(harness.Sizes(), results)))
-    assert [check.bound for check in larger.checks] == [3.0, 2.0, 10.0, 10.0]
-    assert len(asked) == 6
+    larger = next(iter(run.measured(process.Sizes(), results)))
+    assert [one["at most"] for one in larger.checks] == [3.0, 2.0, 10.0, 10.0]
+    assert len(asked) == 5
 
 
 def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):
@@ -77,15 +68,14 @@ def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):
             assert kept.position == state.position, "a start replays nothing"
     every = [*feeds, copies.TEMPLATE]
     copies.push(embedded_url, every, rows[:20])
-    with python(*worker(every, embedded_url, SMALL.options)) as process:
-        process.wait_until(lambda: copies.answered(embedded_url, every) == [100] * 3)
+    with python(*worker(every, embedded_url, SMALL.options)) as started:
+        started.wait_until(lambda: copies.answered(embedded_url, every) == [100] * 3)
         answers = [out(embedded_url, feed) for feed in every]
-        load = steady(embedded_url, process, every, feeds, rows, rate=200.0, seconds=0.3)
+        load = steady(embedded_url, started, every, feeds, rows, rate=200.0, seconds=0.3)
     assert answers[0] == answers[1] == answers[2]
     assert len(answers[0]) == copies.KEPT + 20
-    assert load.sent == 60
-    assert len(load.seconds) == 40
-    assert all(seconds > 0 for seconds in load.seconds)
+    assert load["sent"] == 60
+    assert 0 < load["median_ms"] <= load["p90_ms"] <= load["p99_ms"]
 
 
 def out(url, feed):
@@ -94,49 +84,11 @@ def out(url, feed):
         return [entry[1][1] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
 
 
-@pytest.mark.parametrize("as_json", [False, True])
-def test_the_command_prints_what_is_kept(tmp_path, capsys, as_json):
-    results = tmp_path / "feeds.jsonl"
-    kept = run.KeptLines(results, measure.Figures)
-    kept.add(run.key_of("busy", harness.Sizes()), FIGURES)
-    options = ["--parts", "busy", "--results", str(results), *(["--json"] if as_json else [])]
-    with pytest.raises(SystemExit) as ended:
-        main(app, "bench", ["feeds", *options])
-    assert ended.value.code == 0
-    lines = capsys.readouterr().out.splitlines()
-    if as_json:
-        (line,) = map(json.loads, lines)
-        assert line["part"] == "busy"
-        assert [check["ok"] for check in line["checks"]] == [True, True]
-    else:
-        assert len(lines) == len(FIGURES) + 2
-        assert [line.endswith("ok") for line in lines[-2:]] == [True, True]
-
-
-def test_a_process_started_by_another_thread_belongs_to_the_family():
-    started = []
-    code = "import sys; sys.stdin.read()"
-
-    def begin():
-        started.append(Process([sys.executable, "-c", code], stdin=subprocess.PIPE))
-        started[0].wait()
-
-    thread = threading.Thread(target=begin)
-    thread.start()
-    while not started:
-        time.sleep(0.001)
-    try:
-        assert started[0].pid in set(family(os.getpid()))
-    finally:
-        started[0].stdin.close()
-        thread.join()
-
-
 @pytest.mark.scale
 def test_a_small_run_measures_each_part(tmp_path):
     parts = {
         part.values["part"]: part.values["figures"]
-        for part in run.run(SMALL, tmp_path / "feeds.jsonl")
+        for part in run.measured(SMALL, tmp_path / "feeds.jsonl")
     }
     assert parts["idle"]["start_killed_s"] > 0
     assert parts["idle"]["mb"] > 50
@@ -154,7 +106,7 @@ def test_what_limits_is_what_has_no_time_left():
 
     def limit(**shares):
         return by_number.limit(
-            {f"share_{name}": share for name, share in (idle | shares).items()}, 2
+            {f"share_{name}": share for name, share in (idle | shares).items()} | {"processors": 2}
         )
 
     assert limit(thread=0.95, machine=0.99, redis=0.5) == "the thread of the process"

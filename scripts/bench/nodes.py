@@ -7,23 +7,25 @@ import random
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated
 
-from typing_extensions import override
+import typer
 
-from scripts.bench.processes import python, worker
-from scripts.bench.report import BenchResult, Tell, silent
+from scripts.bench.processes import python, used_cpu, worker
+from scripts.bench.report import Result
+from scripts.command_line import tell
 from workers.admin.reset import reset
 from workers.broker.connection import Connection
 from workers.broker.nodes import nodes_of
 from workers.broker.store import Store
+from workers.cli.common import Redis, redis_url
 from workers.config.redis_servers import CLUSTER, kind_of
 from workers.errors import BadConfiguration
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.stop import Stop
 
 PREFIX = "bench-nodes-"
+MOST_FEEDS = 10_000
 EXAMPLES = 60
 """Examples whose answers are timed, one after the other, each to a feed that is at rest."""
 
@@ -32,92 +34,68 @@ _SETTLED = 3.0
 _ROW = ("x", "[1,2]", "y", "a")
 
 
-@dataclass(frozen=True, slots=True)
-class Rest(BenchResult):
-    """What so many feeds at rest take.
+def run(
+    redis: Redis = None,
+    feeds: Annotated[str, typer.Option(metavar="N,...", help="Numbers of feeds.")] = "200,1000",
+    seconds: Annotated[float, typer.Option(min=1, max=3600, help="Of rest, of each.")] = 30.0,
+) -> Iterator[Result]:
+    """Measure what feeds at rest cost in one process on a Redis Cluster.
 
-    Attributes
-    ----------
-    feeds : int
-    process, redis : float
-        Processor seconds a second, of the process with its children and of all nodes together.
-    connections : int
-        Of the process, to all nodes.
-    median, longest : float
-        Seconds from before the push of an example to after its answer.
+    --redis names a cluster that does nothing else. Feeds of the name bench-nodes-... are made in it
+    and deleted at the end. Told are the processor time of the process and of all nodes, the
+    connections, and how long an example to a feed at rest waits for its answer.
     """
-
-    feeds: int
-    process: float
-    redis: float
-    connections: int
-    median: float
-    longest: float
-
-    @override
-    def plain(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.feeds:,} feeds: {self.process:.2%} of a core, all nodes {self.redis:.2%}, "
-            f"{self.connections} connections; an example was answered after "
-            f"{self.median * 1000:.1f} ms (median), {self.longest * 1000:.1f} ms at most"
+    counts = [int(count) for count in feeds.split(",") if count.strip().isdigit()]
+    if len(counts) != feeds.count(",") + 1 or min(counts) < 1 or max(counts) > MOST_FEEDS:
+        raise BadConfiguration(
+            f"--feeds {feeds!r}: write numbers from 1 to {MOST_FEEDS:,}, as 200,1000"
         )
-
-
-def run(url: str, counts: Sequence[int], seconds: float, tell: Tell = silent) -> Iterator[Rest]:
-    """Yield what each number of feeds takes; the feeds are made, and deleted at the end.
-
-    Parameters
-    ----------
-    url : str
-        Of a cluster that does nothing else.
-    counts : sequence of int
-    seconds : float
-        Of rest.
-    tell : callable
-        Is told what is measured next.
-
-    Raises
-    ------
-    BadConfiguration
-        If the URL is not one of a cluster.
-    """
+    url = redis_url(redis)
     if kind_of(url) != CLUSTER:
         raise BadConfiguration("name a Redis Cluster: redis+cluster://HOST:PORT")
     for count in counts:
-        feeds = [f"{PREFIX}{number:05d}" for number in range(count)]
+        names = [f"{PREFIX}{number:05d}" for number in range(count)]
         tell(f"{count:,} feeds at rest for {seconds:g} s")
         connection = Connection(url, Stop(), 10.0)
         try:
-            yield _measured(url, connection, feeds, seconds)
+            yield _measured(url, connection, names, seconds)
         finally:
             connection.close()
-            for feed in feeds:
+            for feed in names:
                 with Store(url, feed, patience=10.0) as store:
                     reset(store, with_input=True, force=True)
                     store.call("DEL", store.keys.anew)  # else it stays for the days after a reset
 
 
-def _measured(url: str, connection: Connection, feeds: Sequence[str], seconds: float) -> Rest:
+def _measured(url: str, connection: Connection, feeds: Sequence[str], seconds: float) -> Result:
     keys = [FeedKeys(feed) for feed in feeds]
     connection.call_all([("XADD", key.input, "*", *_ROW) for key in keys])
     connection.call_all([("SADD", REGISTRY, feed) for feed in feeds])
     # One key of each node.
     ends = list({nodes_of(url).place(key.state): key.state for key in keys}.values())
+
+    def redis_used() -> float:
+        return sum(used_cpu(connection.call("INFO", "cpu", key=key)) for key in ends)
+
     before = _connections(connection, ends)
     options = ("--classes", "a,b", "--max-feeds", str(len(feeds)), "--refit-processes", "1")
     with python(*worker(f"{PREFIX}*", url, options)) as process:
         process.wait_until(lambda: min(_answered(connection, keys)) > 0)
         time.sleep(_SETTLED)
-        began = process.processor_seconds, _redis_used(connection, ends)
+        began = process.processor_seconds, redis_used()
         time.sleep(seconds)
-        ended = process.processor_seconds, _redis_used(connection, ends)
+        ended = process.processor_seconds, redis_used()
         taken = _connections(connection, ends) - before
         waits = [_wait(connection, random.choice(keys)) for _ in range(EXAMPLES)]  # noqa: S311
-    own, redis = ((b - a) / seconds for a, b in zip(began, ended, strict=True))
-    return Rest(len(feeds), own, redis, taken, statistics.median(waits), max(waits))
+    own, of_redis = ((b - a) / seconds for a, b in zip(began, ended, strict=True))
+    median, longest = statistics.median(waits), max(waits)
+    line = (
+        f"{len(feeds):,} feeds: {own:.2%} of a core, all nodes {of_redis:.2%}, "
+        f"{taken} connections; an example was answered after "
+        f"{median * 1000:.1f} ms (median), {longest * 1000:.1f} ms at most"
+    )
+    values = {"feeds": len(feeds), "process": own, "redis": of_redis, "connections": taken}
+    return Result(values | {"median": median, "longest": longest}, [line])
 
 
 def _answered(connection: Connection, keys: Sequence[FeedKeys]) -> list[int]:
@@ -136,15 +114,7 @@ def _wait(connection: Connection, keys: FeedKeys) -> float:
     return time.perf_counter() - began
 
 
-def _redis_used(connection: Connection, ends: Sequence[str]) -> float:
-    told = [_info(connection, "cpu", key) for key in ends]
-    return sum(float(one["used_cpu_user"]) + float(one["used_cpu_sys"]) for one in told)
-
-
 def _connections(connection: Connection, ends: Sequence[str]) -> int:
-    return sum(int(_info(connection, "clients", key)["connected_clients"]) for key in ends)
-
-
-def _info(connection: Connection, section: str, key: str) -> dict[str, str]:
-    lines = connection.call("INFO", section, key=key).decode().split()
-    return dict(line.split(":", 1) for line in lines if ":" in line)
+    """Return the connections to all nodes, by their `INFO clients`."""
+    told = [connection.call("INFO", "clients", key=key).decode() for key in ends]
+    return sum(int(one.partition("connected_clients:")[2].split()[0]) for one in told)

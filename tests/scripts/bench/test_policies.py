@@ -3,25 +3,20 @@
 import math
 
 import numpy as np
-import orjson
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from scripts.bench import kept
-from scripts.bench.commands import app
-from scripts.bench.policies import run as run_module
-from scripts.bench.policies.run import (
-    METHODS,
-    PolicyCell,
+from scripts.bench.policies import (
+    DRAWN,
+    ChangingStream,
     PolicyLosses,
     StreamAnswers,
-    cells_of,
-    measure,
+    answered,
+    result,
     run,
     scored,
+    stream,
 )
-from scripts.bench.policies.streams import DRAWN, ChangingStream, stream
-from scripts.command_line import main
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -74,16 +69,9 @@ def test_a_rare_class_stays_as_rare_and_as_far_away_when_it_moves():
         assert apart[1 - axis] == pytest.approx(0.0, abs=0.5)
 
 
-def test_alarms_that_are_only_reported_change_no_probability():
-    asked = stream("exchange", 0, 1000)
-    none, report = (METHODS[name](asked) for name in ("none", "report"))
-    assert np.array_equal(none.probabilities, report.probabilities)
-    assert none.acted == report.acted == []
-
-
 def test_a_reset_is_silent_for_a_while_and_a_refit_is_not():
     asked = stream("exchange", 0, 2000)
-    refit, reset = (METHODS[name](asked) for name in ("refit", "reset"))
+    refit, reset = (answered(name, asked) for name in ("refit", "reset"))
     assert refit.acted
     assert refit.acted[0] == reset.acted[0] > 1000
     silent = np.flatnonzero(reset.is_warming[1000:]) + 1000
@@ -123,77 +111,21 @@ def test_a_stream_that_was_never_answered_is_scored_as_all_classes_alike():
     assert found == PolicyLosses(pytest.approx(math.log(2)), None, None, 0, [])
 
 
-def test_of_recorded_streams_there_is_one_draw():
-    cells = cells_of(("elec2", "swap"), ("none", "reset"), 3, 1000)
-    assert [(cell.stream, cell.draw) for cell in cells[:4]] == [("elec2", 0), ("swap", 0)] * 2
-    assert [cell.draw for cell in cells[4:]] == [1, 1, 2, 2]
-    assert {cell.stream for cell in cells[4:]} == {"swap"}
-
-
-def test_a_peer_answers_the_same_examples():
-    found = measure(PolicyCell("exchange", 0, "river ARF", 600))
-    assert 0.0 < found.log_loss_after < 2.0
-    assert (found.warming, found.acted) == (0, [])
-
-
-def test_ours_are_measured_again_after_a_change_of_ours_and_peers_are_not(monkeypatch):
-    cells = [PolicyCell("swap", 0, method, 500) for method in METHODS]
-    before = [cell.key for cell in cells]
-    monkeypatch.setattr(kept, "code_digest", lambda: "another")
-    after = [cell.key for cell in cells]
-    assert [a == b for a, b in zip(before, after, strict=True)] == [False] * 4 + [True]
-
-
-def figures(loss, after=0.5):
-    return PolicyLosses(loss, after, loss, 20, [5040])
-
-
-def test_a_run_goes_on_from_what_is_kept_and_gives_means(tmp_path, monkeypatch):
-    measured = []
-
-    def one(cell):
-        measured.append(cell)
-        return figures(0.25 + 0.5 * cell.draw, None if cell.stream == "elec2" else 0.5)
-
-    monkeypatch.setattr(run_module, "measure", one)
-    cells, file = cells_of(("elec2", "swap"), ("none", "reset"), 2, 1000), tmp_path / "kept.jsonl"
-    list(run(cells[:3], file))
-    lines = list(run(cells, file))
-    assert measured == cells
-    assert [(line.stream, line.method) for line in lines] == [
-        ("elec2", "none"),
-        ("elec2", "reset"),
-        ("swap", "none"),
-        ("swap", "reset"),
-    ]
-    swap = lines[2].plain()
-    assert (swap["log_loss"], swap["log_loss_error"]) == (0.5, 0.25)
-    assert (swap["draws"], swap["warming"], swap["acted"]) == (2, 20, [[5040], [5040]])
-    elec2 = lines[0].plain()
-    assert (elec2["log_loss_error"], elec2["log_loss_after"]) == (None, None)
-    assert "log loss 0.2500  " in str(lines[0])
-    assert "log loss 0.5000 ± 0.2500" in str(lines[2])
+def test_a_line_has_the_means_of_the_draws_and_their_standard_errors():
+    draws = [PolicyLosses(loss, 0.5, loss, 20, [5040]) for loss in (0.25, 0.75)]
+    swap = result("swap", "none", draws)
+    values = swap.values
+    assert (values["log_loss"], values["log_loss_error"]) == (0.5, 0.25)
+    assert (values["draws"], values["warming"], values["acted"]) == (2, 20, [[5040], [5040]])
+    assert "log loss 0.5000 ± 0.2500" in str(swap)
+    elec2 = result("elec2", "none", [PolicyLosses(0.25, None, 0.25, 20, [])])
+    assert (elec2.values["log_loss_error"], elec2.values["log_loss_after"]) == (None, None)
+    assert "log loss 0.2500  " in str(elec2)
 
 
 def test_a_stream_whose_file_is_not_there_is_named_and_the_rest_is_measured(tmp_path):
-    cells = cells_of(("elec2", "swap"), ("none",), 1, 500, tmp_path)
-    elec2, swap = run(cells, tmp_path / "kept.jsonl")
+    kept = tmp_path / "kept.jsonl"
+    elec2, swap = run("elec2,swap", "none", 1, 500, results=kept, data_dir=tmp_path)
     assert "elec.csv is not in " in elec2.plain()["skipped"]
     assert "elec2           none       not run: elec.csv" in str(elec2)
     assert swap.plain()["draws"] == 1
-
-
-@pytest.mark.parametrize("json", [False, True])
-def test_the_command_prints_a_line_for_each_stream_and_method(monkeypatch, capsys, tmp_path, json):
-    monkeypatch.setattr(run_module, "measure", lambda _: figures(0.25))
-    asked = ["--streams", "rare,swap", "--rows", "reset,river ARF", "--draws", "2"]
-    kept = ["--results", str(tmp_path / "kept"), *(["--json"] if json else [])]
-    with pytest.raises(SystemExit) as ended:
-        main(app, "bench", ["policies", *asked, *kept])
-    assert ended.value.code == 0
-    lines = capsys.readouterr().out.splitlines()
-    if json:
-        found = [(one["stream"], one["method"]) for one in map(orjson.loads, lines)]
-    else:
-        found = [(line[:16].strip(), line[16:27].strip()) for line in lines]
-    assert found == [(s, m) for s in ("rare", "swap") for m in ("reset", "river ARF")]

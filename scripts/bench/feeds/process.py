@@ -10,62 +10,34 @@ from typing import Any
 from scripts.bench.feed import Pairs, stream
 from scripts.bench.feeds import copies
 from scripts.bench.processes import Measured, WorkerEnded, python, resident, worker
-from scripts.bench.report import Tell
+from scripts.command_line import tell
 from workers.broker import embedded
 from workers.broker.client import TIMEOUT, client
 
 PHASES = 5
 """Feeds of different numbers of examples that are copied: else all copies are refitted at once."""
 
-LOOK = 0.05
-"""Seconds between two looks at how far feeds are."""
-
 ASKED = 20
 """Feeds in one look: a thousand at once would keep the processors from what is measured."""
 
-MOST_SECONDS = 600.0
-"""For what a process is to answer, on a busy machine."""
-
-REST_SHARE = 0.1
-"""Seconds of processor time in one second below which a process counts as at rest."""
+_LOOK = 0.05
+_MOST_SECONDS = 600.0  # for what a process is to answer, on a busy machine
+_REST_SHARE = 0.1  # seconds of processor time in one second below which a process is at rest
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """How large a run is.
 
-    Attributes
-    ----------
-    idle : int
-        Feeds that wait for input.
-    learning : int
-        Feeds whose memory is measured as they learn.
-    busy : int
-        Feeds that are answered at `rate` each.
-    new : int
-        Feeds without a model, `HASTE` times as fast, beside as many that are answered at `rate`.
-    rate : float
-        Examples a second of each of them.
-    window, refit_every : int
-        Settings of all feeds.
-    replayed : int
-        Entries of each feed that were answered after its snapshot when its process is killed.
-    rest, short, long : float
-        Seconds: of watching idle feeds; of load; of load on one feed alone.
-    counts : tuple of int
-        Numbers of feeds of which rate, latency and memory are measured.
-    backlog : int
-        Examples of full load, over all feeds.
-    moderate : float
-        Examples a second of moderate load, over all feeds.
-    steady : float
-        Seconds of moderate load.
+    Feeds that wait for input, that learn, and that are answered at `rate` each; settings of all
+    feeds; entries of each feed after its snapshot when its process is killed; seconds of rest, of
+    load, and of load on one feed alone. For each of `counts` of feeds: examples of full load, and a
+    moderate rate over all feeds, for so many seconds.
     """
 
     idle: int = 1000
     learning: int = 50
     busy: int = 200
-    new: int = 20
     rate: float = 5.0
     window: int = 2000
     refit_every: int = 250
@@ -81,30 +53,35 @@ class Sizes:
     @property
     def options(self) -> tuple[str, ...]:
         """The settings, as the command takes them."""
+        most = max(self.idle, self.busy, self.learning, *self.counts, PHASES)
         settings = {
             "classes": "a,b",
             "window": self.window,
             "refit-every": self.refit_every,
-            "max-feeds": max(
-                self.idle, self.busy, self.learning, 2 * self.new, *self.counts, PHASES
-            ),
+            "max-feeds": most,
         }
         return tuple(f"--{name}={value}" for name, value in settings.items())
 
 
 @contextmanager
-def filled(sizes: Sizes, feeds: Sequence[str], tell: Tell) -> Iterator[tuple[str, Pairs]]:
+def redis() -> Iterator[str]:
+    """Give a Redis: the system's own where there is one, as in production."""
+    with embedded.temporary(shutil.which("redis-server")) as server:
+        yield server.url
+
+
+@contextmanager
+def filled(sizes: Sizes, feeds: Sequence[str]) -> Iterator[tuple[str, Pairs]]:
     """Give a Redis with feeds whose windows are full, and examples that they have not seen."""
     learned = sizes.window + sizes.refit_every
     rows = stream(learned + 4 * sizes.refit_every + sizes.replayed)
-    # The system's own where there is one, as in production.
-    with embedded.temporary(shutil.which("redis-server")) as server:
+    with redis() as url:
         tell(f"a feed learns {learned:,} examples")
-        copies.fill(server.url, rows[:learned], sizes.options)
+        copies.fill(url, rows[:learned], sizes.options)
         tell(f"{len(feeds):,} copies of it")
-        copies.copy(server.url, feeds)
-        wait_for_rewrite(server.url)
-        yield server.url, rows[learned:]
+        copies.copy(url, feeds)
+        _wait_for_rewrite(url)
+        yield url, rows[learned:]
 
 
 @contextmanager
@@ -116,7 +93,7 @@ def started(
     copies.push(url, feeds, [row])
     began = time.perf_counter()
     with python(*worker(feeds, url, sizes.options)) as process:
-        until(url, process, feeds, expected)
+        _until(url, process, feeds, expected)
         yield process, time.perf_counter() - began
 
 
@@ -124,12 +101,12 @@ def answer(url: str, process: Measured, feeds: Sequence[str], rows: Pairs) -> No
     """Push examples to each feed, and wait for the answers."""
     expected = [seq + len(rows) for seq in copies.answered(url, feeds)]
     copies.push(url, feeds, rows)
-    until(url, process, feeds, expected)
+    _until(url, process, feeds, expected)
 
 
-def until(url: str, process: Measured, feeds: Sequence[str], expected: list[int]) -> None:
+def _until(url: str, process: Measured, feeds: Sequence[str], expected: list[int]) -> None:
     """Wait until each feed has answered so many entries; ask about a few at a time."""
-    deadline, left = time.monotonic() + MOST_SECONDS, list(zip(feeds, expected, strict=True))
+    left, deadline = list(zip(feeds, expected, strict=True)), time.monotonic() + _MOST_SECONDS
     while left:
         some = left[:ASKED]
         found = copies.answered(url, [feed for feed, _ in some])
@@ -137,14 +114,14 @@ def until(url: str, process: Measured, feeds: Sequence[str], expected: list[int]
         left = late + left[ASKED:]
         process.check()
         if time.monotonic() > deadline:
-            raise WorkerEnded(f"feeds were not answered in {MOST_SECONDS:g} s: {process.said}")
+            raise WorkerEnded(f"feeds were not answered in {_MOST_SECONDS:g} s: {process.said}")
         if late:
-            time.sleep(LOOK)
+            time.sleep(_LOOK)
 
 
-def wait_for_rewrite(url: str) -> None:
+def _wait_for_rewrite(url: str) -> None:
     """Wait until Redis has rewritten its append-only file, as it does where that has grown."""
-    deadline = time.monotonic() + MOST_SECONDS
+    deadline = time.monotonic() + _MOST_SECONDS
     with client(url, TIMEOUT) as connected:
         while True:
             told: Any = connected.execute_command("INFO", "persistence")
@@ -152,13 +129,14 @@ def wait_for_rewrite(url: str) -> None:
                 return
             if time.monotonic() > deadline:
                 raise WorkerEnded("Redis has not rewritten its append-only file")
-            time.sleep(LOOK)
+            time.sleep(_LOOK)
 
 
 def stagger(
     url: str, process: Measured, feeds: Sequence[str], rows: Pairs, refit_every: int
 ) -> None:
     """Bring each feed elsewhere between two refits; wait until all refits are done."""
+    tell(f"feeds begin their refits at different times: {len(feeds)}")
     for number in range(1, refit_every):
         later = [feed for i, feed in enumerate(feeds) if i * refit_every // len(feeds) >= number]
         if later:
@@ -166,14 +144,14 @@ def stagger(
     total = [0]
     while total[-1] != sum(copies.answered(url, feeds)):
         total.append(sum(copies.answered(url, feeds)))
-        time.sleep(10 * LOOK)
+        time.sleep(10 * _LOOK)
     wait_for_refits(process)
 
 
 def wait_for_refits(process: Measured) -> None:
     """Wait until a process and its refit processes are at rest."""
     before = float("-inf")
-    while (now := process.processor_seconds) - before > REST_SHARE:
+    while (now := process.processor_seconds) - before > _REST_SHARE:
         process.check()
         before = now
         time.sleep(1.0)
@@ -183,7 +161,7 @@ def settled(process: Measured) -> int:
     """Return the bytes that a process holds, once they stay as they are."""
     before = 0
     for _ in range(20):
-        time.sleep(20 * LOOK)
+        time.sleep(20 * _LOOK)
         now = resident(process.pid)
         if abs(now - before) < 0.002 * now:
             break

@@ -1,1 +1,0 @@
-"""Policies of `on_drift`: the log loss of each on streams that change."""

@@ -1,1 +1,0 @@
-"""Nalbantov & Ivanov."""

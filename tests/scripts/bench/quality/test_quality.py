@@ -1,0 +1,215 @@
+"""`bench quality`: its streams, its methods, what it measures and says."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.input_batch import Example
+from scripts.bench.kept import StreamCell
+from scripts.bench.quality import methods
+from scripts.bench.quality.methods import PEERS, answered, ours
+from scripts.bench.quality.run import Quality, means, measure, run
+from scripts.bench.quality.streams import DEVELOPMENT, HELD_OUT, STREAMS, stream
+from workers.errors import BadConfiguration
+from workers.history.backtest.prequential import HEADLINE, Published
+from workers.history.backtest.result import scores
+from workers.push.datasets import DataNotFound
+
+RIVER = "river LogisticRegression"
+SVC_ROLLING = PEERS["rolling SVC, sigmoid"]
+ROLLING = [name for name in PEERS if name.startswith(("rolling", "river"))]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for a busy processor take minutes; the benchmark has one thread too."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def examples():
+    X, codes = stream("phishing", seed=3)
+    return X[:620], codes[:620]
+
+
+def test_a_stream_is_shuffled_or_drawn_by_the_seed():
+    for name in ("bananas", "sea"):
+        first, again, other = (stream(name, seed) for seed in (0, 0, 1))
+        np.testing.assert_array_equal(first[0], again[0])
+        np.testing.assert_array_equal(first[1], again[1])
+        assert (first[0] != other[0]).any()
+        is_shuffle = sorted(map(tuple, first[0])) == sorted(map(tuple, other[0]))
+        assert is_shuffle == (name == "bananas")
+
+
+def test_a_stream_in_time_order_is_the_file(data_set):
+    data = data_set("elec2")
+    X, codes = stream("elec2", seed=5)
+    np.testing.assert_array_equal(X, data.X[:10_000])
+    np.testing.assert_array_equal(codes, data.y[:10_000] == "1")
+    late, _ = stream("elec2-late", seed=0)
+    np.testing.assert_array_equal(late, data.X[30_000:40_000])
+
+
+def test_abrupt_drift_changes_the_rule_at_every_eight_hundredth_example():
+    X, codes = stream("sea", seed=0)
+    sums = X[:, 0] + X[:, 1]
+    for part, threshold in enumerate((8.0, 9.0, 7.0, 9.5, 8.0)):
+        held = slice(800 * part, 800 * (part + 1))
+        assert np.mean((sums[held] > threshold) == codes[held]) == pytest.approx(0.9, abs=0.03)
+
+
+def test_the_lists_are_apart_and_every_stream_has_the_classes_it_says(data_set):
+    assert not set(DEVELOPMENT) & set(HELD_OUT)
+    classes = [kind.n_classes == 2 for kind in STREAMS.values()]
+    assert (classes.count(True), classes.count(False)) == (19, 9)
+    data_set("car")  # or skip
+    for name, kind in STREAMS.items():
+        X, codes = stream(name, seed=0)
+        assert len(X) == len(codes) <= kind.limit
+        assert np.isfinite(X).all()
+        assert sorted(set(codes.tolist())) == list(range(kind.n_classes))
+
+
+def test_a_missing_file_or_data_set_is_named(monkeypatch, tmp_path):
+    with pytest.raises(DataNotFound, match=r"elec\.csv"):
+        stream("elec2", seed=0, data_dir=tmp_path)
+    from river import datasets
+
+    monkeypatch.delattr(datasets, "Phishing")
+    with pytest.raises(BadConfiguration, match="no data set Phishing"):
+        stream("phishing", seed=0)
+
+
+def test_ours_is_what_the_predictor_answers_one_by_one(examples):
+    X, codes = (values[:120] for values in examples)
+    predictor = OnlinePredictor(PredictorConfig(classes=("0", "1")))
+    expected, labels, intervals = {}, [], []
+    for x, code in zip(X, codes, strict=True):
+        answer = predictor.step(Example(x, str(code)))
+        expected.setdefault(HEADLINE, []).append(answer.probabilities[1] if answer.label else 0.5)
+        for name in predictor.config.published:
+            probability = answer.maps[name][1] if answer.maps else 0.5
+            expected.setdefault(name, []).append(probability)
+        labels.append(int(answer.label or 0))
+        intervals.append([answer.lower, answer.upper] if answer.label else [0.0, 1.0])
+    found = ours(X, codes, 2)
+    assert {name: found[name].probabilities[:, 1].tolist() for name in expected} == expected
+    assert found[HEADLINE].intervals[np.arange(120), labels].tolist() == intervals
+
+
+def test_a_rolling_model_is_fitted_on_the_last_window_and_answers_the_next(monkeypatch, examples):
+    monkeypatch.setattr(methods, "WINDOW", 300)
+    X, codes = examples
+    found = SVC_ROLLING(X, codes, 2)
+    held = slice(200, 500)
+    scaler = StandardScaler().fit(X[held])
+    peer = CalibratedClassifierCV(SVC(), ensemble=False).fit(scaler.transform(X[held]), codes[held])
+    expected = peer.predict_proba(scaler.transform(X[500:]))
+    np.testing.assert_allclose(found[500:], expected, rtol=1e-12)
+    assert (found[:250] == 0.5).all()
+
+
+def test_a_class_too_rare_to_calibrate_gets_its_smoothed_frequency():
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(500, 2)), rng.integers(0, 2, 500)
+    codes[:4] = 2  # fewer than there are folds; a fourth class has no example at all
+    found = SVC_ROLLING(X, codes, 4)[250:]
+    assert found[:, 2] == pytest.approx(5 / 254)
+    assert found[:, 3] == pytest.approx(1 / 254)
+    assert found.sum(axis=1) == pytest.approx(1.0)
+    alone = SVC_ROLLING(X[:300], np.zeros(300, dtype=np.int64), 2)
+    assert alone[299] == pytest.approx([251 / 252, 1 / 252])
+
+
+def test_the_venn_abers_package_has_the_scores_of_our_split(monkeypatch, examples):
+    X, codes = examples
+    found = answered("venn-abers package", X, codes, 2)["venn-abers package"].probabilities[:, 1]
+    own = ours(X, codes, 2, refit_lag=0, maps=("venn-abers",), committee="single")
+    own = own["venn-abers"].probabilities[:, 1]
+    # Ours is the mean of the pair and the package's its log loss point: near, not equal.
+    assert (found[:250] == 0.5).all()
+    assert np.abs(found[250:] - own[250:]).mean() < 0.03
+    assert np.corrcoef(found[250:], own[250:])[0, 1] > 0.98
+    with pytest.raises(BadConfiguration, match="two classes only"):
+        methods.venn_abers_package(X, codes, 3)
+    monkeypatch.setitem(sys.modules, "venn_abers", None)
+    with pytest.raises(BadConfiguration, match=r"pip install 'online-svm\[dev\]'"):
+        methods.venn_abers_package(X, codes, 2)
+
+
+@pytest.mark.parametrize("name", ROLLING)
+def test_no_peer_sees_a_label_before_it_answers_and_each_takes_more_classes(examples, name):
+    X, codes = (values[:300] for values in examples)
+    changed = np.append(codes[:-1], 1 - codes[-1])
+    found, of_changed = (PEERS[name](X, given, 2) for given in (codes, changed))
+    np.testing.assert_array_equal(found, of_changed)
+    assert found[0].tolist() == [0.5, 0.5]
+    assert (found[250:].argmax(axis=1) == codes[250:]).mean() > 0.7
+    X, codes = (values[:300] for values in stream("waveform", seed=0))
+    said = PEERS[name](X, codes, 3)
+    assert said.shape == (300, 3)
+    assert said.sum(axis=1) == pytest.approx(1.0)
+    assert (said[250:].argmax(axis=1) == codes[250:]).mean() > 0.5
+
+
+def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
+    seen = []
+
+    def method(X, codes, n_classes):
+        seen.append(len(X))
+        said = np.full((len(X), 2), 0.5)
+        said[:250] = [1.0, 0.0]
+        return said
+
+    monkeypatch.setitem(PEERS, "known", method)
+    found = measure(StreamCell("phishing", 0, "known", examples=400))
+    assert seen == [260, 400]
+    assert found.examples == 400
+    assert found.rows["known"].log_loss == pytest.approx(np.log(2.0))
+
+
+def test_processes_find_what_one_finds_and_what_cannot_run_here_is_named(tmp_path, capsys):
+    def lines(jobs):
+        found = run("elec2,phishing", f"{RIVER};rolling LR", 1, 300, jobs=jobs,
+                    results=tmp_path / str(jobs), data_dir=tmp_path)  # fmt: skip
+        rows = [result.values for result in found if result.values]
+        assert capsys.readouterr().err.count("not measured: elec2") == 2
+        return [{name: v for name, v in row.items() if "microseconds" not in name} for row in rows]
+
+    one = lines(1)
+    assert [row["row"] for row in one] == [RIVER, "rolling LR"] * 2
+    assert lines(2) == one
+
+
+def scores_of(log_loss):
+    """Return scores of which only the log loss matters."""
+    return scores(
+        Published(np.array([[0.5, 0.5], [0.5, 0.5]])), ("0", "1"), np.array([0, 1])
+    ).model_copy(update={"log_loss": log_loss})
+
+
+def test_means_are_over_the_streams_that_all_rows_of_them_have():
+    found = [
+        Quality(stream, row, 1250, 10.0, [scores_of(loss) for loss in losses])
+        for stream, row, losses in (
+            ("phishing", "headline", [0.2, 0.4]),
+            ("bananas", "headline", [0.5]),
+            ("phishing", RIVER, [0.1]),
+            ("car", "headline", [0.7]),
+        )
+    ]
+    (mean,) = means(found, "two classes")
+    assert (mean["row"], mean["streams"]) == ("headline", 2)
+    assert mean["mean_log_loss"] == pytest.approx(0.4)
+    assert found[0].plain()["log_loss_error"] == pytest.approx(0.1)
+    assert found[1].plain()["log_loss_error"] is None
+    assert found[0].cells()[0] == "0.3000 ± 0.1000"
