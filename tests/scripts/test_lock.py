@@ -1,6 +1,5 @@
 """The lock file covers all that is declared, names no index, and is what the audit reads."""
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -8,15 +7,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from scripts import audit, make_lock
+
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "deploy" / "requirements.lock"
-
-
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def locked():
@@ -33,13 +27,13 @@ def test_every_line_is_one_exact_version_and_none_names_an_index():
 
 
 def test_all_that_is_declared_is_locked_to_a_version_that_will_do():
-    for requirement in script("make_lock").declared():
+    for requirement in make_lock.declared():
         version = locked()[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(version, prereleases=True)
 
 
 def test_what_the_declared_packages_need_is_locked_as_well():
-    needed = script("make_lock").locked([Requirement("bokeh"), Requirement("redis[hiredis]")])
+    needed = make_lock.locked([Requirement("bokeh"), Requirement("redis[hiredis]")])
     assert {"jinja2", "markupsafe", "tornado", "hiredis"} <= set(needed)
     assert set(needed) <= set(locked())
 
@@ -58,10 +52,10 @@ def test_what_the_declared_packages_need_is_locked_as_well():
     ],
 )
 def test_the_audit_fails_for_a_vulnerability_alone_and_says_what_it_could_not_do(found, code, said):
-    ended, lines = script("audit").told(found)
+    ended, lines = audit.told(found)
     assert ended == code
     assert said in "\n".join(lines)
 
 
 def test_an_audit_that_cannot_run_is_told_from_one_that_found_nothing(tmp_path):
-    assert script("audit").audit(tmp_path / "none.lock", seconds=0.001) is None
+    assert audit.audit(tmp_path / "none.lock", seconds=0.001) is None

@@ -148,7 +148,7 @@ def test_an_output_that_is_no_directory_is_named(fake, tmp_path) -> None:
         command.reproduce(command.Paper("venn"), out=tmp_path / "file")
 
 
-def test_progress_comes_in_the_order_of_the_tasks_whoever_is_faster() -> None:
+def test_results_come_in_the_order_of_the_tasks_whoever_is_faster() -> None:
     told: list[str] = []
     assert each(abs, [-3, -2, -1], told.append) == [3, 2, 1]
     assert told == ["1 of 3: -3", "2 of 3: -2", "3 of 3: -1"]
