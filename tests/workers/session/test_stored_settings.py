@@ -79,6 +79,8 @@ def test_only_what_is_given_and_differs_is_refused_with_the_options_that_fit(psv
     assert "; missing: feed 'mean', here 'reject'. Use the stored one (--classes a,b --eta " in told
     assert f" --missing mean), or: online-svm fork {feed} --to NEW (" in told
     assert f"online-svm reset {feed}" in told
+    with pytest.raises(ConfigurationChanged, match="another configuration: max_features: feed "):
+        preflight.run(psvm, given(max_features=7))
     assert psvm.call("HGETALL", psvm.keys.state) == before
 
 
