@@ -41,33 +41,31 @@ ANYWHERE = {"errors", "failpoints", "fast_imports", "log", "plural", "printable"
 LOOSE = 8
 """Modules that may stand directly in a package."""
 
+packages = pytest.mark.parametrize("package", ["online_svm", "workers"])
+
 
 def sources(package):
-    return sorted(path for path in (ROOT / package).rglob("*.py"))
+    return sorted((ROOT / package).rglob("*.py"))
 
 
-def part_of(package, path):
-    first = path.relative_to(ROOT / package).parts[0]
-    return first.removesuffix(".py")
-
-
-def imported(path):
-    """Yield the dotted names of our own modules that a file imports, at any depth."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            assert node.level == 0, f"{path}: a relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def imports(package):
+    """Yield each file, and the dotted name of each module that it imports, at any depth."""
+    for path in sources(package):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from ((path, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                assert node.level == 0, f"{path}: a relative import"
+                yield from ((path, f"{node.module}.{alias.name}") for alias in node.names)
 
 
 def edges(package):
     """Yield the file, its part, and the part of the same package that it imports."""
-    for path in sources(package):
-        for name in imported(path):
-            words = name.split(".")
-            if words[0] == package and len(words) > 1:
-                yield path, part_of(package, path), words[1]
+    for path, name in imports(package):
+        words = name.split(".")
+        if words[0] == package and len(words) > 1:
+            part = path.relative_to(ROOT / package).parts[0].removesuffix(".py")
+            yield path.relative_to(ROOT), part, words[1]
 
 
 def violations(package, layers, anywhere=frozenset()):
@@ -76,17 +74,11 @@ def violations(package, layers, anywhere=frozenset()):
         if part in ("__init__", other) or other in anywhere or other.startswith("__"):
             continue
         if part in anywhere:
-            yield f"{path.relative_to(ROOT)} imports {other}"
+            yield f"{path} imports {other}"
         elif part not in level or other not in level:
-            yield f"{path.relative_to(ROOT)}: {part} or {other} has no layer"
+            yield f"{path}: {part} or {other} has no layer"
         elif level[other] < level[part]:
-            yield f"{path.relative_to(ROOT)}: {part} imports {other}, which lies above it"
-
-
-def circles(package):
-    """Yield the pairs of parts that import each other."""
-    found = {(part, other) for _, part, other in edges(package) if part != other}
-    yield from sorted(pair for pair in found if pair[::-1] in found and pair[0] < pair[1])
+            yield f"{path}: {part} imports {other}, which lies above it"
 
 
 def test_the_library_imports_downwards():
@@ -97,39 +89,27 @@ def test_the_service_imports_downwards():
     assert list(violations("workers", SERVICE, ANYWHERE)) == []
 
 
-@pytest.mark.parametrize("package", ["online_svm", "workers"])
+@packages
 def test_no_two_parts_import_each_other(package):
-    assert list(circles(package)) == []
+    found = {(part, other) for _, part, other in edges(package) if part != other}
+    assert sorted(pair for pair in found if pair[::-1] in found) == []
 
 
-def test_the_library_knows_nothing_of_the_service():
-    found = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in sources("online_svm")
-        for name in imported(path)
-        if name.split(".")[0] == "workers"
-    ]
+@pytest.mark.parametrize(("package", "others"), [
+    ("online_svm", {"workers", "scripts", "tests"}), ("workers", {"scripts", "tests"}),
+])  # fmt: skip
+def test_no_package_imports_the_service_from_below_or_what_people_run_by_hand(package, others):
+    found = [(path, name) for path, name in imports(package) if name.split(".")[0] in others]
     assert found == []
 
 
-@pytest.mark.parametrize("package", ["online_svm", "workers"])
-def test_no_package_imports_what_people_run_by_hand(package):
-    found = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in sources(package)
-        for name in imported(path)
-        if name.split(".")[0] in ("scripts", "tests")
-    ]
-    assert found == []
-
-
-@pytest.mark.parametrize("package", ["online_svm", "workers"])
+@packages
 def test_few_modules_stand_directly_in_a_package(package):
     loose = [path.name for path in (ROOT / package).glob("*.py") if not path.stem.startswith("__")]
     assert len(loose) <= LOOSE, loose
 
 
-@pytest.mark.parametrize("package", ["online_svm", "workers"])
+@packages
 def test_every_folder_says_what_it_is_for(package):
     for folder in {path.parent for path in sources(package)}:
         text = (folder / "__init__.py").read_text("utf-8")

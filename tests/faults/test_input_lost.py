@@ -30,72 +30,56 @@ def half(system_url, feed):
         yield half_answered(world)
 
 
-def delete_one_that_comes_next(world):
-    world.store.call("XDEL", world.store.keys.input, "53-0")
+def on_input(command, *words):
+    """Return what one command does to the input."""
+    return lambda world: world.store.call(command, world.store.keys.input, *words)
 
 
-def delete_one_that_comes_later(world):
-    world.store.call("XDEL", world.store.keys.input, "90-0")
-
-
-def delete_all_and_add_one(world):
-    waiting = [f"{i}-0" for i in range(ANSWERED + 1, COUNT + 1)]
-    world.store.call("XDEL", world.store.keys.input, *waiting)
-    world.push(1)
-
-
-def trim(world):
-    world.store.call("XTRIM", world.store.keys.input, "MINID", "70-0")
-
-
-def push_with_a_bound(world):
-    """As a producer may, and Redis cannot forbid it."""
-    world.store.call("XADD", world.store.keys.input, "MAXLEN", "20", "101-0", *rows()[COUNT])
-
-
-def delete(world):
-    world.store.call("DEL", world.store.keys.input)
+delete, trim = on_input("DEL"), on_input("XTRIM", "MINID", "70-0")
 
 
 def rename(world):
     world.store.call("RENAME", world.store.keys.input, f"{world.store.keys.input}:moved")
 
 
-def delete_and_begin_anew(world):
-    delete(world)
-    world.push(5)
+def in_turn(*acts):
+    return lambda world: [act(world) for act in acts]
 
 
-def rename_and_fill_anew(world):
-    """With more entries than there were."""
-    rename(world)
-    world.push(120)
-
-
+WAITING = [f"{i}-0" for i in range(ANSWERED + 1, COUNT + 1)]
 TAKEN = r"input lost: entries .* after 50-0 .* before they were"
 MADE_ANEW = r"input lost: .* made anew, after 50-0 was answered"
 FAULTS = {
-    delete_one_that_comes_next: TAKEN, delete_one_that_comes_later: TAKEN,
-    delete_all_and_add_one: TAKEN, trim: TAKEN, push_with_a_bound: TAKEN,
-    delete_and_begin_anew: MADE_ANEW, rename_and_fill_anew: MADE_ANEW,
+    "the next but two is deleted": (on_input("XDEL", "53-0"), TAKEN),
+    "one that comes later is deleted": (on_input("XDEL", "90-0"), TAKEN),
+    "all are deleted, one is added": (
+        in_turn(on_input("XDEL", *WAITING), lambda world: world.push(1)), TAKEN,
+    ),
+    "some are trimmed": (trim, TAKEN),
+    "a producer pushes with a bound": (  # as it may, and Redis cannot forbid it
+        on_input("XADD", "MAXLEN", "20", "101-0", *rows()[COUNT]), TAKEN,
+    ),
+    "deleted and begun anew": (in_turn(delete, lambda world: world.push(5)), MADE_ANEW),
+    "renamed, and filled with more than there was": (
+        in_turn(rename, lambda world: world.push(120)), MADE_ANEW,
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("takes_away", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("is_away", [False, True])
 def test_from_redis_7_on_unread_input_that_is_gone_stops_the_worker_which_says_how_to_go_on(
-    half, takes_away, is_away
+    half, fault, is_away
 ):
-    store, before = half.store, half.outcome()
+    store, before, (takes_away, message) = half.store, half.outcome(), FAULTS[fault]
     running = None if is_away else half.session()
     takes_away(half)
-    with pytest.raises(InputLost, match=FAULTS[takes_away]) as lost:
+    with pytest.raises(InputLost, match=message) as lost:
         drain(running or half.session(), COUNT)
     assert half.outcome() == before
     for key, gone in re.findall(r"HSET (\S+) gone '(\S+ \S+)'", str(lost.value)):
         store.call("HSET", key, "gone", gone)
-    for command in re.findall(r"((?:XGROUP|XSETID|HDEL) [^,;]+)", str(lost.value)):
-        store.call(*command.split())
+    follow(lost.value, store)
     left = [entry[0] for page in store.pages(store.keys.input, b"50-0") for entry in page]
     running = half.session()
     drain(running, ANSWERED + len(left))
@@ -106,37 +90,34 @@ def test_from_redis_7_on_unread_input_that_is_gone_stops_the_worker_which_says_h
         drain(running, running.position.seq + 9)
 
 
-def push_nothing(world):
-    pass
-
-
-def push_earlier_ones(world):
-    push(world.store, rows()[:5], 1)
+def follow(error, store):
+    """Do what a message says."""
+    for command in re.findall(r"((?:XGROUP|XSETID|HDEL) [^,;]+)", str(error)):
+        store.call(*command.split())
 
 
 @pytest.mark.parametrize("is_away", [False, True])
-@pytest.mark.parametrize("takes_away", [delete, rename])
-@pytest.mark.parametrize("fills", [push_nothing, push_earlier_ones])
+@pytest.mark.parametrize("takes_away", [delete, rename], ids=["delete", "rename"])
+@pytest.mark.parametrize("earlier", [0, 5])
 def test_a_stream_that_ends_before_the_cursor_is_a_loss_on_any_redis(
-    world, takes_away, fills, is_away
+    world, takes_away, earlier, is_away
 ):
     """A worker that waits for input notices it as one that starts does."""
     half_answered(world)
     running = None if is_away else world.answer()
     takes_away(world)
-    fills(world)
+    push(world.store, rows()[:earlier])
     with pytest.raises(InputLost, match=rf"input lost: .* ends before {world.seq}-0, .* renamed"):
         advance(running or world.session())
 
 
-@pytest.mark.parametrize("fills", [push_nothing, push_earlier_ones])
-def test_where_it_ends_before_the_cursor_the_message_says_how_to_go_on_without_it(half, fills):
+@pytest.mark.parametrize("earlier", [0, 5])
+def test_where_it_ends_before_the_cursor_the_message_says_how_to_go_on_without_it(half, earlier):
     delete(half)
-    fills(half)
+    push(half.store, rows()[:earlier])
     with pytest.raises(InputLost, match="ends before 50-0") as lost:
         half.session()
-    for command in re.findall(r"((?:XGROUP|XSETID|HDEL) [^,;]+)", str(lost.value)):
-        half.store.call(*command.split())
+    follow(lost.value, half.store)
     push(half.store, rows()[:10], 101)
     running = half.session()
     drain(running, ANSWERED + 10)
@@ -219,7 +200,7 @@ def never_counted(half, old, new):
 def restored(half, old, new):
     """From a backup, whatever became of its input."""
     backup = backup_of(half.store)
-    delete_and_begin_anew(half)
+    FAULTS["deleted and begun anew"][0](half)
     put_back(half.store, backup, overwrite=True)
     return half
 
@@ -287,7 +268,7 @@ def test_a_restart_of_the_server_under_a_worker_does_not_hide_the_next_loss(coun
         counting_server.start()
         drain(running, COUNT)
         advance(running)
-        delete_and_begin_anew(world)
+        FAULTS["deleted and begun anew"][0](world)
         with pytest.raises(InputLost):
             drain(running, COUNT + 1)
 

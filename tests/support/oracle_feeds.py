@@ -5,29 +5,16 @@ every machine. Nothing of the project is imported: a feed is what any client of 
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import namedtuple
 from random import Random
-from typing import Any
 
-Entry = dict[str, str]
-
-
-@dataclass(frozen=True)
-class Feed:
-    """Settings, as in a file of settings, and the input entries in order."""
-
-    settings: dict[str, Any]
-    entries: list[Entry] = field(repr=False)
+Feed = namedtuple("Feed", ["settings", "entries"])
+"""Settings, as in a file of settings, and the input entries in order."""
 
 
 QUICK = {
-    "window": 200,
-    "refit_every": 50,
-    "metrics_every": 40,
-    "monitors": "off",
-    "maps": ["platt"],
-}
+    "window": 200, "refit_every": 50, "metrics_every": 40, "monitors": "off", "maps": ["platt"],
+}  # fmt: skip
 """Settings by which a short stream sees many refits and reports."""
 
 SINGLE = QUICK | {"committee": "single"}
@@ -35,14 +22,12 @@ TWO = ["no", "yes"]
 FOUR = ["a", "b", "c", "d"]
 
 
-def noise(random: Random) -> float:
+def noise(random):
     """Return a bell-shaped number about 0, of four uniform ones."""
     return sum(random.random() for _ in range(4)) - 2.0
 
 
-def two_classes(
-    seed: int, count: int, turns_at: int | None = None
-) -> Iterator[tuple[list[float], str]]:
+def two_classes(seed, count, turns_at=None):
     """Yield rows of four features and a label of two; from `turns_at` on labels are exchanged."""
     random = Random(seed)
     for n in range(count):
@@ -52,7 +37,7 @@ def two_classes(
         yield x, TWO[is_positive != turned]
 
 
-def four_classes(seed: int, count: int) -> Iterator[tuple[list[float], str]]:
+def four_classes(seed, count):
     """Yield rows of three features and a label of four, one of them rare."""
     random = Random(seed)
     for _ in range(count):
@@ -61,21 +46,21 @@ def four_classes(seed: int, count: int) -> Iterator[tuple[list[float], str]]:
         yield [round(c + noise(random), 4) for c in centre], FOUR[label]
 
 
-def plain(rows: Iterator[tuple[list[float], str]]) -> list[Entry]:
+def plain(rows):
     """Return entries of rows whose label comes with them."""
     return [{"x": json.dumps(x), "y": y} for x, y in rows]
 
 
-def unlabelled_now_and_then(entries: list[Entry]) -> list[Entry]:
+def unlabelled_now_and_then(entries):
     """Take the label from every ninth entry."""
     return [{"x": entry["x"]} if i % 9 == 8 else entry for i, entry in enumerate(entries)]
 
 
-def late(rows: Iterator[tuple[list[float], str]], horizon: int, seed: int) -> list[Entry]:
+def late(rows, horizon, seed):
     """Return examples with ids, and labels that follow: late, repeated, corrected, unknown."""
     random = Random(seed)
-    due: list[tuple[int, Entry]] = []
-    entries: list[Entry] = []
+    due = []
+    entries = []
     for i, (x, y) in enumerate(rows):
         entries.append({"x": json.dumps(x), "id": f"e{i}"})
         kind = random.random()
@@ -94,10 +79,10 @@ def late(rows: Iterator[tuple[list[float], str]], horizon: int, seed: int) -> li
     return entries
 
 
-def repeated(entries: list[Entry], seed: int) -> list[Entry]:
+def repeated(entries, seed):
     """Give each entry an id, and send one in ten again."""
     random = Random(seed)
-    sent: list[Entry] = []
+    sent = []
     for i, entry in enumerate(entries):
         sent.append(entry | {"id": f"id{i}"})
         if random.random() < 0.1:
@@ -105,7 +90,7 @@ def repeated(entries: list[Entry], seed: int) -> list[Entry]:
     return sent
 
 
-BAD: list[Entry] = [
+BAD = [
     {"x": "[1, 2, 3", "y": "yes"},
     {"x": "[NaN, 1, 2, 3]", "y": "yes"},
     {"x": "[1e999, 1, 2, 3]", "y": "yes"},
@@ -126,9 +111,9 @@ BAD: list[Entry] = [
 ]
 
 
-def with_bad_rows(entries: list[Entry]) -> list[Entry]:
+def with_bad_rows(entries):
     """Put an unusable entry after every eighth."""
-    mixed: list[Entry] = []
+    mixed = []
     for i, entry in enumerate(entries):
         mixed.append(entry)
         if i % 8 == 7:
@@ -136,10 +121,10 @@ def with_bad_rows(entries: list[Entry]) -> list[Entry]:
     return mixed
 
 
-def with_gaps(entries: list[Entry], seed: int) -> list[Entry]:
+def with_gaps(entries, seed):
     """Take single values out of one row in five."""
     random = Random(seed)
-    holed: list[Entry] = []
+    holed = []
     for entry in entries:
         x = json.loads(entry["x"])
         if random.random() < 0.2:
@@ -148,7 +133,7 @@ def with_gaps(entries: list[Entry], seed: int) -> list[Entry]:
     return holed
 
 
-def annotated(seed: int, count: int) -> list[Entry]:
+def annotated(seed, count):
     """Return entries of which every third has a probability in place of its label."""
     random = Random(seed)
     entries = []
@@ -160,7 +145,7 @@ def annotated(seed: int, count: int) -> list[Entry]:
     return entries
 
 
-def sliced(seed: int, count: int, turns_at: int) -> list[Entry]:
+def sliced(seed, count, turns_at):
     """Return entries with a country each; one country's labels are exchanged from `turns_at` on."""
     random = Random(seed)
     entries = []
@@ -173,7 +158,7 @@ def sliced(seed: int, count: int, turns_at: int) -> list[Entry]:
     return entries
 
 
-def named(rows: Iterator[tuple[list[float], str]]) -> list[Entry]:
+def named(rows):
     """Return rows whose features have names, in an order that changes, and labels 0 and 1."""
     names = ("width", "age", "height", "Area")
     entries = []
@@ -185,7 +170,7 @@ def named(rows: Iterator[tuple[list[float], str]]) -> list[Entry]:
     return entries
 
 
-def identified(rows: Iterator[tuple[list[float], str]], missing: int) -> list[Entry]:
+def identified(rows, missing):
     """Return entries with ids of which every `missing`-th does not come."""
     return [
         {"x": json.dumps(x), "y": y, "id": f"i{n}"}
@@ -194,7 +179,7 @@ def identified(rows: Iterator[tuple[list[float], str]], missing: int) -> list[En
     ]
 
 
-def feeds() -> dict[str, Feed]:
+def feeds():
     """Return every feed by name."""
     declared = {"classes": TWO}
     sharp = {"window": 300, "refit_every": 100, "metrics_every": 50}
