@@ -34,41 +34,34 @@ def test_texts_add_to_sections_and_are_read_as_a_workers_options_are(tmp_path):
         "[one]\nC = 2\n",
         "one:window=none,maps=platt,mixed",
         'two:classes=no,yes,class_weight={"no":1,"yes":3}',
-        "two:gamma=scale",
+        "two:gamma=scale,dedupe_window=10",
     )
+    assert two.limits.dedupe_window == 10  # limits of an entry belong to a configuration
     assert one.predictor == PredictorConfig(C=2, window=None, maps=("platt", "mixed"))
     assert two.predictor.classes == ("no", "yes")
     assert two.predictor.class_weight == {"no": 1.0, "yes": 3.0}
     assert two.predictor.window is None
 
 
-def test_limits_of_an_entry_belong_to_a_configuration(tmp_path):
-    (one,) = compared(tmp_path, "[one]\ndedupe_window = 10\n")
-    assert one.limits.dedupe_window == 10
+BAD = {
+    "C = 2\n": r"'C' stands outside a configuration; write \[name\] above it",
+    "": r"no configuration; write \[name\]",
+    "[a\n": "not TOML",
+    "[a]\nx = " + "[" * 5000: "not TOML",
+    "[a]\ngama = 2\n": r"configuration a: unknown setting 'gama': did you mean gamma\?",
+    "[a]\nbatch = 2\n": "configuration a: unknown setting 'batch'",
+    "[a]\nredis = 'redis://h'\n": "configuration a: unknown setting 'redis'",
+    "[a]\nC = nan\n": "configuration a: setting C: must be a finite number",
+    "[a]\nrefit_lag = 20\n[b]\nrefit_every = 10\n": "configuration b: refit_lag",
+    "[a]\nmax_features = 0\n": "configuration a: setting max_features",
+    "['a b']\n": "configuration 'a b': a name has",
+    "[" + "a" * 25 + "]\n": "a name has 1 to 24",
+    "[a.b]\n": "configuration a: unknown setting 'b'",
+    "# " + "a" * (1 << 20): "more than",
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("C = 2\n", "'C' stands outside a configuration; write \\[name\\] above it"),
-        ("", "no configuration; write \\[name\\]"),
-        ("[a\n", "not TOML"),
-        ("[a]\nC = [\n", "not TOML"),
-        ("[a]\nx = " + "[" * 5000, "not TOML"),
-        ("[a]\ngama = 2\n", "configuration a: unknown setting 'gama': did you mean gamma\\?"),
-        ("[a]\nbatch = 2\n", "configuration a: unknown setting 'batch'"),
-        ("[a]\nredis = 'redis://h'\n", "configuration a: unknown setting 'redis'"),
-        ("[a]\nC = -1\n", "configuration a: setting C: must be greater than 0"),
-        ("[a]\nC = nan\n", "configuration a: setting C: must be a finite number"),
-        ("[a]\nrefit_lag = 250\n", "configuration a: refit_lag: must be smaller"),
-        ("[a]\nrefit_lag = 20\n[b]\nrefit_every = 10\n", "configuration b: refit_lag"),
-        ("[a]\nlearner = 'psvm'\n", "configuration a: learner: psvm"),
-        ("[a]\nmax_features = 0\n", "configuration a: setting max_features"),
-        ("['a b']\n", "configuration 'a b': a name has"),
-        ("[" + "a" * 25 + "]\n", "a name has 1 to 24"),
-        ("[a.b]\n", "configuration a: unknown setting 'b'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), BAD.items(), ids=BAD.values())
 def test_a_bad_file_is_told_in_one_line_that_names_it(tmp_path, text, told):
     with pytest.raises(BadConfiguration, match=told) as raised:
         compared(tmp_path, text)
@@ -76,23 +69,17 @@ def test_a_bad_file_is_told_in_one_line_that_names_it(tmp_path, text, told):
     assert len(str(raised.value)) < 400
 
 
+def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path):
+    (tmp_path / "b.toml").write_bytes(b"\xff\xfe")
+    for name, told in (("none", "No such file"), ("", "cannot be read"), ("b.toml", "not TOML")):
+        with pytest.raises(BadConfiguration, match=told):
+            sections_of(tmp_path / name)
+
+
 @pytest.mark.parametrize("text", ["wide", "wide:gamma", "gamma=1", "wide:=2", "wide:C=1,C=2"])
 def test_a_text_that_is_no_configuration_is_told_with_how_to_write_one(text):
     with pytest.raises(BadConfiguration, match=r"--set .*(NAME:setting=value|keep one)"):
         sections_of(None, [text])
-
-
-def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path):
-    with pytest.raises(BadConfiguration, match="No such file"):
-        sections_of(tmp_path / "none.toml")
-    with pytest.raises(BadConfiguration, match="cannot be read"):
-        sections_of(tmp_path)
-    (tmp_path / "b.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(BadConfiguration, match="not TOML"):
-        sections_of(tmp_path / "b.toml")
-    (tmp_path / "c.toml").write_bytes(b"# " + b"a" * (1 << 20))
-    with pytest.raises(BadConfiguration, match="more than"):
-        sections_of(tmp_path / "c.toml")
 
 
 def test_the_errors_are_those_of_a_worker(tmp_path):

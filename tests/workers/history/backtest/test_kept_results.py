@@ -24,18 +24,12 @@ def result(n=20):
     return result_of(Answered(("a", "b"), codes, np.arange(n), {HEADLINE: Published(values)}))
 
 
-def test_what_was_kept_is_there_for_the_next_run(tmp_path):
-    KeptResults(tmp_path / "out").add("k", ONE, result())
-    assert KeptResults(tmp_path / "out").get("k") == result()
-    assert KeptResults(tmp_path / "out").get("other") is None
-
-
 def test_two_runs_over_one_directory_lose_nothing_of_each_other(tmp_path):
-    first, second = KeptResults(tmp_path), KeptResults(tmp_path)
+    first, second = KeptResults(tmp_path / "out"), KeptResults(tmp_path / "out")
     first.add("1", ONE, result(20))
     second.add("2", TWO, result(30))
-    found = KeptResults(tmp_path)
-    assert (found.get("1"), found.get("2")) == (result(20), result(30))
+    found = KeptResults(tmp_path / "out")
+    assert [found.get(key) for key in "123"] == [result(20), result(30), None]
 
 
 def test_a_writing_that_is_cut_off_leaves_what_was_kept(tmp_path, monkeypatch):
@@ -54,16 +48,12 @@ def test_a_writing_that_is_cut_off_leaves_what_was_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"key":"a"}', "\x00"])
-def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path, text):
+def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path, monkeypatch, text):
     KeptResults(tmp_path).add("1", ONE, result())
     with (tmp_path / FILE).open("a") as file:
         file.write(text + "\n")
     with pytest.raises(BadConfiguration, match=r"jsonl, line 2: no result .* delete the line"):
         KeptResults(tmp_path)
-
-
-def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
-    KeptResults(tmp_path).add("1", ONE, result())
     monkeypatch.setattr(kept_results, "LARGEST", 100)
     with pytest.raises(BadConfiguration, match="more than 100 bytes"):
         KeptResults(tmp_path)
@@ -76,33 +66,28 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path, place):
         KeptResults(tmp_path / place)
 
 
-def test_the_key_changes_with_the_settings_and_the_history_alone(tmp_path):
+def test_the_key_changes_with_settings_history_and_code_alone(tmp_path, monkeypatch):
     history, other = Recording(tmp_path, 3, "aa"), Recording(tmp_path / "b", 3, "bb")
     (renamed,) = configurations(WorkerSettings(), {"renamed": {}})
     (limited,) = configurations(WorkerSettings(), {"one": {"dedupe_window": 5}})
-    assert key(ONE, history) == key(renamed, Recording(tmp_path / "c", 3, "aa"))
-    keys = {key(ONE, history), key(TWO, history), key(limited, history), key(ONE, other)}
-    assert len(keys) == 4
+    before = key(ONE, history)
+    assert before == key(renamed, Recording(tmp_path / "c", 3, "aa"))
+    keys = {before, key(TWO, history), key(limited, history), key(ONE, other)}
+    monkeypatch.setattr(kept_results, "code_digest", lambda: "of another build")
+    assert len({*keys, key(ONE, history)}) == 5
+
+
+KEY = """
+from pathlib import Path
+from workers.config.settings import WorkerSettings
+from workers.history.backtest.configurations import configurations
+from workers.history.backtest.kept_results import key
+from workers.history.backtest.recording import Recording
+(one,) = configurations(WorkerSettings(), {"one": {}})
+print(key(one, Recording(Path(), 3, "aa")))
+"""
 
 
 def test_the_key_is_the_same_in_another_process(tmp_path):
-    script = (
-        "from pathlib import Path\n"
-        "from workers.config.settings import WorkerSettings\n"
-        "from workers.history.backtest.configurations import configurations\n"
-        "from workers.history.backtest.kept_results import key\n"
-        "from workers.history.backtest.recording import Recording\n"
-        "(one,) = configurations(WorkerSettings(), {'one': {}})\n"
-        "print(key(one, Recording(Path(), 3, 'aa')))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", KEY], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == key(ONE, Recording(tmp_path, 3, "aa"))
-
-
-def test_the_key_changes_with_the_code(tmp_path, monkeypatch):
-    history = Recording(tmp_path, 3, "aa")
-    before = key(ONE, history)
-    monkeypatch.setattr(kept_results, "code_digest", lambda: "of another build")
-    assert key(ONE, history) != before

@@ -12,6 +12,7 @@ from workers.config.settings import WorkerSettings
 from workers.feed.position import START
 from workers.history.backtest.configurations import configurations
 from workers.history.backtest.prequential import HEADLINE, VENN, answer
+from workers.history.backtest.result import result_of
 from workers.push.ingest import encoded
 from workers.push.rows import Row
 from workers.session.answer import process
@@ -102,30 +103,23 @@ def test_every_entry_is_counted_once():
     assert found.n_learned == 200 - 1 - unlabelled
     assert found.n_warming > 0
     assert len(found.truth) + found.n_warming + unlabelled + 1 == 200
+    of_one_class = [encoded(Row([float(i), 1.0], "a")) for i in range(40)]
+    found = answer(configured(), batches(of_one_class, 16))
+    assert (found.n_warming, len(found.truth), found.methods) == (40, 0, {})
 
 
 def test_repeated_ids_are_not_learned_where_the_configuration_says_so():
     rows = [Row(row.x, row.y, id=str(i // 2)) for i, row in enumerate(examples(120, ["a", "b"]))]
     entries = [encoded(row) for row in rows]
-    once = [encoded(row) for row in rows[::2]]
     found = answer(configured(dedupe_window=1000), batches(entries, 16))
-    alone = answer(configured(), batches(once, 16))
-    assert found.n_repeated == 60
-    assert found.n_learned == alone.n_learned
+    alone = answer(configured(), batches(entries[::2], 16))
+    assert (found.n_repeated, found.n_learned) == (60, alone.n_learned)
     ours, theirs = found.methods[HEADLINE], alone.methods[HEADLINE]
     assert np.array_equal(ours.probabilities, theirs.probabilities)
 
 
-def test_a_history_of_one_class_has_no_scored_answer():
-    rows = [Row([float(i), 1.0], "a") for i in range(40)]
-    found = answer(configured(), batches([encoded(row) for row in rows], 16))
-    assert (found.n_warming, len(found.truth), found.methods) == (40, 0, {})
-
-
 @pytest.mark.parametrize("labels", [["a", "b"], ["a", "b", "c"]])
 def test_the_figures_are_those_that_the_feed_itself_reports(labels):
-    from workers.history.backtest.result import result_of
-
     configuration = configured(classes=labels, metrics_every=10)
     rows = [row for row in examples(400, labels) if row.y is not None][:300]
     predictor = OnlinePredictor(configuration.predictor)

@@ -29,13 +29,10 @@ def test_two_classes_are_scored_by_the_second():
     assert found.squared_calibration_error == squared_calibration_error(p, codes)
     assert found.coverage == interval_coverage(p, method.intervals[:, 1], codes).coverage
     assert found.width == pytest.approx(np.mean(high - low))
-
-
-def test_a_slot_for_labels_not_seen_changes_no_figure_of_two_classes():
-    method, codes = said(300, ("no", "yes"))
+    # A slot for labels that were not seen changes no figure.
     slot = np.pad(method.probabilities, ((0, 0), (0, 1)))
     wide = Published(slot, np.pad(method.intervals, ((0, 0), (0, 1), (0, 0))))
-    assert scores(wide, ("no", "yes", None), codes) == scores(method, ("no", "yes"), codes)
+    assert scores(wide, ("no", "yes", None), codes) == found
 
 
 def test_more_classes_are_calibrated_by_the_most_probable_one():
@@ -51,35 +48,25 @@ def test_more_classes_are_calibrated_by_the_most_probable_one():
     assert found.auc == pytest.approx(roc_auc_score(codes, method.probabilities, multi_class="ovr"))
 
 
-def test_a_map_without_intervals_has_neither_coverage_nor_width():
+def test_what_is_not_defined_is_none():
     method, codes = said(50, ("no", "yes"))
-    found = scores(Published(method.probabilities), ("no", "yes"), codes)
+    found = scores(Published(method.probabilities), ("no", "yes"), codes)  # no intervals
     assert (found.coverage, found.coverage_of_perfect, found.width) == (None, None, None)
-
-
-def test_answers_to_one_class_have_no_auc():
-    method, _ = said(50, ("no", "yes"))
     assert scores(method, ("no", "yes"), np.ones(50, dtype=np.int64)).auc is None
 
 
-def test_the_cumulative_curve_ends_with_the_log_loss():
+def test_the_curves_end_with_the_figures_and_hold_all_answers_and_survive_json():
     method, codes = said(1000, ("no", "yes"))
-    answered = Answered(("no", "yes"), codes, np.arange(1000) + 10, {HEADLINE: method})
-    found = result_of(answered)
-    assert len(found.loss.learned) == POINTS
-    assert (found.loss.learned[0], found.loss.learned[-1]) == (10, 1009)
-    assert found.loss.log_loss[-1] == pytest.approx(found.methods[HEADLINE].log_loss, rel=1e-12)
-
-
-def test_the_reliability_has_all_answers_and_their_frequencies():
-    method, codes = said(1000, ("no", "yes"))
-    answered = Answered(("no", "yes"), codes, np.arange(1000), {HEADLINE: method})
-    found = result_of(answered).reliability
-    assert sum(found.examples) == 1000
-    assert np.average(found.frequency, weights=found.examples) == pytest.approx(codes.mean())
-    assert np.average(found.probability, weights=found.examples) == pytest.approx(
-        method.probabilities[:, 1].mean()
-    )
+    found = result_of(Answered(("no", "yes"), codes, np.arange(1000) + 10, {HEADLINE: method}))
+    loss, reliability = found.loss, found.reliability
+    assert (len(loss.learned), loss.learned[0], loss.learned[-1]) == (POINTS, 10, 1009)
+    assert loss.log_loss[-1] == pytest.approx(found.methods[HEADLINE].log_loss, rel=1e-12)
+    weights = reliability.examples
+    assert sum(weights) == 1000
+    assert np.average(reliability.frequency, weights=weights) == pytest.approx(codes.mean())
+    mean = method.probabilities[:, 1].mean()
+    assert np.average(reliability.probability, weights=weights) == pytest.approx(mean)
+    assert Result.model_validate_json(found.model_dump_json()) == found
 
 
 @pytest.mark.parametrize("n", [0, 1])
@@ -87,9 +74,3 @@ def test_fewer_than_two_scored_answers_have_no_figures(n):
     method, codes = said(n, ("no", "yes"))
     found = result_of(Answered(("no", "yes"), codes, np.arange(n), {HEADLINE: method} if n else {}))
     assert (found.methods, found.counts.scored, found.loss.learned) == ({}, n, [])
-
-
-def test_a_result_is_itself_again_after_json():
-    method, codes = said(300, ("no", "yes"))
-    found = result_of(Answered(("no", "yes"), codes, np.arange(300), {HEADLINE: method}))
-    assert Result.model_validate_json(found.model_dump_json()) == found
