@@ -10,7 +10,8 @@ from online_svm.calibration.argument_checks import check_codes, check_columns
 from online_svm.calibration.diagram import TiedCounts, pool_ties
 from online_svm.calibration.score_map import CountsMap, IntervalMap, ScoreMap
 from online_svm.errors import InvalidInput
-from online_svm.storage.arrays import nest, read_ints, under
+from online_svm.storage.arrays import nest, under
+from online_svm.storage.fields import Fields, one
 from online_svm.types import Arrays, Bools, Floats
 
 
@@ -237,7 +238,7 @@ class OneAgainstAll:
         """
         restored = cls(make_map)
         kind = type(make_map())
-        count = int(read_ints(state, "n_maps", 1)[0])
+        count = Fields(one("n_maps")).values(cls, None, state)["n_maps"]
         restored.maps_ = [kind.from_state(under(str(j), state)) for j in range(count)]
         return restored
 

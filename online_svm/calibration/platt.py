@@ -10,8 +10,8 @@ from online_svm.calibration.score_map import WeightedMap
 from online_svm.compiled.elementary import exp, log, log1p
 from online_svm.compiled.jit import jit
 from online_svm.compiled.logistic import logistic
-from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.arrays import read_floats, read_ints
+from online_svm.errors import InvalidInput
+from online_svm.storage.fields import Fields, floats, ints
 from online_svm.types import Arrays, Bools, Floats, Weights
 
 Method = Literal["newton", "model-trust"]
@@ -20,6 +20,8 @@ Sides = tuple[float, float]
 METHODS: tuple[Method, ...] = get_args(Method)
 NO_WEIGHTS = np.empty(0)  # every example counts once
 TARGETS: tuple[Targets, ...] = get_args(Targets)
+
+_STORED = Fields(ints("options", "3", below=2), floats("parameters", "3", optional=True))
 
 
 class PlattScaling(WeightedMap):
@@ -115,11 +117,10 @@ class PlattScaling(WeightedMap):
         }
 
     def _load(self, state: Arrays) -> None:
-        method, targets, wrong_sign = read_ints(state, "options", 3).tolist()
-        if method not in (0, 1) or targets not in (0, 1):
-            raise InvalidSnapshot(f"map state: {method}, {targets} names no method and targets")
+        stored = _STORED.values(type(self), None, state)
+        method, targets, wrong_sign = stored["options"].tolist()
         self.method, self.targets = METHODS[method], TARGETS[targets]
-        self.A_, self.B_, self.loss_ = read_floats(state, "parameters", 3).tolist()
+        self.A_, self.B_, self.loss_ = stored["parameters"].tolist()
         self.wrong_sign_ = bool(wrong_sign)
 
     def _target_values(self, sides: Sides) -> tuple[float, float]:

@@ -23,9 +23,10 @@ from online_svm.calibration.evidential.evidential_map import (
 from online_svm.calibration.evidential.masses import stack, vacuous
 from online_svm.calibration.score_map import CountsMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.arrays import read_floats, read_ints
 from online_svm.storage.fields import Fields, floats, ints, one
 from online_svm.types import Arrays, Floats, Ints
+
+_OPTIONS = Fields(one("model", below=len(BINOMIAL_MODELS)), floats("alpha", "1"))
 
 
 class BlockMap(CountsMap, EvidentialMap):
@@ -91,11 +92,11 @@ class BlockMap(CountsMap, EvidentialMap):
 
     def _load(self, state: Arrays) -> None:
         super()._load(state)
-        model, alpha = int(read_ints(state, "model", 1)[0]), read_floats(state, "alpha", 1)
-        possible = 0 <= model < len(BINOMIAL_MODELS) and 0.0 <= alpha[0] <= 1.0
-        if not possible or (self.positives_ > self.totals_).any():
-            raise InvalidSnapshot("map state: a count, the model or alpha is out of range")
-        self.model, self.alpha = BINOMIAL_MODELS[model], float(alpha[0])
+        options = _OPTIONS.values(type(self), None, state)
+        alpha = options["alpha"].item()
+        if not 0.0 <= alpha <= 1.0 or (self.positives_ > self.totals_).any():
+            raise InvalidSnapshot("map state: a count or alpha is out of range")
+        self.model, self.alpha = BINOMIAL_MODELS[options["model"]], alpha
         self._weigh()
 
     def _set_blocks(self, blocks: Blocks) -> None:

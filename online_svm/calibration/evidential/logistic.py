@@ -22,11 +22,16 @@ from online_svm.compiled.elementary import expm1s
 from online_svm.compiled.logistic import logistics
 from online_svm.compiled.special import normal_quantile
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.arrays import read_floats, read_ints
+from online_svm.storage.fields import Fields, floats, ints
 from online_svm.types import Arrays, Bools, Floats
 
 LogisticModel = Literal["likelihood", "confidence"]
 LOGISTIC_MODELS: tuple[LogisticModel, ...] = ("likelihood", "confidence")
+
+_STORED = Fields(
+    ints("options", "2", below=2), floats("alpha", "1"), floats("line", optional=True),
+    floats("knots", optional=True), floats("coefficients", optional=True),
+)  # fmt: skip
 
 
 class EvidentialLogistic(EvidentialMap):
@@ -135,18 +140,17 @@ class EvidentialLogistic(EvidentialMap):
         }
 
     def _load(self, state: Arrays) -> None:
-        model, targets = read_ints(state, "options", 2).tolist()
-        alpha = float(read_floats(state, "alpha", 1)[0])
-        if model not in (0, 1) or targets not in (0, 1) or not 0.0 <= alpha <= 1.0:
-            raise InvalidSnapshot("map state: the model, the targets or alpha is out of range")
+        stored = _STORED.values(type(self), None, state)
+        (model, targets), alpha = stored["options"].tolist(), stored["alpha"].item()
+        line, knots, flat = stored["line"], stored["knots"], stored["coefficients"]
+        if not 0.0 <= alpha <= 1.0:
+            raise InvalidSnapshot("map state: alpha is out of range")
+        if len(line) not in (0, 7) or len(flat) != 8 * max(len(knots) - 1, 0):
+            raise InvalidSnapshot("map state: the line or the table has another number of values")
         self.model, self.alpha, self.targets = LOGISTIC_MODELS[model], alpha, TARGETS[targets]
-        self._likelihood = self.table_ = self.line_ = None
-        numbers, knots = read_floats(state, "line"), read_floats(state, "knots")
-        if len(numbers):
-            self.line_ = FittedLine(*read_floats(state, "line", 7).tolist())
-        if len(knots):
-            flat = read_floats(state, "coefficients", 8 * (len(knots) - 1))
-            self.table_ = IgnoranceTable(knots, flat.reshape(4, -1, 2))
+        self._likelihood = None
+        self.line_ = FittedLine(*line.tolist()) if len(line) else None
+        self.table_ = IgnoranceTable(knots, flat.reshape(4, -1, 2)) if len(knots) else None
         if (self.table_ is not None) != (self.line_ is not None and model == 0):
             raise InvalidSnapshot("map state: a table and a line of likelihood go together")
 

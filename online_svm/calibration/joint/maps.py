@@ -11,9 +11,8 @@ from online_svm.calibration.argument_checks import check_codes, check_columns
 from online_svm.calibration.joint.lbfgs import minimise
 from online_svm.calibration.joint.softmax import Examples, inverse_temperature, probabilities_into
 from online_svm.calibration.score_map import FittedMap
-from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.arrays import read_floats
-from online_svm.storage.fields import Fields, one
+from online_svm.errors import InvalidInput
+from online_svm.storage.fields import Fields, floats, one
 from online_svm.types import Arrays, Floats, Ints
 
 LARGEST_LOGIT = 100.0
@@ -142,9 +141,8 @@ class JointMap(FittedMap):
         super()._load(state)
         n_classes = self.n_classes_
         size = (n_classes if self._diagonal else n_classes * n_classes) + n_classes
-        parameters = read_floats(state, "parameters", size + 1)
-        if not np.isfinite(parameters).all():
-            raise InvalidSnapshot("map state: a parameter is not finite")
+        table = Fields(floats("parameters", f"{size + 1}"))
+        parameters = table.values(type(self), None, state)["parameters"]
         self._theta = parameters[:-1].copy()
         self.inverse_temperature_ = float(parameters[-1])
 

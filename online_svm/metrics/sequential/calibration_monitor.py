@@ -9,8 +9,8 @@ from online_svm.metrics.sequential.bet_processes import BetProcesses
 from online_svm.metrics.sequential.calibration_values import BINS, Columns, calibration_values
 from online_svm.metrics.sequential.deviation_sums import Deviation, DeviationSums
 from online_svm.metrics.sequential.families import Family, Finding, Subject, benjamini_hochberg
-from online_svm.storage.arrays import nest, read_ints, under
-from online_svm.storage.fields import Fields, one
+from online_svm.storage.arrays import nest, under
+from online_svm.storage.fields import Fields, ints, one
 from online_svm.stream.alarm import AlarmScope
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Floats, Ints
@@ -280,7 +280,8 @@ class CalibrationMonitor:
             under("bets", state), [tolerance] * m, family.levels
         )
         restored._sums = DeviationSums.from_state(under("sums", state), m, INTERVAL_LEVEL)
-        restored._since = read_ints(state, "since", m).tolist()
+        since = Fields(ints("since", f"{m}", least=-1)).values(cls, None, state)["since"]
+        restored._since = since.tolist()
         _FIELDS.fill(restored, None, state)
         of_categories = (int(str(p.name)) + 1 for p in family.parts if p.scope == "category")
         restored._categories = max(of_categories, default=0)

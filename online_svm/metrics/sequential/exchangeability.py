@@ -27,7 +27,7 @@ from online_svm.metrics.sequential.frozen_scorer import (
     overall,
 )
 from online_svm.metrics.sequential.row_ranks import CELLS, RANKED, RankState, rank_rows
-from online_svm.storage.arrays import nest, read_ints, under
+from online_svm.storage.arrays import nest, under
 from online_svm.storage.fields import Fields, floats, ints
 from online_svm.stream.alarm import AlarmScope
 from online_svm.stream.scored_rows import ScoredRows
@@ -56,8 +56,6 @@ _FIELDS = Fields(
     floats("_usual", "2 d"),
     ints("_trees"),
 )
-_NUMBERS = Fields(ints("numbers", "3"))
-"""Rows of this scorer, rows until the next one, and whether there is one."""
 
 
 class ExchangeabilityMonitor:
@@ -308,10 +306,12 @@ class ExchangeabilityMonitor:
         restored._bets = BetProcesses.from_state(under("bets", state), zeros, family.levels)
         _FIELDS.fill(restored, None, state)
         restored._constants[restored._constants <= -1e300] = -np.inf
-        numbers = _NUMBERS.values(cls, None, state)["numbers"].tolist()
-        restored._rows[0], restored._left, has_scorer = numbers
+        parts = Fields(ints("numbers", "3"), ints("since", f"{len(family.parts)}", least=-1))
+        stored = parts.values(cls, None, state)
+        # Rows of this scorer, rows until the next one, and whether there is one.
+        restored._rows[0], restored._left, has_scorer = stored["numbers"].tolist()
         restored._has_scorer = bool(has_scorer)
-        restored._since = read_ints(state, "since", len(family.parts)).tolist()
+        restored._since = stored["since"].tolist()
         return restored
 
 

@@ -153,7 +153,7 @@ def test_raw_targets_without_a_finite_optimum_are_refused(labels, message):
 def test_a_state_that_names_no_method_is_refused():
     state = PlattScaling().fit([0.0, 1.0], [0, 1]).state()
     state["options"][0] = 7
-    with pytest.raises(InvalidSnapshot, match="names no method"):
+    with pytest.raises(InvalidSnapshot, match="options"):
         PlattScaling.from_state(state)
 
 

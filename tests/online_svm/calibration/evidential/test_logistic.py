@@ -205,5 +205,5 @@ def test_a_restored_map_says_that_it_has_no_examples_for_a_contour():
 )
 def test_a_state_out_of_range_is_refused(name, value):
     state = EvidentialLogistic().fit(*sample(30, 17)).state()
-    with pytest.raises(InvalidSnapshot, match="map state"):
+    with pytest.raises(InvalidSnapshot, match="state"):
         EvidentialLogistic.from_state(state | {name: value})
