@@ -34,17 +34,9 @@ def members(path):
             )
 
 
-@pytest.mark.parametrize(("path", "name"), FUNCTIONS)
-def test_every_function_that_the_page_names_is_in_its_file(path, name):
-    assert name in set(members(path))
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_every_path_that_the_page_names_exists(path):
-    assert (ROOT / path).exists()
-
-
-def test_the_page_names_the_way_of_an_example():
+def test_every_function_and_path_that_the_page_names_is_there():
+    assert [f"{path}::{name}" for path, name in FUNCTIONS if name not in members(path)] == []
+    assert [path for path in PATHS if not (ROOT / path).exists()] == []
     assert len(FUNCTIONS) > 10
     assert len(PATHS) > 25
 

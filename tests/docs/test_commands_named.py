@@ -4,8 +4,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from workers.cli.app import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -31,13 +29,3 @@ def test_each_text_names_commands_that_there_are():
         if word not in {*COMMANDS, *PROSE}
     ]
     assert wrong == []
-
-
-FOLDED = ("alarms ack", "alarms silence", "config show", "fleet scale", "fleet start", "fleet stop")
-
-
-@pytest.mark.parametrize("words", FOLDED)
-def test_no_page_names_a_command_that_became_an_option(words):
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")]
-    named = [page.name for page in pages if f"`{words}" in page.read_text("utf-8")]
-    assert [name for name in named if name != "CHANGELOG.md"] == []

@@ -11,13 +11,7 @@ PAGE = (ROOT / "docs/guarantees.md").read_text()
 TEST = re.compile(r"`(tests/[\w/.]+)::(\w+)`")
 NAMED = sorted(set(TEST.findall(PAGE)))
 ROWS = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if TEST.search(line)]
-PLACES = {
-    "chaos_full": "chaos-full",
-    "chaos": "chaos",
-    "fuzz": "fuzz",
-    "scale": "scale",
-    "slow": "slow",
-}
+PLACES = {"chaos_full": "chaos-full"} | {mark: mark for mark in ("chaos", "fuzz", "scale", "slow")}
 
 
 def places(path, name):

@@ -5,11 +5,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from processes import Process
+from world import Worker, wait_until
 
 from scripts.bench.commands import MODULES as BENCHMARKS
 from workers.broker import embedded
@@ -37,34 +38,16 @@ def environment(tmp_path_factory):
     return kept | {"PATH": f"{home}:{os.environ['PATH']}", "HOME": str(home)}
 
 
-@pytest.fixture(scope="module")
-def state(tmp_path_factory):
-    return str(tmp_path_factory.mktemp("state"))
-
-
 def shell(line, environment, **more):
     return Process(["bash", "-c", f"exec {line}"], env=environment, text=True, **more)
 
 
 def said_by(line, environment):
     """Return what a line says on standard output; it must end with 0."""
-    process = shell(line, environment, stdout=subprocess.PIPE)
-    try:
+    with shell(line, environment, stdout=subprocess.PIPE) as process:
         out, _ = process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
-        process.wait()
     assert process.returncode == 0
     return out
-
-
-def wait_for(status, environment, text):
-    """Wait until `online-svm status web` says a text, and return all it says."""
-    deadline = time.monotonic() + PATIENCE
-    while text not in (said := said_by(status, environment)):
-        assert time.monotonic() < deadline, said
-        time.sleep(0.5)
-    return said
 
 
 def test_what_each_terminal_first_runs_finds_the_command_and_hides_no_redis(tmp_path):
@@ -84,33 +67,31 @@ def test_what_each_terminal_first_runs_finds_the_command_and_hides_no_redis(tmp_
 
 
 @pytest.mark.slow
-def test_the_first_real_use_goes_as_the_readme_says(environment, state):
-    environment = environment | {"XDG_STATE_HOME": state}
+def test_the_first_real_use_goes_as_the_readme_says(environment, tmp_path):
+    environment = environment | {"XDG_STATE_HOME": str(tmp_path)}
     work, push, tail = block_with("online-svm worker web").splitlines()
     assert "`online-svm status web` then says `1,250 learned`" in README
     (recent,) = re.findall(r"`(over the last [\d,]+ scored)`", README)
     covered = re.search(r"`over ([\d,]+) scored of the\s+first ([\d,]+) learned`", README)
-    with Path(os.devnull).open("w") as nobody:
-        worker = shell(work, environment, stderr=nobody)
-        follower = None
-        try:
-            said_by(push.replace("--rate 100", "--rate 1000"), environment)
-            follower = shell(tail, environment, stdout=subprocess.PIPE, stderr=nobody)
-            assert any("  exact" in answer for answer in follower.stdout)  # after the warm-up
-            said = wait_for("online-svm status web", environment, "1,250 learned")
-            assert recent in said
-            assert f"over {covered[1]} scored of the first {covered[2]} learned" in said
-            follower.send_signal(signal.SIGTERM)
-            assert follower.wait(PATIENCE) == -signal.SIGTERM  # 143 in a shell
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(PATIENCE) == 0
-        finally:
-            for process in filter(None, (follower, worker)):
-                process.kill()
-                process.wait()
-            if follower is not None:
-                follower.stdout.close()
-            said_by("online-svm redis stop", environment)
+
+    def status():
+        return said_by("online-svm status web", environment)
+
+    with ExitStack() as opened:
+        opened.callback(said_by, "online-svm redis stop", environment)
+        worker = opened.enter_context(shell(work, environment, stderr=subprocess.DEVNULL))
+        said_by(push.replace("--rate 100", "--rate 1000"), environment)
+        quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        follower = opened.enter_context(shell(tail, environment, **quiet))
+        assert any("  exact" in answer for answer in follower.stdout)  # after the warm-up
+        wait_until(lambda: "1,250 learned" in status(), PATIENCE, pause=0.5)
+        said = status()
+        assert recent in said
+        assert f"over {covered[1]} scored of the first {covered[2]} learned" in said
+        follower.send_signal(signal.SIGTERM)
+        assert follower.wait(PATIENCE) == -signal.SIGTERM  # 143 in a shell
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(PATIENCE) == 0
 
 
 def test_the_example_in_process_runs():
@@ -120,16 +101,11 @@ def test_the_example_in_process_runs():
     assert isinstance(made["state"], bytes)
 
 
-def test_the_client_of_any_redis_gets_its_answer(environment, capsys):
+def test_the_client_of_any_redis_gets_its_answer(capsys):
     block = block_with("r.xadd(")
     assert '"redis://localhost:6379/0"' in block
-    with embedded.temporary() as server, Path(os.devnull).open("w") as nobody:
-        worker = shell(f"online-svm worker mail --redis {server.url}", environment, stderr=nobody)
-        try:
-            exec(block.replace("redis://localhost:6379/0", server.url), {})
-        finally:
-            worker.kill()
-            worker.wait()
+    with embedded.temporary() as server, Worker("worker", "mail", "--redis", server.url):
+        exec(block.replace("redis://localhost:6379/0", server.url), {})
     assert capsys.readouterr().out.startswith("warming up")
 
 

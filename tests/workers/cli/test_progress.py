@@ -40,64 +40,61 @@ def alarmed():
     return dataclasses.replace(outcome(10, 30), alarms=[(b"1-2", payload)])
 
 
-def told(*turns, every=1e9, is_quiet=False, monkeypatch=None):
+@pytest.fixture
+def told(monkeypatch):
     """Return the lines of a progress that gets outcomes at these seconds, and then is closed."""
-    now = [0.0]
-    if monkeypatch is not None:
+
+    def told(turns, every=1e9, is_quiet=False):
+        now = [0.0]
         monkeypatch.setattr(worker_progress.time, "monotonic", lambda: now[0])
-    target = io.StringIO()
-    tell = WorkerProgress(target, every, is_quiet=is_quiet)
-    for now[0], feed, given in turns:
-        tell(feed, given)
-    tell.close()
-    return target.getvalue().splitlines()
+        target = io.StringIO()
+        tell = WorkerProgress(target, every, is_quiet=is_quiet)
+        for now[0], feed, given in turns:
+            tell(feed, given)
+        tell.close()
+        return target.getvalue().splitlines()
+
+    return told
 
 
 SAID = "is too low by 0.062 (0.030 to 0.094) since n = 4,000  bets e^5.7 of e^5.3"
 FIRST = f"alarm: n 5,040  calibration: the probability of class b\\x1b[2J {SAID}"
 SECOND = f"alarm: n 5,040  calibration: the probability of class c {SAID}"
-ENDS = {
-    "nothing was answered": ((), []),
-    "it stops": (((0, "f", outcome(0, 20)),), ["f: 20 answered, 19 learned, stopped"]),
+REJECTED = "(online-svm tail f --stream dlq), stopped"
+LINES = {
+    "nothing was answered": ((), {}, []),
+    "it stops": (((0, "f", outcome(0, 20)),), {}, ["f: 20 answered, 19 learned, stopped"]),
     "rejected entries": (
         ((0, "f", outcome(0, 20, rejected=2)), (0, "f", outcome(20, 30)),
-         (0, "f", outcome(30, 40, rejected=1))),
-        ["f: 40 answered, 39 learned, 3 rejected (online-svm tail f --stream dlq), stopped"]),
+         (0, "f", outcome(30, 40, rejected=1))), {},
+        [f"f: 40 answered, 39 learned, 3 rejected {REJECTED}"]),
     "rejected since it went on": (
-        ((0, "f", outcome(20, 30, rejected=1)),),
-        ["f: 30 answered, 29 learned, 1 rejected since this worker began (online-svm tail f "
-         "--stream dlq), stopped"]),
+        ((0, "f", outcome(20, 30, rejected=1)),), {},
+        [f"f: 30 answered, 29 learned, 1 rejected since this worker began {REJECTED}"]),
     "alarms as they come, and no cursor moved by their text": (
-        ((0, "f", alarmed()),),
+        ((0, "f", alarmed()),), {},
         [f"f: {FIRST}", f"f: {SECOND}", "f: 30 answered, 29 learned, stopped"]),
+    "rate and validity when a line is due": (
+        ((1.0, "f", outcome(10, 30, 0.5)), (4.0, "f", outcome(30, 50))), {"every": 2.0},
+        ["f: 50 answered, 49 learned, 10/s  accuracy 0.500, announced [0.700, 0.800]",
+         "f: 50 answered, 49 learned, stopped  accuracy 0.500, announced [0.700, 0.800]"]),
+    "of several feeds one line that names those with most": (
+        ((0, "a", outcome(0, 3, rejected=1)), (2.0, "b", outcome(0, 2000)), (2.0, "b", alarmed())),
+        {"every": 2.0},
+        ["2 feeds: 2,003 answered, 1 rejected, 1,002/s  most: b 2,000, a 3", f"b: {FIRST}",
+         f"b: {SECOND}", "2 feeds: 2,023 answered, 1 rejected, stopped"]),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("turns", "lines"), ENDS.values(), ids=ENDS)
-def test_what_is_told_when_no_line_is_due_but_the_last(turns, lines):
-    assert told(*turns) == lines
+@pytest.mark.parametrize(("turns", "options", "lines"), LINES.values(), ids=LINES)
+def test_a_worker_tells(told, turns, options, lines):
+    assert told(turns, **options) == lines
 
 
-def test_the_worker_tells_its_rate_and_validity_when_a_line_is_due(monkeypatch):
-    turns = (1.0, "f", outcome(10, 30, 0.5)), (4.0, "f", outcome(30, 50))
-    first, _ = told(*turns, every=2.0, monkeypatch=monkeypatch)
-    assert first == "f: 50 answered, 49 learned, 10/s  accuracy 0.500, announced [0.700, 0.800]"
-
-
-def test_a_quiet_worker_tells_alarms_and_where_it_stopped_alone():
+def test_a_quiet_worker_tells_alarms_and_where_it_stopped_alone(told):
     turns = (0, "f", outcome(0, 10)), (0, "f", alarmed())
     lines = [f"f: {FIRST}", f"f: {SECOND}", "f: 30 answered, 29 learned, stopped"]
-    assert told(*turns, every=0.0, is_quiet=True) == lines
-
-
-def test_of_several_feeds_one_line_tells_all_and_names_those_with_most(monkeypatch):
-    turns = (0, "a", outcome(0, 3, rejected=1)), (2.0, "b", outcome(0, 2000)), (2.0, "b", alarmed())
-    assert told(*turns, every=2.0, monkeypatch=monkeypatch) == [
-        "2 feeds: 2,003 answered, 1 rejected, 1,002/s  most: b 2,000, a 3",
-        f"b: {FIRST}",
-        f"b: {SECOND}",
-        "2 feeds: 2,023 answered, 1 rejected, stopped",
-    ]
+    assert told(turns, every=0.0, is_quiet=True) == lines
 
 
 def test_a_feed_that_waits_shows_how_far_it_is_once():
@@ -118,29 +115,21 @@ def test_an_alarm_is_an_event_of_the_log_and_each_figure_a_field():
         tell.close()
     *alarms, last = logged
     assert [(event["event"], event["name"]) for event in alarms] == [
-        ("alarm", "b\x1b[2J"),
-        ("alarm", "c"),
-    ]
-    assert alarms[1]["words"] == (
-        "the probability of class c is too low by 0.062 (0.030 to 0.094) since n = 4,000"
-    )
+        ("alarm", "b\x1b[2J"), ("alarm", "c"),
+    ]  # fmt: skip
+    assert alarms[1]["words"] == SECOND.partition("calibration: ")[2].partition("  bets")[0]
     assert last == {"event": "stopped", "log_level": "info", "feeds": 2, "answered": 25}
 
 
-def test_a_push_shows_plain_lines_where_there_is_no_terminal(monkeypatch, capsys):
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_push_shows_a_bar_on_a_terminal_and_plain_lines_elsewhere(monkeypatch, is_terminal):
+    shown = io.StringIO()
+    shown.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress, "EVERY", 0.0)
     with push_progress(1000) as tell:
         tell(500)
-    assert capsys.readouterr().err == "500 of 1,000 pushed\n"
-
-
-def test_a_push_shows_a_bar_on_a_terminal(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with push_progress(1000) as tell:
-        tell(500)
-    assert "pushing" in terminal.getvalue()
+    if is_terminal:
+        assert "pushing" in shown.getvalue()
+    else:
+        assert shown.getvalue() == "500 of 1,000 pushed\n"

@@ -6,15 +6,18 @@ import pytest
 
 from workers.broker.store import Store
 
-CHALLENGER = "challenger"
-
 
 @pytest.fixture
-def challenger(redis_url, store):
-    with Store(redis_url, CHALLENGER) as other:
-        yield other
-        for key in (other.keys.input, other.keys.out):
-            other.call("DEL", key)
+def compare(run, redis_url, store, feed):
+    """Store what two feeds answered, each as `answered` takes it; return how to compare them."""
+    with Store(redis_url, f"{feed}-challenger") as challenger:
+
+        def stored(ours, theirs, first=1):
+            answered(store, *ours)
+            answered(challenger, *theirs, first=first)
+            return lambda *more: run("report", feed, "--against", challenger.keys.feed, *more)
+
+        yield stored
 
 
 def answered(store, labels, said, ids=None, first=1):
@@ -35,11 +38,10 @@ def stream(m=400):
     return np.where(rng.random(m) < p, "b", "a").tolist(), p.tolist()
 
 
-def test_a_challenger_that_is_better_is_named_with_the_difference(run, store, feed, challenger):
+def test_a_challenger_that_is_better_is_named_with_the_difference(compare, feed):
     labels, p = stream()
-    answered(store, labels, [0.5] * len(p))
-    answered(challenger, labels, p)
-    code, out, err = run("report", feed, "--against", CHALLENGER, "--json")
+    report = compare((labels, [0.5] * len(p)), (labels, p))
+    code, out, err = report("--json")
     found = orjson.loads(out)
     assert (code, err, found["compared"]) == (0, "", len(p))
     y = np.array(labels) == "b"
@@ -54,54 +56,40 @@ def test_a_challenger_that_is_better_is_named_with_the_difference(run, store, fe
         assert loss["difference"] == pytest.approx(first - second)
         assert 0 < loss["lower"] < loss["difference"] < loss["upper"]
         assert loss["better"] == "second"
-    text = run("report", feed, "--against", CHALLENGER)[1]
-    assert f"{CHALLENGER} is better (level 0.05)" in text
+    assert f"{feed}-challenger is better (level 0.05)" in report()[1]
 
 
-def test_a_difference_that_began_late_is_told_with_where_it_began(run, store, feed, challenger):
+def test_a_difference_that_began_late_is_told_with_where_it_began(compare):
     labels, p = stream(2500)
-    answered(store, labels, [*p[:2000], *[0.5] * 500])
-    answered(challenger, labels, p)
-    loss = orjson.loads(run("report", feed, "--against", CHALLENGER, "--json")[1])["losses"][
-        "brier"
-    ]
-    assert 1700 < loss["since"]["since"] < 2100
-    assert loss["since"]["lower"] > 0
-    assert loss["lower"] < loss["since"]["lower"]
-    text = run("report", feed, "--against", CHALLENGER)[1]
-    assert f"  since number {loss['since']['since'] + 1:,} of them: +0." in text
+    report = compare((labels, [*p[:2000], *[0.5] * 500]), (labels, p))
+    loss = orjson.loads(report("--json")[1])["losses"]["brier"]
+    since = loss["since"]
+    assert 1700 < since["since"] < 2100
+    assert since["lower"] > max(0, loss["lower"])
+    assert f"  since number {since['since'] + 1:,} of them: +0." in report()[1]
 
 
-def test_examples_are_matched_by_the_id_of_the_producer(run, store, feed, challenger):
+def test_examples_are_matched_by_the_id_of_the_producer(compare):
     labels, p = stream(40)
     ids = [f"t{i}" for i in range(40)]
-    answered(store, labels, p, ids)
-    answered(challenger, labels[30:0:-1], p[30:0:-1], ids[30:0:-1], first=500)
-    found = orjson.loads(run("report", feed, "--against", CHALLENGER, "--json")[1])
+    report = compare((labels, p, ids), (labels[30:0:-1], p[30:0:-1], ids[30:0:-1]), first=500)
+    found = orjson.loads(report("--json")[1])
     assert (found["compared"], found["only_first"], found["only_second"]) == (30, 10, 0)
-    assert found["losses"]["brier"]["difference"] == 0
-    assert found["losses"]["brier"]["better"] is None
-    assert "no difference shown yet" in run("report", feed, "--against", CHALLENGER)[1]
+    brier = found["losses"]["brier"]
+    assert (brier["difference"], brier["better"]) == (0, None)
+    assert "no difference shown yet" in report()[1]
 
 
-def test_feeds_with_nothing_in_common_end_it_in_one_line(run, store, feed, challenger):
-    labels, p = stream(5)
-    answered(store, labels, p)
-    answered(challenger, labels, p, first=100)
-    code, out, err = run("report", feed, "--against", CHALLENGER)
-    assert (code, out) == (2, "")
+def test_feeds_with_nothing_in_common_end_it_in_one_line(compare):
+    code, out, err = compare(stream(5), stream(5), first=100)()
+    assert (code, out, err.count("\n")) == (2, "", 1)
     assert "have no labelled example in common" in err
-    assert err.count("\n") == 1
 
 
-def test_an_entry_that_is_no_answer_ends_it_in_one_line(run, store, feed, challenger):
-    labels, p = stream(5)
-    answered(store, labels, p)
-    answered(challenger, labels, p)
+def test_an_entry_that_is_no_answer_ends_it_in_one_line(compare, store):
+    report = compare(stream(5), stream(5))
     store.call("XADD", store.keys.input, "9-0", "x", "[1]", "y", "a")
     told = {"status": "ok", "classes": ["a", "b"], "probabilities": "[]"}
     store.call("XADD", store.keys.out, "9-0", "p", orjson.dumps(told))
-    code, _, err = run("report", feed, "--against", CHALLENGER)
-    assert code == 4
-    assert "9-0" in err
-    assert err.count("\n") == 1
+    code, _, err = report()
+    assert (code, "9-0" in err, err.count("\n")) == (4, True, 1)

@@ -176,23 +176,6 @@ def made_report(labels, probability_of_yes, slices=None, most=SLICE_VALUES):
     return orjson.loads(encode_report(report, rows))
 
 
-def test_the_recent_figures_come_first_with_the_parts_of_the_brier_score(run, url):
-    labels, p = ["yes", "no"] * 100, np.tile([0.75, 0.25], 100)
-    begin(url, "f", report=made_report(labels, p))
-    lines = run("f")[1].splitlines()
-    assert lines[:6] == [
-        "feed f",
-        "  recent     accuracy 1.000 against probability 0.750 in [0.750, 0.750] over the last "
-        "200 scored (+8.2 standard deviations)",
-        "             log loss 0.288, Brier score 0.062 = miscalibration 0.062 - discrimination "
-        "0.250 + uncertainty 0.250",
-        "             calibration error 0.250, debiased",
-        "             worst class yes: frequency 0.500 against probability 0.500 "
-        "(+0.0 standard deviations)",
-        "  validity   nothing scored yet",
-    ]
-
-
 def test_the_worst_class_and_the_worst_slice_are_those_farthest_off_by_chance(run, url):
     labels = ["no"] * 90 + ["yes"] * 10
     countries = ["DE"] * 80 + ["\x1b[2J"] * 20
@@ -258,12 +241,3 @@ def test_status_counts_what_was_answered(run_command, answered, answered_url):
     out = run_command(*where)[1]
     assert out.startswith("feed answered\n")
     assert f" scored of the first {reports * 40} learned\n" in out
-
-
-def test_a_fork_is_listed_beside_its_feed_before_a_worker_begins_it(run, run_command, url, source):
-    where = ("--redis", url)
-    assert run_command("push", "mail", source, "--limit", "3", *where)[0] == 0
-    assert run_command("fork", "mail", *where)[0] == 0
-    found = [orjson.loads(text) for text in run("--json")[1].splitlines()]
-    told = [(one["feed"], one["waiting"], one["epoch"]) for one in found]
-    assert told == [("mail", 3, 0), ("mail-2", 3, 0)]
