@@ -11,9 +11,10 @@ from workers.dashboard.card import TextCard
 from workers.dashboard.drawings import interval
 from workers.dashboard.excerpt import Excerpt
 from workers.dashboard.feed_view import MOST_FEATURES, ShownAnswer
-from workers.dashboard.reports import as_dict, number
+from workers.dashboard.reports import as_dict
 from workers.dashboard.text import probability, safe, seconds, table, whole
 from workers.feed.position import parse_id
+from workers.reading.answers import number
 
 ROWS = 12
 """Answers that are shown."""

@@ -22,9 +22,10 @@ from workers.dashboard.card import (
 )
 from workers.dashboard.drawings import scale
 from workers.dashboard.excerpt import Excerpt, thinned
-from workers.dashboard.reports import Report, as_dict, as_list, number
+from workers.dashboard.reports import Report, as_dict, as_list
 from workers.dashboard.text import safe, table, whole
 from workers.reading.alarms import RaisedAlarm
+from workers.reading.answers import number
 from workers.reading.events import Event, moment
 
 NO_MONITORS = (

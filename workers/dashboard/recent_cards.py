@@ -18,8 +18,9 @@ from workers.dashboard.card import (
 )
 from workers.dashboard.excerpt import Excerpt
 from workers.dashboard.feed_view import ShownAnswer
-from workers.dashboard.reports import Report, as_dict, as_list, number
+from workers.dashboard.reports import Report, as_dict, as_list
 from workers.dashboard.text import probability, safe, table, whole
+from workers.reading.answers import number
 
 LEAST = 50
 """Answers with a known label from which a diagram is drawn of them."""

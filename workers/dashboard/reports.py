@@ -12,6 +12,7 @@ import numpy as np
 
 from online_svm.types import Floats
 from workers.feed.position import parse_id
+from workers.reading.answers import number
 
 FIGURES = ("accuracy", "lower", "probability", "upper", "log_loss", "brier")
 """Cumulative figures of a method, in the order of the columns here."""
@@ -65,18 +66,6 @@ class Report:
         named += list(as_dict(message.get("maps")).items())
         methods = {name: _figures(method) for name, method in named if isinstance(method, dict)}
         return cls(float(parse_id(entry_id)[0]), int(n), int(scored), methods, message)
-
-
-def number(value: Any) -> float:
-    """Return a JSON number as a float; NaN for anything else.
-
-    Examples
-    --------
-    >>> number(3), number("3"), number(None), number(True)
-    (3.0, nan, nan, nan)
-    """
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) < 1e300 else math.nan
 
 
 def as_dict(value: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The entries of a feed's output streams, and the settings stored with the feed."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,6 +64,18 @@ def message(entry: Sequence[Any]) -> Any:
         return parse(payload(entry))
     except (StateLost, ValueError):
         return None
+
+
+def number(value: Any) -> float:
+    """Return a JSON number as a float; NaN for anything else.
+
+    Examples
+    --------
+    >>> number(3), number("3"), number(None), number(True)
+    (3.0, nan, nan, nan)
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < 1e300 else math.nan
 
 
 def no_answer(entry: Sequence[Any]) -> StateLost:

@@ -10,7 +10,7 @@ from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
-from workers.reading.answers import message
+from workers.reading.answers import message, number
 
 _YEARS = (0.0, 253_402_300_799_000.0)  # milliseconds from 1970 to the year 9999
 
@@ -75,7 +75,7 @@ def event_of(entry_id: bytes, payload: Any) -> Event | None:
     if not (isinstance(payload, dict) and "code" in payload):
         return None
     code, writer, detail = (_text(payload.get(name)) for name in ("code", "writer", "detail"))
-    n, until = _number(payload.get("n")), _number(payload.get("until"))
+    n, until = number(payload.get("n")), number(payload.get("until"))
     return Event(float(parse_id(entry_id)[0]), code, writer, detail, n, until)
 
 
@@ -100,11 +100,6 @@ def event_line(event: Event) -> str:
     '2023-11-14 22:13:20 UTC  note  ann@desk: example 1,200: deployed v2'
     """
     return f"{moment(event.time)} UTC  {event.code}  {event.writer}: {event.words}"
-
-
-def _number(value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) < 1e300 else math.nan
 
 
 def _text(value: Any) -> str:

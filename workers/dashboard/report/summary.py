@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from online_svm.stream.alarm import Alarm
 from workers.dashboard.excerpt import Excerpt
 from workers.dashboard.recent_cards import PartFigures, worst
-from workers.dashboard.reports import Report, as_dict, as_list, cumulative, number, recent
+from workers.dashboard.reports import Report, as_dict, as_list, cumulative, recent
 from workers.plural import counted
 from workers.printable import printable
 from workers.reading.alarms import RaisedAlarm
+from workers.reading.answers import number
 from workers.reading.events import moment
 
 TOLD = 5
