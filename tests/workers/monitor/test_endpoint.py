@@ -68,15 +68,6 @@ def served(store):
         yield found
 
 
-def test_it_serves_what_prometheus_reads(store, served):
-    push(store)
-    work(store, served.metrics)
-    status, text = served.get("/metrics")
-    assert status == 200
-    assert f'online_svm_answers_total{{feed="{store.keys.feed}"}} {COUNT}.0' in text
-    assert 'online_svm_build_info{numba="' in text
-
-
 def test_promtool_has_nothing_to_say_against_the_names_and_units(store, served):
     push(store)
     work(store, served.metrics)

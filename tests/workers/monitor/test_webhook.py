@@ -129,15 +129,6 @@ def test_an_alarm_between_two_processes_is_posted_and_one_of_before_the_first_is
     assert received.keys == expected(begun, [FIRST])
 
 
-def test_a_new_feed_has_its_first_alarm_posted(store):
-    with receiving() as received, delivering(store, received):
-        push(store)
-        work(store, Telemetry())
-        raise_alarms(store, 1, 7)
-        received.wait(1)
-    assert received.keys == expected(store, [7])
-
-
 def test_a_standby_posts_nothing(begun):
     with receiving() as received, delivering(begun, received, is_at_work=False):
         raise_alarms(begun, 1, FIRST)
