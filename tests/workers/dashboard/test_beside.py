@@ -4,11 +4,11 @@ import os
 import re
 import signal
 import sys
-import time
 import urllib.request
 
 import pytest
 from processes import Process
+from world import wait_until
 
 from workers.dashboard.beside import page_beside
 
@@ -42,10 +42,7 @@ def test_the_page_ends_with_the_process_that_began_it_even_if_that_is_killed(emb
         assert is_there(link)
         begun.send_signal(number)
         begun.wait()
-        deadline = time.monotonic() + 20
-        while is_there(link):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_until(lambda: not is_there(link), 20, pause=0.1)
         begun.stderr.close()
 
 

@@ -1,14 +1,12 @@
 """The page in Debian's Chromium: what somebody sees, and that no state of Redis breaks it."""
 
 import re
-import sys
-import time
 
 import pytest
 from alarm_receiver import receiving
 from browser import chromium, dashboard, expecting, tab
 from fault_redis import Server
-from processes import LIMIT, Process
+from world import Worker, wait_until
 
 from workers.admin.notes import note
 from workers.broker.store import Store
@@ -136,68 +134,54 @@ def test_the_first_feed_appears_by_itself_and_redis_may_go_away_and_come_back(
     server.stop()
 
 
+ROWS = [Row({"x": i % 2 + i % 7 / 20}, "ab"[i % 2]) for i in range(300)]
+DRIFTED = [Row({"x": i % 2 + i % 7 / 20}, "ba"[i % 2]) for i in range(100)]
+WORKER = ("--classes", "a,b", "--committee", "single", "--quiet", "--metrics-every", "20")
+
+
 def test_the_page_follows_a_worker_and_shows_a_drift_as_it_comes(
     browser, page_of, embedded_url, feed
 ):
-    command = [sys.executable, "-m", "workers.cli", "worker", feed, "--redis", embedded_url]
-    command += ["--classes", "a,b", "--quiet", "--metrics-every", "20", "--committee", "single"]
-    rows = [Row({"x": i % 2 + i % 7 / 20}, "ab"[i % 2]) for i in range(300)]
-    drifted = [Row({"x": i % 2 + i % 7 / 20}, "ba"[i % 2]) for i in range(100)]
     with tab(browser, f"{page_of}?feed={feed}") as page:
-        push(rows, embedded_url, feed)
+        push(ROWS, embedded_url, feed)
         expect(page.get_by_text("No worker has begun this feed.")).to_be_visible()
-        with Process(command, stderr=-3) as worker:
+        with Worker("worker", feed, "--redis", embedded_url, *WORKER) as worker:
             figures = page.locator(".figures").first
             expect(figures).to_contain_text("300learned, examples", timeout=60_000)
             expect(page.get_by_text("✓ right").first).to_be_visible()
             expect(page.get_by_role("cell", name="calibration")).to_have_count(0)
-            push(drifted, embedded_url, feed)
+            push(DRIFTED, embedded_url, feed)
             expect(figures).to_contain_text("400learned, examples")
             expect(page.get_by_role("cell", name="calibration").first).to_be_visible()
-            worker.terminate()
-            worker.wait(20)
+            worker.stopped()
         expect(page.get_by_text("No worker holds this feed.")).to_be_visible()
 
 
 @pytest.mark.slow
 def test_a_worker_of_many_feeds_serves_their_page_and_posts_their_alarms(
-    browser, embedded_url, feed, tmp_path
+    browser, embedded_url, feed
 ):
-    names = [f"{feed}-{i}" for i in range(3)]
-    rows = [Row({"x": i % 2 + i % 7 / 20}, "ab"[i % 2]) for i in range(300)]
-    drifted = [Row({"x": i % 2 + i % 7 / 20}, "ba"[i % 2]) for i in range(100)]
-    for name in (*names[:2], f"not-{feed}"):
-        push(rows, embedded_url, name)
-    log = tmp_path / "log"
-    with receiving() as received, log.open("w") as said:
-        command = [sys.executable, "-m", "workers.cli", "worker", f"{feed}-*"]
-        command += ["--redis", embedded_url, "--classes", "a,b", "--committee", "single", "--quiet"]
-        command += ["--metrics-every", "20", "--alarm-url", received.url, "--dashboard", "0"]
-        with Process(command, stderr=said) as worker:
-            address = address_in(log)
-            with tab(browser, address) as page:
-                for name in names[:2]:
+    first, late = f"{feed}-0", f"{feed}-1"
+    for name in (first, f"not-{feed}"):
+        push(ROWS, embedded_url, name)
+    with receiving() as received:
+        where = ("--redis", embedded_url, "--alarm-url", received.url, "--dashboard", "0")
+        with Worker("worker", f"{feed}-*", *WORKER, *where) as worker:
+            wait_until(lambda: "the page is at" in worker.said)
+            with tab(browser, re.search(r"the page is at (\S+)", worker.said)[1]) as page:
+
+                def cell(name, place):
                     row = page.get_by_role("row").filter(has_text=name)
-                    expect(row.get_by_role("cell").nth(7)).to_have_text("300", timeout=60_000)
-                    expect(row.get_by_role("cell").nth(2)).to_have_text("0, 0")
-                expect(page.get_by_role("row")).to_have_count(3)
-                push(rows + drifted, embedded_url, names[2])  # a feed that appears later
-                late = page.get_by_role("row").filter(has_text=names[2])
-                expect(late.get_by_role("cell").nth(7)).to_have_text("400", timeout=60_000)
-                messages = received.wait(1)
-                assert {message["feed"] for message in messages} == {names[2]}
-                with Store(embedded_url, names[2]) as store:
+                    return expect(row.get_by_role("cell").nth(place))
+
+                cell(first, 7).to_have_text("300", timeout=60_000)
+                cell(first, 2).to_have_text("0, 0")
+                expect(page.get_by_role("row")).to_have_count(2)
+                push(ROWS + DRIFTED, embedded_url, late)  # a feed that appears later
+                cell(late, 7).to_have_text("400", timeout=60_000)
+                assert {message["feed"] for message in received.wait(1)} == {late}
+                with Store(embedded_url, late) as store:
                     note(store, "labels swapped", 300)
-                late.get_by_role("link").click()
+                page.get_by_role("row").filter(has_text=late).get_by_role("link").click()
                 expect(page.get_by_role("cell", name="example 300: labels swapped")).to_be_visible()
-            worker.terminate()
-            assert worker.wait(30) == 0
-
-
-def address_in(log):
-    """Wait for the address that the page tells in a log."""
-    deadline = time.monotonic() + LIMIT
-    while not (found := re.search(r"the page is at (\S+)", log.read_text())):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found[1]
+            worker.stopped(30)

@@ -49,29 +49,25 @@ def test_an_address_that_others_reach_needs_a_token(address):
         Dashboard("redis://localhost/0", address=address)
 
 
-def test_an_address_that_is_none_is_named():
+def test_an_address_that_is_none_and_a_port_that_is_taken_are_named(embedded_url):
     with pytest.raises(BadConfiguration, match=r"'example\.org': expected an IP address"):
         Dashboard("redis://localhost/0", address="example.org", token=TOKEN)
-
-
-def test_a_port_that_is_taken_is_named(embedded_url):
     first = Dashboard(embedded_url, port=0)
     with pytest.raises(BadConfiguration, match=f"port {first.port}: .*choose another --port"):
         Dashboard(embedded_url, port=first.port)
     first._socket.close()
 
 
-def test_a_page_without_a_token_is_there_at_once(serve):
-    status, _, text = serve()("GET", "/?feed=mail")
-    assert status == 200
-    assert "<title>mail - online-svm</title>" in text
-
-
-def test_what_the_address_says_of_theme_and_feed_is_escaped(serve):
-    _, _, text = serve()("GET", "/?feed=%3C/title%3E%3Cscript%3E&theme=%22%3E%3Cscript%3E")
+def test_a_page_without_a_token_is_there_at_once_and_escapes_its_address(serve):
+    ask = serve()
+    status, _, text = ask("GET", "/?feed=mail")
+    assert (status, "<title>mail - online-svm</title>" in text) == (200, True)
+    _, _, text = ask("GET", "/?feed=%3C/title%3E%3Cscript%3E&theme=%22%3E%3Cscript%3E")
     assert "&lt;/title&gt;&lt;script&gt;" in text
     assert "</title><script>" not in text
     assert 'data-theme="auto"' in text
+    status, _, text = ask("GET", "/help")
+    assert (status, "onitoring" in text) == (200, True)
 
 
 def test_nothing_is_shown_to_who_has_no_token_and_the_cookie_opens_all(serve):
@@ -144,19 +140,21 @@ def test_more_sessions_than_there_may_be_say_so_and_cost_nothing(serve, monkeypa
     assert (len(told), len(texts(ask))) == (2, 4)
 
 
-@pytest.mark.parametrize("token", ["", "no-token", "e30.x", "bnVsbA.x", "\u00fc.x"])
-def test_a_websocket_with_a_token_that_was_not_given_out_is_refused(serve, caplog, token):
-    ask = serve()
-    assert socket_of(ask, token) == (403, False)
-    assert (texts(ask), caplog.records) == ([], [])
+def too_old(ask):
+    signing = {"secret_key": ask.page._tornado.secret_key, "signed": True}
+    return generate_jwt_token(generate_session_id(**signing), **signing, expiration=-1)
 
 
-def test_a_websocket_with_a_token_that_is_too_old_is_refused(serve, caplog):
+TOKENS = ["", "no-token", "e30.x", "bnVsbA.x", "\u00fc.x", too_old]
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=lambda token: getattr(token, "__name__", None))
+def test_a_websocket_with_a_token_that_was_not_given_out_or_is_too_old_is_refused(
+    serve, caplog, token
+):
     ask = serve()
     assert ask("GET", "/")[0] == 200
-    signing = {"secret_key": ask.page._tornado.secret_key, "signed": True}
-    session = generate_session_id(**signing)
-    assert socket_of(ask, generate_jwt_token(session, **signing, expiration=-1)) == (403, False)
+    assert socket_of(ask, token if isinstance(token, str) else token(ask)) == (403, False)
     assert (texts(ask), caplog.records) == ([], [])
 
 
@@ -167,12 +165,6 @@ def test_a_websocket_without_the_cookie_is_refused_and_leaves_no_traceback(serve
     assert socket_of(ask, token) == (403, False)
     assert (texts(ask), caplog.records) == ([], [])
     assert socket_of(ask, token, cookie) == (101, True)
-
-
-def test_the_help_leads_to_the_page_of_the_documentation(serve):
-    status, _, text = serve()("GET", "/help")
-    assert status == 200
-    assert "onitoring" in text
 
 
 def test_a_token_is_the_first_line_of_its_file_and_no_short_one(tmp_path):
