@@ -1,14 +1,13 @@
 """What a base class or a protocol says of a method is said there alone."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BASES = {"Protocol", "ABC"}
 
 
-def documented() -> Iterator[tuple[ast.ClassDef, ast.FunctionDef, str]]:
+def documented():
     """Yield each class of either package, with its methods and their docstrings."""
     for package in ("online_svm", "workers"):
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -19,11 +18,11 @@ def documented() -> Iterator[tuple[ast.ClassDef, ast.FunctionDef, str]]:
                             yield node, method, str(ast.get_docstring(method))
 
 
-def is_base(node: ast.ClassDef) -> bool:
+def is_base(node):
     return any(ast.unparse(base).split("[")[0] in BASES for base in node.bases)
 
 
-def test_no_method_repeats_the_docstring_of_a_protocol_or_an_abstract_class() -> None:
+def test_no_method_repeats_the_docstring_of_a_protocol_or_an_abstract_class():
     said = {(method.name, text) for node, method, text in documented() if is_base(node)}
     repeated = {
         f"{node.name}.{method.name}"

@@ -90,15 +90,6 @@ def test_its_answers_are_those_of_the_predictor_at_that_n_byte_for_byte(kind):
         assert any(b"alarm at n" in payload for payload in seen)
 
 
-def test_answers_do_not_depend_on_which_rows_are_asked_together():
-    predictor = OnlinePredictor(config_of("three classes"))
-    feed(predictor, *stream("three classes", 120))
-    state = AnsweringState.restore(predictor.answering(), predictor.config)
-    X = np.random.default_rng(1).normal(size=(9, 3))
-    one_by_one = [payloads(state.answer(row[None, :]), seq=0)[0] for row in X]
-    assert payloads(state.answer(X), seq=0) == one_by_one
-
-
 def test_publishing_changes_no_byte_of_what_the_predictor_says_later():
     X, labels = stream("mixed maps", 240)
     silent, published = (OnlinePredictor(config_of("mixed maps")) for _ in range(2))

@@ -1,29 +1,15 @@
 """The coverage of the headline's interval, where the truth is known."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from interval_coverage import (
-    BAND,
-    LEVEL,
-    SETTINGS,
-    SHARES,
-    Case,
-    Coverage,
-    logistic_band,
-    means,
-    measured,
-)
+from interval_coverage import BAND, LEVEL, SETTINGS, SHARES, Case, logistic_band, means, measured
 from scipy.special import expit
 
 DRAWS = 12
 
 
 @pytest.mark.parametrize("kind", ["2 %", "10 %", "50 %"])
-def test_for_two_classes_the_headline_holds_the_frequency_in_the_bin_at_its_level(
-    kind: str,
-) -> None:
+def test_for_two_classes_the_headline_holds_the_frequency_in_the_bin_at_its_level(kind):
     case = Case(300, SHARES[kind], {"committee": "single", "taxonomy": "class"})
     found = [one for one in (measured(case, draw) for draw in range(DRAWS)) if one]
     assert len(found) > DRAWS // 2
@@ -32,7 +18,7 @@ def test_for_two_classes_the_headline_holds_the_frequency_in_the_bin_at_its_leve
     assert np.mean([one["venn"][0] for one in found]) < LEVEL
 
 
-def test_more_classes_are_asked_each_against_the_rest() -> None:
+def test_more_classes_are_asked_each_against_the_rest():
     case = Case(200, SHARES["four classes"], {"committee": "single"})
     lines = list(means("four", case, draws=1))
     names = [line.interval for line in lines]
@@ -46,8 +32,8 @@ def test_more_classes_are_asked_each_against_the_rest() -> None:
 @pytest.mark.parametrize("kind", SHARES)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_headline_holds_the_frequency_in_the_bin_for_every_machine_and_class(
-    name: str, kind: str, tell_line: Callable[[Coverage], None]
-) -> None:
+    name, kind, tell_line
+):
     check_headline(name, kind, 1000, 12, tell_line)
 
 
@@ -56,15 +42,11 @@ def test_the_headline_holds_the_frequency_in_the_bin_for_every_machine_and_class
 @pytest.mark.parametrize(("n", "draws"), [(300, 40), (5000, 4)])
 @pytest.mark.parametrize("kind", SHARES)
 @pytest.mark.parametrize("name", SETTINGS)
-def test_so_it_does_with_fewer_and_with_more_examples(
-    name: str, kind: str, n: int, draws: int, tell_line: Callable[[Coverage], None]
-) -> None:
+def test_so_it_does_with_fewer_and_with_more_examples(name, kind, n, draws, tell_line):
     check_headline(name, kind, n, draws, tell_line)
 
 
-def check_headline(
-    name: str, kind: str, n: int, draws: int, tell_line: Callable[[Coverage], None]
-) -> None:
+def check_headline(name, kind, n, draws, tell_line):
     lines = list(means(f"{name}, {kind}, n = {n:,}", Case(n, SHARES[kind], SETTINGS[name]), draws))
     for line in lines:
         tell_line(line)
@@ -72,7 +54,7 @@ def check_headline(
     assert lines[0].of_bin >= LEVEL
 
 
-def test_the_logistic_band_holds_the_truth_where_the_truth_is_logistic() -> None:
+def test_the_logistic_band_holds_the_truth_where_the_truth_is_logistic():
     held = []
     for seed in range(200):
         rng = np.random.default_rng(seed)

@@ -1,27 +1,37 @@
-"""What every headline keeps to, and how a report scores it beside the Venn predictor."""
+"""What every headline keeps to, how each is mixed, and how a report scores it."""
 
 import numpy as np
 import pytest
+from predictor_answers import answered, blocks, reports
 
+from online_svm import MatrixScaling, TemperatureScaling, VectorScaling
 from online_svm.config import PredictorConfig
 from online_svm.metrics.scores import accuracy, brier, log_loss
+from online_svm.predictor import joint_headline
+from online_svm.predictor.joint_headline import N_COMPONENTS, RECENT, JointHeadline
+from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.pair_headline import COMPONENTS, SHARE
+from online_svm.predictor.recent_map import RecentMap
 from online_svm.stream.answer_columns import COLUMNS
-from online_svm.stream.prediction import PredictionBlock, ValidityReport
 
 SHORT = {"window": 80, "refit_every": 40, "refit_lag": 0, "metrics_every": 240}
+TWO, THREE = {"classes": ("a", "b")}, {"classes": ("a", "b", "c")}
 CONFIGS = {
-    "single": {"classes": ("a", "b"), "committee": "single"},
-    "single of three": {"classes": ("a", "b", "c"), "committee": "single"},
-    "committee": {"classes": ("a", "b"), "committee": "default"},
-    "committee of three": {"classes": ("a", "b", "c"), "committee": "default"},
+    "single": TWO | {"committee": "single"},
+    "single without a level": TWO | {"committee": "single", "interval_level": None},
+    "single of three": THREE | {"committee": "single", "interval_level": 0.8},
+    "committee": TWO | {"committee": "default"},
+    "committee of three": THREE | {"committee": "default"},
+    "cross-fit": TWO | {"split": "crossfit"},
+    "cross-fit of three": THREE | {"split": "crossfit"},
     "discovered": {"committee": "default"},
 }
 
 
-def stream(names, count=240, seed=0):
+def stream(names, count=240):
     """Return rows and labels, the last of the names only in the second half."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     codes = rng.integers(0, len(names), count)
     codes[: count // 2] %= max(2, len(names) - 1)
     X = rng.normal(size=(count, 3))
@@ -29,54 +39,46 @@ def stream(names, count=240, seed=0):
     return X, [names[code] for code in codes]
 
 
-def answered(config, names):
-    X, labels = stream(names)
-    answers = OnlinePredictor(config).step_many(X, labels)
-    blocks = [one for one in answers if isinstance(one, PredictionBlock) and one.status == "ok"]
-    reports = [one for one in answers if isinstance(one, ValidityReport)]
-    return blocks, [labels[n] for block in blocks for n in block.n], reports
-
-
 @pytest.fixture(scope="module", params=CONFIGS)
 def run(request):
     config = PredictorConfig(**SHORT, **CONFIGS[request.param])
-    return answered(config, config.classes or ("a", "b", "c"))
+    X, labels = stream(config.classes or ("a", "b", "c"))
+    answers = OnlinePredictor(config).step_many(X, labels)
+    return config, blocks(answers, "ok"), labels, reports(answers)
 
 
-def test_the_interval_holds_the_probability_and_the_label_has_the_largest(run):
-    for block in run[0]:
+def test_the_interval_of_an_answer_holds_its_probability_and_the_label_has_the_largest(run):
+    config, answers, *_ = run
+    for block in answers:
+        assert block.interval_level == config.interval_level
         assert (block.lower >= 0).all()
         assert (block.lower <= block.point).all()
         assert (block.point <= block.upper).all()
         assert (block.upper <= 1).all()
         np.testing.assert_allclose(block.point.sum(axis=1), 1.0, atol=1e-12)
         assert (block.label == block.point.argmax(axis=1)).all()
-
-
-def test_the_hull_holds_the_point_of_the_venn_predictor(run):
-    for block in run[0]:
         assert (block.venn_lower <= block.venn_point).all()
         assert (block.venn_point <= block.venn_upper).all()
 
 
-def test_a_headline_of_the_venn_predictor_is_its_mean_and_its_hull(run):
-    named = [block for block in run[0] if block.method == "venn"]
-    for block in named:
-        assert (block.point == block.venn_point).all()
-        if block.interval_level is None:
-            assert (block.lower == block.venn_lower).all()
-            assert (block.upper == block.venn_upper).all()
+def test_a_headline_of_the_venn_predictor_is_its_mean_and_without_a_level_its_hull(run):
+    for block in run[1]:
+        if block.method == "venn":
+            assert (block.point == block.venn_point).all()
+            if block.interval_level is None:
+                assert (block.lower == block.venn_lower).all()
+                assert (block.upper == block.venn_upper).all()
 
 
-@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "discovered"])
-def test_a_report_scores_headline_and_venn_predictor_each_by_its_own_probabilities(name):
-    config = PredictorConfig(**SHORT, **CONFIGS[name])
-    blocks, labels, (report,) = answered(config, config.classes)
-    assert report.scored == len(labels) > 150
-    codes = np.array([config.classes.index(label) for label in labels])
+def test_a_report_scores_headline_and_venn_predictor_each_by_its_own_probabilities(run):
+    config, answers, labels, (report,) = run
+    if config.classes is None:
+        return  # the columns of its blocks are not the same throughout
+    codes = np.array([config.classes.index(labels[n]) for block in answers for n in block.n])
+    assert report.scored == len(codes) > 150
     for found, source in ((report.headline, ""), (report.venn, "venn_")):
         point, lower, upper = (
-            np.concatenate([getattr(block, source + part) for block in blocks])
+            np.concatenate([getattr(block, source + part) for block in answers])
             for part in ("point", "lower", "upper")
         )
         chosen = np.arange(len(codes)), point.argmax(axis=1)
@@ -90,5 +92,78 @@ def test_a_report_scores_headline_and_venn_predictor_each_by_its_own_probabiliti
 
 def test_every_method_that_an_answer_may_name_is_described(run):
     (column,) = [column for column in COLUMNS if column.name == "method"]
-    for block in run[0]:
+    for block in run[1]:
         assert f"`{block.method}`:" in column.description
+
+
+def test_the_headline_of_two_classes_mixes_the_stack_and_what_the_pair_makes_of_it():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 4))
+    X[:, 0] += 1.5 * codes
+    config = PredictorConfig(**TWO, window=200, refit_every=50)
+    mixture = Mixture(COMPONENTS, SHARE)  # one for all models
+    points, mixed = [], []
+    for block in answered(config, X, ["ab"[code] for code in codes]):
+        stacked = 1.0 / (1.0 + np.exp(-block.scores[:, 0]))
+        clipped = np.clip(stacked, block.venn_lower[:, 1], block.venn_upper[:, 1])
+        mean = 0.5 * (block.venn_lower[:, 1] + block.venn_upper[:, 1])
+        parts = [np.stack([1.0 - p, p], axis=1) for p in (stacked, clipped, mean)]
+        mixed.append(mixture.answer(parts, codes[block.n])[:, 1])
+        points.append(block.point[:, 1])
+        assert (block.method, block.guarantee) == ("venn-abers-mixed", "exact")
+    found, expected = np.concatenate(points), np.concatenate(mixed)
+    # The maps of recent scores say nothing before they have fifty of them.
+    np.testing.assert_allclose(found[:50], expected[:50], rtol=1e-9)
+    assert 0.0 < np.abs(found[50:] - expected[50:]).mean() < 0.05
+
+
+def around(n):
+    """Return three classes around a centre."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 2)) + 2.0 * np.column_stack((np.cos(codes * 2.1), np.sin(codes * 2.1)))
+    return X, codes, ["abc"[code] for code in codes]
+
+
+def test_the_joint_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did():
+    X, truth, labels = around(160)
+    predictor = OnlinePredictor(
+        PredictorConfig(**THREE, window=80, refit_every=40, refit_lag=0, maps=("platt",))
+    )
+    predictor.step_many(X[:120], labels[:120])  # a refit has just taken effect
+    headline = predictor.active.headline
+    assert isinstance(headline, JointHeadline)
+    mixture = Mixture.from_state(headline._mixture.state(), N_COMPONENTS, joint_headline.SHARE)
+    recent = RecentMap.from_state(
+        {k: v.copy() for k, v in headline._recent.state().items()},
+        RECENT, joint_headline._recent_matrix, MatrixScaling.from_state, 3,
+    )  # fmt: skip
+    assert np.ptp(mixture.weights) > 0.01  # they outlive a refit
+    calibration = predictor.active.calibration
+    scores, codes = calibration.scores.copy(), calibration.codes.copy()
+    (block,) = (b for b in predictor.step_many(X[120:], labels[120:]) if len(b.n) == 40)
+
+    def logs(s):
+        return -np.log1p(np.exp(-s))
+
+    components = [
+        kind.fit(of(scores), codes).predict(of(block.scores))
+        for kind, of in (
+            (TemperatureScaling(), np.array),
+            (VectorScaling(), np.array),
+            (MatrixScaling(), np.array),
+            (MatrixScaling(), logs),
+        )
+    ]
+    components.append(recent.answer(logs(block.scores), truth[120:], components[0]))
+    expected = mixture.answer([*components, block.venn_point], truth[120:])
+    np.testing.assert_allclose(block.point, expected, rtol=1e-9)
+    assert block.method == "joint"
+
+
+def test_a_class_not_known_yet_has_the_share_of_the_venn_predictor():
+    X, _, labels = around(150)
+    last = answered(PredictorConfig(window=80, refit_every=40), X, labels)[-1]
+    assert last.classes == ("a", "b", "c", None)
+    np.testing.assert_allclose(last.point[:, -1], last.venn_point[:, -1], rtol=1e-9)

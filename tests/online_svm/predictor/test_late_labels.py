@@ -5,77 +5,18 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from late_streams import batch_of, follow, late_settings, late_stream
+from predictor_answers import reports, rows
 
 from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
+from online_svm.errors import InvalidExample, InvalidInput
 from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.storage.container import pack, unpack
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.input_batch import Example, InputBatch, LateLabel
-from online_svm.stream.prediction import PredictionBlock, ValidityReport
+from online_svm.stream.input_batch import Example
+from online_svm.stream.prediction import ValidityReport
 
-SMALL = {
-    "classes": ["a", "b"],
-    "committee": "single",
-    "kernel": "linear",
-    "window": 60,
-    "refit_every": 20,
-    "metrics_every": 15,
-    "monitors": "off",
-}
-
-
-def settings(**changes):
-    return PredictorConfig.model_validate(SMALL | {"horizon": 12} | changes)
-
-
-def stream(n, rng, classes=("a", "b"), longest=30, never=0.1):
-    """Return events in order: examples by number, and the labels that come for them."""
-    X = rng.normal(size=(n, 2))
-    codes = np.clip(np.floor(X[:, 0] + 0.7 * rng.normal(size=n) + 1), 0, len(classes) - 1)
-    labels = [classes[int(code)] for code in codes]
-    delays = np.where(rng.random(n) < never, 10**6, rng.integers(0, longest, n))
-    due = sorted((i + delay + 0.5, i) for i, delay in enumerate(delays) if delay > 0)
-    events, k = [], 0
-    for i in range(n):
-        while k < len(due) and due[k][0] < i:
-            events.append(("label", due[k][1], labels[due[k][1]]))
-            k += 1
-        events.append(("example", i, labels[i] if delays[i] == 0 else None))
-        if rng.random() < 0.05 and i > 5:
-            events.append(("label", int(rng.integers(i)), str(rng.choice(classes))))
-    return X, labels, events
-
-
-def batch_of(X, events, first=0):
-    """Return events as a batch; `first` events came before them."""
-    rows = [k for k, (kind, _, _) in enumerate(events) if kind == "example"]
-    numbers = [events[k][1] for k in rows]
-    late = {
-        k: LateLabel(str(i), label) for k, (kind, i, label) in enumerate(events) if kind == "label"
-    }
-    times = [1000 * i - 700 * (i % 3) for i in numbers]
-    labels, ids = [events[k][2] for k in rows], [str(i) for i in numbers]
-    return InputBatch(X[numbers], labels, rows, late, first, ids=ids, times=times)
-
-
-def follow(predictor, X, events, size):
-    """Answer events in calls of `size`; return the answers one by one, and what labels gave."""
-    answers, outcomes = [], []
-    for begin in range(0, len(events), size):
-        result = predictor.process(batch_of(X, events[begin : begin + size], begin))
-        done = {k: taken.done for k, taken in result.taken.items()}
-        done |= {k: error.code for k, error in result.rejected.items()}
-        outcomes += [what for _, what in sorted(done.items())]
-        for answer in result.found:
-            rows = answer
-            if isinstance(answer, PredictionBlock):
-                rows = [answer.row(k) for k in range(len(answer))]
-            answers += rows if isinstance(rows, list) else [rows]
-    return answers, outcomes
-
-
+OTHER = {"a": "b", "b": "a", None: None}
 CONFIGS = {
     "two classes": {},
     "arrival": {"maturity": "arrival"},
@@ -85,45 +26,38 @@ CONFIGS = {
     "maps": {"refit_lag": 0, "maps": ["isotonic", "mixed"]},
     "monitors": {"monitors": "default", "alarm_level": 0.5, "tolerance": 0.001},
 }
+ALARMS = CONFIGS["monitors"] | {"window": 100, "refit_every": 50, "train_fraction": 0.2}
+DRIFTS = {
+    f"{policy} by {maturity}": ALARMS | {"on_drift": policy, "maturity": maturity}
+    for policy in ("report", "refit", "reset")
+    for maturity in ("horizon", "arrival")
+}
 
 
-@pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
-def test_where_calls_are_cut_changes_no_bit(changes):
-    config = settings(**changes)
-    X, _, events = stream(220, np.random.default_rng(3))
+@pytest.mark.parametrize("name", [*CONFIGS, *DRIFTS])
+def test_where_calls_are_cut_changes_no_bit(name):
+    is_drift = name in DRIFTS
+    config = late_settings(**(CONFIGS | DRIFTS)[name])
+    if is_drift:  # the labels turn over, which raises alarms
+        X, labels, events = late_stream(320, np.random.default_rng(5), never=0.05)
+        X[:, 0] += np.where(np.array(labels) == "b", 4.0, -4.0)
+        events = [(kind, i, OTHER[y] if i >= 150 else y) for kind, i, y in events]
+    else:
+        X, _, events = late_stream(220, np.random.default_rng(3))
     one = OnlinePredictor(config)
     expected = follow(one, X, events, 1)
-    assert len({type(answer) for answer in expected[0]}) == 2
+    assert reports(expected[0])
+    assert is_drift <= any(isinstance(answer, Alarm) for answer in expected[0])
     for size in (7, 64, 1024):
         other = OnlinePredictor(config)
         assert follow(other, X, events, size) == expected
         assert other.snapshot() == one.snapshot()
 
 
-@pytest.mark.parametrize("maturity", ["horizon", "arrival"])
-@pytest.mark.parametrize("on_drift", ["report", "refit", "reset"])
-def test_alarms_and_what_is_done_about_them_are_the_same_for_any_calls(on_drift, maturity):
-    config = settings(
-        monitors="default", alarm_level=0.5, tolerance=0.001, window=100, refit_every=50,
-        on_drift=on_drift, maturity=maturity, train_fraction=0.2,
-    )  # fmt: skip
-    X, labels, events = stream(320, np.random.default_rng(5), never=0.05)
-    X[:, 0] += np.where(np.array(labels) == "b", 4.0, -4.0)
-    other = {"a": "b", "b": "a", None: None}
-    events = [(kind, i, other[y] if i >= 150 else y) for kind, i, y in events]
-    one = OnlinePredictor(config)
-    expected = follow(one, X, events, 1)
-    assert any(isinstance(answer, Alarm) for answer in expected[0])
-    for size in (7, 64, 1024):
-        other_one = OnlinePredictor(config)
-        assert follow(other_one, X, events, size) == expected
-        assert other_one.snapshot() == one.snapshot()
-
-
 @pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
 def test_a_snapshot_at_any_point_continues_bit_for_bit(changes):
-    config = settings(**changes)
-    X, _, events = stream(150, np.random.default_rng(4))
+    config = late_settings(**changes)
+    X, _, events = late_stream(150, np.random.default_rng(4))
     expected = follow(OnlinePredictor(config), X, events, 16)
     moving = OnlinePredictor(config)
     answers, outcomes = [], []
@@ -137,39 +71,31 @@ def test_a_snapshot_at_any_point_continues_bit_for_bit(changes):
     assert (answers, outcomes) == expected
 
 
-def answers_by_number(answers):
-    return [answer for answer in answers if not isinstance(answer, ValidityReport)]
-
-
 @pytest.mark.parametrize("maturity", ["horizon", "arrival"])
 def test_the_original_answer_is_scored_and_none_that_a_later_model_gave(maturity):
-    config = settings(maturity=maturity, horizon=25)
-    X, labels, events = stream(300, np.random.default_rng(5), never=0.0, longest=20)
+    config = late_settings(maturity=maturity, horizon=25)
+    X, labels, events = late_stream(300, np.random.default_rng(5), never=0.0, longest=20)
     events = [event for event in events if event[2] in (None, labels[event[1]])]
     predictor = OnlinePredictor(config)
     answers, _ = follow(predictor, X, events, 50)
-    said = answers_by_number(answers)
-    if maturity == "horizon":
-        learned = list(range(predictor.n))
-    else:  # in the order in which the labels came
-        learned = list(dict.fromkeys(i for kind, i, label in events if label is not None))
-    report = [answer for answer in answers if isinstance(answer, ValidityReport)][-1]
+    said, report = rows(answers), reports(answers)[-1]
+    learned = list(range(predictor.n))
+    if maturity == "arrival":  # in the order in which the labels came
+        learned = list(dict.fromkeys(i for _, i, label in events if label is not None))
     scored = [i for i in learned[: report.n] if said[i].status == "ok"]
-    hits = [said[i].label == labels[i] for i in scored]
     assert (report.scored, len({said[i].model for i in scored}) > 5) == (len(scored), True)
+    hits = [said[i].label == labels[i] for i in scored]
     assert report.headline.predicted.accuracy == pytest.approx(np.mean(hits), rel=1e-12)
-    second = [said[i].classes.index("b") for i in scored]
     squares = [
-        (said[i].probabilities[at] - (labels[i] == "b")) ** 2
-        for i, at in zip(scored, second, strict=True)
+        (said[i].probabilities[said[i].classes.index("b")] - (labels[i] == "b")) ** 2
+        for i in scored
     ]
     assert report.headline.brier == pytest.approx(np.mean(squares), rel=1e-12)
 
 
 def test_labels_that_come_at_once_are_learned_as_late_as_the_others():
-    config = settings(horizon=12)
-    X, labels, _ = stream(100, np.random.default_rng(6))
-    late, plain = OnlinePredictor(config), OnlinePredictor(settings(horizon=0))
+    X, labels, _ = late_stream(100, np.random.default_rng(6))
+    late, plain = OnlinePredictor(late_settings()), OnlinePredictor(late_settings(horizon=0))
     late.step_many(X, labels)
     plain.step_many(X[:88], labels[:88])
     assert late.n == plain.n == 88
@@ -180,7 +106,7 @@ def test_labels_that_come_at_once_are_learned_as_late_as_the_others():
 
 def resolved(maturity, rng, n=360):
     """Return what is announced for b, whose labels come at once; those of a take 250 examples."""
-    config = settings(maturity=maturity, horizon=260, window=None, refit_every=10)
+    config = late_settings(maturity=maturity, horizon=260, window=None, refit_every=10)
     labels = rng.choice(["a", "b"], size=n, p=[0.7, 0.3])
     X = rng.normal(size=(n, 2))
     predictor = OnlinePredictor(config)
@@ -208,14 +134,14 @@ def deviations(streams, in_time):
 
     Where not all labels come in time, those of half of a never do.
     """
-    config = settings(window=None, refit_every=25, refit_lag=0, interval_level=None)
+    config = late_settings(window=None, refit_every=25, refit_lag=0, interval_level=None)
     found = []
     for seed in range(streams):
         rng = np.random.default_rng(seed)
         labels = rng.choice(["a", "b"], size=70, p=[0.6, 0.4])
         X = rng.normal(size=(70, 2)) + (labels == "b")[:, None]
         predictor = OnlinePredictor(config)
-        said, due, events = [], {}, []
+        due, events = {}, []
         for i in range(70):
             events.append(("example", i, None))
             due.setdefault(i + int(rng.integers(0, 12)), []).append(i)
@@ -224,9 +150,8 @@ def deviations(streams, in_time):
                 for told in due.pop(i, [])
                 if in_time or labels[told] == "b" or told % 2
             ]
-        for block in predictor.process(batch_of(X, events)).found:
-            if isinstance(block, PredictionBlock) and block.status == "ok":
-                said += [block.row(k) for k in range(len(block))]
+        answers = rows(predictor.process(batch_of(X, events)).found)
+        said = [answer for answer in answers if answer.status == "ok"]
         truth = labels[70 - len(said) :]
         gaps = [
             (y == "b") - answer.venn[1][int(y == "b")]
@@ -248,8 +173,8 @@ def test_labels_of_one_class_that_never_come_are_seen_by_that_check():
 
 
 def test_the_guarantee_is_approximate_while_a_censored_example_is_in_the_window_and_only_then():
-    config = settings(window=40, horizon=5, refit_lag=0)
-    X, labels, _ = stream(200, np.random.default_rng(7))
+    config = late_settings(window=40, horizon=5, refit_lag=0)
+    X, labels, _ = late_stream(200, np.random.default_rng(7))
     predictor = OnlinePredictor(config)
     given = [None if i == 90 else label for i, label in enumerate(labels)]
     said = [predictor.step(Example(X[i], given[i], id=str(i))) for i in range(200)]
@@ -262,7 +187,7 @@ def test_the_guarantee_is_approximate_while_a_censored_example_is_in_the_window_
 
 
 def test_a_correction_of_what_was_learned_takes_effect_at_the_next_refit():
-    config = settings(window=40, horizon=1, refit_lag=0)
+    config = late_settings(window=40, horizon=1, refit_lag=0)
     rng = np.random.default_rng(8)
     X = rng.choice([-2.0, 2.0], size=(120, 2)) + rng.normal(size=(120, 2)) / 10
     labels = np.where(X[:, 0] > 0, "b", "a").tolist()
@@ -285,8 +210,8 @@ def test_a_correction_of_what_was_learned_takes_effect_at_the_next_refit():
 
 def test_the_guarantee_is_approximate_while_a_corrected_example_is_in_the_window_and_only_then():
     """An example is learned with the label of that moment; it may still be corrected."""
-    config = settings(window=40, horizon=1, refit_lag=0)
-    X, labels, _ = stream(140, np.random.default_rng(12))
+    config = late_settings(window=40, horizon=1, refit_lag=0)
+    X, labels, _ = late_stream(140, np.random.default_rng(12))
     predictor, said = OnlinePredictor(config), []
     for i in range(140):
         if i == 80:  # 79 are learned; the 71st, which is number 70, is corrected
@@ -305,8 +230,8 @@ def test_the_guarantee_is_approximate_while_a_corrected_example_is_in_the_window
 
 
 def test_a_label_that_changes_before_it_is_learned_leaves_the_guarantee():
-    predictor = OnlinePredictor(settings(window=40, horizon=5, refit_lag=0))
-    X, labels, _ = stream(90, np.random.default_rng(13))
+    predictor = OnlinePredictor(late_settings(window=40, horizon=5, refit_lag=0))
+    X, labels, _ = late_stream(90, np.random.default_rng(13))
     for i in range(90):
         answer = predictor.step(Example(X[i], labels[i], id=str(i)))
         assert predictor.label(str(i), "b" if labels[i] == "a" else "a") == "corrected"
@@ -314,8 +239,8 @@ def test_a_label_that_changes_before_it_is_learned_leaves_the_guarantee():
 
 
 def test_another_label_for_what_has_left_the_window_is_rejected():
-    predictor = OnlinePredictor(settings(window=40, horizon=1))
-    X, labels, _ = stream(60, np.random.default_rng(9))
+    predictor = OnlinePredictor(late_settings(window=40, horizon=1))
+    X, labels, _ = late_stream(60, np.random.default_rng(9))
     predictor.step_many(X, labels, ids=[str(i) for i in range(60)])
     with pytest.raises(InvalidExample) as error:
         predictor.label("10", "a" if labels[10] == "b" else "b")
@@ -324,7 +249,7 @@ def test_another_label_for_what_has_left_the_window_is_rejected():
 
 
 def test_a_label_for_an_example_with_a_probability_is_a_conflict():
-    predictor = OnlinePredictor(settings(learner="psvm", horizon=3))
+    predictor = OnlinePredictor(late_settings(learner="psvm", horizon=3))
     predictor.step(Example([0.0, 1.0], p=0.25, id="p"))
     with pytest.raises(InvalidExample) as error:
         predictor.label("p", "a")
@@ -332,9 +257,9 @@ def test_a_label_for_an_example_with_a_probability_is_a_conflict():
 
 
 def test_one_wrong_time_in_the_future_does_not_end_all_learning():
-    config = settings(horizon="50ms", max_pending=20)
+    config = late_settings(horizon="50ms", max_pending=20)
     predictor = OnlinePredictor(config)
-    X, labels, _ = stream(90, np.random.default_rng(10))
+    X, labels, _ = late_stream(90, np.random.default_rng(10))
     times = [*range(30), 10**12, *range(31, 90)]
     predictor.step_many(X, labels, ids=[str(i) for i in range(90)], times=times)
     counts = predictor.late.counts
@@ -343,7 +268,7 @@ def test_one_wrong_time_in_the_future_does_not_end_all_learning():
 
 
 def test_a_restored_predictor_knows_how_late_it_is():
-    config = settings(horizon="9s")
+    config = late_settings(horizon="9s")
     predictor, restored = OnlinePredictor(config), OnlinePredictor(config)
     predictor.step(Example([0.0, 1.0], id="a", time=5000))
     restored.restore(predictor.snapshot())
@@ -352,9 +277,9 @@ def test_a_restored_predictor_knows_how_late_it_is():
 
 
 def test_no_more_examples_wait_than_allowed_and_what_falls_out_is_counted():
-    config = settings(horizon="1000000s", max_pending=20)
+    config = late_settings(horizon="1000000s", max_pending=20)
     predictor = OnlinePredictor(config)
-    X, _, _ = stream(90, np.random.default_rng(10))
+    X, _, _ = late_stream(90, np.random.default_rng(10))
     none = [None] * 90
     predictor.step_many(X, none, ids=[str(i) for i in range(90)], times=range(90))
     counts = predictor.late.counts
@@ -365,7 +290,7 @@ def test_no_more_examples_wait_than_allowed_and_what_falls_out_is_counted():
 
 
 def test_a_label_that_comes_before_its_example_is_counted_when_that_comes():
-    predictor = OnlinePredictor(settings())
+    predictor = OnlinePredictor(late_settings())
     with pytest.raises(InvalidExample) as error:
         predictor.label("first", "a")
     assert error.value.code == "unknown_id"
@@ -374,8 +299,8 @@ def test_a_label_that_comes_before_its_example_is_counted_when_that_comes():
 
 
 def test_bounds_hold_what_the_labels_that_are_out_may_do():
-    config = settings(horizon=30)
-    X, labels, _ = stream(200, np.random.default_rng(11))
+    config = late_settings(horizon=30)
+    X, labels, _ = late_stream(200, np.random.default_rng(11))
     predictor = OnlinePredictor(config)
     ids = [str(i) for i in range(200)]
     given = [label if i % 3 else None for i, label in enumerate(labels)]
@@ -407,20 +332,8 @@ def test_bounds_hold_what_the_labels_that_are_out_may_do():
     assert list(asdict(labels_.brier).values()) == pytest.approx(wanted, abs=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("changes", "setting"),
-    [
-        ({"horizon": 0, "maturity": "arrival"}, "maturity"),
-        ({"horizon": 100, "max_pending": 99}, "horizon"),
-    ],
-)
-def test_settings_that_cannot_work_together_are_refused_by_name(changes, setting):
-    with pytest.raises(ValueError, match=f"{setting}: "):
-        settings(**changes)
-
-
 def test_an_id_that_waits_cannot_be_given_to_another_example():
-    predictor = OnlinePredictor(settings())
+    predictor = OnlinePredictor(late_settings())
     predictor.step(Example([0.0, 1.0], id="a"))
     before = predictor.snapshot()
     for ids in (["a", "b"], ["c", "c"]):
@@ -431,31 +344,12 @@ def test_an_id_that_waits_cannot_be_given_to_another_example():
 
 def test_a_label_where_labels_come_with_their_examples_says_what_to_set():
     with pytest.raises(InvalidInput, match="set a horizon"):
-        OnlinePredictor(settings(horizon=0)).label("a", "a")
-
-
-def test_a_snapshot_whose_waiting_examples_do_not_fit_is_refused():
-    predictor = OnlinePredictor(settings())
-    X, _, events = stream(60, np.random.default_rng(12))
-    follow(predictor, X, events, 60)
-    header, arrays = unpack(predictor.snapshot())
-    late = header["late"]
-    damaged = [
-        (late | {"learned": late["learned"] + 1}, arrays),
-        (late | {"counts": {}}, arrays),
-        (late | {"ids": late["ids"][1:]}, arrays),
-        (late | {"answers": late["answers"][1:]}, arrays),
-        (late, arrays | {"late.waiting.times": arrays["late.waiting.times"][1:]}),
-        (late, {name: a for name, a in arrays.items() if name != "late.settled"}),
-    ]
-    for part, others in damaged:
-        with pytest.raises(InvalidSnapshot):
-            OnlinePredictor(settings()).restore(pack(header | {"late": part}, others))
+        OnlinePredictor(late_settings(horizon=0)).label("a", "a")
 
 
 @pytest.mark.parametrize("maturity", ["horizon", "arrival"])
 def test_the_oldest_example_without_a_label_is_the_first_that_waits_for_one(maturity):
-    X, _, events = stream(200, np.random.default_rng(8), never=0.2)
+    X, _, events = late_stream(200, np.random.default_rng(8), never=0.2)
     config = PredictorConfig(horizon=40, maturity=maturity)
     late, seen = LateLabels(config), set()
     for position, (kind, i, label) in enumerate(events):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from predictor_answers import flat
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
 from online_svm.stream.input_batch import Example, InputBatch
-from online_svm.stream.prediction import PredictionBlock, ValidityReport
+from online_svm.stream.prediction import ValidityReport
 
 BASE = {"classes": ("a", "b"), "window": 60, "refit_every": 30, "gamma": 0.5, "metrics_every": 10}
 MODES = {
@@ -41,15 +42,6 @@ def data():
     generator = np.random.default_rng(3)
     X = generator.normal(size=(COUNT, 3))
     return X, np.where(X[:, 0] + generator.normal(size=COUNT) > 0, "b", "a").tolist()
-
-
-def flat(answers):
-    """Return rows and reports one by one."""
-    found = []
-    for each in answers:
-        is_block = isinstance(each, PredictionBlock)
-        found += [each.row(i) for i in range(len(each))] if is_block else [each]
-    return found
 
 
 @pytest.mark.parametrize("mode", MODES)

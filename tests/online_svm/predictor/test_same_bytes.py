@@ -5,13 +5,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from predictor_answers import flat, rows
 
 from online_svm.config import PredictorConfig
 from online_svm.metrics.windowed import windowed_validity
 from online_svm.predictor import answer_scoring
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit import implied_training, scaling
-from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.input_batch import Example
 
 N = 150
 SCHEDULE = {"window": 80, "refit_every": 40, "metrics_every": 20}
@@ -78,7 +81,7 @@ each_world = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small(monkeypatch):
     """Let little suffice: banks of nine machines, three values of a slice, frequent scaling."""
     monkeypatch.setattr(implied_training, "MODELS", 9)
     monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
@@ -86,7 +89,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "SLICE_VALUES", 3)
 
 
-def stream(world: World) -> dict[str, Any]:
+def stream(world):
     """Return the arguments of `step_many`."""
     rng = np.random.default_rng(world.n_classes)
     codes = rng.integers(0, world.n_classes, N)
@@ -94,7 +97,7 @@ def stream(world: World) -> dict[str, Any]:
     is_doubted = rng.random(N) < world.doubted
     is_labelled = (rng.random(N) < world.labelled) & ~is_doubted
     labels = [f"c{code}" if has else None for code, has in zip(codes, is_labelled, strict=True)]
-    columns: dict[str, Any] = {"X": X, "labels": labels}
+    columns = {"X": X, "labels": labels}
     if world.doubted:
         columns["probabilities"] = np.where(is_doubted, rng.random(N), np.nan)
     if "slices" in world.settings:
@@ -107,35 +110,72 @@ def stream(world: World) -> dict[str, Any]:
     return columns
 
 
-def said(predictor: OnlinePredictor, columns: dict[str, Any], cuts: list[int]) -> list[Any]:
+def said(predictor, columns, cuts):
     """Return all answers row by row, the reports among them; calls end at the cuts."""
-    found: list[Any] = []
+    found = []
     for a, b in pairwise(cuts):
-        part = {name: values[a:b] for name, values in columns.items()}
-        for answer in predictor.step_many(**part):
-            is_block = isinstance(answer, PredictionBlock)
-            found += [answer.row(i) for i in range(len(answer))] if is_block else [answer]
+        found += flat(
+            predictor.step_many(**{name: values[a:b] for name, values in columns.items()})
+        )
     return found
 
 
+def one_by_one(predictor, X, labels, probabilities=None, slices=None):
+    """Return the answers of `step`."""
+    names = predictor.config.slices
+    for i, (x, label) in enumerate(zip(X, labels, strict=True)):
+        p = None if probabilities is None or np.isnan(probabilities[i]) else probabilities[i]
+        values = dict(zip(names, slices[i], strict=True)) if names and slices[i] else None
+        yield predictor.step(Example(x, label, p, slices=values))
+
+
 @each_world
-def test_where_calls_are_cut_changes_no_byte(world: World) -> None:
+def test_where_calls_are_cut_changes_no_byte(world):
     config, columns = PredictorConfig(**world.settings), stream(world)
-    whole = OnlinePredictor(config)
+    whole, single = OnlinePredictor(config), OnlinePredictor(config)
     expected = said(whole, columns, [0, N])
+    assert list(one_by_one(single, **columns)) == rows(expected)
     for size in (1, 7, 33):
         parts = OnlinePredictor(config)
         assert said(parts, columns, [*range(0, N, size), N]) == expected
         assert parts.snapshot() == whole.snapshot()
 
 
+@pytest.mark.parametrize("learner", ["svc", "psvm"])
+@given(
+    cuts=st.lists(st.integers(0, 90), max_size=6),
+    kinds=st.lists(st.sampled_from("ypn"), min_size=90, max_size=90),
+    n_classes=st.integers(1, 4),
+    lag=st.integers(0, 14),
+)
+def test_any_batches_of_any_stream_give_the_same_bytes(learner, cuts, kinds, n_classes, lag):
+    """Of labels, of probabilities where the learner takes them, and of examples with neither."""
+    settings = {"window": 30, "refit_every": 15, "refit_lag": lag, "metrics_every": 4}
+    world = World(settings, n_classes) if learner == "svc" else World(settings | PSVM)
+    columns = {name: values[:90] for name, values in stream(world).items()}
+    labels = zip(columns["labels"], kinds, strict=True)
+    columns["labels"] = [label if kind == "y" else None for label, kind in labels]
+    if learner == "psvm":
+        given_p = np.array(kinds) == "p"
+        columns["probabilities"] = np.where(given_p, np.linspace(0.0, 1.0, 90), np.nan)
+    found = []
+    for bounds in ([0, 90], [0, *sorted(cuts), 90]):
+        predictor = OnlinePredictor(PredictorConfig(**world.settings))
+        found.append((said(predictor, columns, bounds), predictor.snapshot()))
+    assert found[0] == found[1]
+
+
 @each_world
-def test_a_restored_predictor_continues_byte_for_byte(world: World) -> None:
+def test_a_restored_predictor_continues_byte_for_byte(world):
+    """And whoever takes a snapshot, be a refit under way or not, says what he would have said."""
     config, columns = PredictorConfig(**world.settings), stream(world)
-    whole = OnlinePredictor(config)
-    for cut in pairwise([0, 9, 10, 25, 31, 41, 45, 60, 77, 80, 100, 119, N]):
+    whole, found = OnlinePredictor(config), []
+    for cut in pairwise([0, 9, 10, 25, 31, 41, 45, 60, 77, 80, 83, 100, 119, N]):
         moved = OnlinePredictor(config)
         moved.restore(whole.snapshot())
         assert moved.snapshot() == whole.snapshot()
-        assert said(moved, columns, [*cut]) == said(whole, columns, [*cut])
+        more = said(whole, columns, [*cut])
+        assert said(moved, columns, [*cut]) == more
+        found += more
         assert moved.snapshot() == whole.snapshot()
+    assert found == said(OnlinePredictor(config), columns, [0, N])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from predictor_answers import alarms, flat, reports
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
@@ -45,10 +46,6 @@ def predictor(**changes):
     return OnlinePredictor(PredictorConfig(**SETTINGS | changes))
 
 
-def reports(answers):
-    return [answer for answer in answers if isinstance(answer, ValidityReport)]
-
-
 def test_a_slice_counts_its_own_examples_and_the_values_too_many_are_counted_together():
     X, labels, slices = stream()
     report = reports(predictor().step_many(X, labels, slices=slices))[-1]
@@ -66,13 +63,11 @@ def test_slices_change_no_answer():
     X, labels, slices = stream()
     with_slices = predictor().step_many(X, labels, slices=slices)
     without = predictor(slices=()).step_many(X, labels)
-    for one, other in zip(with_slices, without, strict=True):
-        if not isinstance(one, ValidityReport):
-            assert [one.row(i) for i in range(len(one))] == [
-                other.row(i) for i in range(len(other))
-            ]
-        else:
+    for one, other in zip(flat(with_slices), flat(without), strict=True):
+        if isinstance(one, ValidityReport):
             assert one.windowed.overall == other.windowed.overall
+        else:
+            assert one == other
 
 
 def test_an_example_that_is_scored_late_is_in_the_slice_it_was_sent_with():
@@ -111,19 +106,19 @@ def test_a_hundred_thousand_values_of_a_slice_take_no_memory():
     assert len(one.snapshot()) == before
 
 
-@pytest.mark.parametrize(
-    ("slices", "told"),
-    [
-        (("a", "a"), "a name is given twice"),
-        (tuple(map(str, range(17))), "the limit is 16"),
-        (("a" * 65,), "at most 64"),
-    ],
-)
-def test_names_that_cannot_work_are_refused(slices, told):
-    with pytest.raises(ValueError, match=told):
-        PredictorConfig(slices=slices)
-
-
-def test_slices_need_windowed_figures():
-    with pytest.raises(ValueError, match="set metrics_window"):
-        PredictorConfig(slices=("country",), metrics_window=None)
+def test_an_alarm_and_a_report_name_a_slice_by_its_value_and_not_by_its_code():
+    config = PredictorConfig(
+        classes=("no", "yes"), committee="single", slices=("age", "country"), refit_every=100,
+        refit_lag=0, window=200,
+    )  # fmt: skip
+    rng, m = np.random.default_rng(0), 1400
+    country = rng.choice(["DE", "FR"], m)
+    X, y = rng.normal(size=(m, 2)), rng.random(m) < 0.5
+    y[(country == "FR") & (np.arange(m) > 700)] = True  # the features do not tell the countries
+    labels = np.where(y, "yes", "no").tolist()
+    values = [(None, str(value)) for value in country]
+    answers = OnlinePredictor(config).step_many(X, labels, slices=values)
+    assert "country=FR" in {alarm.name for alarm in alarms(answers) if alarm.scope == "slice"}
+    tests = [test for report in reports(answers) for test in report.monitors.tests]
+    told = {test["name"] for test in tests if test["scope"] == "slice"}
+    assert set() < told <= {"country=FR", "country=DE"}

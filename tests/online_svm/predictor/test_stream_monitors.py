@@ -3,31 +3,21 @@
 import numpy as np
 import pytest
 from drifting import cheap, inverted
-from predictor_payloads import in_batches, payloads
+from predictor_answers import alarms, blocks, reports
 
 from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.stream_monitors import StreamMonitors
-from online_svm.storage.container import pack, unpack
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.input_batch import Example
 from online_svm.stream.prediction import PredictionBlock, ValidityReport
 from workers.message.encode import encode_report
 
 COUNT, FIRST = 900, 500
 
 
-def answered(answers):
-    """Return the blocks that a model answered."""
-    blocks = [answer for answer in answers if isinstance(answer, PredictionBlock)]
-    return [block for block in blocks if block.status == "ok"]
-
-
 def guarantees(answers):
     """Return the n from which on each guarantee was given, with it and its reason."""
-    blocks = [answer for answer in answers if isinstance(answer, PredictionBlock)]
-    found = [(int(block.n[0]), block.guarantee, block.reason) for block in blocks]
+    found = [(int(block.n[0]), block.guarantee, block.reason) for block in blocks(answers)]
     return [now for was, now in zip([None, *found], found, strict=False)
             if was is None or was[1:] != now[1:]]  # fmt: skip
 
@@ -42,60 +32,32 @@ def drift():
 def test_the_inverted_labels_of_250_in_6000_are_found_within_a_hundred_examples():
     X, y = inverted(6000, 5000, 5250)
     answers = OnlinePredictor(cheap()).step_many(X, y)
-    alarms = [answer for answer in answers if isinstance(answer, Alarm)]
-    assert 5000 < alarms[0].n <= 5100
+    found = alarms(answers)
+    assert 5000 < found[0].n <= 5100
     changes = [(n, guarantee) for n, guarantee, _ in guarantees(answers)]
     assert changes[:2] == [(0, "none"), (10, "exact")]
     left = {"exchangeability": "none", "calibration": "approximate"}
-    assert changes[2] == (alarms[0].n, left[alarms[0].kind])
-    assert {alarm.kind for alarm in alarms} == set(left)
+    assert changes[2] == (found[0].n, left[found[0].kind])
+    assert {alarm.kind for alarm in found} == set(left)
     # Open until the window has left the newest alarm behind: then the model knows none of before.
     closed, guarantee = changes[-1]
     assert guarantee == "exact"
-    assert alarms[-1].n + 400 <= closed <= alarms[-1].n + 500
+    assert found[-1].n + 400 <= closed <= found[-1].n + 500
 
 
 def test_an_alarm_comes_after_the_answer_that_raised_it_and_changes_the_next(drift):
     *_, answers = drift
     place = next(i for i, answer in enumerate(answers) if isinstance(answer, Alarm))
-    alarm = answers[place]
-    before = [answer for answer in answers[:place] if isinstance(answer, PredictionBlock)][-1]
-    after = next(answer for answer in answers[place:] if isinstance(answer, PredictionBlock))
+    alarm, before, after = answers[place], blocks(answers[:place])[-1], blocks(answers[place:])[0]
     assert int(before.n[-1]) + 1 == alarm.n == int(after.n[0])
     assert (before.guarantee, before.reason) == ("exact", None)
     assert after.guarantee == "approximate"
     assert f"alarm at n = {alarm.n}" in after.reason
 
 
-@pytest.mark.parametrize("size", [1, 7, 1024])
-def test_batches_of_any_size_give_the_same_alarms_and_bytes(drift, size):
-    X, y, answers = drift
-    assert in_batches(cheap(), X, y, size) == payloads(answers)
-
-
-def test_a_step_gives_the_guarantee_of_the_batch(drift):
-    X, y, answers = drift
-    predictor = OnlinePredictor(cheap())
-    blocks = [answer for answer in answers if isinstance(answer, PredictionBlock)]
-    expected = [block.row(i) for block in blocks for i in range(len(block))]
-    steps = (predictor.step(Example(x.tolist(), label)) for x, label in zip(X, y, strict=True))
-    assert list(steps) == expected
-
-
-def test_a_snapshot_with_an_open_alarm_is_continued_byte_for_byte(drift):
-    X, y, answers = drift
-    alarm = next(answer for answer in answers if isinstance(answer, Alarm))
-    at = alarm.n + 3
-    first = OnlinePredictor(cheap())
-    begun = payloads(first.step_many(X[:at], y[:at]))
-    second = OnlinePredictor(cheap())
-    second.restore(first.snapshot())
-    assert begun + payloads(second.step_many(X[at:], y[at:]), at) == payloads(answers)
-
-
 def test_a_report_stands_before_the_alarm_of_its_last_row_and_knows_it(drift):
     X, y, answers = drift
-    alarm = next(answer for answer in answers if isinstance(answer, Alarm))
+    alarm = alarms(answers)[0]
     config = cheap(metrics_every=alarm.n)
     found = OnlinePredictor(config).step_many(X[: alarm.n], y[: alarm.n])
     assert [type(answer) for answer in found[-3:]] == [PredictionBlock, ValidityReport, Alarm]
@@ -107,14 +69,13 @@ def test_a_report_stands_before_the_alarm_of_its_last_row_and_knows_it(drift):
 def test_without_monitors_nothing_but_the_guarantee_and_the_report_differ(drift):
     X, y, answers = drift
     without = OnlinePredictor(cheap(monitors="off")).step_many(X, y)
-    assert not any(isinstance(answer, Alarm) for answer in without)
-    reports = [answer for answer in without if isinstance(answer, ValidityReport)]
-    assert all(b'"monitors"' not in encode_report(report, 0) for report in reports)
+    assert alarms(without) == []
+    assert all(b'"monitors"' not in encode_report(report, 0) for report in reports(without))
     assert guarantees(without)[1:] == [(10, "exact", None)]
     names = ("point", "lower", "upper", "venn_lower", "venn_upper", "scores", "n")
     for name in names:
         mine, theirs = (
-            np.concatenate([getattr(block, name) for block in answered(found)])
+            np.concatenate([getattr(block, name) for block in blocks(found, "ok")])
             for found in (answers, without)
         )
         np.testing.assert_array_equal(mine, theirs)
@@ -148,10 +109,10 @@ def test_a_column_that_moves_with_the_clock_is_named_and_no_matter_of_calibratio
     X = np.column_stack([rng.normal(size=1500), np.arange(1500) // 60 % 24])  # a day: 1,440 rows
     labels = np.where(X[:, 0] + 0.5 * rng.normal(size=1500) > 0, "b", "a").tolist()
     predictor = OnlinePredictor(cheap(features=names))
-    alarms = [one for one in predictor.step_many(X, labels) if isinstance(one, Alarm)]
-    assert {one.kind for one in alarms} == {"exchangeability"}
+    found = alarms(predictor.step_many(X, labels))
+    assert {one.kind for one in found} == {"exchangeability"}
     feature = "feature hour" if names else "feature 1"
-    assert f"; {feature} has risen by " in alarms[0].words
+    assert f"; {feature} has risen by " in found[0].words
     restored = OnlinePredictor(predictor.config)
     restored.restore(predictor.snapshot())
     assert restored.snapshot() == predictor.snapshot()
@@ -180,24 +141,9 @@ def test_the_open_alarms_of_a_feed_that_never_closes_them_stay_as_few_as_its_tes
     X, y = inverted(3000, 0, 0)
     y = ["ab"[i // 60 % 2] for i in range(3000)]  # the classes take turns
     predictor = OnlinePredictor(cheap(window=None, refit_every=500))
-    answers = predictor.step_many(X, y)
-    alarms = [answer for answer in answers if isinstance(answer, Alarm)]
+    found = alarms(predictor.step_many(X, y))
     monitors = predictor._answerer.scoring._monitors.report()
-    assert monitors.alarms == len(alarms) > len(monitors.open) > 0
-
-
-@pytest.mark.parametrize("damage", ["raised", "open", "kind"])
-def test_damaged_monitors_of_a_snapshot_are_refused(drift, damage):
-    X, y, _ = drift
-    predictor = OnlinePredictor(cheap())
-    predictor.step_many(X[:700], y[:700])
-    header, arrays = unpack(predictor.snapshot())
-    if damage == "kind":
-        header["monitors"]["open"][0]["colour"] = "red"
-    else:
-        header["monitors"][damage] = -1
-    with pytest.raises(InvalidSnapshot):
-        OnlinePredictor(cheap()).restore(pack(header, arrays))
+    assert monitors.alarms == len(found) > len(monitors.open) > 0
 
 
 def test_examples_in_the_order_of_their_labels_are_not_tested_for_exchangeability():
@@ -211,6 +157,5 @@ def test_examples_in_the_order_of_their_labels_are_not_tested_for_exchangeabilit
         made = predictor.step_many(X, labels)
         copy.restore(predictor.snapshot())
         assert copy.snapshot() == predictor.snapshot()
-        last = [part for part in made if isinstance(part, ValidityReport)][-1]
-        kinds.append({test["kind"] for test in last.monitors.tests})
+        kinds.append({test["kind"] for test in reports(made)[-1].monitors.tests})
     assert kinds == [{"calibration", "exchangeability"}, {"calibration"}]

@@ -2,25 +2,15 @@
 no part in any score."""
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
-from exact_streams import (
-    SETTINGS,
-    SHARES,
-    Calibrated,
-    Case,
-    answers_of,
-    judged,
-    stream,
-)
+from exact_streams import SETTINGS, SHARES, Case, answers_of, judged, stream
+from predictor_answers import blocks, rows, said
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.refit_schedule import RefitSchedule
-from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.split import training_mask
 
 EARLY = (5, 10, 11, 12, 15, 20, 21, 25, 40, 41)
@@ -30,22 +20,20 @@ CASES = [
 ]  # fmt: skip
 
 
-def early(taxonomy: str, kind: str, draws: int = 700) -> Calibrated:
+def early(taxonomy, kind, draws=700):
     case = Case(SHARES[kind], SETTINGS[taxonomy], draws, EARLY)
     return judged(taxonomy, EARLY, answers_of(case, chunks=1))
 
 
 @pytest.mark.parametrize(("taxonomy", "kind"), CASES)
-def test_what_is_called_exact_is_calibrated_at_each_early_step(taxonomy: str, kind: str) -> None:
+def test_what_is_called_exact_is_calibrated_at_each_early_step(taxonomy, kind):
     found = early(taxonomy, kind)
     assert found.cells > 0
     assert found.holds, str(found)
 
 
-def test_the_simulation_sees_that_the_first_refit_waited_for_labels_that_calibrate(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def by_window(schedule: RefitSchedule, start: int, n: int) -> bool:
+def test_the_simulation_sees_that_the_first_refit_waited_for_labels_that_calibrate(monkeypatch):
+    def by_window(schedule, start, n):
         return len(np.unique(schedule._examples.codes(start, n))) > 1
 
     monkeypatch.setattr(RefitSchedule, "_can_train", by_window)
@@ -53,7 +41,7 @@ def test_the_simulation_sees_that_the_first_refit_waited_for_labels_that_calibra
     assert not found.holds, str(found)
 
 
-def judged_cases() -> Iterator[tuple[str, str, int]]:
+def judged_cases():
     """Yield configuration, kind of stream, and as many streams as its means need to be judged."""
     for name, kind in itertools.product(SETTINGS, SHARES):
         if "venn-abers" in name and len(SHARES[kind]) > 2:
@@ -77,8 +65,8 @@ OFTEN = (
     ("name", "kind", "draws"), [case for case in judged_cases() if case[:2] in OFTEN]
 )
 def test_what_is_called_exact_is_calibrated_from_5_to_200_examples_over_many_streams(
-    name: str, kind: str, draws: int, tell_line: Callable[[Calibrated], None]
-) -> None:
+    name, kind, draws, tell_line
+):
     check_calibrated(name, kind, draws, tell_line)
 
 
@@ -87,15 +75,11 @@ def test_what_is_called_exact_is_calibrated_from_5_to_200_examples_over_many_str
 @pytest.mark.parametrize(
     ("name", "kind", "draws"), [case for case in judged_cases() if case[:2] not in OFTEN]
 )
-def test_so_it_is_for_every_other_taxonomy_and_kind_of_stream(
-    name: str, kind: str, draws: int, tell_line: Callable[[Calibrated], None]
-) -> None:
+def test_so_it_is_for_every_other_taxonomy_and_kind_of_stream(name, kind, draws, tell_line):
     check_calibrated(name, kind, draws, tell_line)
 
 
-def check_calibrated(
-    name: str, kind: str, draws: int, tell_line: Callable[[Calibrated], None]
-) -> None:
+def check_calibrated(name, kind, draws, tell_line):
     case = Case(SHARES[kind], SETTINGS[name], draws)
     found = judged(f"{name}, {kind}", case.steps, answers_of(case))
     tell_line(found)
@@ -103,9 +87,7 @@ def check_calibrated(
     assert found.holds, str(found)
 
 
-def answers(
-    X: np.ndarray, codes: np.ndarray, classes: int, settings: dict[str, Any]
-) -> list[PredictionBlock]:
+def answers(X, codes, classes, settings):
     # An alarm, which the labels that calibrate may raise, would cut a block.
     config = PredictorConfig(
         classes=tuple(f"c{k}" for k in range(classes)),
@@ -113,8 +95,7 @@ def answers(
         monitors="off",
         **settings,
     )
-    said = OnlinePredictor(config).step_many(X, [f"c{code}" for code in codes])
-    return [block for block in said if isinstance(block, PredictionBlock)]
+    return blocks(OnlinePredictor(config).step_many(X, [f"c{code}" for code in codes]))
 
 
 @pytest.mark.parametrize(
@@ -122,12 +103,11 @@ def answers(
     [
         *(SETTINGS[name] | {"refit_every": 50} for name in SETTINGS),
         {"refit_every": 60, "window": 100, "class_weight": "balanced", "committee": "single"},
+        {"refit_every": 40, "window": 150, "class_weight": "balanced", "refit_lag": 7},
     ],
 )
 @pytest.mark.parametrize("shares", [(0.93, 0.07), (0.4, 0.3, 0.2, 0.1)])
-def test_no_score_depends_on_a_label_that_calibrates(
-    settings: dict[str, Any], shares: tuple[float, ...]
-) -> None:
+def test_no_score_depends_on_a_label_that_calibrates(settings, shares):
     for seed in range(4):
         rng = np.random.default_rng(seed)
         X, codes = stream(rng, 260, shares)
@@ -135,6 +115,7 @@ def test_no_score_depends_on_a_label_that_calibrates(
         changed = np.where(trains, codes, rng.integers(0, len(shares), len(X)))
         assert (changed != codes).any()
         here, there = (answers(X, y, len(shares), settings) for y in (codes, changed))
+        assert any((a.point != b.point).any() for a, b in zip(here, there, strict=True))
         for a, b in zip(here, there, strict=True):
             assert a.status == b.status
             assert a.scores.tobytes() == b.scores.tobytes()
@@ -142,36 +123,23 @@ def test_no_score_depends_on_a_label_that_calibrates(
 
 
 @pytest.mark.parametrize("window", [60, None])
-def test_the_guarantee_is_approximate_while_an_entry_without_a_label_lies_in_the_window(
-    window: int | None,
-) -> None:
+def test_the_guarantee_is_approximate_while_an_entry_without_a_label_lies_in_the_window(window):
     X, codes = stream(np.random.default_rng(0), 240, (0.5, 0.5))
-    labels: list[str | None] = [f"c{code}" for code in codes]
+    labels = [f"c{code}" for code in codes]
     labels[100] = labels[130] = None
     config = PredictorConfig(
         classes=("c0", "c1"), window=window, refit_every=50, committee="single"
     )
-    rows = said(OnlinePredictor(config), X, labels, 240)
-    kinds = [row.guarantee for row in rows]
+    answers = rows(said(OnlinePredictor(config), X, labels))
+    kinds = [row.guarantee for row in answers]
     begins = kinds.index("exact")
     # Each is answered as the others before it. The 131st came after 129 learned ones.
     until = 240 if window is None else 131 + window
     expected = ["exact"] * 101 + ["approximate"] * (until - 101) + ["exact"] * (240 - until)
     assert kinds == ["none"] * begins + expected[begins:]
-    assert "without a label lies in the window" in (rows[150].reason or "")
-    assert said(OnlinePredictor(config), X, labels, 7) == rows  # whatever the batches
+    assert "without a label lies in the window" in (answers[150].reason or "")
+    assert rows(said(OnlinePredictor(config), X, labels, 7)) == answers  # whatever the batches
     before, after = OnlinePredictor(config), OnlinePredictor(config)
-    said(before, X[:120], labels[:120], 120)
+    said(before, X[:120], labels[:120])
     after.restore(before.snapshot())
-    assert said(after, X[120:], labels[120:], 120) == rows[120:]
-
-
-def said(
-    predictor: OnlinePredictor, X: np.ndarray, labels: list[str | None], size: int
-) -> list[Prediction]:
-    found: list[Prediction] = []
-    for begin in range(0, len(X), size):
-        for block in predictor.step_many(X[begin : begin + size], labels[begin : begin + size]):
-            if isinstance(block, PredictionBlock):
-                found += [block.row(i) for i in range(len(block))]
-    return found
+    assert rows(said(after, X[120:], labels[120:])) == answers[120:]

@@ -1,7 +1,5 @@
 """What is accepted as features and as a label, and how the rest is named."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -34,7 +32,7 @@ from online_svm.stream.schema import FeatureSchema
         ({"a": 1.0, "b": 2.0}, "unparsable"),
     ],
 )
-def test_a_bad_array_is_rejected_with_its_code(x: Any, code: str) -> None:
+def test_a_bad_array_is_rejected_with_its_code(x, code):
     with pytest.raises(InvalidExample) as caught:
         FeatureSchema(PredictorConfig(features=2)).row(x)
     assert caught.value.code == code
@@ -45,14 +43,14 @@ def test_a_bad_array_is_rejected_with_its_code(x: Any, code: str) -> None:
     ("x", "code"),
     [({"a": 1.0}, "missing_feature"), ({"a": 1.0, "b": 1.0, "c": 1.0}, "unknown_feature")],
 )
-def test_a_bad_named_example_is_rejected_with_its_code(x: Any, code: str) -> None:
+def test_a_bad_named_example_is_rejected_with_its_code(x, code):
     with pytest.raises(InvalidExample) as caught:
         FeatureSchema(PredictorConfig(features=("b", "a"))).row(x)
     assert caught.value.code == code
 
 
 @pytest.mark.parametrize("x", [{"a": 1.0}, {"a": 1.0, "b": None}, [1.0, None]])
-def test_a_missing_value_is_rejected_with_the_setting_that_takes_it(x: Any) -> None:
+def test_a_missing_value_is_rejected_with_the_setting_that_takes_it(x):
     with pytest.raises(InvalidExample) as caught:
         FeatureSchema(PredictorConfig(features=("b", "a"))).row(x)
     assert (
@@ -60,7 +58,7 @@ def test_a_missing_value_is_rejected_with_the_setting_that_takes_it(x: Any) -> N
     )
 
 
-def test_named_features_are_ordered_by_name_whatever_the_order_sent() -> None:
+def test_named_features_are_ordered_by_name_whatever_the_order_sent():
     unknown = FeatureSchema(PredictorConfig())
     schema = unknown.of_example({"z": 1.0, "a": 2.0})
     assert unknown.dimension is None
@@ -74,7 +72,7 @@ class Counted(str):
     __slots__ = ()
     comparisons = 0
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other):
         Counted.comparisons += 1
         return str.__eq__(self, other)
 
@@ -83,9 +81,7 @@ class Counted(str):
 
 @pytest.mark.parametrize("is_declared", [True, False])
 @pytest.mark.parametrize("is_known", [True, False])
-def test_names_are_compared_a_few_times_each_in_whatever_order_they_come(
-    is_declared: bool, is_known: bool
-) -> None:
+def test_names_are_compared_a_few_times_each_in_whatever_order_they_come(is_declared, is_known):
     names = tuple(f"f{i:04d}" for i in range(1000))
     schema = FeatureSchema(PredictorConfig(features=names if is_declared else None))
     x = {Counted(name): 1.0 for name in reversed(names)}
@@ -101,19 +97,19 @@ def test_names_are_compared_a_few_times_each_in_whatever_order_they_come(
 
 
 @pytest.mark.parametrize("x", [{"c": 1e200}, {"c": 1e200, "a": 1.0}, {"a": None, "c": 1e200}])
-def test_a_value_out_of_range_is_named_also_where_other_names_are_missing(x: Any) -> None:
+def test_a_value_out_of_range_is_named_also_where_other_names_are_missing(x):
     schema = FeatureSchema(PredictorConfig(features=("a", "b", "c"), missing="mean"))
     with pytest.raises(InvalidExample, match=r"feature 'c' is 1e\+200"):
         schema.row(x)
 
 
-def test_a_missing_value_is_kept_as_nan_where_the_mean_will_replace_it() -> None:
+def test_a_missing_value_is_kept_as_nan_where_the_mean_will_replace_it():
     schema = FeatureSchema(PredictorConfig(features=("a", "b"), missing="mean"))
     assert np.isnan(schema.row({"a": None})).tolist() == [True, True]
     assert np.isnan(schema.row([1.0, None])).tolist() == [False, True]
 
 
-def test_the_largest_and_smallest_accepted_sizes_pass() -> None:
+def test_the_largest_and_smallest_accepted_sizes_pass():
     values = [1e100, -1e100, 2.3e-308, 0.0, -0.0]
     assert FeatureSchema(PredictorConfig()).row(values).tolist() == values
 
@@ -129,7 +125,7 @@ def test_the_largest_and_smallest_accepted_sizes_pass() -> None:
         ({}, None, None),
     ],
 )
-def test_a_label_has_one_text(changes: dict[str, Any], y: Any, expected: str | None) -> None:
+def test_a_label_has_one_text(changes, y, expected):
     assert FeatureSchema(PredictorConfig(**changes)).label(y) == expected
 
 
@@ -146,7 +142,7 @@ def test_a_label_has_one_text(changes: dict[str, Any], y: Any, expected: str | N
         ({}, ["a"]),
     ],
 )
-def test_a_bad_label_is_rejected(changes: dict[str, Any], y: Any) -> None:
+def test_a_bad_label_is_rejected(changes, y):
     with pytest.raises(InvalidExample) as caught:
         FeatureSchema(PredictorConfig(**changes)).label(y)
     assert caught.value.code == "label"

@@ -1,0 +1,33 @@
+"""Settings that cannot work are refused, and the setting is named."""
+
+import pytest
+
+from online_svm.config import PredictorConfig
+
+TWO = {"classes": ("a", "b")}
+PSVM = TWO | {"learner": "psvm", "features": 3}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (TWO | {"class_weight": {"c": 2.0}}, "class_weight"),
+        (TWO | {"class_weight": {"a": 1e308}}, "class_weight"),
+        (PSVM | {"classes": None}, "classes|learner"),
+        (PSVM | {"classes": ("a", "b", "c")}, "classes|learner"),
+        (PSVM | {"eta": 0.5}, "eta"),
+        (PSVM | {"eta": 0.0}, "eta"),
+        (PSVM | {"C_prob": 0.0}, "C_prob"),
+        ({"horizon": 0, "maturity": "arrival"}, "maturity: "),
+        ({"horizon": 100, "max_pending": 99}, "horizon: "),
+        ({"slices": ("a", "a")}, "a name is given twice"),
+        ({"slices": tuple(map(str, range(17)))}, "the limit is 16"),
+        ({"slices": ("a" * 65,)}, "at most 64"),
+        ({"slices": ("country",), "metrics_window": None}, "set metrics_window"),
+        ({"on_drift": "refit", "monitors": "off"}, "no alarms to act on"),
+        ({"on_drift": "refit", "window": None}, "take on_drift = 'reset'"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_name(settings, told):
+    with pytest.raises(ValueError, match=told):
+        PredictorConfig.model_validate(settings)
