@@ -7,7 +7,6 @@ from predictor_answers import alarms, blocks
 from predictor_payloads import in_batches, payloads
 from session_steps import OwnRefits
 
-from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.predictor import stream_monitors
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
@@ -184,14 +183,6 @@ def test_a_model_of_later_examples_is_judged_by_its_own_answers_alone(policy):
         assert test["since"] >= first
         if test["kind"] == "calibration":
             assert test["deviation"]["since"] >= first
-
-
-def test_evidence_that_is_kept_would_raise_the_next_alarm_ten_examples_later(monkeypatch):
-    X, y = inverted(1500, 1000, 1500)
-    first = alarms(OnlinePredictor(cheap(on_drift="refit")).step_many(X, y))[-1].n
-    monkeypatch.setattr(MonitorSet, "begin_anew", lambda _: None)
-    kept = alarms(OnlinePredictor(cheap(on_drift="refit")).step_many(X, y))
-    assert first < kept[-1].n <= first + 10
 
 
 def test_with_labels_late_the_answers_of_the_model_of_before_are_not_held_against_the_next(

@@ -74,3 +74,15 @@ def test_the_start_that_is_told_is_the_one_whose_interval_lies_farthest_of_all()
             found.append(((abs(rows.sum()) - reach) / len(rows), number * SPACING))
     assert told.since == max(found)[1]
     assert told.lower == pytest.approx(max(found)[0])
+
+
+def test_sums_do_not_depend_on_how_rows_are_cut_and_continue_from_a_state():
+    values = np.random.default_rng(3).uniform(-0.5, 0.5, (1000, 2))
+    whole, parts, n = DeviationSums(2), DeviationSums(2), np.arange(1000)
+    whole.update(values, n)
+    for begin, stop in ((0, 1), (1, 63), (63, 64), (64, 65), (65, 700), (700, 1000)):
+        parts.update(values[begin:stop], n[begin:stop])
+        parts = DeviationSums.from_state(parts.state(), 2)
+    for name, array in whole.state().items():
+        assert np.array_equal(array, parts.state()[name])
+    assert whole.strongest(1) == parts.strongest(1)
