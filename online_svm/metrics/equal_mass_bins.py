@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.calibration.argument_checks import check_labels, check_n_bins, check_scores
-from online_svm.calibration.binning import equal_count_bins
-from online_svm.calibration.diagram import pool_ties
 from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats, Ints
@@ -95,9 +93,8 @@ class EqualMassBins:
             raise InvalidInput("probabilities: there is no example to score")
         if not ((values >= 0.0) & (values <= 1.0)).all():
             raise InvalidInput("probabilities: must lie in [0, 1]")
-        bins = equal_count_bins(pool_ties(values, np.zeros(len(values), dtype=np.bool_)), n_bins)
-        counts = np.asarray(bins.totals, dtype=np.int64)
         order = np.argsort(values, kind="stable")
+        counts = np.diff(bin_ends(values[order], n_bins), prepend=0)
         return cls(values, order, np.cumsum(counts) - counts, counts)
 
     @property

@@ -24,43 +24,6 @@ NEGLIGIBLE = 1e-20
 """Weights below this part of that of the mode change no sum."""
 
 
-def consistency_band(counts: ArrayLike, probabilities: ArrayLike, level: float = 0.9) -> Floats:
-    """Return the lower and upper end of the band of each group, shape (n_groups, 2).
-
-    Parameters
-    ----------
-    counts : array-like of int of shape (n_groups,)
-        Examples of each group, at least one.
-    probabilities : array-like of shape (n_groups,)
-        Mean probability of each.
-    level : float, default=0.9
-        A right probability leaves the band at most so rarely: (1 - level) / 2 on either side.
-
-    Raises
-    ------
-    InvalidInput
-        If the shapes differ, a count is not positive, a probability not in [0, 1], or the level not
-        between 0 and 1.
-
-    Examples
-    --------
-    >>> consistency_band([100, 100], [0.5, 0.02])
-    array([[0.42, 0.58],
-           [0.  , 0.05]])
-    """
-    sizes = np.asarray(counts, dtype=np.int64)
-    values = np.asarray(probabilities, dtype=np.float64)
-    if sizes.ndim != 1 or sizes.shape != values.shape or (sizes < 1).any():
-        raise InvalidInput("counts: expected a positive count for each probability")
-    if not ((values >= 0.0) & (values <= 1.0)).all():
-        raise InvalidInput("probabilities: must lie in [0, 1]")
-    if not 0.0 < level < 1.0:
-        raise InvalidInput(f"level: {level} is not between 0 and 1")
-    tail = (1.0 - level) / 2.0
-    found = [binomial_range(n, p, tail) for n, p in zip(sizes.tolist(), values, strict=True)]
-    return np.array(found, dtype=np.float64).reshape(-1, 2) / sizes[:, None]
-
-
 @jit
 def binomial_range(n: int, p: float, tail: float) -> tuple[int, int]:
     """Return the quantiles of the binomial distribution at `tail` and 1 - `tail`.

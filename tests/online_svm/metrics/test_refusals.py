@@ -9,7 +9,7 @@ from online_svm.metrics.calibration_error import calibration_error_floor, square
 from online_svm.metrics.corp import corp_decomposition
 from online_svm.metrics.feature_shift import feature_shift
 from online_svm.metrics.interval_coverage import interval_coverage
-from online_svm.metrics.reliability import consistency_band, reliability_bins
+from online_svm.metrics.reliability import reliability_bins
 from online_svm.metrics.scores import accuracy, expected_calibration_error, log_loss, macro_auc
 from online_svm.metrics.sequential.bounded_mean import BoundedMean
 from online_svm.metrics.sequential.comparison import ScoreComparison
@@ -43,8 +43,6 @@ def compared(first, second):
         (squared_calibration_error,
          [([0.5, 1.5], [0, 1]), ([0.5, NAN], [0, 1]), ([0.5] * 3, [0, 1])], "."),
         (calibration_error_floor, [([0.5, 1.5],), ([0.5, NAN],)], "."),
-        (consistency_band,
-         [([0], [0.5], 0.9), ([1], [1.5], 0.9), ([1], [0.5], 1.0), ([1, 2], [0.5], 0.9)], "."),
         (reliability_bins, [([0.5], [1], 0), ([0.5], [1], 5, 0.0), ([0.5], [1], 5, 1.0)], "."),
         (corp_decomposition,
          [([], []), ([1.5], [1]), ([NAN], [1]), ([0.5], [2]), ([0.5], [1, 0])], "."),
