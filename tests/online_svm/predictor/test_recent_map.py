@@ -72,7 +72,7 @@ def test_a_damaged_state_is_refused():
         {"since": np.array([EVERY])},
         {f"map.{name}": array for name, array in of_two.items()},
     ):
-        with pytest.raises(ValueError, match=r"RecentMap: '(columns|scores|since)' has|columns of 2"):
+        with pytest.raises(ValueError, match=r"RecentMap: '(columns|scores|since)'|of 2 classes"):
             restored(state | damage)
 
 
