@@ -9,33 +9,35 @@ from workers.refit.pool_process import PoolProcess
 
 
 @contextmanager
-def slow_refits(monkeypatch, seconds):
-    """Let each refit of a pool take so many seconds longer within the block."""
+def _before_each(monkeypatch, act):
+    """Do something before each refit of a pool within the block."""
     exchange = PoolProcess._exchange
 
-    def slow(process, line, request):
+    def exchanged(process, line, request):
         if request[0] == TASK:
-            time.sleep(seconds)
+            act()
         return exchange(process, line, request)
 
     with monkeypatch.context() as patched:
-        patched.setattr(PoolProcess, "_exchange", slow)
+        patched.setattr(PoolProcess, "_exchange", exchanged)
         yield
+
+
+def slow_refits(monkeypatch, seconds):
+    """Let each refit of a pool take so many seconds longer within the block."""
+    return _before_each(monkeypatch, lambda: time.sleep(seconds))
 
 
 @contextmanager
 def held_refits(monkeypatch):
     """Let no refit of a pool begin within the block; yield an event that is set when one would."""
-    exchange, held, released = PoolProcess._exchange, threading.Event(), threading.Event()
+    held, released = threading.Event(), threading.Event()
 
-    def hold(process, line, request):
-        if request[0] == TASK:
-            held.set()
-            assert released.wait(60.0)
-        return exchange(process, line, request)
+    def hold():
+        held.set()
+        assert released.wait(60.0)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(PoolProcess, "_exchange", hold)
+    with _before_each(monkeypatch, hold):
         try:
             yield held
         finally:

@@ -1,8 +1,7 @@
 """Refits of a short stream, and what a learner in this process makes of them."""
 
-import time
-
 import numpy as np
+from world import wait_until
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -71,10 +70,6 @@ def run(refitter, tasks):
 
 
 def gone(*pids, seconds=20.0):
-    """Return whether processes end within some seconds."""
-    deadline = time.monotonic() + seconds
-    while any(process_start(pid) is not None for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
+    """Wait until processes have ended."""
+    wait_until(lambda: all(process_start(pid) is None for pid in pids), seconds, f"{pids} end")
     return True
