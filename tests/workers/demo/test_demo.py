@@ -3,22 +3,23 @@
 import io
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from processes import Process
 from rich.console import Console
+from world import Worker
 
 from online_svm.stream.alarm import Alarm
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.demo import run
+from workers.demo.curves import draw_curves
 from workers.demo.feeds import DemoFeed, Progress
 from workers.demo.view import Rate, line, render
 from workers.push.ingest import push
@@ -88,48 +89,39 @@ def test_the_workers_of_the_demonstration_do_not_see_the_settings_of_the_user(mo
 
 
 def test_a_plain_line_claims_no_accuracy_within_the_bounds():
-    own = {"accuracy": 0.872, "lower": 0.847, "upper": 0.869}
     feed = Progress(DemoFeed("f", "", "", 1.0), total=200, answered=100)
     assert line(feed) == "f: 100 of 200 answered"
-    feed.reports.append({"headline": {"predicted": own}})
+    feed.reports.append({"headline": {"predicted": OWN}})
     assert line(feed).endswith(", accuracy 0.872, announced [0.847, 0.869]")
 
 
-WITH_INTERVAL = {
-    "predicted": {"accuracy": 0.872, "lower": 0.847, "probability": 0.85, "upper": 0.869},
-    "log_loss": 0.338,
-    "brier": 0.096,
-}
+OWN = {"accuracy": 0.872, "lower": 0.847, "probability": 0.85, "upper": 0.869}
+BARE = {"accuracy": 0.9, "lower": None, "probability": 0.85, "upper": None}
+WITH_INTERVAL = {"predicted": OWN, "log_loss": 0.338, "brier": 0.096}
+OF_A_MAP = {"predicted": BARE, "log_loss": 10.125, "brier": 0.1}
 REPORT = {
-    "headline": WITH_INTERVAL,
-    "venn": WITH_INTERVAL,
-    "maps": {
-        name: {
-            "predicted": {"accuracy": 0.9, "lower": None, "probability": 0.85, "upper": None},
-            "log_loss": 10.125,
-            "brier": 0.1,
-        }
-        for name in ("platt", "isotonic", "binning")
-    },
-}
+    "n": 25, "scored": 25, "headline": WITH_INTERVAL, "venn": WITH_INTERVAL,
+    "maps": dict.fromkeys(("platt", "isotonic", "binning"), OF_A_MAP),
+}  # fmt: skip
+
+
+def rates():
+    return {plan.feed: Rate() for plan in run.PLANS}
 
 
 def feeds_at_the_end():
     return [Progress(plan, total=123_456, answered=123_456, reports=[REPORT]) for plan in run.PLANS]
 
 
-RATES = {plan.feed: Rate() for plan in run.PLANS}
-
-
-def shown(console, what):
-    console.print(what)
+def shown(feeds, **options):
+    """Return the lines of the live view."""
+    console = Console(file=io.StringIO(), width=80, color_system=None, **options)
+    console.print(render(feeds, rates()))
     return console.file.getvalue().splitlines()
 
 
 def test_the_live_view_fits_80_columns_and_24_lines_and_wraps_nothing():
-    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
-    feeds = feeds_at_the_end()
-    lines = shown(console, render(feeds, {feed.plan.feed: Rate() for feed in feeds}))
+    lines = shown(feeds_at_the_end(), force_terminal=True)
     assert {len(line) for line in lines} == {80}
     assert len(lines) < 24
     for word in ("headline", "venn", "platt", "isotonic", "binning"):
@@ -149,21 +141,16 @@ def test_the_live_view_tells_the_first_alarm_after_the_drift():
     plan = run.PLANS[2]
     feed = Progress(plan, total=2400, answered=1300, reports=[REPORT])
     feed.alarms = [raised(901, "a")]
-    console = Console(file=io.StringIO(), width=80, color_system=None)
-    assert any("changes its sign" in line for line in shown(console, render([feed], RATES)))
+    assert any("changes its sign" in line for line in shown([feed]))
     feed.alarms.append(raised(1241, "\x1b[2Ja"))
-    view = "\n".join(shown(console, render([feed], RATES)))
     said = "alarm at example 1,241, 41 after the drift: the probability of class \\x1b"
-    assert said in view
+    assert said in "\n".join(shown([feed]))
 
 
 def test_the_live_view_says_why_it_stands_still_at_the_first_refit():
     feed = Progress(run.PLANS[0], total=1250, answered=9)
-    for reports, state in ([], "first refit ..."), ([REPORT], "0/s"):
-        feed.reports = reports
-        console = Console(file=io.StringIO(), width=80, color_system=None)
-        head = shown(console, render([feed], {feed.plan.feed: Rate()}))[1]
-        assert f" 9 of 1,250 answered  {state} " in head
+    for feed.reports, state in ([], "first refit ..."), ([REPORT], "0/s"):
+        assert f" 9 of 1,250 answered  {state} " in shown([feed])[1]
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -171,7 +158,7 @@ def test_the_results_stand_once(tmp_path, monkeypatch, is_terminal):
     monkeypatch.setattr(run, "draw_curves", lambda *_: None)
     console = Console(file=io.StringIO(), width=80, force_terminal=is_terminal, color_system=None)
     feeds = feeds_at_the_end()
-    with run._display(feeds, {feed.plan.feed: Rate() for feed in feeds}, console) as show:
+    with run._display(feeds, rates(), console) as show:
         show()
     live = console.file.getvalue()
     run._conclude(feeds, tmp_path / "curves.png", console)
@@ -181,33 +168,20 @@ def test_the_results_stand_once(tmp_path, monkeypatch, is_terminal):
     assert concluded.rstrip().endswith("curves.png")
 
 
+def test_each_kind_of_line_of_the_curves_is_in_a_legend(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    draw_curves({"f": [REPORT, REPORT | {"n": 50, "scored": 50}]}, tmp_path / "curves.png")
+    _, venn, platt, *_ = (axes.get_legend() for axes in drawn[0].axes)
+    assert [text.get_text() for text in venn.texts] == [
+        "mean lower and upper probability", "accuracy",
+    ]  # fmt: skip
+    assert [text.get_text() for text in platt.texts] == ["mean probability", "accuracy"]
+
+
 def cached_kernels(said):
     """Return the files of machine code that numba says it loaded or wrote."""
     return set(re.findall(r"\[cache\] data (?:loaded from|saved to) '([^']+)'", said))
-
-
-def kernels_of_a_worker(plan, url, environment, notes):
-    """Return what a worker of the demonstration loads to answer its feed."""
-    data = plan.examples()
-    push(data, url, plan.feed, arrays=True)
-    classes = ",".join(sorted({row.y for row in data}))
-    command = [sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", url]
-    command += ["--classes", classes, "--metrics-every", str(run.METRICS_EVERY)]
-    with notes.open("w") as target:
-        worker = Process(command, env=environment, stdout=target, stderr=subprocess.STDOUT)
-    try:
-        deadline = time.monotonic() + 120
-        with Store(url, plan.feed) as store:
-            while (state := store.state()) is None or state.position.seq < len(data):
-                assert worker.poll() is None, notes.read_text()
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-        worker.send_signal(signal.SIGTERM)
-        assert worker.wait(30) == 0
-    finally:
-        worker.kill()
-        worker.wait()
-    return cached_kernels(notes.read_text())
 
 
 @pytest.mark.slow
@@ -215,17 +189,24 @@ def test_no_worker_of_the_demonstration_compiles_what_was_not_compiled_before_it
     environment = os.environ | {"NUMBA_DEBUG_CACHE": "1"}
     warmed = subprocess.run(
         [sys.executable, "-c", "from workers.demo.run import warm_up; warm_up()"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=400,
-    )
+        env=environment, capture_output=True, text=True, check=True, timeout=400,
+    )  # fmt: skip
     ready = cached_kernels(warmed.stdout + warmed.stderr)
     assert ready
     with embedded.temporary() as server:
         for plan in run.PLANS:
-            notes = tmp_path / plan.feed
-            used = kernels_of_a_worker(plan, server.url, environment, notes)
+            data, notes = plan.examples(), tmp_path / plan.feed
+            push(data, server.url, plan.feed, arrays=True)
+            classes = ",".join(sorted({row.y for row in data}))
+            options = ("--classes", classes, "--metrics-every", run.METRICS_EVERY)
+            command = ("worker", plan.feed, "--redis", server.url, *options)
+            with (
+                notes.open("w") as target,
+                Store(server.url, plan.feed) as store,
+                Worker(*command, env=environment, stdout=target) as worker,
+            ):
+                worker.wait_for(store, len(data), 120)
+                said = worker.stopped(30)
+            used = cached_kernels(said + notes.read_text())
             assert used
             assert sorted(used - ready) == []
