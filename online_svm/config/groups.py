@@ -45,7 +45,8 @@ class MachineConfig(Settings):
         0.1, ge=1e-6, le=0.499, description="Half the height of that tube; f = 1 means 1 - eta."
     )
     gamma: float | Literal["scale"] = Field(
-        "scale", description="Kernel width; 'scale' is 1 / (n_features * variance of T)."
+        "scale",
+        description="Kernel width; 'scale' is 1 / (n_features * variance of the training part).",
     )
     class_weight: (
         dict[Label, Annotated[float, Field(ge=1e-6, le=1e6)]] | Literal["balanced"] | None

@@ -28,7 +28,7 @@ from online_svm.types import Bools, Floats, Ints
 NO_CODES: Ints = np.empty(0, dtype=np.int64)
 
 Counts = tuple[int, int, int]
-"""Examples of the last window that are gone, those of its T among them, those still held."""
+"""Examples of the last window that are gone; how many of these trained; examples still held."""
 
 
 class Learner:

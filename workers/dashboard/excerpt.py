@@ -133,6 +133,7 @@ class Excerpt:
         # Alarms and notes before the first report of a range are not of it.
         first = drawn[0].n if len(drawn) < len(reports) else 0
         alarms = [one for one in list(view.alarms) if one.alarm.n >= first]
+        # The n of an event that is about no example is NaN: it is kept, so this is no >=.
         events = [event for event in list(view.events) if not event.n < first]
         return cls(
             view.feed, choice.axis, drawn, answers, samples, alarms, events,

@@ -108,8 +108,8 @@ class ProcessSlot:
     queues : ordered mapping
         Those whose learners the process holds, the one that computed last at the end; to the bytes
         that each learner takes.
-    left : list of Message
-        By which it is told to give learners up.
+    forgets : list of Message
+        To be sent: each lets the process forget a learner.
     is_begun : bool
         Whether there is, or soon will be, a process.
     is_working : bool
@@ -119,7 +119,7 @@ class ProcessSlot:
 
     def __init__(self) -> None:
         self.queues: OrderedDict[LearnerQueue, int] = OrderedDict()
-        self.left: list[Message] = []
+        self.forgets: list[Message] = []
         self.is_begun = self.is_working = False
         self.child: ChildPipe | None = None
 
@@ -132,7 +132,7 @@ class ProcessSlot:
         """Let the process forget a learner, if it holds it."""
         if queue in self.queues:
             del self.queues[queue]
-            self.left.append(queue.forget)
+            self.forgets.append(queue.forget)
 
     def hurry(self) -> None:
         """Give the process its normal priority."""

@@ -154,22 +154,22 @@ class PoolProcess:
     def _set_up(self, queue: LearnerQueue) -> list[Message]:
         """Return the messages by which the process has the learner, and no other process has it."""
         with self._schedule.changed:
-            left, self._slot.left = self._slot.left, []
+            forgets, self._slot.forgets = self._slot.forgets, []
             if queue in self._slot.queues:
                 self._slot.queues.move_to_end(queue)
-                return [*left, queue.select]
+                return [*forgets, queue.select]
             self._schedule.move(queue, self._slot)
-        return [*left, queue.select, *queue.log.set_up()]
+        return [*forgets, queue.select, *queue.log.set_up()]
 
     def _tidy(self) -> None:
         """Let the process forget the learners that it is to give up."""
         with self._schedule.changed:
-            left, self._slot.left = self._slot.left, []
+            forgets, self._slot.forgets = self._slot.forgets, []
         try:
             child = self._begun()
-            for message in left:
+            for message in forgets:
                 child.send(message)
-            for _ in left:
+            for _ in forgets:
                 self._reply(child)
         except FAILURES:
             self._end()  # it forgets all of them
@@ -189,7 +189,7 @@ class PoolProcess:
         with self._schedule.changed:
             child, self._slot.child = self._slot.child, None
             self._slot.queues.clear()
-            self._slot.left = []
+            self._slot.forgets = []
         if child is not None:
             child.close()
 

@@ -41,7 +41,7 @@ class Schedule:
 
     @property
     def pressing(self) -> bool:
-        """Whether processes are awaited no more."""
+        """True once closed: nobody waits for a process then."""
         return self.is_closed
 
     def add(self, queue: LearnerQueue, request: Message) -> None:
@@ -79,7 +79,7 @@ class Schedule:
                     queue.is_under_way = slot.is_working = slot.is_begun = True
                     queue.slot = slot
                     return queue, queue.waiting.popleft()
-                if slot.left:
+                if slot.forgets:
                     return None
                 self.changed.wait()
         raise Stopped("the pool is closed")

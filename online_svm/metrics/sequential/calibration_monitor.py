@@ -8,7 +8,7 @@ import numpy as np
 from online_svm.metrics.sequential.bet_processes import BetProcesses
 from online_svm.metrics.sequential.calibration_values import BINS, Columns, calibration_values
 from online_svm.metrics.sequential.deviation_sums import Deviation, DeviationSums
-from online_svm.metrics.sequential.families import Family, Finding, Subject, benjamini_hochberg
+from online_svm.metrics.sequential.families import Family, Finding, Subject, e_benjamini_hochberg
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.fields import Fields, ints, one
 from online_svm.stream.alarm import AlarmScope
@@ -255,7 +255,7 @@ class CalibrationMonitor:
         if not of_slices:
             return []
         logs = self._bets.log_e_values[of_slices]
-        return [of_slices[i] for i in benjamini_hochberg(logs, SLICE_RATE)]
+        return [of_slices[i] for i in e_benjamini_hochberg(logs, SLICE_RATE)]
 
     def state(self) -> Arrays:
         """Return the tests, their wealth and the sums."""

@@ -154,7 +154,7 @@ class Family:
         return restored
 
 
-def benjamini_hochberg(log_wealth: ArrayLike, level: float) -> list[int]:
+def e_benjamini_hochberg(log_wealth: ArrayLike, level: float) -> list[int]:
     """Return which of several nulls to reject, with a false discovery rate of at most `level`.
 
     e-BH (Wang & Ramdas 2022, "False discovery rate control with e-values"): the k largest e-values,
@@ -174,7 +174,7 @@ def benjamini_hochberg(log_wealth: ArrayLike, level: float) -> list[int]:
 
     Examples
     --------
-    >>> benjamini_hochberg(np.log([30.0, 50.0, 1.0]), 0.1)
+    >>> e_benjamini_hochberg(np.log([30.0, 50.0, 1.0]), 0.1)
     [0, 1]
     """
     if not 0.0 < level < 1.0:

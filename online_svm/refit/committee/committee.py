@@ -67,19 +67,19 @@ class Committee:
         # Of each row of T, in order; NaN where no machine was there to score it.
         self._foreseen: Floats = np.empty((0, len(self._members), 1))
 
-    def foresee(self, X: Floats, left: int, n_classes: int) -> None:
+    def foresee(self, X: Floats, departed: int, n_classes: int) -> None:
         """Let the machines of the last refit score the new rows of T, before they learn them.
 
         Parameters
         ----------
         X : ndarray of shape (m, n_features)
             Under the scaling of that refit.
-        left : int
+        departed : int
             Rows of the last T that have left the window.
         n_classes : int
             Where it is not that of the last refit, all scores and machines are given up.
         """
-        kept = self._foreseen[left:]
+        kept = self._foreseen[departed:]
         if n_classes != self._n_classes:
             self._n_classes = n_classes
             self.begin_anew()

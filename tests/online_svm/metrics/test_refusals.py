@@ -13,7 +13,7 @@ from online_svm.metrics.reliability import reliability_bins
 from online_svm.metrics.scores import accuracy, expected_calibration_error, log_loss, macro_auc
 from online_svm.metrics.sequential.bounded_mean import BoundedMean
 from online_svm.metrics.sequential.comparison import ScoreComparison
-from online_svm.metrics.sequential.families import benjamini_hochberg
+from online_svm.metrics.sequential.families import e_benjamini_hochberg
 from online_svm.metrics.sequential.recent_mean import strongest_mean
 
 NAN = np.nan
@@ -54,7 +54,7 @@ def compared(first, second):
         (expected_calibration_error, [([], [])], "no example"),
         (accuracy, [([], [])], "at least one true class"),
         (macro_auc, [([[0.5, 0.5], [0.2, 0.8]], [1, 1])], "two classes"),
-        (benjamini_hochberg, [([0.0], 1.0)], "level"),
+        (e_benjamini_hochberg, [([0.0], 1.0)], "level"),
         (strongest_mean, [(np.array(values), 1.0, 0.05) for values in ([], [1.5], [NAN])],
          "values"),
         (BoundedMean, [(1.0, 1.0, 0.05)], "low < high"),

@@ -70,9 +70,9 @@ def links(
     """
     kinds = (OUT, MET, ALARMS)
     found = [_placed(stream, place) for place, stream in enumerate(streams)]
-    gone = ((parse_id(at), 0, (at, None)) for at in sorted(erased, key=parse_id))
+    empty = ((parse_id(at), 0, (at, None)) for at in sorted(erased, key=parse_id))
     now: Digest | None = digest
-    for _, place, (at, data) in merge(gone, *found, key=itemgetter(0, 1)):
+    for _, place, (at, data) in merge(empty, *found, key=itemgetter(0, 1)):
         if data is None:
             now = erased[at].link
         elif now is not None:
@@ -81,7 +81,7 @@ def links(
 
 
 def link_digests(
-    gone: Iterable[bytes],
+    to_erase: Iterable[bytes],
     erased: Mapping[bytes, ErasedEntry],
     sources: Iterable[ChainSource],
     end: Digest,
@@ -92,15 +92,15 @@ def link_digests(
 
     Parameters
     ----------
-    gone : iterable of bytes
-        IDs of answers that are still there.
+    to_erase : iterable of bytes
+        IDs of answers, which are still there.
     erased : mapping of bytes to ErasedEntry
         What was erased before.
     sources : iterable of ChainSource
     end : bytes
         The committed digest.
     """
-    wanted, found = set(gone), dict[bytes, Digest]()
+    wanted, found = set(to_erase), dict[bytes, Digest]()
     for source in sources:
         if wanted <= found.keys():
             break

@@ -8,7 +8,7 @@ from online_svm.metrics.sequential.families import (
     MOST_OF_A_SCOPE,
     Family,
     Subject,
-    benjamini_hochberg,
+    e_benjamini_hochberg,
 )
 
 LEVELS = {"overall": 0.002, "class": 0.003, "slice": 0.005}
@@ -46,7 +46,7 @@ def test_rejections_are_those_of_the_definition():
     for _ in range(200):
         e = np.exp(rng.normal(1.0, 2.0, 6))
         largest = max((k for k in range(1, 7) if np.sort(e)[-k] >= 6 / (k * 0.3)), default=0)
-        assert set(benjamini_hochberg(np.log(e), 0.3)) == set(np.argsort(e)[6 - largest :])
+        assert set(e_benjamini_hochberg(np.log(e), 0.3)) == set(np.argsort(e)[6 - largest :])
 
 
 def test_few_of_the_rejected_slices_are_false():
@@ -56,6 +56,6 @@ def test_few_of_the_rejected_slices_are_false():
         z = rng.normal(0.7 * rng.normal(), 0.7, 8)
         e = np.exp(2 * z - 2 * (0.49 + 0.49))
         e[5:] *= 60
-        rejected = benjamini_hochberg(np.log(e), 0.1)
+        rejected = e_benjamini_hochberg(np.log(e), 0.1)
         shares.append(sum(i < 5 for i in rejected) / max(1, len(rejected)))
     assert np.mean(shares) <= 0.1
