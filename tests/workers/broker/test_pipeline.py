@@ -83,6 +83,15 @@ def test_no_reply_goes_to_another_command_where_a_send_fails(redis_url):
     pipeline.close()
 
 
+def test_a_reply_is_not_waited_for_beyond_the_one_that_is_asked_for(connection, other):
+    first = connection.send("ECHO", "first")
+    later = connection.send("XREAD", "BLOCK", 0, "STREAMS", "later", "$")
+    assert connection.receive(first) == b"first"
+    assert not connection.has_reply(later)
+    other.call("XADD", "later", "*", "a", "b")
+    assert connection.receive(later)[0][0] == b"later"
+
+
 def test_a_write_that_no_replica_acknowledges_is_done_and_is_not_confirmed(connection):
     with pytest.raises(Unavailable, match="NOREPLICAS 0 of 1 replicas have acknowledged"):
         connection.receive(connection.send("SET", "acknowledged", "no", replicas=1))
