@@ -84,7 +84,7 @@ def test_a_small_run_prints_each_figure_and_its_bounds(name, monkeypatch, tmp_pa
     assert [line.split("  ")[0] for line in lines] == begins
     for result in results:
         plain = json.loads(json.dumps(result.plain()))
-        assert min(plain.get("ours", 1), plain.get("peer", 1), plain.get("ratio", 1)) > 0
+        assert plain.get("ratio", 1) > 0
         assert all(one["measured"] > 0 for one in result.checks)
 
 
