@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 from workers.push.rows import BadSource, number
@@ -14,8 +14,8 @@ CELLS = 1_000_000
 ROWS = 1000
 
 _TEXTS = 5  # different ones: a column of numbers with more holds more than missing values
-_SHOWN = 8  # columns with their texts
-_OPTIONS = 100  # columns to leave out
+_SHOWN = 6  # columns with their texts
+_OPTIONS = 400  # characters of options
 _LONGEST = 200  # characters of a name
 
 
@@ -40,7 +40,7 @@ class NotNumbers(BadSource):
 
     def __init__(self, texts: Mapping[str, Sequence[str]], mixed: Iterable[str], line: int) -> None:
         self.line = line
-        shown = [f"{name[:80]} is {found[0][:40]!r}" for name, found in texts.items()][:_SHOWN]
+        shown = [f"{name[:40]} is {found[0][:20]!r}" for name, found in texts.items()][:_SHOWN]
         more = f" and {len(texts) - _SHOWN:,} more" if len(texts) > _SHOWN else ""
         what = "not a number: encode it" if len(texts) == 1 else "not numbers: encode them"
         super().__init__(
@@ -52,11 +52,12 @@ class NotNumbers(BadSource):
 def _options(texts: Mapping[str, Sequence[str]], mixed: Iterable[str]) -> str:
     """Return the options with which these columns are no features, or are numbers."""
     blank = {name for name in mixed if _may_be_missing(texts[name])}
-    dropped = [name for name in texts if name not in blank]
-    options = [f"--drop {shlex.quote(name[:_LONGEST])}" for name in dropped[:_OPTIONS]]
-    options += [f"and {len(dropped) - _OPTIONS:,} more"] * (len(dropped) > _OPTIONS)
-    named = dict.fromkeys(text for name in texts if name in blank for text in texts[name])
-    return " ".join(options + [f"--na {shlex.quote(text)}" for text in named])
+    missing = dict.fromkeys(text for name in texts if name in blank for text in texts[name])
+    options = [f"--drop {shlex.quote(name[:_LONGEST])}" for name in texts if name not in blank]
+    options += [f"--na {shlex.quote(text)}" for text in missing]
+    shown = sum(length <= _OPTIONS for length in accumulate(map(len, options)))
+    more = [f"and {len(options) - shown:,} more"] if shown < len(options) else []
+    return " ".join([*options[:shown], *more])
 
 
 def not_numbers(
