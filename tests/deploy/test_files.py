@@ -138,15 +138,15 @@ def test_systemd_takes_the_units_and_finds_little_exposed(units):
         assert code == 0, said[-300:]
 
 
-@pytest.mark.parametrize(
-    "unit", sorted((DEPLOY / "systemd").glob("*.service")), ids=lambda p: p.stem
-)
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
 def test_a_unit_sets_what_the_program_knows_waits_for_redis_and_gives_time_to_stop(unit):
     """A Redis elsewhere may come up later than this machine; without it a start exits with 2."""
     text = unit.read_text()
-    given = dict(re.findall(r"^(?:Environment=)?(\w+)=(\S+)$", text, re.MULTILINE))
+    given = dict(re.findall(r"^(?:Environment=)?(\w+)=(.+)$", text, re.MULTILINE))
     assert all(is_setting(name) for name in re.findall(r"^Environment=(\w+)=", text, re.MULTILINE))
-    if given.get("RestartPreventExitStatus") == str(Unavailable.exit_code):
+    ends_it = str(Unavailable.exit_code) in given.get("RestartPreventExitStatus", "").split()
+    assert ends_it == (unit.stem in ("online-svm@", "online-svm-scorer@"))
+    if ends_it:
         assert WorkerSettings(wait_redis=given[f"{PREFIX}WAIT_REDIS"]).wait_redis == 86_400
     if unit.stem == "online-svm@":
         assert float(given["TimeoutStopSec"]) > example().grace
@@ -241,6 +241,15 @@ def test_each_secret_that_a_pod_mounts_is_one_that_the_readme_creates(name):
         files = [Path(each["value"]).name for each in container.get("env", ())
                  if each["name"].endswith("PASSWORD_FILE")]  # fmt: skip
         assert set(files) <= set(created.values())
+
+
+def test_redis_in_kubernetes_has_the_settings_of_the_others():
+    def lines(text):
+        return [line for line in text.splitlines() if line and not re.match("#|bind ", line)]
+
+    maps = [each["data"] for each in of_kind(KUBERNETES / "base", "ConfigMap").values()]
+    (found,) = [data["redis.conf"] for data in maps if "redis.conf" in data]
+    assert lines(found) == lines((DEPLOY / "redis/redis.conf").read_text())
 
 
 def test_the_pods_of_shards_own_each_feed_once_between_them():

@@ -89,9 +89,11 @@ def test_an_entry_beyond_the_bytes_is_refused_before_it_is_parsed(kind, monkeypa
     raw = KINDS[kind](2 * MIB)
     batch = [(b"1-0", [b"x", raw, b"y", b"a", b"id", b"i" * MIB])]
     batch += [(b"2-0", [b"x", b"[1]", name, raw]) for name in (b"xb", b"y", b"id", b"p")]
+    batch += [(b"3-0", [raw, raw])]
     for features in (None, 4):
         found = decode(batch, FeatureSchema(PredictorConfig(features=features)), Limits())
-        assert {error.code for error in found.rejected.values()} == {"too_large"}
+        codes = [found.rejected[i].code for i in range(len(batch))]
+        assert codes == ["too_large"] * len(batch)
         assert "the limit is 1048576" in found.rejected[0].reason
         assert found.ids == [None] * len(batch)
 

@@ -5,9 +5,12 @@ import io
 import re
 
 import orjson
-from answered_feed import ROWS, copy, phishing
+from answered_feed import ROWS, SETTINGS, copy, phishing
 
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.input_batch import Example
 from workers.broker.store import Store
+from workers.config.settings import load
 from workers.reading.answers import newest
 
 
@@ -16,6 +19,15 @@ def test_the_worker_tells_how_far_it_came_and_where_it_stopped(answered):
     counts = f"{ROWS + 1} answered, {ROWS} learned, 1 rejected"
     assert f"{counts} (online-svm tail answered --stream dlq), stopped" in told
     assert "accuracy" in told
+
+
+def test_the_worker_answers_as_the_predictor_does_in_process(answered, run):
+    lines = run("tail", answered[0], "--raw", "-n", "0")[1].splitlines()
+    predictor = OnlinePredictor(load(SETTINGS).predictor)
+    for row, line in zip(phishing(), lines[:-1], strict=True):  # the last one is rejected
+        told, found = orjson.loads(line), predictor.step(Example(row.x, row.y))
+        for name in ("status", "label", "probability", "probabilities", "scores", "guarantee"):
+            assert told[name] == orjson.loads(orjson.dumps(getattr(found, name))), name
 
 
 def test_export_writes_one_row_an_answer_to_a_file_or_to_standard_output(answered, run, tmp_path):

@@ -270,6 +270,11 @@ def test_hostile_text_in_an_export_is_escaped_cell_by_cell(run, store, feed):
     assert (code, is_clean(err), err.count("\n")) == (4, True, 1)
     assert "entry 6-0 of an output stream is no answer" in err
     store.call("XDEL", store.keys.out, "5-0", "6-0")
+    for at, *fields in (("7-0", "q", "{}"), ("8-0", "p", '{"maps":3}')):
+        store.call("XADD", store.keys.out, at, *fields)
+        code, _, err = run("export", feed)
+        assert (code, f"entry {at} of an output stream is no answer" in err) == (4, True)
+        store.call("XDEL", store.keys.out, at)
     code, out, _ = run("export", feed, "--features")
     assert (code, is_clean(out), out.count("\n")) == (0, True, 1 + 4)
 

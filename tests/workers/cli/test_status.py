@@ -181,6 +181,14 @@ def test_the_worst_class_and_the_worst_slice_are_those_farthest_off_by_chance(ru
     countries = ["DE"] * 80 + ["\x1b[2J"] * 20
     begin(url, "f", report=made_report(labels, np.full(100, 0.05), countries))
     out = run("f")[1]
+    assert [line.strip() for line in out.splitlines()[:4]] == [
+        "feed f",
+        "recent     accuracy 0.900 against probability 0.950 in [0.950, 0.950] over the last 100 "
+        "scored (-2.3 standard deviations)",
+        "log loss 0.346, Brier score 0.092 = miscalibration 0.003 - discrimination 0.000 + "
+        "uncertainty 0.090",
+        "calibration error 0.040, debiased",
+    ]
     assert "worst class yes: frequency 0.100 against probability 0.050 (+2.3 standard" in out
     assert (
         "worst slice country \\x1b[2J: accuracy 0.500 against probability 0.950 in [0.950, 0.950] "

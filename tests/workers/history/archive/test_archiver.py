@@ -414,6 +414,7 @@ def test_compact_answers_have_the_same_columns(embedded_url, feed, tmp_path):
     last = rows_of(tmp_path, feed, "answers")[-1]
     assert (last["status"], last["seq"], last["id"]) == ("ok", 59, "id-59")
     assert 0 <= last["lower"] <= last["probability"] <= last["upper"] <= 1
+    assert last["label"] in ("a", "b")
 
 
 def test_a_combination_is_archived_without_input(embedded_url, feed, tmp_path):
