@@ -44,7 +44,7 @@ class Proxy:
                 self._threads[-1].start()
 
     def _serve(self, client):
-        age, is_cut = self._age, False
+        age, is_cut, is_lost = self._age, False, False
         with client:
             try:
                 server = socket.create_connection(("127.0.0.1", self.target))
@@ -61,7 +61,8 @@ class Proxy:
                             data = source.recv(1 << 20)
                             if not data:
                                 return
-                            if self.is_black_hole:
+                            is_lost = is_lost or self.is_black_hole
+                            if is_lost:
                                 continue
                             if source is client:
                                 is_cut = is_cut or self._takes_cut(data)
