@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from online_svm.config.groups import (
+    DecisionConfig,
     Label,
     LabelConfig,
     MachineConfig,
@@ -41,7 +42,7 @@ DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "cauchy", "logistic")
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
+class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, DecisionConfig):
     """Settings of `OnlinePredictor`. Two equal configurations give equal answers, byte for byte.
 
     Examples
@@ -141,6 +142,8 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig):
             _check_integers(self.classes or ())
         if isinstance(self.class_weight, dict) and self.classes is not None:
             _check_declared("class_weight", self.class_weight, self.classes)
+        if self.costs is not None and set(self.costs) != set(self.classes or ()):
+            raise ValueError("costs: declare as classes the true labels that it has, and no others")
         if self.refit_lag is not None and self.refit_lag >= self.refit_every:
             raise ValueError("refit_lag: must be smaller than refit_every")
         if self.learner == "psvm" and len(self.classes or ()) != 2:

@@ -1,4 +1,4 @@
-"""Groups of settings, which `PredictorConfig` inherits: machine, monitors, windows, late labels."""
+"""Groups of settings of `PredictorConfig`: machine, monitors, windows, decisions, late labels."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -135,6 +135,59 @@ class WindowConfig(Settings):
         if self.slices and self.metrics_window is None:
             raise ValueError("slices: their figures are windowed; set metrics_window")
         return self
+
+
+Cost = Annotated[float, Field(ge=-1e12, le=1e12)]
+
+REVIEW = "review"
+"""The action of asking a person, who finds the true label: its price is paid besides."""
+
+MOST_ACTIONS = 64
+
+
+class DecisionConfig(Settings):
+    """What each action costs, by the true label; see `CostMatrix`.
+
+    Examples
+    --------
+    >>> costs = {"good": {"good": 0, "bad": 1}, "bad": {"good": 5, "bad": 0}}
+    >>> DecisionConfig(costs=costs).costs["bad"]["good"]
+    5.0
+    """
+
+    costs: dict[Label, dict[Label, Cost]] | None = Field(
+        None,
+        description="What an action costs, by the true label and then by the action: the labels "
+        "are actions, there may be more, and for two classes `review`, which asks a person at a "
+        "price. Each answer then says which action costs least. Needs `classes`.",
+    )
+
+    @model_validator(mode="after")
+    def _valid_costs(self) -> Self:
+        """Refuse costs that cannot work, and say why."""
+        if self.costs is None:
+            return self
+        rows = list(self.costs.values())
+        actions = set(rows[0]) if rows else set()
+        if any(set(row) != actions for row in rows):
+            raise ValueError("costs: each true label needs the cost of the same actions")
+        missing = sorted(set(self.costs) - actions)
+        if missing or len(rows) < 2:
+            raise ValueError(
+                f"costs: the labels are actions, and there are at least two; not given: {missing}"
+            )
+        if len(actions) > MOST_ACTIONS:
+            raise ValueError(f"costs: {len(actions)} actions, the limit is {MOST_ACTIONS}")
+        if REVIEW in actions - set(self.costs):
+            _check_review([row[REVIEW] for row in rows])
+        return self
+
+
+def _check_review(prices: list[float]) -> None:
+    if len(prices) != 2:
+        raise ValueError(f"costs: {REVIEW} is for two classes")
+    if prices[0] != prices[1] or prices[0] < 0:
+        raise ValueError(f"costs: {REVIEW} has one price, at least 0, whatever the true label is")
 
 
 UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.config import PredictorConfig
+from online_svm.metrics.realised_cost import RealisedCost
 from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceNames, SliceValues
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.batch_result import Answers
@@ -65,6 +66,7 @@ class AnswerScoring:
         self._slices = SliceValues(len(config.slices), SLICE_VALUES)
         self._open = OpenAnswers()
         self._monitors = StreamMonitors.of(config)
+        self._costs = RealisedCost.of(config)
 
     def slice_codes(self, slices: Sequence[SliceValue | None] | None, count: int) -> Ints:
         """Return the codes of the slices of rows, in order, shape (count, n_slices).
@@ -92,7 +94,7 @@ class AnswerScoring:
     def copy(self) -> Self:
         """Return a copy that scores rows as this one; what rows do not change is shared."""
         other = copy(self)
-        for name in ("_validity", "_windows", "_monitors", "_open", "counts"):
+        for name in ("_validity", "_windows", "_monitors", "_costs", "_open", "counts"):
             setattr(other, name, deepcopy(getattr(self, name)))
         return other
 
@@ -159,6 +161,7 @@ class AnswerScoring:
             self._validity.report(n),
             windowed=None if windows is None else windows.report(self._slices),
             monitors=watched,
+            costs=None if self._costs is None else self._costs.report(),
         )
 
     def state(self) -> State:
@@ -172,6 +175,8 @@ class AnswerScoring:
         if self._monitors is not None:
             header["monitors"], parts = self._monitors.state()
             arrays |= nest("monitors", parts)
+        if self._costs is not None:
+            arrays |= nest("costs", self._costs.state())
         return State(header, arrays)
 
     @classmethod
@@ -196,6 +201,8 @@ class AnswerScoring:
         if scoring._monitors is not None:
             watched = State(header["monitors"], under("monitors", arrays))
             scoring._monitors = StreamMonitors.from_state(watched, config)
+        if scoring._costs is not None:
+            scoring._costs.restore(under("costs", arrays))
         for example in waiting:
             if not example.has_target:
                 scoring._open.add(waiting_terms(example))
@@ -241,6 +248,8 @@ class AnswerScoring:
         self._validity.update(block, columns)
         if self._windows is not None:
             self._windows.update(rows)
+        if self._costs is not None:
+            self._costs.update(rows.point, rows.lower, rows.upper, rows.columns)
         if self._monitors is None or not len(rows):
             return []
         if len(rows) < len(columns):

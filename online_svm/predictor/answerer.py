@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.config import PredictorConfig
+from online_svm.metrics.cost_matrix import CostMatrix
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.answering_state import AnsweringState, request_schema
@@ -56,6 +57,7 @@ class Answerer:
         self._mixture = Mixture.of(config)
         self._gaps = LabelGaps(config)
         self.scoring = AnswerScoring(config)
+        self._costs = CostMatrix.of(config)
 
     def follow(self, order: LearningOrder) -> Waits[Answers]:
         """Answer and learn rows in this order, in blocks between which the answering changes."""
@@ -245,7 +247,10 @@ class Answerer:
         if order.late is not None:
             return self.scoring.scored_late(order, self._late_block(order, lacks), since)
         block, columns = self._block(order, lacks)
-        return self.scoring.scored_at_once(order, block, columns, since)
+        return self.scoring.scored_at_once(order, self._decided(block), columns, since)
+
+    def _decided(self, block: PredictionBlock) -> PredictionBlock:
+        return block if self._costs is None else self._costs.decided(block)
 
     def _late_block(self, order: LearningOrder, lacks: str | None) -> PredictionBlock | None:
         """Return the answers that rows ask for, kept with their examples; None if they ask none."""
@@ -257,7 +262,7 @@ class Answerer:
         block, _ = self._block(rows, lacks)
         given = block.taken(is_answered[order.learns | is_answered])
         give(order.late.chosen(is_answered), given)
-        return given
+        return self._decided(given)
 
     def _block(self, rows: LearningOrder, lacks: str | None) -> tuple[PredictionBlock, Ints]:
         """Return the answers to rows, and the columns of what was learned of each after its answer.

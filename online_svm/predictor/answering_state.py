@@ -8,6 +8,7 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.config.semantics import are_equal
 from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.cost_matrix import CostMatrix
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.mixture import SHARE, Mixture
 from online_svm.predictor.published_maps import interval_maps
@@ -68,6 +69,7 @@ class AnsweringState:
         self.config, self.n, self.schema = config, n, schema
         self._active, self._mixture = active, mixture
         self._guarantee, self._reason = guarantee
+        self._costs = CostMatrix.of(config)
 
     @property
     def model(self) -> int:
@@ -90,7 +92,8 @@ class AnsweringState:
         block = self._active.answer(X, unlabelled, n)
         if self._mixture is not None:
             block = self._mixture.added_to(block, unlabelled)
-        return replace(block, guarantee=self._guarantee, reason=self._reason)
+        block = replace(block, guarantee=self._guarantee, reason=self._reason)
+        return block if self._costs is None else self._costs.decided(block)
 
     def snapshot(self) -> bytes:
         """Return the state as bytes, without pickle; equal states give equal bytes."""

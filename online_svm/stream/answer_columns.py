@@ -20,7 +20,17 @@ Status = Literal["ok", "warming"]
 Guarantee = Literal["exact", "approximate", "none"]
 
 Kind = Literal[
-    "constant", "count", "label", "category", "own", "list", "pairs", "lists_by_map", "pairs_by_map"
+    "constant",
+    "count",
+    "label",
+    "category",
+    "own",
+    "action",
+    "cost",
+    "list",
+    "pairs",
+    "lists_by_map",
+    "pairs_by_map",
 ]
 """How a block holds a column, and so how it is encoded.
 
@@ -29,6 +39,7 @@ Kind = Literal[
 - ``label``: an index into the classes, -1 for none;
 - ``category``: an integer a row, -1 for none;
 - ``own``: of an array of shape (m, K), the value of the predicted label;
+- ``action``, ``cost``: what was decided, and its expected cost; absent where nothing is decided;
 - ``list``: a row of an array of shape (m, K);
 - ``pairs``: the lower and upper value of each class, from two arrays of shape (m, K);
 - ``lists_by_map``, ``pairs_by_map``: a row of an array for each published map. The second is absent
@@ -97,6 +108,20 @@ COLUMNS = (
         Probability | None,
         "Probability of the predicted label, by `method`.",
         source=("point",),
+    ),
+    Column(
+        "action",
+        "action",
+        str | None,
+        "The action of least expected cost, or `review`. Only if `costs` is set, and not while "
+        "warming.",
+    ),
+    Column(
+        "expected_cost",
+        "cost",
+        float | None,
+        "What that action costs on average, if `probabilities` are right; of `review` with its "
+        "price. Only if `costs` is set, and not while warming.",
     ),
     Column(
         "method",

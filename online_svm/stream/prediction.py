@@ -65,6 +65,12 @@ class PredictionBlock:
         What made `point`, `lower` and `upper`; None while warming.
     interval_level : float or None
         Stated coverage of the interval; None where it is the Venn hull.
+    actions : tuple of str
+        Names of the actions that `costs` knows; empty where nothing is to be decided.
+    action : ndarray of int of shape (m,), or None
+        Index of the action that costs least.
+    expected_cost : ndarray of shape (m,), or None
+        What that costs on average.
     """
 
     status: Status
@@ -90,6 +96,9 @@ class PredictionBlock:
     reason: str | None
     method: str | None
     interval_level: float | None
+    actions: tuple[str, ...] = ()
+    action: Ints | None = None
+    expected_cost: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.n)
@@ -106,6 +115,8 @@ class PredictionBlock:
             **{name: getattr(self, name)[chosen] for name in _ARRAYS},
             maps={name: values[chosen] for name, values in self.maps.items()},
             map_intervals=intervals and {name: v[chosen] for name, v in intervals.items()},
+            action=None if self.action is None else self.action[chosen],
+            expected_cost=None if self.expected_cost is None else self.expected_cost[chosen],
         )
 
     def row(self, i: int) -> "Prediction":
@@ -135,6 +146,8 @@ class Prediction:
     lower: float
     upper: float
     probability: float | None
+    action: str | None
+    expected_cost: float | None
     method: str | None
     interval_level: float | None
     classes: tuple[str | None, ...]
@@ -249,6 +262,27 @@ class LateLabelReport:
 
 
 @dataclass(frozen=True, slots=True)
+class CostReport:
+    """Mean cost of a scored example, by the setting `costs`; null before the first."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    scored: Annotated[Count, Field(description="Scored examples.")]
+    mean: Annotated[float | None, Field(description="Of the actions that answers named.")]
+    by_label: Annotated[
+        float | None,
+        Field(
+            description="If always the action of the most probable label were taken: for two "
+            "classes, a threshold of one half."
+        ),
+    ]
+    always: Annotated[
+        dict[str, float | None], Field(description="If always this action were taken.")
+    ]
+    taken: Annotated[dict[str, Count], Field(description="How often each action was named.")]
+
+
+@dataclass(frozen=True, slots=True)
 class MonitorsReport:
     """Where the monitors stand, in a validity report."""
 
@@ -309,6 +343,9 @@ class ValidityReport:
         LateLabelReport | None,
         Field(description="What became of late labels. Only if `horizon` is set."),
     ] = None
+    costs: Annotated[
+        CostReport | None, Field(description="What decisions came to. Only if `costs` is set.")
+    ] = None
 
 
 def _constant(block: PredictionBlock, column: Column, _i: int) -> object:
@@ -332,6 +369,14 @@ def _category(block: PredictionBlock, column: Column, i: int) -> object:
 def _own(block: PredictionBlock, column: Column, i: int) -> object:
     chosen = int(block.label[i])
     return column.unknown if chosen < 0 else float(_only(block, column)[i, chosen])
+
+
+def _action(block: PredictionBlock, column: Column, i: int) -> object:
+    return column.unknown if block.action is None else block.actions[int(block.action[i])]
+
+
+def _cost(block: PredictionBlock, column: Column, i: int) -> object:
+    return column.unknown if block.expected_cost is None else float(block.expected_cost[i])
 
 
 def _list(block: PredictionBlock, column: Column, i: int) -> tuple[float, ...]:
@@ -371,6 +416,8 @@ _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "label": _label,
     "category": _category,
     "own": _own,
+    "action": _action,
+    "cost": _cost,
     "list": _list,
     "pairs": _pairs,
     "lists_by_map": _lists_by_map,

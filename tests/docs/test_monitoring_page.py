@@ -49,3 +49,25 @@ def test_the_miscalibration_of_right_probabilities_is_what_the_page_says(spread)
         p = rng.beta(spread, spread, 1000)
         found.append(corp_decomposition(p, rng.random(1000) < p).miscalibration)
     assert np.mean(found) == pytest.approx(0.005, abs=0.001)
+
+
+@pytest.mark.parametrize("review", [None, 0.2])
+def test_german_credit_costs_what_the_page_says(data_set, review):
+    data = data_set("german")
+    costs = {"1": {"1": 0, "2": 1}, "2": {"1": 5, "2": 0}}
+    if review:
+        costs = {label: row | {"review": review} for label, row in costs.items()}
+    config = PredictorConfig(classes=("1", "2"), costs=costs)
+    answers = OnlinePredictor(config).step_many(data.X, [str(label) for label in data.y])
+    told = [answer for answer in answers if isinstance(answer, ValidityReport)][-1].costs
+    text = " ".join(PAGE.split())
+    if review:
+        n = told.taken["review"]
+        assert f"at .2 it was {told.mean:.3f}, and {n} of {told.scored}".replace("0.", ".") in text
+    else:
+        figures = told.mean, told.always["2"], told.by_label, told.always["1"]
+        own, refuse, label, lend = (f"{cost:.3f}".removeprefix("0") for cost in figures)
+        assert (
+            f"was {own} without `review` (always refuse {refuse}, most probable label {label}, "
+            f"always lend {lend})"
+        ) in text

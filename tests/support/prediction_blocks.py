@@ -32,6 +32,7 @@ def blocks(draw):
     maps = draw(st.lists(st.sampled_from(["platt", "isotonic", "50%"]), unique=True))
     bounded = draw(st.none() | st.lists(st.sampled_from(["venn-abers", "50%"]), unique=True))
     finite = st.floats(allow_nan=False, allow_infinity=False)
+    actions = draw(st.just(()) | st.lists(labels, min_size=1, max_size=3, unique=True))
     return PredictionBlock(
         status="ok",
         classes=(*names[:-1], None) if unseen else tuple(names),
@@ -56,4 +57,7 @@ def blocks(draw):
         reason=draw(st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=9)),
         method=draw(st.sampled_from(["venn", "50%"])),
         interval_level=draw(st.none() | st.just(0.9)),
+        actions=tuple(actions),
+        action=integers(0, len(actions) - 1) if actions else None,
+        expected_cost=floats(m, values=finite) if actions else None,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ from workers.cli.common import (
     show_json,
     writing,
 )
+from workers.cli.validity_text import cost_text
 from workers.plural import counted
 
 if TYPE_CHECKING:
@@ -113,6 +114,16 @@ def backtest(
     *,
     compared: ConfigurationOptions,
     how: RunOptions,
+    costs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Tell what the recorded answers of a feed would have cost: a TOML file with a "
+            "section for each matrix, [name.label] and below it action = cost. Nothing is "
+            "answered.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
     redis: RedisOptions,
     history: HistoryOptions,
@@ -123,8 +134,14 @@ def backtest(
     have: --config, the environment, the defaults. A file needs no Redis.
     """
     from workers.config import settings as known
+    from workers.errors import BadConfiguration
     from workers.history.backtest import configurations as compared_configurations
 
+    if costs is not None:
+        if compared != ConfigurationOptions() or how != RunOptions():
+            raise BadConfiguration("--costs answers nothing: leave out the other options")
+        _tell_costs(source, costs, redis, json)
+        return
     _check(how)
     sections = compared_configurations.sections_of(compared.configs, compared.set or ())
     given = known.load(redis.flags, redis.config, is_whole=False)
@@ -134,6 +151,26 @@ def backtest(
     _tell(finished, json)
     if how.curves is not None:
         _draw(finished, how.curves)
+
+
+def _tell_costs(feed: str, costs: Path, redis: RedisOptions, json: bool) -> None:
+    """Print what the recorded answers of a feed come to under each matrix of a file."""
+    from workers.history.backtest.configurations import read_sections
+    from workers.history.decision_costs import decision_costs, plain
+    from workers.reading.answers import check_known
+    from workers.reading.registry import require
+
+    sections = read_sections(costs)
+    with redis.store(feed) as store:
+        require(store)
+        check_known(store)
+        found = decision_costs(store, sections)
+    if json:
+        show_json({"feed": feed, "costs": plain(found)})
+        return
+    for name, report in found.items():
+        show(f"{name}: {cost_text(asdict(report))}")
+        show("  " + ", ".join(f"{action} {count:,}" for action, count in report.taken.items()))
 
 
 def _finished(

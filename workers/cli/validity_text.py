@@ -37,8 +37,26 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
     if off:
         yield "slices", f"off by more than the tolerance, but for one in twenty: {off}"
     yield "validity", _cumulative(message)
+    if message.get("costs") is not None:
+        yield "costs", cost_text(message["costs"])
     if message.get("labels") is not None:
         yield from late_label_lines(message["labels"])
+
+
+def cost_text(costs: Figures) -> str:
+    """Return what decisions cost on average, beside what simple rules would have cost.
+
+    Examples
+    --------
+    >>> means = {"mean": 0.41, "by_label": 0.62, "always": {"bad": 0.7, "good": 1.5}}
+    >>> cost_text({"scored": 1190} | means)
+    '0.41 an example over 1,190; 0.62 by the most probable label, 0.7 always bad, 1.5 always good'
+    """
+    if costs["mean"] is None:
+        return "nothing scored yet"
+    others = [f"{costs['by_label']:.4g} by the most probable label"]
+    others += [f"{mean:.4g} always {action}" for action, mean in costs["always"].items()]
+    return f"{costs['mean']:.4g} an example over {costs['scored']:,}; {', '.join(others)}"
 
 
 def newest_accuracy(message: Figures) -> tuple[float | None, float | None]:

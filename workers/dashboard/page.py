@@ -9,6 +9,7 @@ from bokeh.models import Column, CustomJS, Row, UIElement
 from workers.dashboard import notices
 from workers.dashboard.answer_cards import AnswersCard, FeaturesCard, LabelsCard
 from workers.dashboard.card import Card, choice_of, grid, markup
+from workers.dashboard.cost_card import CostCard
 from workers.dashboard.excerpt import RANGES, Choice, Excerpt
 from workers.dashboard.feed_view import FeedView
 from workers.dashboard.feeds_table import row_of, table
@@ -27,6 +28,7 @@ CARDS: Sequence[type[Card]] = (
     ReliabilityCard,
     PartsCard,
     WidthCard,
+    CostCard,
     LabelsCard,
     FeaturesCard,
     AnswersCard,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from online_svm.metrics.sequential.comparison import ScoreComparison
 from online_svm.metrics.sequential.recent_mean import MeanSince, strongest_mean
 from online_svm.types import Floats
 from workers.errors import BadConfiguration
-from workers.reading.answers import answer, newest, no_answer
-from workers.reading.true_labels import TrueLabels
+from workers.reading.answers import no_answer
+from workers.reading.true_labels import labelled_answers
 
 if TYPE_CHECKING:
     from workers.broker.batch_size import Entry
@@ -141,17 +142,8 @@ def _compared(values: Floats, largest: float, level: float) -> LossComparison:
 
 def _losses(store: "Store") -> Iterator[tuple[str, Losses]]:
     """Yield the key and the losses of each labelled answer, in order."""
-    last = newest(store, store.keys.out, 1)
-    truths, count = TrueLabels(store, with_late=True), 0
-    for page in store.pages(store.keys.out, b"0-0", last[0][0] if last else b"0-0"):
-        messages = [answer(entry) for entry in page]
-        for entry, message, truth in zip(page, messages, truths.of(page, messages), strict=True):
-            if truth.label is None or message.get("status") != "ok":
-                continue
-            count += 1
-            if count > MOST_ANSWERS:
-                return
-            yield _key(entry, message), _of_answer(entry, message, truth.label)
+    for entry, message, label in islice(labelled_answers(store), MOST_ANSWERS):
+        yield _key(entry, message), _of_answer(entry, message, label)
 
 
 def _key(entry: "Entry", message: dict[str, Any]) -> str:

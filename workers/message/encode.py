@@ -66,8 +66,10 @@ def encode_block(
 
 def _encode_row(block: PredictionBlock, seq: int, id: str | None) -> bytes:
     values = block.row_values(0)
-    if values["map_intervals"] is None:
+    if block.map_intervals is None:
         del values["map_intervals"]
+    if not block.actions:
+        del values["action"], values["expected_cost"]
     # Neither a map nor a number has this text, but for a number that JSON cannot hold.
     if b"null" in orjson.dumps([values[name] for name in _NUMBERS if name in values]):
         raise ValueError("a prediction holds a number that is not finite")
@@ -107,12 +109,14 @@ class _Common(NamedTuple):
     status: str
     constants: tuple[Any, ...]  # of the columns that are constant, in their order
     maps: tuple[tuple[str, ...] | None, ...]  # of each column by map, the names
+    is_decided: bool  # whether there are actions
     extra: tuple[str, ...]
 
 
 def _template(block: PredictionBlock, extra: tuple[str, ...]) -> bytes:
     maps = tuple(None if found is None else tuple(found) for found in _maps(block))
-    return _make_template(_Common(block.status, _constants(block), maps, extra))
+    is_decided = bool(block.actions)
+    return _make_template(_Common(block.status, _constants(block), maps, is_decided, extra))
 
 
 # The template changes with the model only. For a single row, making it costs as much as filling it.
@@ -135,6 +139,11 @@ def _constant_placeholder(common: _Common, column: Column) -> bytes:
 def _row_placeholder(common: _Common, column: Column, placeholder: bytes = b"%b") -> bytes:
     """Return the placeholder of a text; while warming, the JSON of an unknown value."""
     return placeholder if common.status == "ok" else literal(column.unknown)
+
+
+def _decided_placeholder(common: _Common, _column: Column) -> bytes | None:
+    """Return the placeholder of a text; None if nothing is decided."""
+    return b"%b" if common.is_decided else None
 
 
 def _maps_placeholder(common: _Common, column: Column, placeholder: bytes) -> bytes | None:
@@ -179,6 +188,20 @@ def _own_encoder(column: Column) -> Encoder:
     return lambda block: [numbers(array(block)[np.arange(len(block)), block.label])]
 
 
+def _action_encoder(_column: Column) -> Encoder:
+    def texts(block: PredictionBlock) -> list[list[bytes]]:
+        if block.action is None:
+            return []
+        names = [orjson.dumps(name) for name in block.actions]
+        return [[names[i] for i in block.action.tolist()]]
+
+    return texts
+
+
+def _cost_encoder(_column: Column) -> Encoder:
+    return lambda block: [] if block.expected_cost is None else [numbers(block.expected_cost)]
+
+
 def _list_encoder(column: Column) -> Encoder:
     array = _getter(column)
     return lambda block: [numbers(array(block))]
@@ -200,6 +223,8 @@ _ENCODINGS: dict[Kind, _Encoding] = {
     "category": _Encoding(_row_placeholder, _category_encoder),
     "label": _Encoding(_row_placeholder, _label_encoder),
     "own": _Encoding(_row_placeholder, _own_encoder),
+    "action": _Encoding(_decided_placeholder, _action_encoder),
+    "cost": _Encoding(_decided_placeholder, _cost_encoder),
     "list": _Encoding(partial(_row_placeholder, placeholder=b"[%b]"), _list_encoder),
     "pairs": _Encoding(partial(_row_placeholder, placeholder=b"[[%b]]"), _pair_encoder),
     "lists_by_map": _Encoding(partial(_maps_placeholder, placeholder=b"[%b]"), _map_encoder),

@@ -85,6 +85,7 @@ def of_report(reports: Mapping[str, Mapping[str, Any]]) -> Iterable[Metric]:
     yield from (family for family in families.values() if family.samples)
     yield from _late_labels(reports)
     yield from _monitors(reports)
+    yield from _costs(reports)
 
 
 def of_pending(feeds: Mapping[str, PendingLabels]) -> Iterable[Metric]:
@@ -127,6 +128,20 @@ def _monitors(reports: Mapping[str, Mapping[str, Any]]) -> Iterable[Metric]:
             wealth.add_metric([feed, kind, scope], float(test["log_wealth"]))
             limit.add_metric([feed, kind, scope], float(test["threshold"]))
     yield from (family for family in (opened, wealth, limit) if family.samples)
+
+
+def _costs(reports: Mapping[str, Mapping[str, Any]]) -> Iterable[Metric]:
+    """Yield what decisions cost on average, beside what simple rules would have cost."""
+    family = gauge("example_cost", "Mean cost of a scored example, if one acts so.", "rule")
+    for feed, report in reports.items():
+        costs = report.get("costs") or {}
+        rules = {"answers": costs.get("mean"), "most probable label": costs.get("by_label")}
+        rules |= {f"always {action}": mean for action, mean in (costs.get("always") or {}).items()}
+        for rule, mean in rules.items():
+            if mean is not None:
+                family.add_metric([feed, rule], float(mean))
+    if family.samples:
+        yield family
 
 
 def _nearest(tests: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:

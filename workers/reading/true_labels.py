@@ -13,7 +13,7 @@ from workers.errors import StateLost
 from workers.feed.agreement import Groups
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id, previous_id
-from workers.reading.answers import answer, stored_values
+from workers.reading.answers import answer, newest, stored_values
 
 if TYPE_CHECKING:
     from workers.broker.batch_size import Entry
@@ -140,6 +140,23 @@ class TrueLabels:
             is_right=None if label is None or said is None else said == label,
             features=features_of(fields) if self.with_features else None,
         )
+
+
+def labelled_answers(store: "Store") -> "Iterator[tuple[Entry, dict[str, Any], str]]":
+    """Yield each kept answer of a model whose label is known, parsed, with the label; in order.
+
+    Raises
+    ------
+    StateLost
+        If an entry of the output stream is no answer.
+    """
+    last = newest(store, store.keys.out, 1)
+    truths = TrueLabels(store, with_late=True)
+    for page in store.pages(store.keys.out, b"0-0", last[0][0] if last else b"0-0"):
+        messages = [answer(entry) for entry in page]
+        for entry, message, truth in zip(page, messages, truths.of(page, messages), strict=True):
+            if truth.label is not None and message.get("status") == "ok":
+                yield entry, message, truth.label
 
 
 def _late_labels(store: "Store") -> dict[str, str]:

@@ -18,6 +18,7 @@ KINDS = {
     "three classes": {"classes": ("a", "b", "c")},
     "mixed maps": {"maps": ("platt", "venn-abers", "evidential-logistic", "implied", "mixed")},
     "gaps": {},
+    "costs": {"costs": {y: {"a": y == "b", "b": 5.0 * (y == "a"), "review": 0.1} for y in "ab"}},
     "late labels": {"horizon": 7},
     "alarms": {"window": 2000, "refit_every": 200},
     "reset": {"window": 2000, "refit_every": 200, "on_drift": "reset"},

@@ -26,7 +26,7 @@ _SHOWN = 60  # characters of a label or a name
 def sentences(past: Excerpt) -> list[str]:
     """Return the summary, a sentence an item, as plain text on one line each."""
     found = [*_span(past), *_accuracy(past), *_notes(past), *_alarms(past), *_parts(past)]
-    found += _guarantee(past)
+    found += [*_costs(past), *_guarantee(past)]
     return [printable(text) for text in found]
 
 
@@ -128,6 +128,16 @@ def _part(part: PartFigures) -> str:
         f"came true and {_percent(part.announced)} was announced, over {part.examples:,.0f} "
         "examples."
     )
+
+
+def _costs(past: Excerpt) -> Iterator[str]:
+    told = as_dict(past.reports[-1].message.get("costs")) if past.reports else {}
+    own, by_label = number(told.get("mean")), number(told.get("by_label"))
+    if not math.isnan(own):
+        yield (
+            f"The actions that answers named cost {own:.4g} an example, those of the most probable "
+            f"label {by_label:.4g}."
+        )
 
 
 def _guarantee(past: Excerpt) -> Iterator[str]:

@@ -79,7 +79,7 @@ def sections_of(path: Path | None, texts: Sequence[str] = ()) -> Sections:
     >>> sections_of(None, ["wide:gamma=0.1,maps=platt,mixed"])
     {'base': {}, 'wide': {'gamma': '0.1', 'maps': 'platt,mixed'}}
     """
-    sections = {BASE: {}} if path is None else _read(path)
+    sections = {BASE: {}} if path is None else read_sections(path)
     for text in texts:
         name, changes = _split(text)
         sections[name] = sections.get(name, {}) | changes
@@ -130,7 +130,14 @@ def _part(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]
     return {name: values[name] for name in names}
 
 
-def _read(path: Path) -> Sections:
+def read_sections(path: Path) -> Sections:
+    """Return the sections of a TOML file by name.
+
+    Raises
+    ------
+    BadConfiguration
+        If it cannot be read, is no TOML, or holds anything but sections.
+    """
     try:
         with path.open("rb") as source:
             data = source.read(LARGEST + 1)

@@ -9,6 +9,7 @@ import orjson
 from online_svm.stream.answer_columns import COLUMNS
 from workers.message import VERSION
 from workers.message.compact.form import (
+    BESIDE,
     CODED,
     CONSTANTS,
     COUNT,
@@ -97,7 +98,9 @@ def expand(message: Message) -> Message:
     if columns["category"] == NONE:
         columns["category"] = None
     columns["maps"] = {}
-    return _head(message) | {name: columns[name] for name in _ORDER} | {"payload": NAME}
+    columns |= _decided(message)
+    found = {name: columns[name] for name in _ORDER if name in columns}
+    return _head(message) | found | {"payload": NAME}
 
 
 def _head(message: Message) -> Message:
@@ -107,6 +110,15 @@ def _head(message: Message) -> Message:
     _check(_is_count(message.get("seq")), "seq")
     sent = {} if given is None else {"id": given}
     return {"v": VERSION, "status": "ok", **sent, "seq": message["seq"]}
+
+
+def _decided(message: Message) -> Message:
+    """Return what was decided, if anything was: it stands beside the list."""
+    found = {name: message[name] for name in BESIDE if name in message}
+    if found:
+        _check(isinstance(found.get("action"), str), "action")
+        _check(_is_number(found.get("expected_cost")), "expected_cost")
+    return found
 
 
 def _of_rows(values: Sequence[Any]) -> Message:

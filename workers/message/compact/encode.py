@@ -5,6 +5,7 @@ from functools import lru_cache
 from operator import attrgetter
 
 import numpy as np
+import orjson
 
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
@@ -69,27 +70,38 @@ def encode_compact(
     """
     if block.status != "ok":
         return encode_block(block, seqs, ids)
-    template = _template(_constants(block))
+    template = _template(_constants(block), bool(block.actions))
     texts = (
         id_parts(ids),
         integers(np.asarray(seqs, dtype=np.int64)),
         numbers(np.stack(_rows(block), axis=1)),
         numbers(_millionths(_probabilities(block))),
         numbers(rounded(block.scores)),
+        *_decided(block),
     )
     return [template % row for row in zip(*texts, strict=True)]
 
 
 # As for full answers, it changes with the model only.
 @lru_cache(maxsize=16)
-def _template(constants: tuple[object, ...]) -> bytes:
+def _template(constants: tuple[object, ...], is_decided: bool) -> bytes:
     names = (place.name for place in CONSTANTS)
     values = (
         code(value) if name in CODED else value  # type: ignore[arg-type]  # these are texts
         for name, value in zip(names, constants, strict=True)
     )
     common = b",".join(map(literal, values))
-    return b'{"v":%d,%%b"seq":%%b,"%b":[%%b,%b,%%b,%%b]}' % (VERSION, KEY.encode(), common)
+    decided = b',"action":%b,"expected_cost":%b' if is_decided else b""
+    head = b'{"v":%d,%%b"seq":%%b,"%b":[%%b,%b,%%b,%%b]' % (VERSION, KEY.encode(), common)
+    return head + decided + b"}"
+
+
+def _decided(block: PredictionBlock) -> list[list[bytes]]:
+    """Return what was decided of each row, if anything is: it is no part of `c`."""
+    if block.action is None or block.expected_cost is None:
+        return []
+    names = [orjson.dumps(name) for name in block.actions]
+    return [[names[i] for i in block.action.tolist()], numbers(block.expected_cost)]
 
 
 def _probabilities(block: PredictionBlock) -> Floats:

@@ -81,6 +81,9 @@ DERIVED = ("status", "label", "lower", "upper", "probability", "svm_label")
 """Fields of a full answer that follow from others. Of two classes, so do the values of the first:
 1 minus those of the second, with the ends of an interval exchanged."""
 
+BESIDE = ("action", "expected_cost")
+"""Fields of a full answer that stand beside the list, as they are; only if `costs` is set."""
+
 ABSENT = ("maps", "map_intervals")
 """Fields of a full answer that the compact form leaves out."""
 

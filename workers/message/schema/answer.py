@@ -52,6 +52,10 @@ class CompactMessage(Message):
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
     c: list[Any] = Field(description="The values of the table below, in its order.")
+    action: str | None = Field(None, description="As in a full answer. Only if `costs` is set.")
+    expected_cost: float | None = Field(
+        None, description="As in a full answer. Only if `costs` is set."
+    )
 
 
 class RejectedMessage(Message):

@@ -6,7 +6,9 @@ from pydantic import BaseModel, ConfigDict
 
 from workers.message.json_columns import dumps
 
-OPTIONAL = ("id", "map_intervals", "windowed", "monitors", "labels")
+OPTIONAL = (
+    "id", "action", "expected_cost", "map_intervals", "windowed", "monitors", "labels", "costs",
+)  # fmt: skip
 """Keys that are absent where others would be null."""
 
 

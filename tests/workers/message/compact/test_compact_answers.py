@@ -22,7 +22,16 @@ from online_svm.stream.answer_columns import COLUMNS, Guarantee
 from online_svm.stream.prediction import PredictionBlock
 from workers.message.compact.decode import parse
 from workers.message.compact.encode import encode_compact
-from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, KEY, NUMBERS, ROWS, TEXTS
+from workers.message.compact.form import (
+    ABSENT,
+    BESIDE,
+    CONSTANTS,
+    DERIVED,
+    KEY,
+    NUMBERS,
+    ROWS,
+    TEXTS,
+)
 from workers.message.encode import encode_block
 from workers.message.schema import CompactMessage
 
@@ -117,7 +126,7 @@ def test_while_warming_up_an_answer_has_the_full_form():
 def test_every_field_of_an_answer_is_kept_derived_or_left_out():
     kept = {place.name for place in (*ROWS, *CONSTANTS, *NUMBERS)}
     names = {column.name for column in COLUMNS}
-    assert kept | set(ABSENT) | set(DERIVED) == names | {"status"}
+    assert kept | set(ABSENT) | set(DERIVED) | set(BESIDE) == names | {"status"}
     assert not kept & set(ABSENT)
     assert set(DERIVED) & kept == {"label", "svm_label"}  # as an index: the text is derived
 

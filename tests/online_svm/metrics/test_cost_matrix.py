@@ -1,0 +1,151 @@
+"""Decisions by costs, against sums and searches that are written out."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidConfig
+from online_svm.metrics.cost_matrix import CostMatrix
+from online_svm.metrics.realised_cost import RealisedCost
+
+LABELS = ("a", "b", "c", "d")
+EIGHTHS = st.integers(0, 8).map(lambda k: k / 8)  # sums of their products are exact
+PRICE = 0.25
+
+
+@st.composite
+def cases(draw, review=False):
+    """Draw a matrix, with or without `review`, and an announced probability with its interval."""
+    classes = LABELS[: 2 if review else draw(st.integers(2, 4))]
+    others = draw(st.lists(st.sampled_from(["call", "wait"]), unique=True))
+    values = st.integers(-4, 40).map(lambda k: k / 4)
+    costs = {y: {a: draw(values) for a in (*classes, *others)} for y in classes}
+    if review:
+        costs = {y: row | {"review": PRICE} for y, row in costs.items()}
+        low, p, high = sorted(draw(st.tuples(EIGHTHS, EIGHTHS, EIGHTHS)))
+        return costs, classes, [[1 - p, p]], [[1 - high, low]], [[1 - low, high]]
+    cuts = sorted(draw(st.lists(EIGHTHS, min_size=len(classes) - 1, max_size=len(classes) - 1)))
+    p = np.diff([0.0, *cuts, 1.0]).tolist()
+    return costs, classes, [p], [p], [p]
+
+
+def expected(costs, action, probabilities):
+    """Return the exact expected cost of an action."""
+    pairs = zip(costs, probabilities, strict=True)
+    return sum(Fraction(p) * Fraction(costs[label][action]) for label, p in pairs)
+
+
+def decision(costs, classes, *bounds):
+    matrix = CostMatrix(costs, classes)
+    found = matrix.decide(*map(np.array, bounds))
+    return matrix.actions, matrix.actions[found.action[0]], found.expected_cost[0]
+
+
+@given(cases())
+def test_the_action_has_the_least_expected_cost_and_is_the_first_of_equals(case):
+    costs, classes, point, lower, upper = case
+    actions, action, cost = decision(costs, classes, point, lower, upper)
+    each = [expected(costs, name, point[0]) for name in actions]
+    assert actions[: len(classes)] == classes
+    assert (action, cost) == (actions[each.index(min(each))], min(each))
+
+
+@given(cases(review=True))
+def test_review_is_taken_where_some_probability_of_the_interval_makes_the_action_too_dear(case):
+    costs, classes, point, lower, upper = case
+    actions, action, cost = decision(costs, classes, point, lower, upper)
+    without = [name for name in actions if name != "review"]
+    best = min(without, key=lambda name: expected(costs, name, point[0]))
+    within = [Fraction(k, 64) for k in range(65) if lower[0][1] <= k / 64 <= upper[0][1]]
+
+    def regret(p):
+        of = [expected(costs, name, (1 - p, p)) for name in without]
+        return expected(costs, best, (1 - p, p)) - min(of)
+
+    if max(map(regret, within)) > PRICE:
+        known = sum(
+            Fraction(p) * min(Fraction(costs[y][name]) for name in without)
+            for y, p in zip(classes, point[0], strict=True)
+        )
+        assert (action, cost) == ("review", Fraction(PRICE) + known)
+    else:
+        assert (action, cost) == (best, expected(costs, best, point[0]))
+
+
+COSTS = {"a": {"a": 0.0, "b": 5.0, "review": 0.4}, "b": {"a": 1.0, "b": 0.0, "review": 0.4}}
+
+
+def announced(count=300, seed=0):
+    generator = np.random.default_rng(seed)
+    p = generator.random(count)
+    low, high = p * 0.9, p + 0.1 * (1 - p)
+    columns = (generator.random(count) < p).astype(np.int64)
+    point = np.stack([1 - p, p], axis=1)
+    lower = np.stack([1 - high, low], axis=1)
+    upper = np.stack([1 - low, high], axis=1)
+    return point, lower, upper, columns
+
+
+def test_realised_costs_are_the_sums_of_what_each_decision_came_to_however_they_are_cut():
+    matrix = CostMatrix(COSTS, ("a", "b"))
+    point, lower, upper, columns = announced()
+    whole, cut = RealisedCost(matrix), RealisedCost(matrix)
+    whole.update(point, lower, upper, columns)
+    for rows in np.array_split(np.arange(300), 41):
+        cut.update(point[rows], lower[rows], upper[rows], columns[rows])
+    again = RealisedCost(matrix)
+    again.restore(cut.state())
+    report = whole.report()
+    assert report == cut.report() == again.report()
+    paid = {y: row | {"review": 0.4} for y, row in COSTS.items()}
+    actions = [matrix.actions[i] for i in matrix.decide(point, lower, upper).action]
+    truths = ["ab"[i] for i in columns]
+    total = 0.0
+    for label, action in zip(truths, actions, strict=True):
+        total += paid[label][action]
+    assert report.mean == total / 300
+    assert report.taken == {name: actions.count(name) for name in matrix.actions}
+    assert set(actions) == {"a", "b", "review"}
+    assert report.always["b"] == 5.0 * truths.count("a") / 300
+    predicted = ["ab"[int(p[1] > 0.5)] for p in point]
+    pairs = list(zip(truths, predicted, strict=True))
+    assert report.by_label == (5.0 * pairs.count(("a", "b")) + pairs.count(("b", "a"))) / 300
+
+
+REFUSED = {
+    "a row without an action": ({"a": {"a": 0, "b": 1}, "b": {"a": 1}}, "the same actions"),
+    "a label that is no action": ({"a": {"a": 0, "c": 1}, "b": {"a": 1, "c": 0}}, "['b']"),
+    "a single label": ({"a": {"a": 0, "b": 1}}, "at least two"),
+    "labels that are not the classes": (
+        {"a": {"a": 0, "c": 1}, "c": {"a": 1, "c": 0}}, "declare as classes"
+    ),
+    "two prices of review": (
+        {"a": {"a": 0, "b": 1, "review": 1}, "b": {"a": 1, "b": 0, "review": 2}}, "one price"
+    ),
+    "a negative price of review": (
+        {y: {"a": 0, "b": 1, "review": -1} for y in "ab"}, "at least 0"
+    ),
+    "too many actions": (
+        {y: dict.fromkeys(["a", "b", *map(str, range(63))], 1) for y in "ab"}, "limit is 64"
+    ),
+    "a cost that is not finite": ({"a": {"a": 0, "b": float("inf")}, "b": {"a": 1, "b": 0}}, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("costs", "why"), REFUSED.values(), ids=REFUSED)
+def test_costs_that_cannot_work_are_refused_by_name(costs, why):
+    with pytest.raises((InvalidConfig, ValueError), match="costs") as refused:
+        PredictorConfig(classes=("a", "b"), costs=costs)
+    assert why in str(refused.value)
+
+
+def test_review_is_for_two_classes_and_costs_need_declared_ones():
+    three = {y: {"a": 0, "b": 1, "c": 1, "review": 1} for y in "abc"}
+    with pytest.raises(ValueError, match="two classes"):
+        PredictorConfig(classes=("a", "b", "c"), costs=three)
+    with pytest.raises(ValueError, match="declare as classes"):
+        PredictorConfig(costs=COSTS)
