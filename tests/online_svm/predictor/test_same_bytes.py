@@ -47,6 +47,10 @@ WORLDS = {
     ),
     "crossfit": World({"window": 100, "refit_every": 40, "split": "crossfit"}),
     "paper": World(PredictorConfig.paper(TWO, gamma=0.5, maps=("platt",)).model_dump()),
+    "late refits": World(SCHEDULE | {"classes": TWO, "refit_lag": 30}),
+    "late refits, three classes": World(
+        SCHEDULE | {"classes": THREE, "refit_lag": 30}, n_classes=3
+    ),
     "three classes": World(SCHEDULE | {"classes": THREE}, n_classes=3),
     "three classes discovered": World(SCHEDULE, n_classes=3),
     "mixed": World(MIXED | {"classes": TWO}, labelled=0.9),
