@@ -22,10 +22,13 @@ from workers.broker.nodes import node_of, nodes_of
 from workers.broker.pipeline import key_of
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
 from workers.errors import Unavailable
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.push import ingest
 from workers.push.sources import Row
+from workers.runner.combination import Combined
+from workers.runner.combination import run as combine
 from workers.scorer.asker import Asker
 from workers.scorer.newest_state import NewestState
 from workers.scorer.scorer import Scorer
@@ -112,6 +115,21 @@ def test_a_worker_that_waits_for_a_replica_follows_its_slot_to_another_node(
     drain(running, COUNT)
     assert set(cluster.keys_of(world.feed).values()) == {move.target}
     assert world.outcome() == expected
+
+
+def test_a_combination_waits_for_a_replica_of_its_feed(cluster, world):
+    world.answer(keep_input=True)
+    with World(cluster.url, cluster.feed_on(1, world.feed)) as other:
+        other.push(COUNT)
+        other.answer(keep_input=True)
+        into = cluster.feed_on(2, world.feed)
+        node = cluster.node_of(f"{{{into}}}")
+        node.client.config_resetstat()
+        joined, given = Combined([world.feed, other.feed]), WorkerSettings(wait_replicas=1)
+        assert combine(joined, into, cluster.url, settings=given, once=True) == 0
+    assert node.client.info("commandstats")["cmdstat_wait"]["calls"] >= 2  # it begins, it commits
+    with Store(cluster.url, into) as store:
+        assert store.length(store.keys.out) == COUNT
 
 
 def test_a_commit_waits_until_all_keys_of_its_feed_are_on_one_node(cluster, world, expected):
@@ -340,12 +358,13 @@ def run_as(cluster, feed, roles, run_command):
     return run
 
 
-def test_each_role_does_its_part_on_every_node(cluster, run_as):
-    feed = cluster.feed_on(2, "roles")
+def test_each_role_does_its_part_on_every_node_and_no_password_is_shown(cluster, feed, run_as):
+    password, feed = feed, cluster.feed_on(2, "roles")
     assert run_as("producer", "push", feed, "Phishing", "--limit", "20")[0] == 0
     assert run_as("worker", "check", feed, "--wait-replicas", "1")[0] == 0
     assert "waiting    20" in run_as("reader", "status", feed)[1]
-    assert run_as("producer", "check", feed)[0] == 2
+    code, said = run_as("producer", "check", feed)
+    assert (code, password in said) == (2, False), said
 
 
 @pytest.mark.parametrize(("role", "command"), [
