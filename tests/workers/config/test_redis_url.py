@@ -63,7 +63,7 @@ HALF = "unter2"
 @pytest.mark.parametrize("url", [
     *(f"redis://u:h{cut}{HALF}@127.0.0.1:1/0" for cut in ("", "/", "#", "?", "@", "?=")),
     *(f"redis://u:1?h{HALF}@{host}" for host in ("h/0", "127.0.0.1:1", "127.0.0.1:notaport")),
-    f"redis://127.0.0.1:1/0?password=h{HALF}", f"redis://h/0?password=h{HALF}&bogus=h{HALF}",
+    f"redis://u:p?{HALF}=1@h/0", f"redis://127.0.0.1:1/0?password=h{HALF}", f"redis://h/0?password=h{HALF}&bogus=h{HALF}",
     f"redis://u:h{HALF}@h/zz", f"redis://[{HALF}@127.0.0.1", f"http://me:h{HALF}@127.0.0.1/",
     f"me:h{HALF}@127.0.0.1", f"unix://me:h{HALF}@/nowhere/redis.sock",
     f"redis+cluster://u:h{HALF}@h:1,h:port", f"redis+cluster://u:h{HALF}@h/h",

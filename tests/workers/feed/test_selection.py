@@ -18,6 +18,7 @@ NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
         (["sensors-?"], ["sensors-1", "sensors-2"]),
         (["sensors-[!2]"], ["sensors-1"]),
         (["new", "fraud"], ["fraud", "new"]),
+        (["*", "new"], ["fraud", "new", "returns", "sensors-1", "sensors-12", "sensors-2"]),
         (["fraud", "f*", "fraud"], ["fraud"]),
         (["SENSORS-*"], []),
     ],

@@ -5,6 +5,7 @@ import hmac
 import json
 import time
 from contextlib import ExitStack
+from datetime import UTC, datetime
 
 import pytest
 from alarm_receiver import receiving
@@ -186,7 +187,9 @@ def test_while_a_feed_is_silenced_nothing_is_posted_and_afterwards_again(begun):
         until = silence(begun, 3600, "planned work on the form")
         assert abs(until / 1000 - time.time() - 3600) < 60
         ((_, fields),) = begun.call("XRANGE", begun.keys.events, "-", "+")
-        assert EventMessage.model_validate_json(fields[1]).until == until
+        said = EventMessage.model_validate_json(fields[1])
+        end = f"{datetime.fromtimestamp(until // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        assert (said.until, said.detail) == (until, f"until {end}: planned work on the form")
         raise_alarms(begun, 3, FIRST)
         wait_until(lambda: webhook.silenced == 3)
         silence(begun, 0, "done")
