@@ -87,6 +87,8 @@ def test_what_strikes_at_every_step_changes_no_byte(proxy, through, direct, expe
         while running.position.seq < COUNT:
             strikes(direct, proxy)
             step(running)
+            if step is answer_batch:
+                check_bookmark(running, direct)
     proxy.cuts.clear()
     assert direct.outcome() == expected
     assert direct.store.state().epoch == 1, "a lost reply is no reason to take over again"
@@ -95,6 +97,10 @@ def test_what_strikes_at_every_step_changes_no_byte(proxy, through, direct, expe
     else:
         assert lines == [], "however often it happens, the log does not fill up"
     running.finish_commit()
+    check_bookmark(running, direct)
+
+
+def check_bookmark(running, direct):
     (group,) = direct.store.call("XINFO", "GROUPS", direct.store.keys.input)
     assert running.position.cursor in (group.values() if isinstance(group, dict) else group)
 
