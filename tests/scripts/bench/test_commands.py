@@ -68,6 +68,9 @@ RUNS = {
 }  # fmt: skip
 
 
+BOUNDS = {"latency": [2.0, 1.5], "start": [1.5, 1.0, 1.0]}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_a_small_run_prints_each_figure_and_its_bounds(name, monkeypatch, tmp_path):
@@ -86,6 +89,9 @@ def test_a_small_run_prints_each_figure_and_its_bounds(name, monkeypatch, tmp_pa
         plain = json.loads(json.dumps(result.plain()))
         assert plain.get("ratio", 1) > 0
         assert all(one["measured"] > 0 for one in result.checks)
+    checks = [one for result in results for one in result.checks]
+    bounds = [one.get("at most", one.get("at least")) for one in checks]
+    assert bounds == BOUNDS.get(name, [])
 
 
 def test_every_benchmark_takes_json():
