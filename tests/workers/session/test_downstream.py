@@ -190,10 +190,15 @@ def test_input_is_trimmed_as_far_as_its_answers_are_acknowledged(store):
     assert gate.trimmable(b"4-0") == b"3-1"
 
 
-def test_a_snapshot_with_the_first_answers_waits_for_no_group(redis_url, feed):
+def test_a_snapshot_with_the_first_answers_waits_for_no_group_and_later_answers_do(redis_url, feed):
     settings = SETTINGS.model_copy(update={"replay_budget": 16})
     with open_store(feed, settings, redis_url) as store, refitter(settings) as refits:
         push(store, rows(20))
-        turns(assembly.assemble(store, settings, refits, Stop(), "tester"), 3)
+        running = assembly.assemble(store, settings, refits, Stop(), "tester")
+        running._gate._seconds = 0.001
+        turns(running, 3)
         assert store.state().snapshot is not None
         assert store.length(store.keys.input) == 20
+        push(store, rows()[20:], first=21)
+        turns(running)
+        assert 50 <= store.length(store.keys.out) == running.position.seq < 50 + 16

@@ -8,6 +8,7 @@ from online_svm.compiled.kernels import Kernel
 from online_svm.compiled.packed_search import larger, lowest_key, place_of, rising
 from online_svm.svm.exact.active_set import FITS, SIZE, VACANT
 from online_svm.svm.exact.rolling_machine import RollingMachine
+from online_svm.svm.exact.smo import intercept
 
 KERNELS = [
     Kernel("rbf", 0.3),
@@ -121,3 +122,13 @@ def test_the_place_of_a_largest_number_is_that_of_the_first():
             assert highest(values) == np.argmax(values)
             assert highest(-np.abs(values)) == np.argmax(-np.abs(values))
         assert highest(np.array([-np.inf, 1.0, -2.0, 1.0], dtype=dtype)) == 1
+
+
+def test_the_constant_is_the_mean_over_free_variables_else_the_midpoint_or_the_finite_end():
+    slack, none, all_bounded = np.array([0.75, -1.5, 1.0]), -np.inf, np.full(3, -np.inf)
+    up = np.array([0.75, -1.5, none])  # the third is at its upper bound, the others free
+    assert intercept(up, slack, 9.0, 9.0) == (0.75 - 1.5) / 2
+    found = [
+        intercept(all_bounded, slack, *ends) for ends in ((1.0, 0.5), (none, 0.5), (1.0, np.inf))
+    ]
+    assert found == [0.75, 0.5, 1.0]

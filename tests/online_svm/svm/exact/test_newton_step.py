@@ -48,6 +48,15 @@ def test_a_blocked_step_stops_exactly_at_the_bound_it_meets_first_and_gains():
     assert pytest.approx(K @ beta, abs=1e-9) == F
 
 
+def test_equal_points_with_opposite_targets_move_to_their_bounds():
+    """Their kernel matrix is singular."""
+    rows = fixed_rows(Kernel("rbf", gamma=1.0, wide=True), np.zeros((2, 1)), 1.0)
+    z, beta = np.array([1.0, -1.0]), np.array([1.0, -1.0])
+    bounds = (np.array([0.0, -2.0]), np.array([2.0, 0.0]))
+    assert free_step(rows, Programme(z, *bounds, beta, np.zeros(2)), np.arange(2))
+    assert beta == pytest.approx(np.array([2.0, -2.0]), abs=1e-8)
+
+
 def test_a_matrix_that_is_not_positive_definite_is_noticed():
     assert not factorise(np.array([[1.0, 2.0], [2.0, 1.0]]))
     assert not factorise(np.array([[0.0]]))

@@ -87,6 +87,7 @@ def test_any_sequence_of_events_ends_at_the_optimum_for_the_training_points_held
             first += count
         np.testing.assert_allclose(machine.coefficients().sum(axis=1), 0.0, atol=1e-11)
         machine.solve()
+        assert machine.solve() == 0, "solving again changes nothing"
         held = slice(first, stop)
         assert_held(machine, X[held], codes[held], trains[held])
     rows = first + np.flatnonzero(trains[first:stop])
