@@ -90,13 +90,13 @@ def test_what_strikes_at_every_step_changes_no_byte(proxy, through, direct, expe
             if step is answer_batch:
                 check_bookmark(running, direct)
     proxy.cuts.clear()
+    running.finish_commit()
     assert direct.outcome() == expected
     assert direct.store.state().epoch == 1, "a lost reply is no reason to take over again"
     if "cut" in strikes.__name__:
         assert proxy.cut >= COUNT // 20
     else:
         assert lines == [], "however often it happens, the log does not fill up"
-    running.finish_commit()
     check_bookmark(running, direct)
 
 
