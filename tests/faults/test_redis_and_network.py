@@ -94,7 +94,7 @@ def test_what_strikes_at_every_step_changes_no_byte(proxy, through, direct, expe
     assert direct.outcome() == expected
     assert direct.store.state().epoch == 1, "a lost reply is no reason to take over again"
     if "cut" in strikes.__name__:
-        assert proxy.cut >= COUNT // 20
+        assert proxy.cut >= COUNT // 20 - 1  # the last commit may pass uncut
     else:
         assert lines == [], "however often it happens, the log does not fill up"
     check_bookmark(running, direct)
