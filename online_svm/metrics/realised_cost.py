@@ -1,5 +1,7 @@
 """RealisedCost: what decisions came to, beside what simple rules would have."""
 
+from typing import Self
+
 import numpy as np
 
 from online_svm.compiled.jit import jit
@@ -21,6 +23,10 @@ class RealisedCost:
     ----------
     matrix : CostMatrix
 
+    Attributes
+    ----------
+    matrix : CostMatrix
+
     Examples
     --------
     >>> costs = {"bad": {"bad": 0, "good": 5}, "good": {"bad": 1, "good": 0}}
@@ -33,7 +39,7 @@ class RealisedCost:
     """
 
     def __init__(self, matrix: CostMatrix) -> None:
-        self._matrix = matrix
+        self.matrix = matrix
         self._scored = 0
         self._always = np.zeros(len(matrix.actions))
         self._taken = np.zeros(len(matrix.actions), dtype=np.int64)
@@ -61,10 +67,10 @@ class RealisedCost:
         columns : ndarray of int of shape (m,)
             Index of the true label; never negative.
         """
-        action = self._matrix.decide(point, lower, upper).action
+        action = self.matrix.decide(point, lower, upper).action
         label = np.asarray(point.argmax(axis=1), dtype=np.int64)
         taken = np.stack([action, label, columns], axis=1)
-        _add(self._matrix.costs, taken, self._always, self._taken, self._sums)
+        _add(self.matrix.costs, taken, self._always, self._taken, self._sums)
         self._scored += len(columns)
 
     def report(self) -> CostReport:
@@ -76,7 +82,7 @@ class RealisedCost:
         >>> RealisedCost(CostMatrix(costs, ("a", "b"))).report().mean is None
         True
         """
-        actions, scored = self._matrix.actions, self._scored
+        actions, scored = self.matrix.actions, self._scored
         return CostReport(
             scored=scored,
             mean=self._mean(self._sums[_OWN]),
@@ -89,15 +95,18 @@ class RealisedCost:
         """Return the sums as arrays."""
         return _FIELDS.arrays_of(self)
 
-    def restore(self, state: Arrays) -> None:
-        """Set the sums to those that `state` describes.
+    @classmethod
+    def from_state(cls, state: Arrays, matrix: CostMatrix) -> Self:
+        """Return the sums that `state` describes.
 
         Raises
         ------
         InvalidSnapshot
             If an array is absent or has another type or length.
         """
-        _FIELDS.fill(self, None, state)
+        restored = cls(matrix)
+        _FIELDS.fill(restored, None, state)
+        return restored
 
     def _mean(self, total: float) -> float | None:
         return float(total) / self._scored if self._scored else None

@@ -202,7 +202,8 @@ class AnswerScoring:
             watched = State(header["monitors"], under("monitors", arrays))
             scoring._monitors = StreamMonitors.from_state(watched, config)
         if scoring._costs is not None:
-            scoring._costs.restore(under("costs", arrays))
+            costs = under("costs", arrays)
+            scoring._costs = RealisedCost.from_state(costs, scoring._costs.matrix)
         for example in waiting:
             if not example.has_target:
                 scoring._open.add(waiting_terms(example))

@@ -15,7 +15,8 @@ from online_svm.types import Arrays, Floats, Ints
 _MAPS = ("maps", "map_intervals")
 _FIELDS = tuple(f.name for f in fields(PredictionBlock))
 _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
-_CONSTANTS = tuple(name for name in _FIELDS if name not in _ARRAYS + _MAPS)
+_DECIDED = ("actions", "action", "expected_cost")  # they follow from the rest
+_CONSTANTS = tuple(name for name in _FIELDS if name not in _ARRAYS + _MAPS + _DECIDED)
 
 
 def can_join(one: PredictionBlock, other: PredictionBlock) -> bool:

@@ -115,6 +115,7 @@ COLUMNS = (
         str | None,
         "The action of least expected cost, or `review`. Only if `costs` is set, and not while "
         "warming.",
+        source=("action", "actions"),
     ),
     Column(
         "expected_cost",

@@ -97,8 +97,7 @@ def test_realised_costs_are_the_sums_of_what_each_decision_came_to_however_they_
     whole.update(point, lower, upper, columns)
     for rows in np.array_split(np.arange(300), 41):
         cut.update(point[rows], lower[rows], upper[rows], columns[rows])
-    again = RealisedCost(matrix)
-    again.restore(cut.state())
+    again = RealisedCost.from_state(cut.state(), matrix)
     report = whole.report()
     assert report == cut.report() == again.report()
     paid = {y: row | {"review": 0.4} for y, row in COSTS.items()}

@@ -2,6 +2,7 @@
 
 import orjson
 import pytest
+import system_tools
 
 from online_svm import __version__
 from online_svm.errors import InvalidConfig, InvalidInput, InvalidSnapshot
@@ -197,7 +198,6 @@ OF_A_FEED = [
     )),
     (("backtest", "nobody"), "feed 'nobody' has no input"),
     (("backup", "nobody", "--out", "x"), "feed 'nobody' has no snapshot: a worker leaves one"),
-    (("export", "nobody", "--to", "x"), "has no answers yet: online-svm worker"),
     (("fork", "answered", "--to", "answered"), "exists"),
     (("note", "answered"), "say what to note"),
     (("note", "answered", "x", "--at", "181"), "feed 'answered' has learned 180 examples"),
@@ -220,6 +220,13 @@ def test_what_a_feed_has_not_is_told_in_one_line_and_changes_nothing(
         before = {key: store.call("DUMP", key) for key in store.call("KEYS", "*")}
         assert_refused(run(*arguments), told)
         assert {key: store.call("DUMP", key) for key in store.call("KEYS", "*")} == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_archive_of_a_feed_without_answers_is_refused(answered, run, tmp_path):
+    system_tools.package("pyarrow", "pip install 'online-svm[archive]'")
+    told = "has no answers yet: online-svm worker"
+    assert_refused(run("export", "nobody", "--to", tmp_path / "x"), told)
     assert not list(tmp_path.iterdir())
 
 

@@ -85,7 +85,7 @@ def test_a_learner_stays_where_it_is_unless_it_may_move_for_nothing(schedule, se
     assert schedule.take(seats[1])[0] is other
     with schedule.changed:
         schedule.move(other, seats[1])
-    assert seats[0].left == [other.forget]
+    assert seats[0].forgets == [other.forget]
     assert list(seats[1].queues) == [other]
 
 
@@ -100,7 +100,7 @@ def test_an_abandoned_line_leaves_its_seat_even_in_the_middle_of_a_request(sched
     with schedule.changed:
         schedule.move(working, seats[0])  # its request was on its way to the process
     schedule.finish(working)
-    assert seats[0].left == [idle.forget, working.forget]
+    assert seats[0].forgets == [idle.forget, working.forget]
     assert not seats[0].queues
     assert schedule.take(seats[0]) is None, "there is nothing but learners to forget"
 
@@ -123,7 +123,7 @@ def test_learners_beyond_the_bound_are_set_down_the_oldest_first(schedule, seats
     ask(schedule, first)
     assert schedule._next(seats[0]) is None, "its state is being fetched"
     schedule.set_down(first)
-    assert seats[0].left == [first.forget]
+    assert seats[0].forgets == [first.forget]
     assert schedule.too_many(seats[0], third, 20, memory=25) is second
     schedule.set_down(second)
     assert schedule.too_many(seats[0], third, 30, memory=25) is None, "one stays, whatever it takes"
