@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-NEEDS_PROMTOOL = "tests/deploy/test_alerting.py::test_each_rule_fires_when_it_should_and_not_before"
+NEEDS_PROMTOOL = (
+    "tests/deploy/test_alerting.py::"
+    "test_promtool_takes_the_configuration_and_each_rule_fires_when_it_should_and_not_before"
+)
 NEED_PYARROW = ["tests/docs/test_archive_page.py", "tests/workers/history/archive/test_reading.py"]
 
 
