@@ -188,18 +188,17 @@ def _own_encoder(column: Column) -> Encoder:
     return lambda block: [numbers(array(block)[np.arange(len(block)), block.label])]
 
 
-def _action_encoder(_column: Column) -> Encoder:
-    def texts(block: PredictionBlock) -> list[list[bytes]]:
-        if block.action is None:
-            return []
-        names = [orjson.dumps(name) for name in block.actions]
-        return [[names[i] for i in block.action.tolist()]]
-
-    return texts
+def action_texts(block: PredictionBlock) -> list[list[bytes]]:
+    """Return the JSON of the action of each row, in one list; none where nothing is decided."""
+    if block.action is None:
+        return []
+    names = [orjson.dumps(name) for name in block.actions]
+    return [[names[i] for i in block.action.tolist()]]
 
 
-def _cost_encoder(_column: Column) -> Encoder:
-    return lambda block: [] if block.expected_cost is None else [numbers(block.expected_cost)]
+def cost_texts(block: PredictionBlock) -> list[list[bytes]]:
+    """Return the JSON of the expected cost of each row, likewise."""
+    return [] if block.expected_cost is None else [numbers(block.expected_cost)]
 
 
 def _list_encoder(column: Column) -> Encoder:
@@ -223,8 +222,8 @@ _ENCODINGS: dict[Kind, _Encoding] = {
     "category": _Encoding(_row_placeholder, _category_encoder),
     "label": _Encoding(_row_placeholder, _label_encoder),
     "own": _Encoding(_row_placeholder, _own_encoder),
-    "action": _Encoding(_decided_placeholder, _action_encoder),
-    "cost": _Encoding(_decided_placeholder, _cost_encoder),
+    "action": _Encoding(_decided_placeholder, lambda _column: action_texts),
+    "cost": _Encoding(_decided_placeholder, lambda _column: cost_texts),
     "list": _Encoding(partial(_row_placeholder, placeholder=b"[%b]"), _list_encoder),
     "pairs": _Encoding(partial(_row_placeholder, placeholder=b"[[%b]]"), _pair_encoder),
     "lists_by_map": _Encoding(partial(_maps_placeholder, placeholder=b"[%b]"), _map_encoder),

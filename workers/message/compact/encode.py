@@ -5,7 +5,6 @@ from functools import lru_cache
 from operator import attrgetter
 
 import numpy as np
-import orjson
 
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
@@ -21,7 +20,7 @@ from workers.message.compact.form import (
     code,
     width,
 )
-from workers.message.encode import encode_block
+from workers.message.encode import action_texts, cost_texts, encode_block
 from workers.message.json_columns import id_parts, integers, interleave, literal, numbers
 
 _rows = attrgetter(*(place.name for place in ROWS))
@@ -77,7 +76,8 @@ def encode_compact(
         numbers(np.stack(_rows(block), axis=1)),
         numbers(_millionths(_probabilities(block))),
         numbers(rounded(block.scores)),
-        *_decided(block),
+        *action_texts(block),
+        *cost_texts(block),
     )
     return [template % row for row in zip(*texts, strict=True)]
 
@@ -94,14 +94,6 @@ def _template(constants: tuple[object, ...], is_decided: bool) -> bytes:
     decided = b',"action":%b,"expected_cost":%b' if is_decided else b""
     head = b'{"v":%d,%%b"seq":%%b,"%b":[%%b,%b,%%b,%%b]' % (VERSION, KEY.encode(), common)
     return head + decided + b"}"
-
-
-def _decided(block: PredictionBlock) -> list[list[bytes]]:
-    """Return what was decided of each row, if anything is: it is no part of `c`."""
-    if block.action is None or block.expected_cost is None:
-        return []
-    names = [orjson.dumps(name) for name in block.actions]
-    return [[names[i] for i in block.action.tolist()], numbers(block.expected_cost)]
 
 
 def _probabilities(block: PredictionBlock) -> Floats:
