@@ -137,6 +137,19 @@ class WindowConfig(Settings):
         return self
 
 
+def _table(value: object) -> object:
+    """Return costs as they were given, if they are rows of actions."""
+    if value is None:
+        return value
+    rows = list(value.values()) if isinstance(value, dict) else [value]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError(
+            'must have a row of actions for each true label, as {"a": {"a": 0, "b": 5}, '
+            '"b": {"a": 1, "b": 0}}'
+        )
+    return value
+
+
 Cost = Annotated[float, Field(ge=-1e12, le=1e12)]
 
 REVIEW = "review"
@@ -155,7 +168,7 @@ class DecisionConfig(Settings):
     5.0
     """
 
-    costs: dict[Label, dict[Label, Cost]] | None = Field(
+    costs: Annotated[dict[Label, dict[Label, Cost]] | None, BeforeValidator(_table)] = Field(
         None,
         description="What an action costs, by the true label and then by the action: the labels "
         "are actions, there may be more, and for two classes `review`, which asks a person at a "

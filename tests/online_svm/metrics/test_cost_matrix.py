@@ -116,6 +116,7 @@ def test_realised_costs_are_the_sums_of_what_each_decision_came_to_however_they_
 
 
 REFUSED = {
+    "no rows": ({"a": 1, "b": 5}, "must have a row of actions for each true label"),
     "a row without an action": ({"a": {"a": 0, "b": 1}, "b": {"a": 1}}, "the same actions"),
     "a label that is no action": ({"a": {"a": 0, "c": 1}, "b": {"a": 1, "c": 0}}, "['b']"),
     "a single label": ({"a": {"a": 0, "b": 1}}, "at least two"),
