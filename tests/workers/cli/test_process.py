@@ -192,10 +192,10 @@ def where():
 
 
 @pytest.mark.parametrize("command", HEAVY)
-def test_a_small_command_imports_nothing_heavy_and_takes_less_than_half_a_second(
+def test_a_small_command_imports_nothing_heavy_and_costs_little_more_than_its_libraries(
     where, command, monkeypatch
 ):
-    """Processor time, the best of three: what else runs on the machine must not matter."""
+    """Processor time, the best of three in turns: neither machine nor load must matter."""
     monkeypatch.setenv("ONLINE_SVM_DATA", "somewhere")  # no setting, so none needs loading
     arguments = [command] if command == "--help" else [command, *where]
     script = (
@@ -205,13 +205,15 @@ def test_a_small_command_imports_nothing_heavy_and_takes_less_than_half_a_second
     )
     assert python("-c", script).stdout.endswith("imported []\n")
 
-    def seconds():
+    def seconds(*run):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert python("-m", "workers.cli", *arguments).returncode == 0
+        assert python(*run).returncode == 0
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    assert any(seconds() < 0.5 for _ in range(3))
+    libraries = ("-c", "import orjson, pydantic, redis, typer")
+    both = [(seconds("-m", "workers.cli", *arguments), seconds(*libraries)) for _ in range(3)]
+    assert min(whole for whole, _ in both) < 3 * min(bare for _, bare in both)
 
 
 @pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="needs /proc")
