@@ -12,7 +12,7 @@ from workers.broker.connection import Connection
 from workers.errors import StateLost
 from workers.feed.keys import FeedKeys
 from workers.monitor.alarm_queue import AlarmQueue
-from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, delivery
+from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, ReceiverGone, delivery
 from workers.reading.alarms import raised_alarms
 from workers.reading.answers import message
 from workers.reading.events import Silences
@@ -93,6 +93,8 @@ class FeedAlarms:
         ------
         WorkerError
             If Redis does not answer, or refuses.
+        ReceiverGone
+            If the receiver takes no alarm any more.
         """
         if self._begins_anew or not self.is_at_work:
             self._begins_anew, self._entry = False, None
@@ -143,6 +145,9 @@ class FeedAlarms:
             return None
         try:
             self._receiver.post(sent)
+        except ReceiverGone as error:
+            self.failures[str(error)] += 1
+            raise
         except PostFailed as error:
             self.failures[str(error)] += 1
             wait = self.next_wait()

@@ -21,7 +21,7 @@ from workers.broker.connection import Connection
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, Unavailable, WorkerError
 from workers.monitor.feed_alarms import FeedAlarms
-from workers.monitor.webhook_post import Receiver, receiver_of
+from workers.monitor.webhook_post import Receiver, ReceiverGone, receiver_of
 from workers.stop import Stop
 
 FIRST, CAP = 0.5, 300.0
@@ -91,7 +91,11 @@ class Webhook:
             self._turn_of.pop(one, None)
 
     def run(self) -> None:
-        """Deliver alarms until the end; what Redis refuses or does not answer is tried again."""
+        """Deliver alarms until the end; what Redis refuses or does not answer is tried again.
+
+        It also ends where the receiver is gone for good; what was not delivered waits in Redis for
+        the next process.
+        """
         while (one := self._next()) is not None:
             try:
                 wait = one.turn()
@@ -99,6 +103,12 @@ class Webhook:
                 if one in self._unread:
                     self._unread.discard(one)
                     log.info("alarms are read again", feed=one.feed)
+            except ReceiverGone as error:
+                log.error(
+                    "alarms are posted no more: the receiver says that it is gone",
+                    host=self._receiver.host, reason=str(error), feed=one.feed,
+                )  # fmt: skip
+                break
             except WorkerError as error:
                 wait = one.next_wait()
                 self._unread.add(one)

@@ -5,12 +5,14 @@ import hmac
 import http.client
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from online_svm import __version__
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
+from workers.feed.position import parse_id
 
 SECONDS = 10.0
 """Seconds to connect, and to wait for each part of a reply."""
@@ -37,6 +39,10 @@ class PostFailed(Exception):
     """The receiver did not take the alarm."""
 
 
+class ReceiverGone(PostFailed):
+    """The receiver is there no more: nothing further is to be posted to it."""
+
+
 def delivery(feed: str, entry: str, number: int, alarm: Mapping[str, Any]) -> Delivery:
     """Return the request for one alarm.
 
@@ -59,6 +65,39 @@ def delivery(feed: str, entry: str, number: int, alarm: Mapping[str, Any]) -> De
     key = f"{feed}/{entry}/{number}"
     message = {"v": 1, "key": key, "feed": feed, "entry": entry, "alarm": alarm}
     return Delivery(key, json.dumps(message, separators=(",", ":")).encode())
+
+
+def event_headers(key: str) -> dict[str, str]:
+    """Return the headers that make a request a CloudEvent, in binary content mode.
+
+    Parameters
+    ----------
+    key : str
+        Of the delivery. Its characters need no escape in a header.
+
+    Examples
+    --------
+    >>> event_headers("fraud/1700000000123-0/1")["ce-time"]
+    '2023-11-14T22:13:20.123Z'
+    """
+    feed, entry, _ = key.split("/")
+    headers = {
+        "ce-specversion": "1.0",
+        "ce-id": key,
+        "ce-source": f"/feeds/{feed}",
+        "ce-type": "online-svm.alarm",
+    }
+    time = _time(parse_id(entry.encode())[0])
+    return headers if time is None else headers | {"ce-time": time}
+
+
+def _time(milliseconds: int) -> str | None:
+    """Return a time of 1970 or later by RFC 3339; None after the year 9999, which it cannot say."""
+    try:
+        found = datetime.fromtimestamp(milliseconds // 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return f"{found:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
 
 
 def signature(secret: bytes, body: bytes) -> str:
@@ -106,8 +145,10 @@ class Receiver:
 
         Raises
         ------
+        ReceiverGone
+            If the receiver answers with 410.
         PostFailed
-            Unless the receiver answers with 200 to 299.
+            Unless it answers with 200 to 299.
         """
         parts = self._parts
         kind = (
@@ -122,6 +163,8 @@ class Receiver:
             raise PostFailed(type(error).__name__) from None
         finally:
             connection.close()
+        if status == http.client.GONE:
+            raise ReceiverGone(f"status {status}")
         if not 200 <= status < 300:
             raise PostFailed(f"status {status}")
 
@@ -130,6 +173,7 @@ class Receiver:
             "Content-Type": "application/json",
             "User-Agent": f"online-svm/{__version__}",
             "Idempotency-Key": sent.key,
+            **event_headers(sent.key),
         }
         if self._secret is not None:
             headers[SIGNATURE] = signature(self._secret, sent.body)

@@ -94,6 +94,49 @@ def test_what_is_not_taken_is_posted_until_it_is(begun, answer):
     assert set(received.keys) == set(expected(begun, range(FIRST, FIRST + 2)))
 
 
+def test_an_alarm_is_a_cloud_event_in_binary_mode_beside_its_body(begun):
+    begun.call("XADD", begun.keys.alarms, "1700000000123-4", "p", encode_alarms([alarm(7)], 1))
+    begun.call("XADD", begun.keys.alarms, f"{2**62}-0", "p", encode_alarms([alarm(9)], 2))
+    with receiving() as received, delivering(begun, received):
+        first, second = received.wait(2)
+    feed = begun.keys.feed
+    sent, of_no_year = (
+        {name.lower(): value for name, value in headers.items()} for headers, _ in received.requests
+    )
+    assert {name: value for name, value in sent.items() if name.startswith("ce-")} == {
+        "ce-specversion": "1.0",
+        "ce-id": f"{feed}/1700000000123-4/0",
+        "ce-source": f"/feeds/{feed}",
+        "ce-type": "online-svm.alarm",
+        "ce-time": "2023-11-14T22:13:20.123Z",
+    }
+    assert sent["content-type"] == "application/json"
+    assert (first["key"], second["key"]) == (sent["ce-id"], of_no_year["ce-id"])
+    assert "ce-time" not in of_no_year, "RFC 3339 has no year of five digits"
+
+
+def test_a_receiver_that_is_gone_for_good_is_asked_no_more_until_the_next_process(begun):
+    with capture_logs() as logs, receiving() as received:
+        received.status = 410
+        with delivering(begun, received) as webhook:
+            raise_alarms(begun, 2, FIRST)
+            received.wait(1)
+            wait_until(lambda: webhook.failures["status 410"])
+            raise_alarms(begun, 1, FIRST + 2)
+            webhook.raised()
+            time.sleep(0.2)  # several pauses between attempts
+        assert received.keys == expected(begun, [FIRST])
+        assert [log["event"] for log in logs].count(
+            "alarms are posted no more: the receiver says that it is gone"
+        ) == 1
+        assert "geheim" not in json.dumps(logs)
+        received.status = 204
+        received.requests.clear()
+        with delivering(begun, received):
+            received.wait(3)
+    assert received.keys == expected(begun, range(FIRST, FIRST + 3))
+
+
 def test_a_receiver_that_is_down_gets_all_when_it_is_back(begun):
     with receiving() as gone:
         port = int(gone.url.split(":")[2].split("/")[0])
