@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from online_svm.svm.implied_posterior import ImpliedPosterior
     from online_svm.svm.online_svc import OnlineSVC
     from online_svm.svm.probabilistic_svc import ProbabilisticSVC
+    from online_svm.svm.probability_svc import ProbabilitySVC
     from online_svm.venn.classifier import InductiveVennClassifier
 
 _HOMES = {
@@ -44,6 +45,7 @@ _HOMES = {
     "Prediction": "stream.prediction",
     "PredictorConfig": "config",
     "ProbabilisticSVC": "svm.probabilistic_svc",
+    "ProbabilitySVC": "svm.probability_svc",
     "ScoreBinning": "calibration.binning",
     "TemperatureScaling": "calibration.joint.maps",
     "VectorScaling": "calibration.joint.maps",
@@ -72,6 +74,7 @@ __all__ = [
     "Prediction",
     "PredictorConfig",
     "ProbabilisticSVC",
+    "ProbabilitySVC",
     "ScoreBinning",
     "TemperatureScaling",
     "VectorScaling",
