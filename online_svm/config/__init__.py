@@ -40,6 +40,8 @@ the default window holds."""
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "cauchy", "logistic")
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
+KindName = Literal["number", "boolean", "category", "time"]
+"""Kind of a feature; see `online_svm.stream.kinds`."""
 
 
 class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, DecisionConfig):
@@ -60,8 +62,30 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
     labels: Literal["text", "integer"] = Field(
         "text", description="Labels are exact text, or integers ('01' is then 1)."
     )
-    features: Annotated[int, Field(ge=1, le=100_000)] | tuple[FeatureName, ...] | None = Field(
-        None, description="Number of features, or their names. Default: as in the first example."
+    features: (
+        Annotated[int, Field(ge=1, le=100_000)]
+        | tuple[FeatureName, ...]
+        | dict[FeatureName, KindName]
+        | Literal["infer"]
+        | None
+    ) = Field(
+        None,
+        description="Number of features; their names, all of numbers, none of which may be absent; "
+        "or their names with kinds, as amount=number,country=category. 'infer': features have "
+        "names, whose kinds are found. Default: as in the first example, 'infer' where it has "
+        "names.",
+    )
+    max_categories: int = Field(
+        64,
+        ge=2,
+        le=1024,
+        description="Categories of a feature that are told apart; the rarest share one.",
+    )
+    max_missing: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="Share of the named features that an example may lack; more reject it.",
     )
     missing: Literal["reject", "mean"] = Field(
         "reject", description="A missing value rejects the example, or becomes the training mean."
@@ -126,7 +150,7 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
             raise ValueError("classes: declare at least two labels, or none to discover them")
         if isinstance(self.features, tuple) and len(set(self.features)) != len(self.features):
             raise ValueError("features: a name is declared twice")
-        if isinstance(self.features, tuple) and not self.features:
+        if isinstance(self.features, tuple | dict) and not self.features:
             raise ValueError("features: declare at least one name")
         if len(set(self.maps)) != len(self.maps):
             raise ValueError("maps: a map is named twice")
@@ -191,6 +215,19 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         if isinstance(committee, tuple):
             return committee
         return DEFAULT_MEMBERS if committee == "default" else ()
+
+    @property
+    def declared_kinds(self) -> tuple[KindName, ...]:
+        """Declared kinds of the features, in the order of their sorted names; none if not declared.
+
+        Examples
+        --------
+        >>> PredictorConfig(features={"b": "number", "a": "time"}).declared_kinds
+        ('time', 'number')
+        """
+        if not isinstance(self.features, dict):
+            return ()
+        return tuple(self.features[name] for name in sorted(self.features))
 
     @property
     def training_share(self) -> float:

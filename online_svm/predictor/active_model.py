@@ -51,6 +51,8 @@ CROSSFIT = (
 )
 
 
+TIME = "time: a feature is a time, which comes once, so the examples are not i.i.d."
+
 _FIELDS = Fields(
     number("version"), number("calibration_version"), number("learned"), flag("has_probabilities")
 )
@@ -184,6 +186,7 @@ class ActiveModel:
             scores=scores,
             category=venn.category,
             category_size=venn.size,
+            imputed=self.result.scaling.imputed(X),
             model=self.version,
             calibration=self.calibration_version,
             taxonomy=self.version,
@@ -302,6 +305,9 @@ class ActiveModel:
             return "approximate", SELECTED
         if self.config.maturity == "arrival":
             return "approximate", ARRIVAL
+        coding = self.result.scaling.coding
+        if coding is not None and coding.has_times:
+            return "approximate", TIME
         return ("exact", None) if lacks is None else ("approximate", lacks)
 
 

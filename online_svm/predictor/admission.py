@@ -10,6 +10,7 @@ import numpy as np
 from online_svm.errors import InvalidExample
 from online_svm.predictor.batch_result import BatchResult, TakenLabel
 from online_svm.predictor.late_labels import LateLabels
+from online_svm.stream.cells import widened
 from online_svm.stream.input_batch import AnsweredIds, InputBatch, LateLabel
 from online_svm.stream.labels import LabelIndex
 from online_svm.types import Floats, Ints
@@ -164,4 +165,5 @@ def _one_too_many(label: str, max_classes: int | None) -> InvalidExample:
 
 def _are_same(x: Floats, y: Floats) -> bool:
     """Return whether two rows have the same values; a missing value is the same as another."""
-    return np.array_equal(x, y, equal_nan=True)
+    width = max(len(x), len(y))
+    return np.array_equal(widened(x, width), widened(y, width), equal_nan=True)

@@ -27,12 +27,13 @@ from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.cells import watched
 from online_svm.stream.given_answer import as_given
 from online_svm.stream.label_counts import LabelCounts
 from online_svm.stream.prediction import LateLabelReport, PredictionBlock, ValidityReport
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.slices import SliceValue
-from online_svm.types import Arrays, Ints
+from online_svm.types import Arrays, Floats, Ints
 
 Watched = list[PredictionBlock | Alarm]
 
@@ -48,6 +49,8 @@ class AnswerScoring:
     ----------
     features : tuple of str, or None
         Their names, once known: alarms name features that moved.
+    watched : int or None
+        Number of features that the monitors look at, where rows are cells; else they look at all.
     counts : deque of LabelCounts
         Of the reports that are due, within a call of the predictor only.
 
@@ -60,6 +63,8 @@ class AnswerScoring:
     def __init__(self, config: PredictorConfig) -> None:
         self._config = config
         self.features: tuple[str, ...] | None = None
+        self.watched: int | None = None
+        self._hidden = [f for f, kind in enumerate(config.declared_kinds) if kind == "time"]
         self.counts: deque[LabelCounts] = deque()
         self._validity = StreamValidity(config.published)
         self._windows = WindowedValidity.of(config)
@@ -222,7 +227,7 @@ class AnswerScoring:
         if block.status != "ok":
             return [block]
         scored = as_given(block, order.given)
-        rows = ScoredRows.of(scored, columns, order.slices, order.X)
+        rows = ScoredRows.of(scored, columns, order.slices, self._watched_rows(order.X))
         return self._watched(block, self._score(scored, columns, rows, block.n + 1, since))
 
     def _score_late(self, order: LearningOrder, since: int) -> list[Alarm]:
@@ -230,11 +235,15 @@ class AnswerScoring:
         assert order.late is not None
         learned, alarms = order.before[order.learns] + 1, list[Alarm]()
         for begin, block, columns, slices, X in scored_answers(order.late.chosen(order.learns)):
-            rows = ScoredRows.of(block, columns, slices, X)
+            rows = ScoredRows.of(block, columns, slices, self._watched_rows(X))
             reached = learned[begin : begin + len(columns)]
             alarms += self._score(block, columns, rows, reached, since)
         self._open.add(open_terms(order.late))
         return alarms
+
+    def _watched_rows(self, X: Floats) -> Floats:
+        """Return what the monitors see of rows."""
+        return X if self.watched is None else watched(X, self.watched, self._hidden)
 
     def _score(
         self, block: PredictionBlock, columns: Ints, rows: ScoredRows, learned: Ints, since: int

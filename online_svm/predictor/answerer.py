@@ -85,6 +85,11 @@ class Answerer:
                 begin = i + 1
         return answers + (yield from self._follow_rows(steps[begin:]))
 
+    def know(self, schema: FeatureSchema) -> None:
+        """Take over what is known of the features."""
+        self.scoring.features = schema.names
+        self.scoring.watched = schema.watched if schema.is_mixed else None
+
     def activate_if_due(self) -> None:
         """Let the refit that is due now take effect; wait for its result where it must."""
         due = self._schedule.due_model()
@@ -99,7 +104,9 @@ class Answerer:
         guarantee: tuple[Guarantee, str | None] = ("none", None)
         if self.model is not None:
             guarantee = self.scoring.guarantee(*self.model.guarantee(self._lacks))
-        requests = request_schema(self._config).of_features(schema.names, schema.dimension)
+        requests = request_schema(self._config).of_features(
+            schema.names, schema.dimension, schema.watched
+        )
         n, model = self._schedule.n, self.model
         return AnsweringState(self._config, n, requests, model, self._mixture, guarantee)
 
@@ -273,7 +280,10 @@ class Answerer:
         active = self.model
         if active is None:
             intervals = bool(interval_maps(self._config))
-            block = warming_block(self._declared, rows.before, map_intervals=intervals)
+            imputed = 0 if self.scoring.watched is not None else -1
+            block = warming_block(
+                self._declared, rows.before, map_intervals=intervals, imputed=imputed
+            )
             return block, rows.codes
         columns = active.view.columns(rows.codes)
         block = active.answer(rows.X, columns, rows.before, lacks=lacks)

@@ -87,7 +87,10 @@ class AnsweringState:
         if self._active is None:
             declared = self.config.classes
             classes = None if declared is None else LabelIndex(declared).view().classes
-            return warming_block(classes, n, map_intervals=bool(interval_maps(self.config)))
+            imputed = 0 if self.schema.is_mixed else -1
+            return warming_block(
+                classes, n, map_intervals=bool(interval_maps(self.config)), imputed=imputed
+            )
         unlabelled = np.full(len(X), -1, dtype=np.int64)
         block = self._active.answer(X, unlabelled, n)
         if self._mixture is not None:
@@ -102,6 +105,7 @@ class AnsweringState:
             "n": self.n,
             "names": self.schema.names,
             "dimension": self.schema.dimension,
+            "watched": self.schema.watched,
             "guarantee": self._guarantee,
             "reason": self._reason,
         }
@@ -140,7 +144,7 @@ class AnsweringState:
         require(header["guarantee"] in _GUARANTEES, "guarantee")
         require(isinstance(header["reason"], str | None), "reason")
         schema = request_schema(config).of_features(
-            None if names is None else tuple(names), dimension
+            None if names is None else tuple(names), dimension, header["watched"]
         )
         mixture = Mixture.of(config)
         if mixture is not None:
@@ -151,7 +155,9 @@ class AnsweringState:
             active = ActiveModel.from_state(
                 State(header["active"], under("active", arrays)), config
             )
-            require(len(active.result.scaling.mean) == dimension, "dimension")
+            scaling = active.result.scaling
+            coded = scaling.coding is not None or len(scaling.mean) == dimension
+            require(coded, "dimension")
         return cls(config, n, schema, active, mixture, (header["guarantee"], header["reason"]))
 
 

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 
 from online_svm.predictor.pending_examples import PendingExample, answer_runs
+from online_svm.stream.cells import stacked
 from online_svm.stream.label_counts import LabelCounts
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats, Ints
@@ -168,7 +169,7 @@ class LearningOrder:
         probs[~learns] = np.nan
         opens = np.array([step.opens for step in rows], dtype=np.int64)
         return cls(
-            np.array([example.x for example in examples]),
+            stacked([example.x for example in examples]),
             of_rows,
             probs,
             learns,
@@ -263,7 +264,7 @@ def scored_answers(examples: Sequence[PendingExample]) -> Iterator[ScoredAnswers
         unseen = place.get(None, -1)
         learned = examples[begin:stop]
         columns = [-1 if e.label is None else place.get(e.label, unseen) for e in learned]
-        X = np.array([example.x for example in learned])
+        X = stacked([example.x for example in learned])
         slices = np.array([example.slices for example in learned], dtype=np.int64)
         yield ScoredAnswers(begin, block, np.array(columns, dtype=np.int64), slices, X)
 

@@ -158,13 +158,14 @@ class OnlinePredictor:
         InvalidExample
             If it cannot be answered; nothing has changed then.
         """
-        row = self.schema.row(example.x)
+        schema = self.schema.knowing(example.x)
+        row = schema.row(example.x)
         label = self.schema.label(example.y)
         probability = self.schema.probability(example.p)
         if label is not None and probability is not None:
             raise InvalidExample("duplicate_field", "both y and p are given; give one")
         slices = self.schema.slice_values(example.slices)
-        schema = self.schema.of_example(example.x)
+        schema = schema.of_example(example.x)
         probabilities = None if probability is None else np.array([probability])
         times = None if example.time is None else [example.time]
         answers = self.step_many(
@@ -318,9 +319,10 @@ class OnlinePredictor:
         most = None if self.labels.declared else max_classes
         if self.late is not None:
             return (yield from self._processing_late(batch, self.late, ids, most))
+        schema = batch.schema
         batch, result = admit(batch, ids, self.labels, most)
-        if len(batch):
-            self._know(batch.schema)
+        if len(batch) or (schema is not None and schema.is_mixed):
+            self._know(schema)
         codes = self.labels.codes(batch.labels)
         given = batch.given
         said = None if given is None else given_columns(given, len(self.schema.classes))
@@ -342,7 +344,7 @@ class OnlinePredictor:
         slices = partial(_slices_of, self._answerer.scoring, batch)
         result = LateAdmission(batch, late, slices, ids, max_classes).result()
         steps = late.take_steps()
-        if result.answered:
+        if result.answered or (batch.schema is not None and batch.schema.is_mixed):
             self._know(batch.schema)
         learned = (step.example for step in steps if step.kind == "learn")
         result.learned = [example for example in learned if example is not None]
@@ -365,7 +367,8 @@ class OnlinePredictor:
         """Take over the features by which rows were checked."""
         if schema is not None:
             self.schema = schema
-            self._answerer.scoring.features = schema.names
+            self._answerer.know(schema)
+            self._schedule.named = schema.is_mixed
 
     def answering(self) -> bytes:
         """Return what answers rows without a label as this predictor does now; it cannot learn.
@@ -385,6 +388,7 @@ class OnlinePredictor:
             "config": self.config.model_dump(mode="json"),
             "names": self.schema.names,
             "dimension": self.schema.dimension,
+            "watched": self.schema.watched,
         }
         learned, arrays = self._schedule.state()
         answering, parts = self._answerer.state()
@@ -425,7 +429,8 @@ class OnlinePredictor:
                 raise ValueError(f"late labels are those of n = {self.late.learned}, not {self.n}")
         waiting = [] if self.late is None else self.late.examples()
         self._answerer = Answerer.from_state(state, self.config, self._schedule, waiting)
-        self._know(self.schema.of_features(names, header["dimension"]))
+        watched = header["watched"]
+        self._know(self.schema.of_features(names, header["dimension"], watched))
         self._schedule.continue_refits(state)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from online_svm.predictor.open_answers import possible_terms
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.state import Header, State
+from online_svm.stream.cells import stacked
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Floats, Ints
 
@@ -187,7 +188,7 @@ def pending_state(examples: Sequence[PendingExample]) -> State:
         "probs": np.array([example.probability for example in examples]),
     }
     if examples:
-        arrays["X"] = np.array([example.x for example in examples])
+        arrays["X"] = stacked([example.x for example in examples])
         arrays["slices"] = np.array([example.slices for example in examples], dtype=np.int64)
     done = 0
     for k, block in enumerate(_joined_runs(answer_runs(examples))):

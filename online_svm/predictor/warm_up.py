@@ -9,12 +9,17 @@ REASON = "warming up: no proper training set had two classes yet"
 
 
 def warming_block(
-    declared: tuple[str | None, ...] | None, n: Ints, *, map_intervals: bool = False
+    declared: tuple[str | None, ...] | None,
+    n: Ints,
+    *,
+    map_intervals: bool = False,
+    imputed: int = -1,
 ) -> PredictionBlock:
     """Return a block without labels, for rows answered after `n` learned examples each.
 
     Its classes are the declared ones, or only the slot of unseen labels: no model knows any yet.
-    `map_intervals` says whether a published map gives intervals.
+    `map_intervals` says whether a published map gives intervals, and `imputed` is 0 where features
+    have kinds: none is known yet.
 
     Examples
     --------
@@ -40,6 +45,7 @@ def warming_block(
         scores=np.empty((m, 0)),
         category=np.full(m, -1),
         category_size=np.zeros(m, dtype=np.int64),
+        imputed=np.full(m, imputed),
         model=0,
         calibration=0,
         taxonomy=0,

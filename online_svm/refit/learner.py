@@ -18,6 +18,7 @@ from online_svm.refit.task import Fitted, RefitResult, RefitTask
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack
 from online_svm.storage.state import State
+from online_svm.stream.cells import widened
 from online_svm.stream.split import fold_numbers, window_parts
 from online_svm.svm.exact.rolling_machine import STRICTNESS, TOLERANCE, RollingMachine
 from online_svm.svm.hyperparameters import balanced_weights
@@ -57,8 +58,9 @@ class Learner:
         if self._committee is not None:
             new = self._held.rows[held:][trains[held:]]
             self._committee.foresee(self._scaling.transform(new), left, task.n_classes)
-        # 3. Where the scaling and gamma are fitted anew on T, kernels are computed anew.
-        if self._scaling.is_due(trains, self._refits):
+        # 3. Where coding, scaling and gamma are fitted anew on T, kernels are computed anew.
+        cells = self._held.rows[trains] if task.named else None
+        if self._scaling.is_due(trains, self._refits, cells):
             self._scaling.fit(self._held.rows, trains)
             self._begin_anew()
         # 4. The model, and its scores of the available examples.
@@ -232,8 +234,8 @@ class HeldWindow:
         forgotten = min(task.start - self.start, len(self.rows))
         left = int(self.trains[:forgotten].sum())
         held = len(self.rows) - forgotten
-        kept = self.rows[forgotten:].reshape(-1, task.X.shape[1])
-        self.rows = np.concatenate([kept, task.X])
+        kept = self.rows[forgotten:].reshape(-1, self.rows.shape[1] or task.X.shape[1])
+        self.rows = np.concatenate([widened(kept, task.X.shape[1]), task.X])
         self.start = task.start
         return self._parts(task.start, task.freeze - task.start), (forgotten, left, held)
 

@@ -10,9 +10,11 @@ from online_svm.compiled.elementary import exp, log
 from online_svm.compiled.kernels import Kernel
 from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.config import PredictorConfig
+from online_svm.refit.coding import Coding
+from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.fields import Fields, floats
 from online_svm.svm.hyperparameters import scale_gamma
-from online_svm.types import Arrays, Bools, Floats
+from online_svm.types import Arrays, Bools, Floats, Ints
 
 # Scaled values of a committee reach at most this many times as far as those of T when the scaling
 # was fitted, and at most this size: beyond it the sums of a linear machine would overflow.
@@ -41,6 +43,9 @@ class Scaling:
     limit : ndarray of shape (1,)
         Scaled values beyond it, in size, count as it: a polynomial kernel of larger ones would
         overflow. Infinite for the other kernels.
+    coding : Coding or None
+        Of rows with names, which are coded first; then `mean`, `width` and `fill` are of the coded
+        columns.
 
     Examples
     --------
@@ -53,9 +58,10 @@ class Scaling:
     width: Floats
     fill: Floats
     limit: Floats = field(default_factory=lambda: np.array([np.inf]))
+    coding: Coding | None = None
 
     @classmethod
-    def fit(cls, X: Floats, *, standard: bool) -> Self:
+    def fit(cls, X: Floats, *, standard: bool, coding: Coding | None = None) -> Self:
         """Return the scaling of the training rows `X`, shape (n, n_features).
 
         Parameters
@@ -64,12 +70,18 @@ class Scaling:
             May hold NaN for missing values, which are left out.
         standard : bool
             Scale to mean 0 and variance 1; otherwise only missing values are filled.
+        coding : Coding, optional
+            Of the rows, which are cells then. Its columns of 0 and 1 keep their width.
         """
+        if coding is not None:
+            X = coding.code(X)
         # A column whose values are all missing has no mean; it carries nothing and becomes 0.
         fill, width = mean_and_width(np.where(np.isnan(X).all(axis=0), 0.0, X))
         if not standard:
-            return cls(np.zeros_like(fill), np.ones_like(fill), fill)
-        return cls(fill, width, fill)
+            return cls(np.zeros_like(fill), np.ones_like(fill), fill, coding=coding)
+        if coding is not None:
+            width = np.where(coding.are_scaled, width, 1.0)
+        return cls(fill, width, fill, coding=coding)
 
     @classmethod
     def identity(cls, n_features: int) -> Self:
@@ -78,7 +90,8 @@ class Scaling:
 
     def state(self) -> Arrays:
         """Return the attributes by name."""
-        return FIELDS.arrays_of(self)
+        coding = {} if self.coding is None else nest("coding", self.coding.state())
+        return FIELDS.arrays_of(self) | coding
 
     @classmethod
     def from_state(cls, state: Arrays) -> Self:
@@ -89,10 +102,16 @@ class Scaling:
         InvalidSnapshot
             If the parts do not fit one another.
         """
-        return cls(**FIELDS.values(cls, None, state))
+        coding = None
+        if "coding.kinds" in state:
+            coding = Coding.from_state(under("coding", state))
+            require(coding.width == state["mean"].size, "coding")
+        return cls(**FIELDS.values(cls, None, state), coding=coding)
 
     def transform(self, X: Floats) -> Floats:
         """Return `X`, shape (n, n_features), filled and scaled, value by value."""
+        if self.coding is not None:
+            X = self.coding.code(X)
         scaled: Floats = X - self.mean
         scaled /= self.width
         missing = np.isnan(scaled)
@@ -102,6 +121,12 @@ class Scaling:
         if limit < math.inf:
             np.minimum(np.maximum(scaled, -limit, out=scaled), limit, out=scaled)
         return scaled
+
+    def imputed(self, X: Floats) -> Ints:
+        """Return how many known features are gaps in each row, shape (n,); -1 without a coding."""
+        if self.coding is None:
+            return np.full(len(X), -1)
+        return self.coding.imputed(X)
 
 
 def mean_and_width(X: Floats) -> tuple[Floats, Floats]:
@@ -162,6 +187,7 @@ class WindowScaling:
         fitted_on: int = 0,
     ) -> None:
         self._config, self._fitted = config, fitted
+        self._fresh: Coding | None = None  # of the T of this refit
         self.gamma, self.fitted_on = gamma, fitted_on
 
     @property
@@ -182,21 +208,48 @@ class WindowScaling:
         """Return rows scaled; as they are, before the first refit."""
         return rows if self._fitted is None else self._fitted.transform(rows)
 
-    def is_due(self, trains: Bools, refits: int) -> bool:
-        """Return whether the scaling is to be fitted again at the refit of this number."""
+    def is_due(self, trains: Bools, refits: int, cells: Floats | None = None) -> bool:
+        """Return whether the scaling is to be fitted again at the refit of this number.
+
+        Parameters
+        ----------
+        trains : ndarray of shape (n,)
+            Which examples are in T.
+        refits : int
+        cells : ndarray of shape (n_training, n_features), optional
+            T, where features have names.
+        """
         config = self._config
+        self._fresh = None
+        if cells is not None and self._lacks(cells):
+            return True
         if self._fitted is None:
             return True
-        if config.scale == "none" and config.missing == "reject" and config.gamma != "scale":
+        if config.scale == "none" and not self._fills and config.gamma != "scale":
             return False
         has_doubled = int(trains.sum()) >= 2 * self.fitted_on
         return has_doubled or refits % RESCALE_EVERY == 0
 
+    def _lacks(self, T: Floats) -> bool:
+        """Code the rows of T anew; return whether the present coding lacks what T has."""
+        config, before = self._config, None if self._fitted is None else self._fitted.coding
+        self._fresh = Coding.fit(T, config.max_categories, config.declared_kinds, before)
+        return before is None or before.lacks(self._fresh, T)
+
+    @property
+    def _fills(self) -> bool:
+        """Whether missing values are filled, with what was fitted."""
+        return self._config.missing == "mean" or self._fresh is not None
+
     def fit(self, rows: Floats, trains: Bools) -> None:
-        """Fit the scaling and gamma on T, the marked rows; kernels are to be computed anew."""
+        """Fit the scaling and gamma on T, the marked rows; kernels are to be computed anew.
+
+        Where features have names, `is_due` has coded them.
+        """
         config, training = self._config, rows[trains]
-        if len(training) and (config.scale == "standard" or config.missing == "mean"):
-            scaling = Scaling.fit(training, standard=config.scale == "standard")
+        if len(training) and (config.scale == "standard" or self._fills):
+            standard = config.scale == "standard"
+            scaling = Scaling.fit(training, standard=standard, coding=self._fresh)
         else:
             scaling = Scaling.identity(rows.shape[1])
         scaled = scaling.transform(training)

@@ -9,6 +9,7 @@ import numpy as np
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
+from online_svm.refit.coding import Coding
 from online_svm.refit.committee.members import MEMBERS, LogisticMachine
 from online_svm.refit.crossfit import FOLDS, FoldMachines
 from online_svm.storage.arrays import require, under
@@ -32,7 +33,7 @@ from online_svm.types import Arrays
 
 LEARNER = Fields(
     number("start"), number("n_classes"), number("refits"), number("fitted_on"), real("gamma"),
-    floats("rows", "n d", optional=True),  # NaN is a missing value
+    floats("rows", "n f", optional=True),  # NaN is a missing value
     floats("scaling.mean", "d"), floats("scaling.width", "d"), floats("scaling.fill", "d"),
     floats("scaling.limit", "1", optional=True),
 )  # fmt: skip
@@ -60,8 +61,11 @@ def opened(config: PredictorConfig, state: bytes) -> State:
 def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
     checked = LEARNER.values("Learner", own, parts)
     require(checked["gamma"] >= 0.0, "gamma")
-    n, d = checked["rows"].shape
+    n, d = len(checked["rows"]), len(checked["scaling.mean"])
     require(config.window is None or n <= config.window, "rows")
+    coding = under("scaling.coding", parts)
+    width = Coding.from_state(coding).width if coding else checked["rows"].shape[1]
+    require(d == width, "scaling")
     if "machine" in own:
         check = _check_folds if config.split == "crossfit" else _check_machine
         check(config, own["n_classes"], own["machine"], under("machine", parts), (n, d))

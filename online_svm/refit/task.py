@@ -19,7 +19,7 @@ from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
 
 TASK = Fields(
-    number("start"), number("freeze"), number("first"), flag("relabelled"),
+    number("start"), number("freeze"), number("first"), flag("relabelled"), flag("named"),
     floats("X", "new d", optional=True), ints("codes", "n", least=-1), floats("weights", "K"),
 )  # fmt: skip
 """The fields of a `RefitTask`, but for `probs`, which most tasks have not."""
@@ -41,7 +41,7 @@ class RefitTask:
     first : int
         Number of the first row of `X`: the learner holds the ones before it.
     X : ndarray of shape (freeze - first, n_features)
-        New examples, unscaled; NaN is a missing value.
+        New examples, as they came; NaN is a missing value.
     codes : ndarray of shape (freeze - start,)
         Class index of every available example, in the sorted classes; -1 where it has a
         probability instead.
@@ -51,6 +51,9 @@ class RefitTask:
         Probability of the second class, NaN where there is a label; of a P-SVM.
     relabelled : bool
         Whether an example that the learner holds has another label than before.
+    named : bool
+        Whether the rows are cells, of features with names; they may have more columns than those
+        before.
     """
 
     start: int
@@ -61,6 +64,7 @@ class RefitTask:
     weights: Floats
     probs: Floats | None = None
     relabelled: bool = False
+    named: bool = False
 
     @property
     def n_classes(self) -> int:

@@ -22,6 +22,7 @@ Guarantee = Literal["exact", "approximate", "none"]
 Kind = Literal[
     "constant",
     "count",
+    "optional",
     "label",
     "category",
     "own",
@@ -36,6 +37,7 @@ Kind = Literal[
 
 - ``constant``: one value for all rows of the block;
 - ``count``: an integer a row;
+- ``optional``: the same; -1 in every row where a feed has no such column, which is absent then;
 - ``label``: an index into the classes, -1 for none;
 - ``category``: an integer a row, -1 for none;
 - ``own``: of an array of shape (m, K), the value of the predicted label;
@@ -208,6 +210,13 @@ COLUMNS = (
     ),
     Column("category", "category", int | None, "Category of the taxonomy the example fell into."),
     Column("category_size", "count", Count, "N: calibration examples in that category."),
+    Column(
+        "imputed",
+        "optional",
+        Count | None,
+        "Features that the model knows and this example lacks, or has of another kind. Only where "
+        "features have names.",
+    ),
     Column("model", "constant", Count, "Version of the SVM; grows by one at each refit."),
     Column("calibration", "constant", Count, "Version of the probability maps."),
     Column("taxonomy", "constant", Count, "Version of the taxonomy."),

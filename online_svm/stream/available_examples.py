@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.storage.state import Header, State
+from online_svm.stream.cells import widened
 from online_svm.stream.tail import Tail
 from online_svm.types import Arrays, Floats, Ints
 
@@ -42,14 +43,19 @@ class AvailableExamples:
         return self._codes.stop
 
     def append(self, X: Floats, codes: Ints, probs: Floats, n_labels: int) -> None:
-        """Add examples at the end; `n_labels` are known with them."""
+        """Add examples at the end; `n_labels` are known with them.
+
+        Where they have more columns than those before, these get gaps in them.
+        """
         if not len(X):
             return
         if self._rows is None:
             self._rows = Tail(np.empty((0, X.shape[1])), first=self.stop)
+        elif self._rows.held.shape[1] < X.shape[1]:
+            self._rows = Tail(widened(self._rows.held, X.shape[1]), first=self._rows.first)
         for code in range(len(self._arrivals), n_labels):
             self._arrivals.append(self.stop + int(np.argmax(codes == code)))
-        self._rows.append(X)
+        self._rows.append(widened(X, self._rows.held.shape[1]))
         self._codes.append(codes)
         self._probs.append(probs)
 

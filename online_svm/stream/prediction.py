@@ -55,6 +55,8 @@ class PredictionBlock:
         Decision values: one for two classes (positive means `classes[1]`), else one a class.
     category, category_size : ndarray of shape (m,)
         Category of the taxonomy, and N, the calibration examples in it at that moment.
+    imputed : ndarray of shape (m,)
+        Known features that are gaps in each row; -1 where features have no kinds.
     model, calibration, taxonomy : int
         Versions; each grows by one when that part is fitted again.
     guarantee : {"exact", "approximate", "none"}
@@ -89,6 +91,7 @@ class PredictionBlock:
     scores: Floats
     category: Ints
     category_size: Ints
+    imputed: Ints
     model: int
     calibration: int
     taxonomy: int
@@ -160,6 +163,7 @@ class Prediction:
     svm_label: str | None
     category: int | None
     category_size: int
+    imputed: int | None
     model: int
     calibration: int
     taxonomy: int
@@ -356,6 +360,11 @@ def _count(block: PredictionBlock, column: Column, i: int) -> int:
     return int(getattr(block, column.name)[i])
 
 
+def _optional(block: PredictionBlock, column: Column, i: int) -> int | None:
+    value = _count(block, column, i)
+    return None if value < 0 else value
+
+
 def _label(block: PredictionBlock, column: Column, i: int) -> object:
     index = int(getattr(block, column.name)[i])
     return column.unknown if index < 0 else block.classes[index]
@@ -413,6 +422,7 @@ def _only(block: PredictionBlock, column: Column) -> Floats:
 _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "constant": _constant,
     "count": _count,
+    "optional": _optional,
     "label": _label,
     "category": _category,
     "own": _own,

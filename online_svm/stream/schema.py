@@ -8,15 +8,15 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
+from online_svm.stream.cells import LARGEST, SMALLEST, cell
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.slices import SliceValue, checked_slices
 from online_svm.types import Bools, Floats
 
-# Squares of larger numbers, summed over 100,000 features, would overflow in the kernel.
-LARGEST = 1e100
-# Below this a double loses precision (subnormal), and kernels would differ between processors.
-SMALLEST = float(np.finfo(np.float64).tiny)
-MAX_LABEL = 256
+MAX_LABEL = MAX_NAME = 256
+MOST_FEATURES = 10_000
+"""Names that a feed takes up undeclared, where nothing else is said."""
+
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _KINDS = {str: "text", bool: "true or false", list: "an array", dict: "an object"}
 """Values of JSON that are no numbers."""
@@ -25,7 +25,12 @@ _KINDS = {str: "text", bool: "true or false", list: "an array", dict: "an object
 class FeatureSchema:
     """The features a feed takes: declared, or those of its first accepted example.
 
-    It does not change: what is learned of the features makes another one.
+    Where an example has names, and these are not declared as numbers all, its row is of cells, one
+    for each name known: see `cells`. Names that come later are known from then on (`knowing`), at
+    the end of a row; an absent one is a gap. Declared names have no others beside them: what an
+    example has beyond them is passed over.
+
+    A schema does not change: what is learned of the features makes another one.
 
     Parameters
     ----------
@@ -35,11 +40,15 @@ class FeatureSchema:
     Attributes
     ----------
     names : tuple of str or None
-        Sorted feature names, where they are named.
+        Feature names, where they are named: sorted, but for those that came later.
     dimension : int or None
         Number of features; None until it is known.
     slices : tuple of str
         Names of the slices.
+    watched : int or None
+        Number of features of the first accepted example, or declared.
+    may_mix : bool
+        Whether rows with names are of cells.
     takes_late_labels : bool
         Whether a label may come after its example.
     is_of_requests : bool
@@ -61,8 +70,17 @@ class FeatureSchema:
 
     def __init__(self, config: PredictorConfig, is_of_requests: bool = False) -> None:
         declared = config.features
-        self.names = tuple(sorted(declared)) if isinstance(declared, tuple) else None
-        self.dimension = len(declared) if isinstance(declared, tuple) else declared
+        has_names = isinstance(declared, tuple | dict)
+        self.names = tuple(sorted(declared)) if isinstance(declared, tuple | dict) else None
+        self.dimension = len(declared) if isinstance(declared, tuple | dict) else None
+        if isinstance(declared, int):
+            self.dimension = declared
+        self.watched = self.dimension
+        self.may_mix = declared is None or declared == "infer" or isinstance(declared, dict)
+        self._needs_names = declared == "infer"
+        self._grows = not has_names and not is_of_requests
+        self._max_missing = config.max_missing
+        self._known = frozenset(self.names or ())
         self.is_of_requests = is_of_requests
         self.takes_late_labels = config.takes_late_labels
         self.counts_time = config.counts_time
@@ -83,6 +101,40 @@ class FeatureSchema:
         """The declared labels, sorted; none where they are discovered."""
         return () if self._declared is None else sorted_labels([*self._declared])
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether rows are of cells."""
+        return self.may_mix and self.names is not None
+
+    def knowing(self, x: object, most: int = MOST_FEATURES) -> "FeatureSchema":
+        """Return the schema that also knows the names of an example; this one if there is no other.
+
+        A name beyond the first `most`, a longer one than 256 characters or one with NUL is passed
+        over, as if it were absent.
+
+        Examples
+        --------
+        >>> schema = FeatureSchema(PredictorConfig()).knowing({"b": 1, "a": "red"})
+        >>> schema.knowing({"c": 2.5, "A": None}).names
+        ('a', 'b', 'A', 'c')
+        """
+        if not self.may_mix or not isinstance(x, Mapping):
+            return self
+        if self.names is None:
+            return self if self.dimension is not None else self._with(x, (), most)
+        if not self._grows or all(name in self._known for name in x):
+            return self
+        return self._with(x, self.names, most)
+
+    def _with(
+        self, x: Mapping[object, object], names: tuple[str, ...], most: int
+    ) -> "FeatureSchema":
+        new = [name for name in x if name not in names and _is_name(name)]
+        taken = sorted(map(str, new))[: max(0, most - len(names))]
+        if not taken:
+            return self
+        return self.of_features((*names, *taken), len(names) + len(taken), self.watched)
+
     def of_example(self, x: object) -> "FeatureSchema":
         """Return the schema of a feed whose first accepted example is x; this one if it knows.
 
@@ -93,13 +145,19 @@ class FeatureSchema:
         """
         if self.dimension is not None:
             return self
+        if self.may_mix and isinstance(x, Mapping):
+            return self.knowing(x)
         names = tuple(sorted(x)) if isinstance(x, Mapping) else None
         return self.of_features(names, len(x))  # type: ignore[arg-type]  # row() accepted it
 
-    def of_features(self, names: tuple[str, ...] | None, dimension: int | None) -> "FeatureSchema":
+    def of_features(
+        self, names: tuple[str, ...] | None, dimension: int | None, watched: int | None = None
+    ) -> "FeatureSchema":
         """Return the schema of a feed with other features."""
         known = copy(self)
         known.names, known.dimension = names, dimension
+        known.watched = dimension if watched is None else watched
+        known._known = frozenset(names or ())
         return known
 
     def row(self, x: object) -> Floats:
@@ -111,6 +169,17 @@ class FeatureSchema:
             If a feature is unknown, missing, not a number, not finite or out of range.
         """
         names: tuple[str, ...] | None = None
+        if self.may_mix and isinstance(x, Mapping) and self.dimension is None:
+            known = self.knowing(x)
+            if known is self:
+                raise InvalidExample(
+                    "dimension", "x has no feature whose name can be used; send at least one"
+                )
+            return known.cells(x)
+        if self.is_mixed and isinstance(x, Mapping):
+            return self.cells(x)
+        if self._needs_names and self.names is None:
+            raise InvalidExample("unparsable", 'features is "infer": send named features')
         if isinstance(x, Mapping):
             names = self._expected_names(x)
             vector = self._named_vector(x, names)
@@ -120,6 +189,41 @@ class FeatureSchema:
             raise InvalidExample("unparsable", f"x is a {type(x).__name__}, not an array or object")
         self.check(vector, names)
         return vector
+
+    def cells(self, x: Mapping[object, object]) -> Floats:
+        """Return the values of named features as cells, shape (dimension,); an absent one is a gap.
+
+        Raises
+        ------
+        InvalidExample
+            If there is no value, one is an array or an object, or too many are gaps.
+        """
+        assert self.names is not None
+        if not x:
+            raise InvalidExample("dimension", "x is empty; send at least one feature")
+        if not all(isinstance(name, str) for name in x):
+            raise InvalidExample("unknown_feature", "feature names are text")
+        found = np.empty(len(self.names))
+        for i, name in enumerate(self.names):
+            try:
+                found[i] = cell(x.get(name))
+            except InvalidExample as error:
+                raise InvalidExample(error.code, f"feature {name!r}: {error.reason}") from None
+        if not self.has_enough(found):
+            missing = int(np.isnan(found).sum())
+            raise InvalidExample(
+                "missing_feature",
+                f"{missing} of {len(found)} features are missing, more than max_missing = "
+                f"{self._max_missing:g} of them",
+            )
+        return found
+
+    def has_enough(self, cells: Floats) -> bool:
+        """Return whether no row of cells has more gaps than `max_missing` allows."""
+        if self._max_missing >= 1.0:
+            return True
+        most = self._max_missing * cells.shape[-1]
+        return bool((np.isnan(cells).sum(axis=-1) <= most).all())
 
     def label(self, y: object) -> str | None:
         """Return the label as its canonical text, or None where there is none.
@@ -269,6 +373,11 @@ def invalid_values(values: Floats, allows_missing: bool) -> Bools:
         fine |= np.isnan(values)
     invalid: Bools = ~fine
     return invalid
+
+
+def _is_name(name: object) -> bool:
+    """Return whether a feature may have this name."""
+    return isinstance(name, str) and 1 <= len(name) <= MAX_NAME and "\0" not in name
 
 
 def _array_vector(x: Floats) -> Floats:

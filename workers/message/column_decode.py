@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 
 from online_svm.errors import InvalidExample
+from online_svm.stream.cells import GAP, cell
 from online_svm.stream.schema import FeatureSchema, invalid_values
 from online_svm.stream.slices import SliceValue
 from online_svm.types import Floats
@@ -49,6 +50,9 @@ _LAYOUTS = frozenset(
     for id in ((), (b"id",))
     for slices in ((), (b"s",))
 )
+_PLAIN = frozenset((float, int, str, bool, type(None)))
+"""Types of the values of an ordinary object with names and kinds."""
+
 _TIMED = frozenset(layout | {b"time"} for layout in _LAYOUTS)
 """Where each example has a time."""
 
@@ -80,7 +84,8 @@ def decode_columns(
         X = _features(columns, schema)
     except (InvalidExample, ValueError, TypeError, KeyError):
         return None
-    if np.count_nonzero(invalid_values(X, False)):
+    has_cells = schema.is_mixed and not _are_arrays(columns)
+    if not has_cells and np.count_nonzero(invalid_values(X, False)):
         return None
     return X, labels, probabilities, slices, ids, times
 
@@ -98,6 +103,9 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
         check_values(given[b"x"], schema, limits)
         x = orjson.loads(given[b"x"])
         values = x.values() if isinstance(x, dict) else x
+        if schema.is_mixed and isinstance(x, dict):
+            known = frozenset(schema.names or ())
+            return known.issuperset(x) and _PLAIN.issuperset(map(type, values))
         return len(values) == schema.dimension and {float, int}.issuperset(map(type, values))
     except (InvalidExample, ValueError, TypeError):
         return False
@@ -170,6 +178,8 @@ def _features(columns: Columns, schema: FeatureSchema) -> Floats:
         _check_density(joined, len(values), width, schema.names or ())
     if values[0][:1] == b"[":
         return _array_matrix(joined, len(values), width)
+    if schema.is_mixed:
+        return _mixed_matrix(joined, len(values), schema)
     return _named_matrix(joined, len(values), schema.names or ())
 
 
@@ -197,6 +207,45 @@ def _named_matrix(joined: bytes, count: int, names: tuple[str, ...]) -> Floats:
     if set(map(len, rows)) != {len(names)}:
         raise ValueError("names missing or too many")
     return _matrix(list(map(_values_of(names), rows)), count, len(names))
+
+
+def _are_arrays(columns: Columns) -> bool:
+    """Return whether the features have no names."""
+    return b"xb" in columns or columns[b"x"][0][:1] == b"["
+
+
+def _mixed_matrix(joined: bytes, count: int, schema: FeatureSchema) -> Floats:
+    """Return objects of values of any kind as cells; a name that is not known raises."""
+    names = schema.names or ()
+    rows = [row for (row,) in orjson.loads(joined)]
+    if len(rows) != count or set(map(type, rows)) != {dict}:
+        raise ValueError("not an object for each example")
+    quotes, sizes = joined.count(b'"') // 2, set(map(len, rows))
+    are_numbers = not (b"true" in joined or b"false" in joined or b"null" in joined)
+    if sizes == {len(names)}:
+        values = chain.from_iterable(map(_values_of(names), rows))
+        are_numbers &= quotes == count * len(names)
+    else:
+        known = frozenset(names)
+        if 0 in sizes or not all(map(known.issuperset, rows)):
+            raise ValueError("an example has a name that is not known, or none")
+        values = (row.get(name) for row in rows for name in names)
+        are_numbers = False
+    if are_numbers:
+        X = np.fromiter(values, dtype=np.float64, count=count * len(names))
+        X += 0.0  # -0 is 0
+        bad = invalid_values(X, True)
+        if np.count_nonzero(bad):
+            X[bad] = GAP
+    else:
+        # A text has two quotation marks. More of them may mean a repeated name.
+        if quotes != sum(map(len, rows)) + sum(type(v) is str for r in rows for v in r.values()):
+            raise ValueError("a name may be there twice")
+        X = np.array([cell(value) for value in values])
+    X = X.reshape(count, len(names))
+    if not schema.has_enough(X):
+        raise ValueError("too many values are missing")
+    return X
 
 
 def _check_density(joined: bytes, count: int, width: int, names: tuple[str, ...]) -> None:

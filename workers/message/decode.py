@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from online_svm.errors import InvalidExample
+from online_svm.stream.cells import stacked, widened
 from online_svm.stream.given_answer import GivenAnswer
 from online_svm.stream.input_batch import InputBatch, LateLabel
 from online_svm.stream.schema import FeatureSchema
@@ -207,20 +208,26 @@ class _PartwiseDecoder:
         while first < len(self._fields) and self._schema.dimension is None:
             self._decode_one(first)
             first += 1
-        layouts: dict[Hashable, list[int]] = {}
+        layouts: dict[Hashable, tuple[FeatureSchema, list[int]]] = {}
         for position in range(first, len(self._fields)):
             fields = self._fields[position]
             if column_decode.looks_ordinary(fields, self._schema, self._limits):
-                layouts.setdefault(_layout(fields), []).append(position)
+                known = self._schema  # a name may come later, and is none of this entry's
+                layout = (_layout(fields), known.dimension)
+                layouts.setdefault(layout, (known, []))[1].append(position)
             else:
                 self._decode_one(position)
-        for positions in layouts.values():
+        last = self._schema
+        for self._schema, positions in layouts.values():
             self._decode_together(positions)
+        self._schema = last
         accepted = sorted(self._rows)
         rows = [self._rows[i] for i in accepted]
-        X = np.array([row for row, *_ in rows])
+        X = stacked([row for row, *_ in rows])
         if not rows:
             X = np.empty((0, self._schema.dimension or 0))
+        elif self._schema.is_mixed:
+            X = widened(X, self._schema.dimension or 0)
         return Decoded(
             X,
             [label for _, label, *_ in rows],

@@ -66,8 +66,9 @@ def encode_block(
 
 def _encode_row(block: PredictionBlock, seq: int, id: str | None) -> bytes:
     values = block.row_values(0)
-    if block.map_intervals is None:
-        del values["map_intervals"]
+    for name in _MAY_BE_ABSENT:
+        if values[name] is None:
+            del values[name]
     if not block.actions:
         del values["action"], values["expected_cost"]
     # Neither a map nor a number has this text, but for a number that JSON cannot hold.
@@ -110,13 +111,15 @@ class _Common(NamedTuple):
     constants: tuple[Any, ...]  # of the columns that are constant, in their order
     maps: tuple[tuple[str, ...] | None, ...]  # of each column by map, the names
     is_decided: bool  # whether there are actions
+    has_optional: tuple[bool, ...]  # of each optional column, whether it is there
     extra: tuple[str, ...]
 
 
 def _template(block: PredictionBlock, extra: tuple[str, ...]) -> bytes:
     maps = tuple(None if found is None else tuple(found) for found in _maps(block))
     is_decided = bool(block.actions)
-    return _make_template(_Common(block.status, _constants(block), maps, is_decided, extra))
+    there = tuple(bool(getattr(block, name)[0] >= 0) for name in _OPTIONAL)
+    return _make_template(_Common(block.status, _constants(block), maps, is_decided, there, extra))
 
 
 # The template changes with the model only. For a single row, making it costs as much as filling it.
@@ -154,6 +157,10 @@ def _maps_placeholder(common: _Common, column: Column, placeholder: bytes) -> by
     return b"{" + b",".join(literal(name) + b":" + placeholder for name in names) + b"}"
 
 
+def _optional_placeholder(common: _Common, column: Column) -> bytes | None:
+    return b"%b" if common.has_optional[_OPTIONAL.index(column.name)] else None
+
+
 def _getter(column: Column) -> Callable[[PredictionBlock], Any]:
     """Return a function that gets the column from a block; a tuple if it has several arrays."""
     return attrgetter(*column.attributes)
@@ -166,6 +173,11 @@ def _constant_encoder(_column: Column) -> Encoder:
 def _count_encoder(column: Column) -> Encoder:
     array = _getter(column)
     return lambda block: [integers(array(block))]
+
+
+def _optional_encoder(column: Column) -> Encoder:
+    array = _getter(column)
+    return lambda block: [integers(array(block))] if array(block)[0] >= 0 else []
 
 
 def _category_encoder(column: Column) -> Encoder:
@@ -219,6 +231,7 @@ def _map_encoder(column: Column) -> Encoder:
 _ENCODINGS: dict[Kind, _Encoding] = {
     "constant": _Encoding(_constant_placeholder, _constant_encoder),
     "count": _Encoding(lambda _common, _column: b"%b", _count_encoder),
+    "optional": _Encoding(_optional_placeholder, _optional_encoder),
     "category": _Encoding(_row_placeholder, _category_encoder),
     "label": _Encoding(_row_placeholder, _label_encoder),
     "own": _Encoding(_row_placeholder, _own_encoder),
@@ -236,12 +249,18 @@ _NUMBERS = [
     if column.kind in ("list", "pairs", "lists_by_map", "pairs_by_map")
 ]
 _CONSTANT = [column.name for column in COLUMNS if column.kind == "constant"]
+_OPTIONAL = [column.name for column in COLUMNS if column.kind == "optional"]
+_MAY_BE_ABSENT = ("map_intervals", *_OPTIONAL)
 _BY_MAP = [column.name for column in COLUMNS if column.kind.endswith("_by_map")]
 _constants = attrgetter(*_CONSTANT)
 _maps = attrgetter(*_BY_MAP)
 
 _ENCODERS = [_ENCODINGS[column.kind].encoder(column) for column in COLUMNS]
-_COUNT_ENCODERS = [_count_encoder(column) for column in COLUMNS if column.kind == "count"]
+_COUNT_ENCODERS = [
+    _ENCODINGS[column.kind].encoder(column)
+    for column in COLUMNS
+    if column.kind in ("count", "optional")
+]
 """While warming, only counts differ from row to row."""
 
 

@@ -116,6 +116,8 @@ def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accep
     target = read_target(given, schema)
     answer = read_answer(given[b"a"], schema) if b"a" in given else None
     x = _read_x(given[b"x"], schema, limits) if b"x" in given else _read_raw(given[b"xb"])
+    if schema.may_mix and isinstance(x, dict):
+        schema = schema.knowing(x, limits.max_features)
     row = schema.row(x)
     if schema.dimension is None:
         _check_adoptable(x, limits)
@@ -359,14 +361,26 @@ def _read_x(raw: bytes, schema: FeatureSchema, limits: Limits) -> list[object] |
     try:
         x = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _why_unparsable(raw, str(error), schema) from None
+        x = _with_large_numbers(raw) if schema.may_mix else None
+        if x is None:
+            raise _why_unparsable(raw, str(error), schema) from None
     if isinstance(x, dict):
-        # A name has two quotation marks. If there are more of them, a name may occur twice.
-        if raw.count(b'"') != 2 * len(x):
+        # A text has two quotation marks. If there are more of them, a name may occur twice.
+        texts = sum(type(value) is str for value in x.values())
+        if raw.count(b'"') != 2 * (len(x) + texts):
             _check_repeats(raw, len(x))
     elif not isinstance(x, list):
         raise InvalidExample("unparsable", "x is not a JSON array or object")
     return x  # type: ignore[no-any-return]  # narrowed to list or dict above
+
+
+def _with_large_numbers(raw: bytes) -> dict[str, object] | None:
+    """Return an object with numbers that JSON cannot hold (NaN, 1e999); None if it is none."""
+    try:
+        x = json.loads(raw.decode(), parse_int=float)
+    except (ValueError, RecursionError):
+        return None
+    return x if isinstance(x, dict) else None
 
 
 def _check_repeats(raw: bytes, distinct: int) -> None:

@@ -13,6 +13,7 @@ from workers.message.compact.form import (
     CODED,
     CONSTANTS,
     COUNT,
+    COUNTED,
     KEY,
     MILLION,
     NAME,
@@ -99,6 +100,10 @@ def expand(message: Message) -> Message:
         columns["category"] = None
     columns["maps"] = {}
     columns |= _decided(message)
+    for name in COUNTED:
+        if name in message:
+            _check(_is_count(message[name]), name)
+            columns[name] = message[name]
     found = {name: columns[name] for name in _ORDER if name in columns}
     return _head(message) | found | {"payload": NAME}
 

@@ -13,6 +13,7 @@ from workers.message import VERSION
 from workers.message.compact.form import (
     CODED,
     CONSTANTS,
+    COUNTED,
     DECIMALS,
     KEY,
     MILLION,
@@ -69,10 +70,12 @@ def encode_compact(
     """
     if block.status != "ok":
         return encode_block(block, seqs, ids)
-    template = _template(_constants(block), bool(block.actions))
+    counted = tuple(name for name in COUNTED if getattr(block, name)[0] >= 0)
+    template = _template(_constants(block), counted, bool(block.actions))
     texts = (
         id_parts(ids),
         integers(np.asarray(seqs, dtype=np.int64)),
+        *(integers(getattr(block, name)) for name in counted),
         numbers(np.stack(_rows(block), axis=1)),
         numbers(_millionths(_probabilities(block))),
         numbers(rounded(block.scores)),
@@ -84,7 +87,7 @@ def encode_compact(
 
 # As for full answers, it changes with the model only.
 @lru_cache(maxsize=16)
-def _template(constants: tuple[object, ...], is_decided: bool) -> bytes:
+def _template(constants: tuple[object, ...], counted: tuple[str, ...], is_decided: bool) -> bytes:
     names = (place.name for place in CONSTANTS)
     values = (
         code(value) if name in CODED else value  # type: ignore[arg-type]  # these are texts
@@ -92,8 +95,9 @@ def _template(constants: tuple[object, ...], is_decided: bool) -> bytes:
     )
     common = b",".join(map(literal, values))
     decided = b',"action":%b,"expected_cost":%b' if is_decided else b""
-    head = b'{"v":%d,%%b"seq":%%b,"%b":[%%b,%b,%%b,%%b]' % (VERSION, KEY.encode(), common)
-    return head + decided + b"}"
+    more = b"".join(b'"%b":%%b,' % name.encode() for name in counted)
+    head = b'{"v":%d,%%b"seq":%%b,%b"%b"' % (VERSION, more, KEY.encode())
+    return head + b":[%%b,%b,%%b,%%b]" % common + decided + b"}"
 
 
 def _probabilities(block: PredictionBlock) -> Floats:

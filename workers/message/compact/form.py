@@ -84,6 +84,9 @@ DERIVED = ("status", "label", "lower", "upper", "probability", "svm_label")
 BESIDE = ("action", "expected_cost")
 """Fields of a full answer that stand beside the list, as they are; only if `costs` is set."""
 
+COUNTED = ("imputed",)
+"""Counts that stand before the list; only where features have names."""
+
 ABSENT = ("maps", "map_intervals")
 """Fields of a full answer that the compact form leaves out."""
 

@@ -51,6 +51,7 @@ class CompactMessage(Message):
     v: Literal[2] = Field(2, description="Version of this schema.")
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    imputed: int | None = Field(None, ge=0, description="As in a full answer.")
     c: list[Any] = Field(description="The values of the table below, in its order.")
     action: str | None = Field(None, description="As in a full answer. Only if `costs` is set.")
     expected_cost: float | None = Field(

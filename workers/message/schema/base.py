@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict
 from workers.message.json_columns import dumps
 
 OPTIONAL = (
-    "id", "action", "expected_cost", "map_intervals", "windowed", "monitors", "labels", "costs",
+    "id", "action", "expected_cost", "map_intervals", "imputed", "windowed", "monitors", "labels",
+    "costs",
 )  # fmt: skip
 """Keys that are absent where others would be null."""
 

@@ -35,6 +35,7 @@ _COMBINED = {
     "svm_label": "The more plausible class: the sign of the score.",
     "category": "Always null.",
     "category_size": "Labels the recalibration was fitted on.",
+    "imputed": "Always absent.",
     "model": "Always 0.",
     "calibration": "Version of the recalibration.",
     "taxonomy": "Always 0.",

@@ -164,6 +164,7 @@ def _block(config: CombinerConfig, found: CombinedPrediction) -> PredictionBlock
         scores=np.array([[found.score]]),
         category=np.array([-1]),
         category_size=np.array([found.fitted_on]),
+        imputed=np.array([-1]),
         model=0,
         calibration=found.calibration,
         taxonomy=0,

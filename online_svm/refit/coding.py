@@ -1,0 +1,462 @@
+"""Coding: from the cells of named rows to the numbers that the machines see.
+
+It is decided by the proper training set T alone, frozen with each refit, and saved with it.
+
+========  =====================================================================================
+kind      columns
+========  =====================================================================================
+number    its value, scaled as ever
+boolean   as a category of two
+category  one a category, 0 or 1: two rows that differ in it are as far apart as two typical values
+          of a number, whose mean squared distance is 2, however rare the categories are
+time      sine and cosine of the hour of the day, the day of the week and the day of the year; and
+          the days since 1970, scaled as a number
+text      none: it is set aside
+========  =====================================================================================
+
+One more column, 0 or 1, says that the value is a gap, where T has such rows. Of more than
+`max_categories` categories the rarest share one column; one that T does not have is none of them:
+0 in every column. Columns of 0 and 1 are centred and not scaled, so that the distances stay.
+
+A new coding makes the machines begin anew, so it is not taken for every category that comes or
+goes: only with the scaling (`WindowScaling`), and where T has what the present one lacks - a name,
+another kind, or a category or gaps of one row in a hundred.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from online_svm.compiled.intrinsics import bits_of
+from online_svm.compiled.jit import inner, jit
+from online_svm.storage.arrays import require
+from online_svm.storage.fields import Fields, floats, ints
+from online_svm.stream.cells import (
+    FALSE,
+    FALSE_TEXTS,
+    LARGEST,
+    NOTHING,
+    TRUE,
+    TRUE_TEXTS,
+    of_milliseconds,
+    sorts,
+)
+from online_svm.stream.kinds import FIXED_FROM, KINDS, found_kind
+from online_svm.types import Arrays, Bools, Floats, Ints
+
+_NUMBER, _BOOLEAN, _CATEGORY, _TIME, _TEXT = range(len(KINDS))
+
+MOST_COLUMNS = 8192
+"""Columns that the categories of all features may take; each then has fewer than it might."""
+
+_WAVES = 6
+"""Columns of a time before its days."""
+
+_SHARE = 100
+"""A category or a gap that the coding lacks makes a new one if one row in so many has it."""
+
+_DAY = 86_400_000
+_TRUTHS = np.concatenate([[1.0, TRUE], TRUE_TEXTS, [0.0, FALSE], FALSE_TEXTS])
+_TRUTH_PLACES = np.array([0] * (2 + len(TRUE_TEXTS)) + [1] * (2 + len(FALSE_TEXTS)))
+_BEFORE, _AFTER, _TIME_BITS = 1 << 46, 1 << 50, (1 << 52) - 1
+_FIRST_TIME, _LAST_TIME = of_milliseconds(1 - _BEFORE), of_milliseconds(_AFTER - 1)
+_FROM_MILLISECONDS = 1e11
+"""Numbers below it are seconds since 1970: it is the year 5138 in seconds, 1973 in milliseconds."""
+
+_TURN = 2.0 * math.pi
+_SINE = np.array([1.0 / math.factorial(2 * k + 1) for k in range(9)])
+_COSINE = np.array([1.0 / math.factorial(2 * k) for k in range(9)])
+
+FIELDS = Fields(
+    ints("sources", "c"), ints("kinds", "c", below=len(KINDS)), ints("fixed", "c", below=2),
+    ints("starts"), ints("firsts"), ints("gaps", "c", least=-1),
+    floats("cells", "t"), ints("places", "t"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """What is known of the columns of named rows.
+
+    Attributes
+    ----------
+    sources : ndarray of shape (c,)
+        Places of the known columns in a row of cells, ascending.
+    kinds : ndarray of shape (c,)
+        Codes of their kinds.
+    fixed : ndarray of shape (c,)
+        1 where the kind stays.
+    starts : ndarray of shape (c + 1,)
+        First coded column of each; last, their number.
+    firsts : ndarray of shape (c + 1,)
+        First of the categories of each in `cells`; last, their number.
+    gaps : ndarray of shape (c,)
+        Which of its coded columns says that the value is a gap; -1 where none does.
+    cells : ndarray of shape (t,)
+        The categories, ascending for each column.
+    places : ndarray of shape (t,)
+        Which of the coded columns of its column a category has.
+
+    Examples
+    --------
+    >>> from online_svm.stream.cells import cell
+    >>> T = np.array([[1.0, cell("a")], [2.0, cell("b")], [3.0, cell("a")], [4.0, cell("b")]])
+    >>> coding = Coding.fit(T)
+    >>> coding.code(np.array([[5.0, cell("b")], [cell("?"), cell("c")]]))
+    array([[ 5.,  0.,  1.],
+           [nan,  0.,  0.]])
+    """
+
+    sources: Ints
+    kinds: Ints
+    fixed: Ints
+    starts: Ints
+    firsts: Ints
+    gaps: Ints
+    cells: Floats
+    places: Ints
+
+    @classmethod
+    def fit(
+        cls,
+        T: Floats,
+        max_categories: int = 64,
+        declared: Sequence[str] = (),
+        before: "Coding | None" = None,
+    ) -> Self:
+        """Return the coding of the training rows.
+
+        Parameters
+        ----------
+        T : ndarray of shape (n, n_features)
+            Cells.
+        max_categories : int
+            Coded columns of a category, at most.
+        declared : sequence of str
+            Kinds of the first features, where they are declared.
+        before : Coding, optional
+            The one before it, whose fixed kinds stay.
+        """
+        what = sorts(T)
+        stays = {} if before is None else dict(
+            zip(before.sources.tolist(), np.where(before.fixed, before.kinds, -1), strict=True)
+        )  # fmt: skip
+        has_value = (what != NOTHING).sum(axis=0)
+        known: list[tuple[int, int]] = []
+        for f in np.flatnonzero(has_value).tolist():
+            if f < len(declared):
+                known.append((f, KINDS.index(declared[f])))
+            elif stays.get(f, -1) >= 0:
+                known.append((f, int(stays[f])))
+            else:
+                known.append((f, found_kind(T[:, f], what[:, f])))
+        return cls._of_kinds(T, known, has_value, max_categories)
+
+    @classmethod
+    def _of_kinds(
+        cls,
+        T: Floats,
+        known: Sequence[tuple[int, int]],
+        has_value: Ints,
+        max_categories: int,
+    ) -> Self:
+        """Return the coding of columns of these kinds, as place and code."""
+        n_categories = sum(kind == _CATEGORY for _, kind in known)
+        most = min(max_categories, max(2, MOST_COLUMNS // max(1, n_categories)))
+        starts, firsts, gaps = [0], [0], list[int]()
+        cells, places = list[Floats](), list[Ints]()
+        for f, kind in known:
+            held, at, width = _columns(T[:, f], kind, most)
+            is_gap = kind != _TEXT and bool(_are_gaps(T[:, f], kind).any())
+            gaps.append(width if is_gap else -1)
+            cells.append(held)
+            places.append(at)
+            firsts.append(firsts[-1] + len(held))
+            starts.append(starts[-1] + width + is_gap)
+        sources = np.array([f for f, _ in known], dtype=np.int64)
+        return cls(
+            sources,
+            np.array([kind for _, kind in known], dtype=np.int64),
+            (has_value[sources] >= FIXED_FROM).astype(np.int64),
+            np.array(starts, dtype=np.int64),
+            np.array(firsts, dtype=np.int64),
+            np.array(gaps, dtype=np.int64),
+            np.concatenate([np.empty(0), *cells]),
+            np.concatenate([np.empty(0, dtype=np.int64), *places]),
+        )
+
+    @property
+    def width(self) -> int:
+        """Coded columns."""
+        return int(self.starts[-1])
+
+    @property
+    def has_times(self) -> bool:
+        """Whether a column is a time."""
+        return bool((self.kinds == _TIME).any())
+
+    @property
+    def are_scaled(self) -> Bools:
+        """Which coded columns are numbers, and so scaled; shape (width,)."""
+        scaled = np.zeros(self.width, dtype=np.bool_)
+        scaled[self.starts[:-1][self.kinds == _NUMBER]] = True
+        scaled[self.starts[:-1][self.kinds == _TIME] + _WAVES] = True
+        return scaled
+
+    def kind_names(self) -> list[str | None]:
+        """Return the kind of each column of a row by name; None where it is not known."""
+        names: list[str | None] = [None] * (int(self.sources.max(initial=-1)) + 1)
+        for f, kind in zip(self.sources.tolist(), self.kinds.tolist(), strict=True):
+            names[f] = KINDS[kind]
+        return names
+
+    def code(self, rows: Floats) -> Floats:
+        """Return the coded columns of rows of cells, shape (n, width); NaN where a number is none.
+
+        Rows may have more columns than are known, or fewer.
+        """
+        if self._is_plain(rows):
+            return rows
+        coded = np.zeros((len(rows), self.width))
+        self._run(rows, coded, np.empty(0, dtype=np.int64))
+        return coded
+
+    def imputed(self, rows: Floats) -> Ints:
+        """Return how many known columns are gaps in each row of cells, shape (n,)."""
+        counts = np.zeros(len(rows), dtype=np.int64)
+        if not self._is_plain(rows):
+            self._run(rows, np.empty((0, 0)), counts)
+        return counts
+
+    def lacks(self, fresh: "Coding", T: Floats) -> bool:
+        """Return whether T, whose coding is `fresh`, has what this coding lacks."""
+        own = dict(zip(self.sources.tolist(), self.kinds.tolist(), strict=True))
+        pairs = zip(fresh.sources.tolist(), fresh.kinds.tolist(), strict=True)
+        if any(own.get(f) != kind for f, kind in pairs):
+            return True
+        if self._is_plain(T):
+            return False
+        few = max(2, -(-len(T) // _SHARE))
+        places = {f: c for c, f in enumerate(self.sources.tolist())}
+        for c, f in enumerate(fresh.sources.tolist()):
+            mine, kind = places[f], int(fresh.kinds[c])
+            if fresh.gaps[c] >= 0 and self.gaps[mine] < 0:
+                missing = _are_gaps(T[:, f], kind)
+                if int(missing.sum()) >= few:
+                    return True
+            if kind == _CATEGORY:
+                found, counts = np.unique(T[~np.isnan(T[:, f]), f], return_counts=True)
+                known = self.cells[self.firsts[mine] : self.firsts[mine + 1]]
+                if np.isin(found[counts >= few], known, invert=True).any():
+                    return True
+        return False
+
+    def state(self) -> Arrays:
+        """Return the attributes by name."""
+        return FIELDS.arrays_of(self)
+
+    @classmethod
+    def from_state(cls, state: Arrays) -> Self:
+        """Return the coding that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot, ValueError
+            If the parts do not fit one another.
+        """
+        coding = cls(**FIELDS.values(cls, None, state))
+        c, t = len(coding.sources), len(coding.cells)
+        require(len(coding.starts) == len(coding.firsts) == c + 1, "coding")
+        for edges, last in ((coding.starts, None), (coding.firsts, t)):
+            require(edges[0] == 0 and bool((np.diff(edges) >= 0).all()), "coding")
+            require(last is None or edges[-1] == last, "coding")
+        widths, held = np.diff(coding.starts), np.diff(coding.firsts)
+        least = np.where(coding.kinds == _NUMBER, 1, np.where(coding.kinds == _TIME, 7, 0))
+        require(bool((widths >= least).all() and (coding.gaps < widths).all()), "coding")
+        require(bool((coding.places < np.repeat(widths, held)).all()), "coding")
+        return coding
+
+    def _is_plain(self, rows: Floats) -> bool:
+        """Return whether the code of rows is the rows: all columns are numbers, without gaps."""
+        c = len(self.sources)
+        return (
+            rows.shape[1] == c == self.width
+            and not np.count_nonzero(self.kinds)
+            and bool(np.abs(rows).max(initial=0.0) <= LARGEST)
+        )
+
+    def _run(self, rows: Floats, coded: Floats, counts: Ints) -> None:
+        _code(
+            np.ascontiguousarray(rows), self.sources, self.kinds, self.starts, self.firsts,
+            self.gaps, self.cells, self.places, coded, counts,
+        )  # fmt: skip
+
+
+def _columns(cells: Floats, kind: int, most: int) -> tuple[Floats, Ints, int]:
+    """Return the categories of a column, their places, and how many coded columns there are.
+
+    That is without the one of gaps.
+    """
+    none = np.empty(0), np.empty(0, dtype=np.int64)
+    if kind == _NUMBER:
+        return *none, 1
+    if kind == _TIME:
+        return *none, _WAVES + 1
+    if kind == _TEXT:
+        return *none, 0
+    if kind == _BOOLEAN:
+        order = np.argsort(_TRUTHS)
+        return _TRUTHS[order], _TRUTH_PLACES[order], 2
+    found, counts = np.unique(cells[~np.isnan(cells)], return_counts=True)
+    if len(found) <= most:
+        return found, np.arange(len(found)), len(found)
+    # The rarest share the last place. Of equally frequent ones the larger cell is the rarer.
+    places = np.full(len(found), most - 1, dtype=np.int64)
+    often = np.argsort(-counts, kind="stable")[: most - 1]
+    places[np.sort(often)] = np.arange(most - 1)
+    return found, places, most
+
+
+def _are_gaps(cells: Floats, kind: int) -> Bools:
+    """Return which cells of a column are gaps."""
+    if kind == _CATEGORY:
+        return np.isnan(cells)
+    if kind == _BOOLEAN:
+        return np.isin(cells, _TRUTHS, invert=True)
+    if kind == _NUMBER:
+        return ~(np.abs(cells) <= LARGEST)
+    times = np.empty(len(cells))
+    _times(np.ascontiguousarray(cells), times)
+    return np.isnan(times)
+
+
+@jit
+def _times(cells: Floats, times: Floats) -> None:
+    """Fill in the milliseconds since 1970 of cells; NaN where they are no times."""
+    for i in range(len(cells)):
+        times[i] = _time(cells[i])
+
+
+@inner
+def _time(value: float) -> float:
+    """Return the milliseconds since 1970 of a cell; NaN where it is no time."""
+    if _FIRST_TIME <= value <= _LAST_TIME:
+        return float((bits_of(value) & _TIME_BITS) - _BEFORE)
+    if abs(value) < _FROM_MILLISECONDS:
+        return math.floor(value * 1000.0)
+    return math.floor(value) if -_BEFORE < value < _AFTER else math.nan
+
+
+@inner
+def _wave(turns: float, coded: Floats) -> None:
+    """Write sine and cosine of an angle, given in turns from 0 to 1.
+
+    The angle is reduced to an eighth of a turn on either side of a quarter; there the Taylor
+    polynomials of degree 17 and 16 are exact to the last place but one.
+    """
+    quarter = np.floor(4.0 * turns + 0.5)
+    x = (turns - 0.25 * quarter) * _TURN
+    square = x * x
+    sine = cosine = 0.0
+    for k in range(8, -1, -1):
+        sine = _SINE[k] - square * sine
+        cosine = _COSINE[k] - square * cosine
+    sine *= x
+    q = int(quarter) % 4
+    if q == 1:
+        sine, cosine = cosine, -sine
+    elif q == 2:
+        sine, cosine = -sine, -cosine
+    elif q == 3:
+        sine, cosine = -cosine, sine
+    coded[0], coded[1] = sine, cosine
+
+
+@inner
+def _day_of_year(day: int) -> int:
+    """Return the day of the year, from 0 on, of a day since 1970 (proleptic Gregorian).
+
+    Years are counted from March on, so that the leap day is the last (Hinnant, chrono-compatible
+    low-level date algorithms).
+    """
+    from_march = day + 719468
+    era = from_march // 146097
+    of_era = from_march - era * 146097
+    year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return of_year - 306 if of_year >= 306 else of_year + 59 + is_leap
+
+
+@inner
+def _place(cells: Floats, begin: int, stop: int, value: float) -> int:
+    """Return where a value stands among ascending cells; -1 if it does not."""
+    end = stop
+    while begin < stop:
+        middle = (begin + stop) // 2
+        if cells[middle] < value:
+            begin = middle + 1
+        else:
+            stop = middle
+    return begin if begin < end and cells[begin] == value else -1
+
+
+@jit
+def _code(
+    rows: Floats,
+    sources: Ints,
+    kinds: Ints,
+    starts: Ints,
+    firsts: Ints,
+    gaps: Ints,
+    cells: Floats,
+    places: Ints,
+    coded: Floats,
+    counts: Ints,
+) -> None:
+    """Write the coded columns of rows, which are 0 before; or count the gaps of each.
+
+    Only that of `coded` and `counts` is written that has rows.
+    """
+    for i in range(len(rows)):
+        n_gaps = 0
+        for c in range(len(sources)):
+            f, start = sources[c], starts[c]
+            value = rows[i, f] if f < rows.shape[1] else np.nan
+            is_gap = False
+            if kinds[c] == _NUMBER:
+                is_gap = not abs(value) <= LARGEST
+                if len(coded):
+                    coded[i, start] = np.nan if is_gap else value
+            elif kinds[c] == _TIME:
+                time = _time(value)
+                is_gap = time != time
+                if len(coded):
+                    _write_time(time, coded[i, start : start + _WAVES + 1])
+            elif kinds[c] != _TEXT:
+                at = _place(cells, firsts[c], firsts[c + 1], value)
+                is_gap = value != value or (kinds[c] == _BOOLEAN and at < 0)
+                if at >= 0 and len(coded):
+                    coded[i, start + places[at]] = 1.0
+            if is_gap:
+                n_gaps += 1
+                if gaps[c] >= 0 and len(coded):
+                    coded[i, start + gaps[c]] = 1.0
+        if len(counts):
+            counts[i] = n_gaps
+
+
+@inner
+def _write_time(time: float, coded: Floats) -> None:
+    """Write the columns of a time; a gap has the middle of every circle, and no day."""
+    if time != time:
+        coded[_WAVES] = np.nan
+        return
+    day = int(np.floor(time / _DAY))
+    _wave((time - day * _DAY) / _DAY, coded[0:2])
+    _wave((day + 4) % 7 / 7.0, coded[2:4])
+    _wave(_day_of_year(day) / 366.0, coded[4:6])
+    coded[_WAVES] = time / _DAY

@@ -1,0 +1,315 @@
+"""Cells: one value of a named row as one float64, whatever it is.
+
+A row of numbers, texts, booleans, times and gaps is then an array like any other: it is held, sent
+to a refit and stored as rows of numbers are, and a row of numbers alone costs nothing more.
+
+- A number is itself.
+- A gap (null, an empty text, a number that no feature can be, such as 1e400) is NaN.
+- Text, booleans and times are floats larger than any feature may be (`LARGEST`): a prefix that says
+  what it is, then 60 bits of a hash of the text, the boolean, or milliseconds since 1970. So two
+  texts are one category if their hashes are equal, which is as good as never by chance, and no
+  text is kept anywhere: there is none to bound, and none to erase.
+
+A cell depends on the value alone, not on the column and not on what came before. So a value gives
+the same cell through every door (`step`, JSON, CSV, a data frame): a text that reads as a number,
+a boolean or a time is one. What a column makes of its cells is decided later: see `kinds`.
+
+=====================================  =====================================================
+text                                   cell
+=====================================  =====================================================
+``1``, ``-2.50``, ``+3``, ``1e3``      that number
+``007``                                text: a number has no leading zeros
+``1e400``                              a gap: no feature can be so large
+``true``, ``False``                    that boolean
+``yes``, ``no``                        text
+``2024-01-05``, ``2024-01-05 10:30``,
+``2024-01-05T10:30:00.5+02:00``        that time; UTC where nothing else is said
+``2024-02-30``                         text: there is no such day
+an empty one, or blanks                a gap
+``NA``, ``N/A``, ``NaN``, ``null``,
+``None``, ``?``                        text, which is a gap where a column is not of categories
+=====================================  =====================================================
+"""
+
+import hashlib
+import re
+import struct
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+import numpy as np
+
+from online_svm.errors import InvalidExample
+from online_svm.types import Floats, Ints
+
+# Squares of larger numbers, summed over 100,000 features, would overflow in the kernel.
+LARGEST = 1e100
+# Below this a double loses precision (subnormal), and kernels would differ between processors.
+SMALLEST = float(np.finfo(np.float64).tiny)
+
+GAP = float("nan")
+
+NUMBER, TEXT, TIME, BOOLEAN, NOTHING = range(5)
+"""What a cell is, as `sorts` says it."""
+
+_TEXT, _TIME, _BOOLEAN = 0x60 << 56, 0x70 << 56, 0x701 << 52
+"""First bits of a text, a time and a boolean."""
+
+_HASH = (1 << 60) - 1
+_BEFORE = 1 << 46
+"""Added to the milliseconds of a time, so that those of the year 1 are positive."""
+
+_LONG = 64
+"""Characters of a text beyond which it is no number, and is not remembered."""
+
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DATE = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?"
+    r" ?(Z|z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def cell(value: object) -> float:
+    """Return a value as a cell.
+
+    Raises
+    ------
+    InvalidExample
+        If it is an array, an object or something else that is no value of a table.
+
+    Examples
+    --------
+    >>> cell(2), cell("2.0"), cell(None), cell("")
+    (2.0, 2.0, nan, nan)
+    >>> cell("red") == cell(" red "), cell("red") == cell("Red"), cell("red") > LARGEST
+    (True, False, True)
+    >>> cell("2024-01-05") == cell("2024-01-05T02:00+02:00") == cell(date(2024, 1, 5))
+    True
+    >>> cell([1, 2])
+    Traceback (most recent call last):
+    online_svm.errors.InvalidExample: a value is an array; send a number, text, boolean or null
+    """
+    kind = type(value)
+    if kind is float or kind is int:
+        return _number(value)  # type: ignore[arg-type]  # narrowed above
+    if kind is str:
+        return of_text(value)  # type: ignore[arg-type]  # narrowed above
+    if value is None:
+        return GAP
+    return _other(value)
+
+
+def of_text(text: str) -> float:
+    """Return a text as a cell; see the table at the head of this file."""
+    return _remembered(text) if len(text) <= _LONG else _read(text)
+
+
+def of_boolean(value: bool) -> float:
+    """Return a boolean as a cell."""
+    return _float(_BOOLEAN | value)
+
+
+def of_milliseconds(time: int) -> float:
+    """Return a time as a cell; NaN for one before the year 1 or after 9999."""
+    return _float(_TIME | time + _BEFORE) if -_BEFORE < time < 1 << 50 else GAP
+
+
+def _number(value: float) -> float:
+    try:
+        number = float(value) + 0.0  # -0 is 0
+    except OverflowError:
+        return GAP
+    size = abs(number)
+    return number if size <= LARGEST and (size >= SMALLEST or size == 0.0) else GAP
+
+
+def _other(value: object) -> float:
+    """Return a value that JSON has no own type for, or a boolean, as a cell."""
+    if isinstance(value, bool | np.bool_):
+        return of_boolean(bool(value))
+    if isinstance(value, int | float | np.integer | np.floating):
+        return _number(float(value)) if not isinstance(value, int) else _number(value)
+    if isinstance(value, str):
+        return of_text(str(value))
+    if isinstance(value, np.datetime64):
+        time = value.astype("datetime64[ms]").astype(np.int64)
+        return GAP if np.isnat(value) else of_milliseconds(int(time))
+    if type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+        return GAP
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return of_milliseconds((aware - _EPOCH) // _MILLISECOND)
+    if isinstance(value, date):
+        return of_milliseconds((value - _EPOCH.date()) // _MILLISECOND)
+    shown = {"list": "an array", "dict": "an object"}
+    what = shown.get(type(value).__name__, f"a {type(value).__name__}")
+    raise InvalidExample("unsupported", f"a value is {what}; send a number, text, boolean or null")
+
+
+def _read(text: str) -> float:
+    plain = text.strip()
+    if not plain:
+        return GAP
+    if len(plain) <= _LONG:
+        if _NUMBER.fullmatch(plain):
+            return _number(float(plain))
+        if plain.lower() in ("true", "false"):
+            return of_boolean(plain.lower() == "true")
+        if (found := _DATE.fullmatch(plain)) is not None:
+            time = _milliseconds(found)
+            if time is not None:
+                return of_milliseconds(time)
+    return _hashed(plain)
+
+
+_remembered = lru_cache(maxsize=1 << 15)(_read)
+"""The same for short texts, most of which come again and again."""
+
+
+def _hashed(text: str) -> float:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return _float(_TEXT | int.from_bytes(digest, "little") & _HASH)
+
+
+def _milliseconds(found: re.Match[str]) -> int | None:
+    """Return the milliseconds since 1970 of a date that was matched; None if there is none such."""
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    try:
+        days = (date(int(year), int(month), int(day)) - _EPOCH.date()).days
+    except ValueError:
+        return None
+    h, m, s = (int(part or 0) for part in (hour, minute, second))
+    if h > 23 or m > 59 or s > 60:  # a leap second is the next minute's first
+        return None
+    time = ((days * 24 + h) * 60 + m) * 60_000 + s * 1000 + int((fraction or "0").ljust(3, "0")[:3])
+    if zone is None or zone in "Zz":
+        return time
+    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+    ahead = (hours * 60 + minutes) * 60_000
+    return time - ahead if zone[0] == "+" else time + ahead
+
+
+def _float(bits: int) -> float:
+    found: float = struct.unpack("<d", struct.pack("<Q", bits))[0]
+    return found
+
+
+GAP_TEXTS = np.sort(
+    np.array(
+        [
+            _hashed(text)
+            for text in (
+                "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "None",
+                "none", "?",
+            )
+        ]
+    )
+)  # fmt: skip
+"""Cells of the texts that are gaps where a column is not of categories."""
+
+TRUE_TEXTS = np.sort(np.array([_hashed(text) for text in ("yes", "Yes", "YES", "y", "Y")]))
+FALSE_TEXTS = np.sort(np.array([_hashed(text) for text in ("no", "No", "NO", "n", "N")]))
+"""Cells of the texts that a column which is declared boolean takes for true and false."""
+
+TRUE, FALSE = of_boolean(True), of_boolean(False)
+
+
+def sorts(cells: Floats) -> Ints:
+    """Return what each cell is: `NUMBER`, `TEXT`, `TIME`, `BOOLEAN` or `NOTHING`.
+
+    A text that stands for a gap is nothing too.
+
+    Examples
+    --------
+    >>> sorts(np.array([cell(v) for v in (1, "red", "2024-01-05", True, None, "NA")])).tolist()
+    [0, 1, 2, 3, 4, 4]
+    """
+    found = np.zeros(cells.shape, dtype=np.int64)
+    large = ~(np.abs(cells) <= LARGEST)
+    if not np.count_nonzero(large):
+        return found
+    bits = cells[large].view(np.int64)
+    of = np.full(len(bits), NOTHING)
+    of[bits >> 60 == _TEXT >> 60] = TEXT
+    of[bits >> 52 == _TIME >> 52] = TIME
+    of[bits >> 52 == _BOOLEAN >> 52] = BOOLEAN
+    of[np.isin(cells[large], GAP_TEXTS)] = NOTHING
+    found[large] = of
+    return found
+
+
+def milliseconds(times: Floats) -> Ints:
+    """Return the milliseconds since 1970 of cells that are times.
+
+    Examples
+    --------
+    >>> milliseconds(np.array([cell("1970-01-02")])).tolist()
+    [86400000]
+    """
+    return (times.view(np.int64) & ((1 << 52) - 1)) - _BEFORE
+
+
+def widened(rows: Floats, width: int) -> Floats:
+    """Return rows with so many columns: those that came later are gaps in them.
+
+    Examples
+    --------
+    >>> widened(np.array([[1.0], [2.0]]), 2)
+    array([[ 1., nan],
+           [ 2., nan]])
+    """
+    if rows.shape[-1] >= width:
+        return rows
+    gaps = np.full((*rows.shape[:-1], width - rows.shape[-1]), GAP)
+    return np.concatenate([rows, gaps], axis=-1)
+
+
+def stacked(rows: Sequence[Floats]) -> Floats:
+    """Return rows as one array; a shorter one, of a time of fewer columns, ends in gaps.
+
+    Examples
+    --------
+    >>> stacked([np.array([1.0]), np.array([2.0, 3.0])])
+    array([[ 1., nan],
+           [ 2.,  3.]])
+    """
+    width = max(map(len, rows), default=0)
+    if any(len(row) != width for row in rows):
+        rows = [widened(row, width) for row in rows]
+    return np.array(rows)
+
+
+def watched(rows: Floats, width: int, hidden: Sequence[int] = ()) -> Floats:
+    """Return what the exchangeability tests see of rows: a fixed function of each cell.
+
+    A number is itself, a text or a boolean a number from 0 to 1 that its bits give, and a time or a
+    gap is missing: a clock drifts for ever, and no test of it says anything.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, n_features)
+    width : int
+        Features that are looked at, the first ones; missing where the rows have fewer.
+    hidden : sequence of int
+        Those of them that are times whatever their cells are.
+
+    Examples
+    --------
+    >>> row = np.array([[2.5, cell(True), cell("2024-01-05"), cell(None)]])
+    >>> watched(row, 5)
+    array([[2.5, 1. , nan, nan, nan]])
+    """
+    if rows.shape[1] == width and not hidden and np.abs(rows).max(initial=0.0) <= LARGEST:
+        return rows
+    found = np.full((len(rows), width), GAP)
+    seen = rows[:, :width]
+    kinds, bits = sorts(seen), np.ascontiguousarray(seen).view(np.int64)
+    values = np.where(kinds == TEXT, (bits & _HASH) * 2.0**-60, GAP)
+    values = np.where(kinds == BOOLEAN, bits & 1, values)
+    found[:, : seen.shape[1]] = np.where(kinds == NUMBER, seen, values)
+    found[:, list(hidden)] = GAP
+    return found
