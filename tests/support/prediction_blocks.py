@@ -50,6 +50,7 @@ def blocks(draw):
         scores=floats(m, machines, values=finite),
         category=integers(0, k),
         category_size=integers(0, 10**6),
+        imputed=integers(0, 99) if draw(st.booleans()) else np.full(m, -1),
         model=draw(st.integers(0, 10**6)),
         calibration=draw(st.integers(0, 10**6)),
         taxonomy=draw(st.integers(0, 10**6)),

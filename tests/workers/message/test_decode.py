@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
+from online_svm.stream.cells import widened
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
 from workers.message import column_decode, entry_decode
@@ -28,6 +29,9 @@ SCHEMAS = {
     "unknown features": schema_of(),
     "probabilities": schema_of(features=2, learner="psvm"),
     "slices": schema_of(features=2, slices=("country", "age")),
+    "kinds that are found": schema_of(features="infer"),
+    "declared kinds": schema_of(features={"a": "number", "b": "category"}),
+    "few may be missing": schema_of(max_missing=0.4),
 }
 
 
@@ -42,8 +46,12 @@ def alone(batch, schema):
             found.append((error.code, error.reason, sent))
         else:
             schema = read.schema
-            found.append((read.row.tobytes(), read.label, read.probability, read.slices, sent))
-    return found, (schema.names, schema.dimension)
+            found.append((read.row, read.label, read.probability, read.slices, sent))
+    width = schema.dimension or 0  # names that come later are gaps in the rows before
+    return [
+        (widened(row, width).tobytes(), *rest) if isinstance(row, np.ndarray) else (row, *rest)
+        for row, *rest in found
+    ], (schema.names, schema.dimension)
 
 
 def together(batch, schema):
@@ -77,6 +85,16 @@ FEATURES = {
         lambda v: (b"xb", struct.pack("<2d", *v))
     ),
 }
+cells = st.one_of(
+    numbers,
+    st.booleans(),
+    st.none(),
+    st.sampled_from(["red", "", "007", "1e400", "NA", "2024-01-05", 'a"b', "[1,2],\n{", "\u202e"]),
+    st.text(max_size=3),
+)
+FEATURES["kinds"] = st.dictionaries(st.sampled_from(["a", "b", "c", 'd"d', "", "e\0"]), cells).map(
+    lambda x: (b"x", json.dumps(x, separators=(",", ":")).encode())
+)
 ODD = {
     "arrays": [
         b"[NaN,1]", b"[1e999,1]", b"[1]", b"[1", b"2],[3,4]", b"[1,2],[3,4]", b"[[1,2]]",
@@ -89,10 +107,11 @@ ODD = {
         b'{"a":1,"b":2}],\n[{"a":3,"b":4}', b'{"a":1,"c":2}', b'{"a":1,"b":"2"}',
     ],
     "raw": [bytes(8), bytes(15), bytes(24), b""],
+    "kinds": [b'{"a":"x","b":NaN}', b'{"a":"x","a":"y"}', b'{"a":"\\ud800"}', b'{"a":"x"'],
 }  # fmt: skip
 odd = {
     kind: st.sampled_from(texts).map(lambda text, name=name: (name, text))
-    for (kind, texts), name in zip(ODD.items(), (b"x", b"x", b"xb"), strict=True)
+    for (kind, texts), name in zip(ODD.items(), (b"x", b"x", b"xb", b"x"), strict=True)
 }
 probabilities = st.floats(0, 1).map(lambda p: [(b"p", repr(p).encode())])
 targets = st.one_of(
@@ -141,7 +160,8 @@ def test_a_batch_is_decoded_as_its_entries_are_alone(schema, batch):
     assert together(batch, schema) == alone(batch, schema)
 
 
-GOOD = {"arrays": b"[1,2]", "objects": b'{"a":1,"b":2}', "raw": struct.pack("<2d", 1, 2)}
+GOOD = {"arrays": b"[1,2]", "objects": b'{"a":1,"b":2}', "raw": struct.pack("<2d", 1, 2),
+        "kinds": b'{"a":"x","b":true}'}  # fmt: skip
 JOINED = [
     [b"[1", b"2],[3,4]"], [b"[1,2],[3", b"4]"], [b"[1,2],\n[3", b"4]"], [b"1,2", b"3,4"],
     [b"[1,2]],\n[[3,4]", b"", b"[5,6]"], [b"[1]],\n[[2]", b"[3", b"4]"],
