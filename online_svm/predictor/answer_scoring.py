@@ -23,17 +23,26 @@ from online_svm.predictor.open_answers import OpenAnswers
 from online_svm.predictor.pending_examples import PendingExample
 from online_svm.predictor.stream_monitors import StreamMonitors
 from online_svm.predictor.stream_validity import StreamValidity
+from online_svm.refit.coding import Coding
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
-from online_svm.stream.cells import watched
 from online_svm.stream.given_answer import as_given
 from online_svm.stream.label_counts import LabelCounts
-from online_svm.stream.prediction import LateLabelReport, PredictionBlock, ValidityReport
+from online_svm.stream.prediction import (
+    FeatureReport,
+    LateLabelReport,
+    PredictionBlock,
+    ValidityReport,
+)
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.stream.slices import SliceValue
+from online_svm.stream.watched import watched
 from online_svm.types import Arrays, Floats, Ints
+
+TOLD = 256
+"""Features whose kinds a report tells."""
 
 Watched = list[PredictionBlock | Alarm]
 
@@ -51,6 +60,8 @@ class AnswerScoring:
         Their names, once known: alarms name features that moved.
     watched : int or None
         Number of features that the monitors look at, where rows are cells; else they look at all.
+    coding : Coding or None
+        Of the active model.
     counts : deque of LabelCounts
         Of the reports that are due, within a call of the predictor only.
 
@@ -64,6 +75,7 @@ class AnswerScoring:
         self._config = config
         self.features: tuple[str, ...] | None = None
         self.watched: int | None = None
+        self.coding: Coding | None = None
         self._hidden = [f for f, kind in enumerate(config.declared_kinds) if kind == "time"]
         self.counts: deque[LabelCounts] = deque()
         self._validity = StreamValidity(config.published)
@@ -158,16 +170,27 @@ class AnswerScoring:
     def report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples, which have all been scored."""
         windows, monitors = self._windows, self._monitors
-        watched = None if monitors is None else monitors.report()
-        if watched is not None:
+        tests = None if monitors is None else monitors.report()
+        if tests is not None:
             names = SliceNames(self._config.slices, self._slices)
-            watched = replace(watched, tests=[names.of_test(test) for test in watched.tests])
+            tests = replace(tests, tests=[names.of_test(test) for test in tests.tests])
         return replace(
             self._validity.report(n),
             windowed=None if windows is None else windows.report(self._slices),
-            monitors=watched,
+            monitors=tests,
             costs=None if self._costs is None else self._costs.report(),
+            features=self._features(),
         )
+
+    def _features(self) -> dict[str, FeatureReport] | None:
+        """Return what is known of the features; None where rows are of numbers alone."""
+        if self.watched is None or self.features is None:
+            return None
+        unknown, told = FeatureReport(None, 1.0), {}
+        known = {} if self.coding is None else self.coding.told()
+        for f, name in enumerate(self.features[:TOLD]):
+            told[name] = known.get(f, unknown)
+        return told
 
     def state(self) -> State:
         """Return all but the configuration, the features and the open answers."""

@@ -97,6 +97,7 @@ class Answerer:
             return
         self.model = self._activated(due)
         self._schedule.activated()
+        self.scoring.coding = self.model.result.scaling.coding
         self.scoring.close(due.start)
 
     def answering_state(self, schema: FeatureSchema) -> AnsweringState:
@@ -147,6 +148,7 @@ class Answerer:
         if "active" in header:
             active = State(header["active"], under("active", arrays))
             answerer.model = ActiveModel.from_state(active, config)
+            answerer.scoring.coding = answerer.model.result.scaling.coding
         return answerer
 
     def _activated(self, due: DueModel) -> ActiveModel:
@@ -220,6 +222,7 @@ class Answerer:
         self.scoring.begin_anew()
         if self._config.on_drift == "reset":
             self.model, self._mixture = None, Mixture.of(self._config)
+            self.scoring.coding = None
 
     def _next_change(self) -> int | None:
         """Return the smallest n above the present one at which the answering changes."""

@@ -45,6 +45,7 @@ from online_svm.stream.cells import (
     sorts,
 )
 from online_svm.stream.kinds import FIXED_FROM, KINDS, found_kind
+from online_svm.stream.prediction import FeatureReport
 from online_svm.types import Arrays, Bools, Floats, Ints
 
 _NUMBER, _BOOLEAN, _CATEGORY, _TIME, _TEXT = range(len(KINDS))
@@ -73,7 +74,7 @@ _COSINE = np.array([1.0 / math.factorial(2 * k) for k in range(9)])
 FIELDS = Fields(
     ints("sources", "c"), ints("kinds", "c", below=len(KINDS)), ints("fixed", "c", below=2),
     ints("starts"), ints("firsts"), ints("gaps", "c", least=-1),
-    floats("cells", "t"), ints("places", "t"),
+    floats("cells", "t"), ints("places", "t"), floats("missing", "c"),
 )  # fmt: skip
 
 
@@ -99,13 +100,15 @@ class Coding:
         The categories, ascending for each column.
     places : ndarray of shape (t,)
         Which of the coded columns of its column a category has.
+    missing : ndarray of shape (c,)
+        Share of the rows of T in which each column is a gap.
 
     Examples
     --------
     >>> from online_svm.stream.cells import cell
     >>> T = np.array([[1.0, cell("a")], [2.0, cell("b")], [3.0, cell("a")], [4.0, cell("b")]])
     >>> coding = Coding.fit(T)
-    >>> coding.code(np.array([[5.0, cell("b")], [cell("?"), cell("c")]]))
+    >>> coding.code(np.array([[5.0, cell("a")], [cell("?"), cell("c")]]))
     array([[ 5.,  0.,  1.],
            [nan,  0.,  0.]])
     """
@@ -118,6 +121,7 @@ class Coding:
     gaps: Ints
     cells: Floats
     places: Ints
+    missing: Floats
 
     @classmethod
     def fit(
@@ -167,10 +171,12 @@ class Coding:
         n_categories = sum(kind == _CATEGORY for _, kind in known)
         most = min(max_categories, max(2, MOST_COLUMNS // max(1, n_categories)))
         starts, firsts, gaps = [0], [0], list[int]()
-        cells, places = list[Floats](), list[Ints]()
+        cells, places, missing = list[Floats](), list[Ints](), list[float]()
         for f, kind in known:
             held, at, width = _columns(T[:, f], kind, most)
-            is_gap = kind != _TEXT and bool(_are_gaps(T[:, f], kind).any())
+            count = int(np.count_nonzero(_are_gaps(T[:, f], kind)))
+            is_gap = kind != _TEXT and count > 0
+            missing.append(count / len(T))
             gaps.append(width if is_gap else -1)
             cells.append(held)
             places.append(at)
@@ -186,6 +192,7 @@ class Coding:
             np.array(gaps, dtype=np.int64),
             np.concatenate([np.empty(0), *cells]),
             np.concatenate([np.empty(0, dtype=np.int64), *places]),
+            np.array(missing),
         )
 
     @property
@@ -206,12 +213,16 @@ class Coding:
         scaled[self.starts[:-1][self.kinds == _TIME] + _WAVES] = True
         return scaled
 
-    def kind_names(self) -> list[str | None]:
-        """Return the kind of each column of a row by name; None where it is not known."""
-        names: list[str | None] = [None] * (int(self.sources.max(initial=-1)) + 1)
-        for f, kind in zip(self.sources.tolist(), self.kinds.tolist(), strict=True):
-            names[f] = KINDS[kind]
-        return names
+    def told(self) -> dict[int, FeatureReport]:
+        """Return what is known of each column, by its place in a row of cells.
+
+        Examples
+        --------
+        >>> Coding.fit(np.array([[1.0, np.nan], [np.nan, np.nan]])).told()
+        {0: FeatureReport(kind='number', missing=0.5)}
+        """
+        columns = (self.sources.tolist(), self.kinds.tolist(), self.missing.tolist())
+        return {f: FeatureReport(KINDS[k], share) for f, k, share in zip(*columns, strict=True)}
 
     def code(self, rows: Floats) -> Floats:
         """Return the coded columns of rows of cells, shape (n, width); NaN where a number is none.
@@ -322,7 +333,7 @@ def _columns(cells: Floats, kind: int, most: int) -> tuple[Floats, Ints, int]:
 
 def _are_gaps(cells: Floats, kind: int) -> Bools:
     """Return which cells of a column are gaps."""
-    if kind == _CATEGORY:
+    if kind in (_CATEGORY, _TEXT):
         return np.isnan(cells)
     if kind == _BOOLEAN:
         return np.isin(cells, _TRUTHS, invert=True)

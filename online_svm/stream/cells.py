@@ -56,7 +56,9 @@ NUMBER, TEXT, TIME, BOOLEAN, NOTHING = range(5)
 _TEXT, _TIME, _BOOLEAN = 0x60 << 56, 0x70 << 56, 0x701 << 52
 """First bits of a text, a time and a boolean."""
 
-_HASH = (1 << 60) - 1
+HASH = (1 << 60) - 1
+"""Bits of a text that are those of its hash."""
+
 _BEFORE = 1 << 46
 """Added to the milliseconds of a time, so that those of the year 1 are positive."""
 
@@ -172,7 +174,7 @@ _remembered = lru_cache(maxsize=1 << 15)(_read)
 
 def _hashed(text: str) -> float:
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return _float(_TEXT | int.from_bytes(digest, "little") & _HASH)
+    return _float(_TEXT | int.from_bytes(digest, "little") & HASH)
 
 
 def _milliseconds(found: re.Match[str]) -> int | None:
@@ -216,6 +218,8 @@ FALSE_TEXTS = np.sort(np.array([_hashed(text) for text in ("no", "No", "NO", "n"
 """Cells of the texts that a column which is declared boolean takes for true and false."""
 
 TRUE, FALSE = of_boolean(True), of_boolean(False)
+FIRST_TIME = _float(_TIME)
+"""Texts are below it, and times and booleans are not."""
 
 
 def sorts(cells: Floats) -> Ints:
@@ -281,35 +285,3 @@ def stacked(rows: Sequence[Floats]) -> Floats:
     if any(len(row) != width for row in rows):
         rows = [widened(row, width) for row in rows]
     return np.array(rows)
-
-
-def watched(rows: Floats, width: int, hidden: Sequence[int] = ()) -> Floats:
-    """Return what the exchangeability tests see of rows: a fixed function of each cell.
-
-    A number is itself, a text or a boolean a number from 0 to 1 that its bits give, and a time or a
-    gap is missing: a clock drifts for ever, and no test of it says anything.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (m, n_features)
-    width : int
-        Features that are looked at, the first ones; missing where the rows have fewer.
-    hidden : sequence of int
-        Those of them that are times whatever their cells are.
-
-    Examples
-    --------
-    >>> row = np.array([[2.5, cell(True), cell("2024-01-05"), cell(None)]])
-    >>> watched(row, 5)
-    array([[2.5, 1. , nan, nan, nan]])
-    """
-    if rows.shape[1] == width and not hidden and np.abs(rows).max(initial=0.0) <= LARGEST:
-        return rows
-    found = np.full((len(rows), width), GAP)
-    seen = rows[:, :width]
-    kinds, bits = sorts(seen), np.ascontiguousarray(seen).view(np.int64)
-    values = np.where(kinds == TEXT, (bits & _HASH) * 2.0**-60, GAP)
-    values = np.where(kinds == BOOLEAN, bits & 1, values)
-    found[:, : seen.shape[1]] = np.where(kinds == NUMBER, seen, values)
-    found[:, list(hidden)] = GAP
-    return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -315,6 +315,28 @@ class MonitorsReport:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureReport:
+    """What the active model knows of a named feature."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Annotated[
+        Literal["number", "boolean", "category", "time", "text"] | None,
+        Field(
+            description="Its kind, declared or found; `text` is set aside. Null: the training set "
+            "has no value of it."
+        ),
+    ]
+    missing: Annotated[
+        Probability,
+        Field(
+            description="Share of the training examples that lack it, or have it of another kind, "
+            "when that was last looked at."
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class ValidityReport:
     """Validity, cumulative and recent, after every `metrics_every` learned examples."""
 
@@ -349,6 +371,10 @@ class ValidityReport:
     ] = None
     costs: Annotated[
         CostReport | None, Field(description="What decisions came to. Only if `costs` is set.")
+    ] = None
+    features: Annotated[
+        dict[str, FeatureReport] | None,
+        Field(description="The features by name, the first 256. Only where they have names."),
     ] = None
 
 

@@ -5,7 +5,7 @@ result. If a batch holds any other entry, `decode_columns` returns None, and the
 entries one by one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -223,13 +223,13 @@ def _mixed_matrix(joined: bytes, count: int, schema: FeatureSchema) -> Floats:
     quotes, sizes = joined.count(b'"') // 2, set(map(len, rows))
     are_numbers = not (b"true" in joined or b"false" in joined or b"null" in joined)
     if sizes == {len(names)}:
-        values = chain.from_iterable(map(_values_of(names), rows))
+        values: Iterable[Any] = chain.from_iterable(map(_values_of(names), rows))
         are_numbers &= quotes == count * len(names)
     else:
         known = frozenset(names)
         if 0 in sizes or not all(map(known.issuperset, rows)):
             raise ValueError("an example has a name that is not known, or none")
-        values = (row.get(name) for row in rows for name in names)
+        values = chain.from_iterable(map(row.get, names) for row in rows)
         are_numbers = False
     if are_numbers:
         X = np.fromiter(values, dtype=np.float64, count=count * len(names))

@@ -8,7 +8,7 @@ from workers.message.json_columns import dumps
 
 OPTIONAL = (
     "id", "action", "expected_cost", "map_intervals", "imputed", "windowed", "monitors", "labels",
-    "costs",
+    "costs", "features",
 )  # fmt: skip
 """Keys that are absent where others would be null."""
 
