@@ -35,10 +35,14 @@ from online_svm.compiled.jit import inner, jit
 from online_svm.storage.arrays import require
 from online_svm.storage.fields import Fields, floats, ints
 from online_svm.stream.cells import (
+    AFTER,
+    BEFORE,
     FALSE,
     FALSE_TEXTS,
+    FROM_MILLISECONDS,
     LARGEST,
     NOTHING,
+    TIME_BITS,
     TRUE,
     TRUE_TEXTS,
     of_milliseconds,
@@ -62,11 +66,7 @@ _SHARE = 100
 _DAY = 86_400_000
 _TRUTHS = np.concatenate([[1.0, TRUE], TRUE_TEXTS, [0.0, FALSE], FALSE_TEXTS])
 _TRUTH_PLACES = np.array([0] * (2 + len(TRUE_TEXTS)) + [1] * (2 + len(FALSE_TEXTS)))
-_BEFORE, _AFTER, _TIME_BITS = 1 << 46, 1 << 50, (1 << 52) - 1
-_FIRST_TIME, _LAST_TIME = of_milliseconds(1 - _BEFORE), of_milliseconds(_AFTER - 1)
-_FROM_MILLISECONDS = 1e11
-"""Numbers below it are seconds since 1970: it is the year 5138 in seconds, 1973 in milliseconds."""
-
+_FIRST_TIME, _LAST_TIME = of_milliseconds(1 - BEFORE), of_milliseconds(AFTER - 1)
 _TURN = 2.0 * math.pi
 _SINE = np.array([1.0 / math.factorial(2 * k + 1) for k in range(9)])
 _COSINE = np.array([1.0 / math.factorial(2 * k) for k in range(9)])
@@ -355,10 +355,10 @@ def _times(cells: Floats, times: Floats) -> None:
 def _time(value: float) -> float:
     """Return the milliseconds since 1970 of a cell; NaN where it is no time."""
     if _FIRST_TIME <= value <= _LAST_TIME:
-        return float((bits_of(value) & _TIME_BITS) - _BEFORE)
-    if abs(value) < _FROM_MILLISECONDS:
+        return float((bits_of(value) & TIME_BITS) - BEFORE)
+    if abs(value) < FROM_MILLISECONDS:
         return math.floor(value * 1000.0)
-    return math.floor(value) if -_BEFORE < value < _AFTER else math.nan
+    return math.floor(value) if -BEFORE < value < AFTER else math.nan
 
 
 @inner

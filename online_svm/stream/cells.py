@@ -32,6 +32,7 @@ an empty one, or blanks                a gap
 """
 
 import hashlib
+import math
 import re
 import struct
 from collections.abc import Sequence
@@ -59,8 +60,13 @@ _TEXT, _TIME, _BOOLEAN = 0x60 << 56, 0x70 << 56, 0x701 << 52
 HASH = (1 << 60) - 1
 """Bits of a text that are those of its hash."""
 
-_BEFORE = 1 << 46
-"""Added to the milliseconds of a time, so that those of the year 1 are positive."""
+BEFORE, AFTER, TIME_BITS = 1 << 46, 1 << 50, (1 << 52) - 1
+"""The first is added to the milliseconds of a time, so that those of the year 1 are positive.
+
+They are below the second; the last are the bits that hold them."""
+
+FROM_MILLISECONDS = 1e11
+"""Numbers below it are seconds since 1970: it is the year 5138 in seconds, 1973 in milliseconds."""
 
 _LONG = 64
 """Characters of a text beyond which it is no number, and is not remembered."""
@@ -110,6 +116,38 @@ def of_text(text: str) -> float:
     return _remembered(text) if len(text) <= _LONG else _read(text)
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text, without blanks around it, reads as a number.
+
+    Examples
+    --------
+    >>> is_number("-2.50"), is_number("007"), is_number("inf")
+    (True, False, False)
+    """
+    return len(text) <= _LONG and _NUMBER.fullmatch(text) is not None
+
+
+def time_of(value: object) -> int | None:
+    """Return the milliseconds since 1970 of a value that is a time; None if it is none.
+
+    A number is seconds since 1970; from 1e11 on milliseconds.
+
+    Examples
+    --------
+    >>> time_of("1970-01-01T00:00:01Z"), time_of("1700000000"), time_of(1700000000000)
+    (1000, 1700000000000, 1700000000000)
+    >>> time_of("soon") is None
+    True
+    """
+    found = cell(value)
+    if abs(found) < FROM_MILLISECONDS:
+        return math.floor(found * 1000.0)
+    if abs(found) <= LARGEST:
+        return math.floor(found) if -BEFORE < found < AFTER else None
+    bits = struct.unpack("<Q", struct.pack("<d", found))[0]
+    return (bits & TIME_BITS) - BEFORE if bits >> 52 == _TIME >> 52 else None
+
+
 def of_boolean(value: bool) -> float:
     """Return a boolean as a cell."""
     return _float(_BOOLEAN | value)
@@ -117,7 +155,7 @@ def of_boolean(value: bool) -> float:
 
 def of_milliseconds(time: int) -> float:
     """Return a time as a cell; NaN for one before the year 1 or after 9999."""
-    return _float(_TIME | time + _BEFORE) if -_BEFORE < time < 1 << 50 else GAP
+    return _float(_TIME | time + BEFORE) if -BEFORE < time < AFTER else GAP
 
 
 def _number(value: float) -> float:
@@ -157,7 +195,7 @@ def _read(text: str) -> float:
     if not plain:
         return GAP
     if len(plain) <= _LONG:
-        if _NUMBER.fullmatch(plain):
+        if is_number(plain):
             return _number(float(plain))
         if plain.lower() in ("true", "false"):
             return of_boolean(plain.lower() == "true")
@@ -254,7 +292,7 @@ def milliseconds(times: Floats) -> Ints:
     >>> milliseconds(np.array([cell("1970-01-02")])).tolist()
     [86400000]
     """
-    return (times.view(np.int64) & ((1 << 52) - 1)) - _BEFORE
+    return (times.view(np.int64) & TIME_BITS) - BEFORE
 
 
 def widened(rows: Floats, width: int) -> Floats:

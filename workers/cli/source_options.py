@@ -62,13 +62,22 @@ class SourceOptions:
             show_default=False,
         ),
     ] = None
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the time of an example, for a feed whose horizon counts time: ISO "
+            "8601, or seconds or milliseconds since 1970; time in JSON lines with x.",
+            show_default=False,
+        ),
+    ] = None
     na: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TEXT",
             help="Text that stands for a missing value, beside an empty cell and ?; may be "
-            "repeated. A missing feature is sent as null: a worker with --missing mean takes it, "
-            "another rejects the row. A row without a label is answered, not learned.",
+            "repeated. A missing feature is sent as null, which is a gap; in an array only a "
+            "worker with --missing mean takes it. A row without a label is answered, not learned.",
             show_default=False,
         ),
     ] = None
@@ -100,6 +109,8 @@ class SourceOptions:
             drop=tuple(self.drop or ()),
             id=self.id,
             na=tuple(self.na or ()),
+            time=self.time,
+            named=not self.arrays,
         )
 
     def chosen(

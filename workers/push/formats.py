@@ -19,7 +19,9 @@ from workers.push.rows import (
     Row,
     find_layout,
     label_text,
+    milliseconds,
     number,
+    plain,
     refuse_columns,
     slices_of,
     with_targets,
@@ -96,11 +98,23 @@ def _csv_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     for x, _ in table:
         if len(x) != len(names):
             raise BadSource(f"not {len(names)} columns, as the first line has")
-        features = _numbers(x, table, wanted, reading.missing, lines)
+        if reading.named and reading.header:
+            features = {name: plain(x.get(name), reading.missing) for name in wanted}
+        else:
+            features = _numbers(x, table, wanted, reading.missing, lines)
         sent = features if reading.header else list(features.values())
         y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
         row = with_targets(sent, y, p, reading, id_)
-        yield replace(row, s=slices_of(x, reading)) if reading.slices else row
+        yield _with_more(row, x, reading)
+
+
+def _with_more(row: Row, cells: Mapping[str, Any], reading: Reading) -> Row:
+    """Return a row with its slices and its time."""
+    if reading.slices:
+        row = replace(row, s=slices_of(cells, reading))
+    if reading.time is None or reading.labels_only:
+        return row
+    return replace(row, time=milliseconds(cells.get(reading.time), reading))
 
 
 def _numbers(
@@ -109,7 +123,7 @@ def _numbers(
     names: Sequence[str],
     missing: frozenset[str],
     lines: Lines,
-) -> dict[str, float | None]:
+) -> dict[str, object]:
     """Return the features of a row.
 
     Raises
@@ -129,7 +143,7 @@ def _check_width(columns: int, reading: Reading) -> None:
     most = (
         WIDEST
         + len(reading.drop + reading.slices)
-        + sum(map(bool, (reading.labelled, reading.prob, reading.id)))
+        + sum(map(bool, (reading.labelled, reading.prob, reading.id, reading.time)))
     )
     if columns > most:
         raise BadSource(f"more than {most} columns: a feed takes at most {WIDEST} features")
@@ -142,7 +156,7 @@ def _json_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     """
     layout.label = (reading.label or "y") if reading.labelled else None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
-    layout.slices = list(reading.slices)
+    layout.slices, layout.time = list(reading.slices), reading.time
     for line in lines:
         if line.strip():
             item = orjson.loads(line)
@@ -161,13 +175,19 @@ def _json_row(item: dict[str, Any], reading: Reading) -> Row:
         raise BadSource(f"no {name!r} for the label")
     y = item.pop(name, None) if reading.labelled else None
     s = slices_of(item, reading) or (item.pop("s", None) if is_entry else None)
+    time_name = reading.time or ("time" if is_entry else None)
+    at = None if time_name is None or time_name not in item else item.pop(time_name)
+    if reading.time is not None and at is None and not reading.labels_only:
+        raise BadSource(f"no {reading.time!r} for the time")
     for dropped in reading.drop + reading.slices:
         item.pop(dropped, None)
     x = item.pop("x") if is_entry else item
     if is_entry and item:
-        raise BadSource(f"unknown keys beside x, y, p, id and s: {', '.join(item)[:200]}")
+        raise BadSource(f"unknown keys beside x, y, p, id, s and time: {', '.join(item)[:200]}")
     features = {} if reading.labels_only else _json_features(x, reading)
     row = _json_targets(features, y, p, sent, reading)
+    if at is not None and not reading.labels_only:
+        row = replace(row, time=milliseconds(at, reading))
     return row if s is None else replace(row, s=s)
 
 
@@ -251,12 +271,14 @@ def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
                 find_layout(names, reading, layout)
                 wanted = layout.features(names)
             # The reader omits missing values; the feed must be told that they are missing.
-            features = _numbers(x, table, wanted, reading.missing, lines)
+            if reading.named:
+                features = {name: plain(x.get(name), reading.missing) for name in wanted}
+            else:
+                features = _numbers(x, table, wanted, reading.missing, lines)
             y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
-            cells = {name: x.get(name) for name in reading.slices}
             text = y.strip(" '\"") if isinstance(y, str) else y
             row = with_targets(features, text, p, reading, id_)
-            yield replace(row, s=slices_of(cells, reading)) if cells else row
+            yield _with_more(row, x, reading)
     except ParseArffError as error:
         raise BadSource(str(error)) from error
     except RuntimeError as error:  # the reader's StopIteration, inside a generator

@@ -66,6 +66,8 @@ def entry(row: Row, arrays: bool = False) -> Fields:
         fields += [b"p", row.p]
     if row.id is not None:
         fields += [b"id", row.id]
+    if row.time is not None:
+        fields += [b"time", str(row.time)]
     if row.s is not None:
         fields += [b"s", orjson.dumps(row.s)]
     return fields

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import orjson
 
+from online_svm.errors import InvalidExample
+from online_svm.stream.cells import is_number, time_of
 from workers.errors import BadConfiguration
 
 Format = Literal["csv", "jsonl", "libsvm", "arff"]
@@ -23,13 +25,17 @@ class BadSource(BadConfiguration):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One example to push: features; optionally label, producer's id, probability and slices."""
+    """One example to push: features; optionally label, producer's id, probability and slices.
+
+    `time` is in milliseconds.
+    """
 
     x: Features
     y: str | None = None
     id: str | None = None
     p: str | None = None
     s: Mapping[str, Any] | None = None
+    time: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,10 @@ class Reading:
         entries.
     na : tuple of str
         Further texts that stand for a missing value, in addition to the empty one and ``?``.
+    time : str or None
+        Column of the time of an example; `time` in JSON lines that are entries.
+    named : bool
+        Whether features keep their names, so that they may be texts.
     labels_only : bool
         Whether the source holds labels of earlier examples by id: every other column is left out.
     """
@@ -77,6 +87,8 @@ class Reading:
     id: str | None = None
     slices: tuple[str, ...] = ()
     na: tuple[str, ...] = ()
+    time: str | None = None
+    named: bool = True
     labels_only: bool = False
 
     @property
@@ -91,7 +103,7 @@ class Layout:
 
     Attributes
     ----------
-    label, id, prob : str or None
+    label, id, prob, time : str or None
         Name of the column.
     slices : list of str
         Columns that are sent as slices.
@@ -102,12 +114,13 @@ class Layout:
     label: str | None = None
     id: str | None = None
     prob: str | None = None
+    time: str | None = None
     slices: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
 
     def features(self, names: Sequence[str]) -> list[str]:
         """Return the columns that are features."""
-        others = {self.label, self.id, self.prob, *self.slices, *self.dropped}
+        others = {self.label, self.id, self.prob, self.time, *self.slices, *self.dropped}
         return [name for name in names if name not in others]
 
 
@@ -137,15 +150,17 @@ def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
     if len(set(names)) != len(names):
         raise BadSource("two columns have the same name")
     special = [("probability", reading.prob), ("id", reading.id)]
+    if not reading.labels_only:  # there every column but two is left out
+        special.append(("time", reading.time))
     special += [("slice", name) for name in reading.slices]
     special += [("column to leave out", name) for name in reading.drop]
     for what, name in special:
         if name is not None and name not in names:
             raise _no_column(name, what, names)
-    taken = {reading.prob, reading.id, *reading.slices, *reading.drop}
+    taken = {reading.prob, reading.id, reading.time, *reading.slices, *reading.drop}
     layout.label = _label_of([name for name in names if name not in taken], names, reading)
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
-    layout.slices = list(reading.slices)
+    layout.slices, layout.time = list(reading.slices), reading.time
     if reading.labels_only:
         layout.dropped = layout.features(names)
     if "" in layout.features(names):
@@ -179,6 +194,8 @@ def refuse_columns(reading: Reading, what: str) -> None:
         raise BadSource(f"{what} has no column {reading.prob!r} for the probability")
     if reading.id is not None:
         raise BadSource(f"{what} has no column {reading.id!r} for the id")
+    if reading.time is not None:
+        raise BadSource(f"{what} has no column {reading.time!r} for the time")
     if reading.slices:
         raise BadSource(f"{what} has no column {reading.slices[0]!r} for the slice")
     if reading.drop:
@@ -211,6 +228,50 @@ def _filled(value: object, missing: frozenset[str]) -> str | None:
     """Return a cell as text, or None if it is empty."""
     text = None if isinstance(value, float) and math.isnan(value) else label_text(value)
     return None if text is None or text.strip() in missing else text.strip()
+
+
+def milliseconds(value: object, reading: Reading) -> int:
+    """Return the time of an example.
+
+    Raises
+    ------
+    BadSource
+        If it is none.
+
+    Examples
+    --------
+    >>> milliseconds("1970-01-01 00:00:01", Reading(time="at"))
+    1000
+    """
+    try:
+        found = time_of(value)
+    except InvalidExample:
+        found = None
+    if found is None or found < 0:
+        raise BadSource(
+            f"{reading.time or 'time'} is {str(value)[:40]!r}, no time: send 2024-01-05T10:30:00Z, "
+            "or seconds or milliseconds since 1970"
+        )
+    return found
+
+
+def plain(value: object, missing: frozenset[str]) -> object:
+    """Return a cell as it is sent: a text that reads as a number as that number, none as null.
+
+    What is read as a number is what a feed reads as one, so which of the two is sent changes no
+    answer.
+
+    Examples
+    --------
+    >>> [plain(text, frozenset({""})) for text in ("39", " 2.50", "007", "red", "")]
+    [39.0, 2.5, '007', 'red', None]
+    """
+    if not isinstance(value, str):
+        return None if isinstance(value, float) and math.isnan(value) else value
+    text = value.strip()
+    if text in missing:
+        return None
+    return float(text) if is_number(text) else text
 
 
 def number(value: object, missing: frozenset[str]) -> float | None:

@@ -45,7 +45,7 @@ def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[s
       label     kind: ham 1, spam 1
       features  2 numbers, sent by name: age, id
       left out  name
-      blank     age 1: sent as null, which a feed rejects unless its worker has --missing mean
+      blank     age 1: sent as null, a gap
       warning   id looks like an identifier and is a feature: --id id sends it as the id, \
 --drop id leaves it out
     """
@@ -57,15 +57,14 @@ def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[s
     names = list(dict.fromkeys(name for row in head for name in _columns(row)))
     lines.append(f"  label     {_label(head, layout)}")
     lines += [f"  {kind:<10}{name}" for kind, name in _others(layout)]
-    lines.append(f"  features  {_features(head[0], names, arrays)}")
+    lines.append(f"  features  {_features(head, names, arrays)}")
     if layout.dropped:
         lines.append(f"  left out  {_listed(layout.dropped)}")
     if blank := _blank(head):
         where = _listed([f"{name} {count:,}" for name, count in blank.items()])
-        lines.append(
-            f"  blank     {where}: sent as null, which a feed rejects unless its worker has "
-            "--missing mean"
-        )
+        is_array = arrays or not isinstance(head[0].x, Mapping)
+        means = "which a feed rejects unless its worker has --missing mean"
+        lines.append(f"  blank     {where}: sent as null, {means if is_array else 'a gap'}")
     lines += [_warning(name) for name in names if _is_identifier(name, head)]
     return lines
 
@@ -91,16 +90,27 @@ def _label(head: Sequence[Row], layout: Layout) -> str:
 
 
 def _others(layout: Layout) -> list[tuple[str, str]]:
-    given = (("id", layout.id), ("prob", layout.prob))
+    given = (("id", layout.id), ("prob", layout.prob), ("time", layout.time))
     told = [(kind, name) for kind, name in given if name is not None]
     return told + ([("slices", _listed(layout.slices))] if layout.slices else [])
 
 
-def _features(first: Row, names: Sequence[str], arrays: bool) -> str:
-    if not isinstance(first.x, Mapping):
-        return f"{counted(len(first.x), 'number')}, sent as an array"
+def _features(head: Sequence[Row], names: Sequence[str], arrays: bool) -> str:
+    first = head[0].x
+    if not isinstance(first, Mapping):
+        return f"{counted(len(first), 'number')}, sent as an array"
     how = "as an array" if arrays else "by name"
-    return f"{counted(len(names), 'number')}, sent {how}: {_listed(names)}"
+    rows = [row.x for row in head if isinstance(row.x, Mapping)]
+    others = [name for name in names if any(_is_other(row.get(name)) for row in rows)]
+    kinds = [counted(len(names) - len(others), "number")] if len(others) < len(names) else []
+    if others:
+        kinds.append(f"{len(others)} of text")
+    return f"{' and '.join(kinds)}, sent {how}: {_listed(names)}"
+
+
+def _is_other(value: object) -> bool:
+    """Return whether a value is there, and no number."""
+    return value is not None and (isinstance(value, bool) or not isinstance(value, int | float))
 
 
 def _blank(head: Sequence[Row]) -> dict[str, int]:

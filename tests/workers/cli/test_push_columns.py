@@ -48,8 +48,7 @@ def test_columns_are_left_out_an_id_is_sent_as_one_and_blanks_as_null(run, store
         "  id        pid",
         "  features  2 numbers, sent by name: age, fare",
         "  left out  name",
-        "  blank     age 2, fare 1: sent as null, which a feed rejects unless its worker has "
-        "--missing mean",
+        "  blank     age 2, fare 1: sent as null, a gap",
     ]
 
 
@@ -65,13 +64,13 @@ def test_all_columns_of_text_are_named_at_once_with_what_to_type(run, store, fee
         + f"{'red,' * 12}n/a,2,spam\n"
         + f"{'red,' * 12}NA,unknown,ham\n"
     )
-    code, _, err = run("push", feed, str(path))
+    code, _, err = run("push", feed, str(path), "--arrays")
     assert (code, err.count("\n"), stored(store)) == (2, 1, [])
     assert f"{path}, line 2, row 1: c(1) is 'red', c(2) is 'red'" in err
     typed = shlex.split(re.search(r", or type (.*) \(--drop leaves", err)[1])
     assert typed[:24] == [part for name in (*names[1:], names[0]) for part in ("--drop", name)]
     assert typed[24:] == ["--na", "n/a", "--na", "NA", "--na", "unknown"]
-    code, _, err = run("push", feed, str(path), *typed)
+    code, _, err = run("push", feed, str(path), "--arrays", *typed)
     assert (code, len(stored(store))) == (0, 4)
 
 
@@ -88,7 +87,7 @@ def test_a_column_of_many_texts_among_numbers_is_left_out_and_few_options_are_sh
 def test_of_standard_input_no_later_row_is_waited_for_where_one_cannot_be_read(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("a,b,y\n1,red,x\nblue,red,x\n"))
     with pytest.raises(BadSource) as refused:
-        list(rows("-", Reading(format="csv")))
+        list(rows("-", Reading(format="csv", named=False)))
     assert "standard input, line 2, row 1: b is 'red', not a number" in str(refused.value)
     assert "or type --drop b (" in str(refused.value)
 
@@ -100,7 +99,7 @@ def test_a_limit_of_zero_checks_all_of_the_source_and_asks_no_redis(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = tmp_path / "a.csv"
     path.write_text("q,y\n" + "1,a\n" * 2500)
-    where = ("f", str(path), "--limit", "0", *(("--redis", redis) if redis else ()))
+    where = ("f", str(path), "--arrays", "--limit", "0", *(("--redis", redis) if redis else ()))
     code, _, err = run_command("push", *where)
     assert code == 0
     assert "the first 500 rows are read like this:" in err

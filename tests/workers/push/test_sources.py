@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import math
 import time
 
 import pytest
@@ -103,6 +104,19 @@ READ = {
     "arff: probabilities": (
         "a.arff", f"{DOUBTS}1,?,a\n2,0.5,?\n", {"prob": "p"},
         [Row({"q": 1.0}, "a"), Row({"q": 2.0}, None, None, "0.5")]),
+    "csv: cells of text are sent as they are": (
+        "a.csv", "zip,city,on,at,y\n007, Paris ,1e400,2024-01-05,a\n+1.50,?,yes,,b\n", {},
+        [Row({"zip": "007", "city": "Paris", "on": math.inf, "at": "2024-01-05"}, "a"),
+         Row({"zip": 1.5, "city": None, "on": "yes", "at": None}, "b")]),
+    "csv: a time": (
+        "a.csv", "q,at,y\n1,1970-01-01T00:00:02Z,a\n2,1700000000,b\n", {"time": "at"},
+        [Row({"q": 1.0}, "a", time=2000), Row({"q": 2.0}, "b", time=1_700_000_000_000)]),
+    "jsonl: a time": (
+        "a.jsonl", '{"x":{"q":1},"y":"a","time":1700000000000}\n', {},
+        [Row({"q": 1}, "a", time=1_700_000_000_000)]),
+    "csv: a time beside labels alone": (
+        "a.csv", "id,at,y\n7,1970-01-01,a\n", {"id": "id", "time": "at", "labels_only": True},
+        [Row({}, "a", "7")]),
     "arff: a slice": (
         "a.arff", COUNTRIES, OF_COUNTRY,
         [Row({"q": 1.0}, "ham", s={"country": "DE"}), Row({"q": 2.0}, "spam")]),
@@ -115,16 +129,17 @@ def test_each_format_gives_these_rows(tmp_path, name, text, options, expected):
 
 
 LABELLED = "pid,name,kind\n1,2,ham\n"
+ARRAYS = {"named": False}
 REFUSED = [
-    ("a.csv", "a,y\n1,x\nred,x\n", {}, r"row 2: a is 'red', not a number"),
-    ("a.csv", "a,y\ninf,x\n", {}, r"row 1: a is 'inf', not a number"),
-    ("a.csv", "a,y\n1_0,x\n", {}, r"row 1: a is '1_0', not a number"),
+    ("a.csv", "a,y\n1,x\nred,x\n", ARRAYS, r"row 2: a is 'red', not a number"),
+    ("a.csv", "a,y\ninf,x\n", ARRAYS, r"row 1: a is 'inf', not a number"),
+    ("a.csv", "a,y\n1_0,x\n", ARRAYS, r"row 1: a is '1_0', not a number"),
     ("a.csv", "a,y\n1,x\n1\n", {}, r"row 2: not 2 columns, as the first line has"),
     ("a.csv", "a,b,y\n1,2,x\n1\n", {}, r"row 2: not 3 columns"),
     ("a.csv", "a,b,y\n1,2,x\n1,2,x,9\n", {}, r"row 2: not 3 columns"),
     ("a.csv", "a,a,y\n1,2,x\n", {}, r"two columns have the same name"),
     ("a.csv", "", {}, r"the source is empty"),
-    ("a.csv", "q,y\n\n1,a\nx,a\n", {}, r"a\.csv, line 4, row 2: q is 'x', not a number"),
+    ("a.csv", "q,y\n\n1,a\nx,a\n", ARRAYS, r"a\.csv, line 4, row 2: q is 'x', not a number"),
     ("a.csv", ",q,y\n0,1,a\n", {}, r"column 1 has no name.*--drop ''"),
     ("a.csv", "a,y\n1,x\n", {"label": "z"}, r"no column 'z' for the label; there are a, y"),
     ("a.csv", LABELLED, {"drop": ("z",)}, "no column 'z' for the column to leave out; there are p"),
@@ -133,18 +148,22 @@ REFUSED = [
     ("a.csv", "q,y\n1,a\n", {"prob": "p"}, "no column 'p' for the probability"),
     ("a.jsonl", '{"q": 1}\n{"q": 1', {}, r"row 2: not jsonl"),
     ("a.jsonl", "[1, 2]", {}, r"row 1: not jsonl: a line must be a JSON object$"),
-    ("a.jsonl", '{"x": [1], "z": 1}', {}, r"row 1: unknown keys beside x, y, p, id and s: z"),
+    ("a.jsonl", '{"x": [1], "z": 1}', {}, r"row 1: unknown keys beside x, y, p, id, s and time: z"),
     ("a.libsvm", "+1 1:1\n-1 5:1\n", {"features": 3}, r"row 2: index 5 is outside 1 to 3"),
     ("a.libsvm", "1 1:2\n", {"prob": "p"}, "no column 'p' for the probability"),
     ("a.libsvm", "1 1:2\n", {"drop": ("x",)}, "has no column 'x'"),
     ("a.libsvm", "1 1:2\n", {"id": "x"}, "has no column 'x'"),
     ("a.libsvm", "1 1:2\n", OF_COUNTRY, "no column 'country' for the slice"),
     ("a.arff", ARFF, {"prob": "p"}, "no column 'p' for the probability"),
-    ("a.arff", "@relation r\n@attribute colour {red}\n@attribute y {a}\n@data\nred,a\n", {},
+    ("a.arff", "@relation r\n@attribute colour {red}\n@attribute y {a}\n@data\nred,a\n", ARRAYS,
      r"row 1: colour is 'red', not a number"),
     ("a.arff",
      "@relation r\n@attribute q numeric\n@attribute q numeric\n@attribute y {a}\n@data\n1,2,a\n",
      {}, "two columns have the same name"),
+    ("a.csv", "q,at,y\n1,soon,a\n", {"time": "at"}, r"row 1: at is 'soon', no time: send 2024-"),
+    ("a.csv", "q,y\n1,a\n", {"time": "at"}, "no column 'at' for the time; there are q, y"),
+    ("a.jsonl", '{"q": 1, "y": "a"}\n', {"time": "at"}, "no 'at' for the time"),
+    ("a.libsvm", "1 1:2\n", {"time": "at"}, "no column 'at' for the time"),
     ("a.data", "1", {}, "--format"),
     ("iris", None, {}, r"iris: no such file, and no data set of that name"),
     ("Phishing", None, {"prob": "p"}, "no column 'p' for the probability"),
