@@ -96,7 +96,7 @@ class OnlinePredictor:
         self._answerer = Answerer(config, self._schedule)
         self.late = LateLabels(config) if config.takes_late_labels else None
         self.schema = FeatureSchema(config)
-        self._know(self.schema)
+        self._tell_features()
 
     @property
     def n(self) -> int:
@@ -365,10 +365,16 @@ class OnlinePredictor:
 
     def _know(self, schema: FeatureSchema | None) -> None:
         """Take over the features by which rows were checked."""
-        if schema is not None:
+        if schema is not None and schema is not self.schema:
             self.schema = schema
-            self._answerer.know(schema)
-            self._schedule.named = schema.is_mixed
+            self._tell_features()
+
+    def _tell_features(self) -> None:
+        schema = self.schema
+        self._answerer.know(schema)
+        if schema.is_mixed and schema.names is not None:
+            order = sorted(range(len(schema.names)), key=schema.names.__getitem__)
+            self._schedule.order = np.array(order, dtype=np.int64)
 
     def answering(self) -> bytes:
         """Return what answers rows without a label as this predictor does now; it cannot learn.

@@ -104,8 +104,8 @@ class RefitSchedule:
     labels : LabelIndex
     since : int
         Examples learned at the last alarm that was acted on.
-    named : bool
-        Whether rows are cells, of features with names.
+    order : ndarray of shape (n_features,)
+        Of features with names, whose rows are cells: their places in the order of their names.
     acts : bool
         Whether more follows an alarm than a message.
     """
@@ -115,7 +115,7 @@ class RefitSchedule:
         self._dense_until = config.dense_until  # it follows from other settings
         self.acts = config.on_drift != "report"
         self.n = self.since = 0
-        self.named = False
+        self.order: Ints = np.empty(0, dtype=np.int64)
         self.labels = LabelIndex(config.classes)
         self._examples = AvailableExamples(len(self.labels.labels))
         self._pending: PendingRefit | None = None
@@ -302,7 +302,7 @@ class RefitSchedule:
         probs = self._examples.probs(start, n).copy() if config.learner == "psvm" else None
         columns = view.columns(self._examples.codes(start, n))
         is_relabelled = self._examples.take_relabelled()
-        task = RefitTask(start, n, first, rows, columns, weights, probs, is_relabelled, self.named)
+        task = RefitTask(start, n, first, rows, columns, weights, probs, is_relabelled, self.order)
         self._refitter.submit(task)
         frozen = PendingRefit(start, n, self._activation_of(n), view)
         if self._pending is None:

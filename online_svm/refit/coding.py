@@ -25,7 +25,7 @@ another kind, or a category or gaps of one row in a hundred.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -85,7 +85,7 @@ class Coding:
     Attributes
     ----------
     sources : ndarray of shape (c,)
-        Places of the known columns in a row of cells, ascending.
+        Places of the known columns in a row of cells, in the order of their names.
     kinds : ndarray of shape (c,)
         Codes of their kinds.
     fixed : ndarray of shape (c,)
@@ -130,6 +130,7 @@ class Coding:
         max_categories: int = 64,
         declared: Sequence[str] = (),
         before: "Coding | None" = None,
+        order: Ints | None = None,
     ) -> Self:
         """Return the coding of the training rows.
 
@@ -143,6 +144,9 @@ class Coding:
             Kinds of the first features, where they are declared.
         before : Coding, optional
             The one before it, whose fixed kinds stay.
+        order : ndarray of shape (n_features,), optional
+            Places of the features in the order of their names, in which they are coded. A feature
+            has its place in a row from the first example that named it, which may calibrate.
         """
         what = sorts(T)
         stays = {} if before is None else dict(
@@ -150,7 +154,9 @@ class Coding:
         )  # fmt: skip
         has_value = (what != NOTHING).sum(axis=0)
         known: list[tuple[int, int]] = []
-        for f in np.flatnonzero(has_value).tolist():
+        for f in range(T.shape[1]) if order is None else order.tolist():
+            if f >= T.shape[1] or not has_value[f]:
+                continue
             if f < len(declared):
                 known.append((f, KINDS.index(declared[f])))
             elif stays.get(f, -1) >= 0:
@@ -197,8 +203,8 @@ class Coding:
 
     @property
     def width(self) -> int:
-        """Coded columns."""
-        return int(self.starts[-1])
+        """Coded columns; one, which is always 0, where there would be none."""
+        return max(1, int(self.starts[-1]))
 
     @property
     def has_times(self) -> bool:
@@ -241,6 +247,13 @@ class Coding:
         if not self._is_plain(rows):
             self._run(rows, np.empty((0, 0)), counts)
         return counts
+
+    def updated(self, fresh: "Coding") -> "Coding":
+        """Return this coding with the gaps that `fresh` counted in a later T."""
+        found = dict(zip(fresh.sources.tolist(), fresh.missing.tolist(), strict=True))
+        # A column that has no value any more is one of gaps.
+        missing = [found.get(f, 1.0) for f in self.sources.tolist()]
+        return replace(self, missing=np.array(missing))
 
     def lacks(self, fresh: "Coding", T: Floats) -> bool:
         """Return whether T, whose coding is `fresh`, has what this coding lacks."""
@@ -295,6 +308,7 @@ class Coding:
         c = len(self.sources)
         return (
             rows.shape[1] == c == self.width
+            and bool((self.sources == np.arange(c)).all())
             and not np.count_nonzero(self.kinds)
             and bool(np.abs(rows).max(initial=0.0) <= LARGEST)
         )

@@ -59,8 +59,8 @@ class Learner:
             new = self._held.rows[held:][trains[held:]]
             self._committee.foresee(self._scaling.transform(new), left, task.n_classes)
         # 3. Where coding, scaling and gamma are fitted anew on T, kernels are computed anew.
-        cells = self._held.rows[trains] if task.named else None
-        if self._scaling.is_due(trains, self._refits, cells):
+        cells = self._held.rows[trains] if len(task.order) else None
+        if self._scaling.is_due(trains, self._refits, cells, task.order):
             self._scaling.fit(self._held.rows, trains)
             self._begin_anew()
         # 4. The model, and its scores of the available examples.

@@ -208,7 +208,9 @@ class WindowScaling:
         """Return rows scaled; as they are, before the first refit."""
         return rows if self._fitted is None else self._fitted.transform(rows)
 
-    def is_due(self, trains: Bools, refits: int, cells: Floats | None = None) -> bool:
+    def is_due(
+        self, trains: Bools, refits: int, cells: Floats | None = None, order: Ints | None = None
+    ) -> bool:
         """Return whether the scaling is to be fitted again at the refit of this number.
 
         Parameters
@@ -218,10 +220,12 @@ class WindowScaling:
         refits : int
         cells : ndarray of shape (n_training, n_features), optional
             T, where features have names.
+        order : ndarray of shape (n_features,), optional
+            Of their columns; see `RefitTask`.
         """
         config = self._config
         self._fresh = None
-        if cells is not None and self._lacks(cells):
+        if cells is not None and self._lacks(cells, order):
             return True
         if self._fitted is None:
             return True
@@ -230,11 +234,15 @@ class WindowScaling:
         has_doubled = int(trains.sum()) >= 2 * self.fitted_on
         return has_doubled or refits % RESCALE_EVERY == 0
 
-    def _lacks(self, T: Floats) -> bool:
+    def _lacks(self, T: Floats, order: Ints | None) -> bool:
         """Code the rows of T anew; return whether the present coding lacks what T has."""
         config, before = self._config, None if self._fitted is None else self._fitted.coding
-        self._fresh = Coding.fit(T, config.max_categories, config.declared_kinds, before)
-        return before is None or before.lacks(self._fresh, T)
+        self._fresh = Coding.fit(T, config.max_categories, config.declared_kinds, before, order)
+        if before is None or before.lacks(self._fresh, T):
+            return True
+        assert self._fitted is not None
+        self._fitted = replace(self._fitted, coding=before.updated(self._fresh))
+        return False
 
     @property
     def _fills(self) -> bool:

@@ -4,8 +4,10 @@ A `RefitTask` goes one way and a `RefitResult` the other. They are computed by a
 process (`InlineRefitter`) or in another, which alone then needs the solver.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.refit.committee.model import CommitteeModel
@@ -19,8 +21,9 @@ from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
 
 TASK = Fields(
-    number("start"), number("freeze"), number("first"), flag("relabelled"), flag("named"),
+    number("start"), number("freeze"), number("first"), flag("relabelled"),
     floats("X", "new d", optional=True), ints("codes", "n", least=-1), floats("weights", "K"),
+    ints("order", "names"),
 )  # fmt: skip
 """The fields of a `RefitTask`, but for `probs`, which most tasks have not."""
 
@@ -51,9 +54,9 @@ class RefitTask:
         Probability of the second class, NaN where there is a label; of a P-SVM.
     relabelled : bool
         Whether an example that the learner holds has another label than before.
-    named : bool
-        Whether the rows are cells, of features with names; they may have more columns than those
-        before.
+    order : ndarray of shape (n_features,)
+        Of features with names, whose rows are cells: the order in which their columns are coded.
+        Then there may be more columns than before. Empty where features have no names.
     """
 
     start: int
@@ -64,7 +67,7 @@ class RefitTask:
     weights: Floats
     probs: Floats | None = None
     relabelled: bool = False
-    named: bool = False
+    order: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def n_classes(self) -> int:

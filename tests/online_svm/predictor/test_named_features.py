@@ -1,0 +1,309 @@
+"""Named features of every kind: what an answer may depend on, and what no row is rejected for."""
+
+import functools
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from online_svm import Example, InvalidExample, OnlinePredictor, PredictorConfig
+from online_svm.predictor.answering_state import AnsweringState
+from online_svm.stream.alarm import Alarm
+from online_svm.stream.frames import examples
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.split import training_mask
+from workers.config.settings import Limits
+from workers.message.decode import decode
+from workers.message.encode import encode_block
+
+QUICK = {"classes": ("no", "yes"), "window": 120, "refit_every": 30, "refit_lag": 0}
+
+
+def rows(count, seed=0, late_name=True):
+    """Return rows of every kind with labels that depend on them, and gaps."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for i in range(count):
+        y = int(rng.random() < 0.5)
+        odds = [0.6, 0.3, 0.1] if y else [0.2, 0.3, 0.5]
+        x = {
+            "amount": round(float(rng.normal(y, 1.0)), 3),
+            "country": str(rng.choice(["DE", "FR", "IT"], p=odds)),
+            "vip": bool(rng.random() < 0.3 + 0.4 * y),
+            "at": f"2024-0{1 + i % 9}-{1 + i % 28:02d}T{rng.integers(24):02d}:15:00Z",
+            "zip": f"0{rng.integers(1000, 1009)}",
+            "note": f"remark {i}",
+        }
+        for name in ("amount", "country", "vip"):
+            if rng.random() < 0.1:
+                x[name] = None if rng.random() < 0.5 else ""
+        if rng.random() < 0.2:
+            del x["zip"]
+        if late_name and i >= 60:
+            x["score"] = float(rng.normal(2.0 * y))
+        found.append((x, ("no", "yes")[y]))
+    return found
+
+
+def stepped(data, **changes):
+    """Return the predictor that has learned rows, and its answers."""
+    predictor = OnlinePredictor(PredictorConfig(**QUICK | changes))
+    return predictor, [predictor.step(Example(x, y)) for x, y in data]
+
+
+def batched(data, sizes, config, restarts=False):
+    """Return the payloads of entries that come in batches, as a worker answers them."""
+    predictor, sent, payloads = OnlinePredictor(config), 0, []
+    entries = [(b"%d-0" % (i + 1), [b"x", json.dumps(x).encode(), b"y", y.encode()])
+               for i, (x, y) in enumerate(data)]  # fmt: skip
+    for size in sizes:
+        part = entries[sent : sent + size]
+        decoded = decode(part, predictor.schema, Limits())
+        assert not decoded.rejected
+        result = predictor.process(decoded.batch(part, sent))
+        for indices, block in result.answers:
+            payloads += encode_block(block, [sent + i for i in indices], [None] * len(block))
+        sent += len(part)
+        if restarts:
+            snapshot = predictor.snapshot()
+            predictor = OnlinePredictor(config)
+            predictor.restore(snapshot)
+            assert predictor.snapshot() == snapshot
+    assert sent == len(data)
+    return payloads
+
+
+@functools.cache
+def alone():
+    """Return the payloads of rows that come one at a time."""
+    return batched(rows(200), [1] * 200, PredictorConfig(**QUICK))
+
+
+@pytest.mark.parametrize("size", [7, 64, 200])
+@pytest.mark.parametrize("restarts", [False, True], ids=["one process", "restarts"])
+def test_batches_and_restarts_change_no_byte(size, restarts):
+    sizes = [size] * (200 // size) + [200 % size] * bool(200 % size)
+    assert batched(rows(200), sizes, PredictorConfig(**QUICK), restarts) == alone()
+
+
+def test_rows_by_step_in_json_in_csv_and_in_data_frames_are_answered_alike():
+    data = rows(150, late_name=False)
+    _, answers = stepped(data)
+    texts = [
+        ({name: None if v is None else v if isinstance(v, str) else json.dumps(v)
+          for name, v in x.items()}, y)
+        for x, y in data
+    ]  # fmt: skip
+    assert stepped(texts)[1] == answers
+    gapped = [{name: None if v == "" else v for name, v in x.items()} for x, _ in data]
+    frame = pd.DataFrame(gapped).assign(label=[y for _, y in data])
+    for one in (frame, pa.Table.from_pandas(frame), frame.convert_dtypes()):
+        predictor = OnlinePredictor(PredictorConfig(**QUICK))
+        assert [predictor.step(example) for example in examples(one, "label")] == answers
+
+
+def codings(data, names):
+    """Return what each model is frozen with: kinds, categories, means, and the machines."""
+    predictor, found = OnlinePredictor(PredictorConfig(**QUICK)), {}
+    for x, y in data:
+        predictor.step(Example(x, y))
+        active = predictor.active
+        if active is None:
+            continue
+        scaling = active.result.scaling
+        state = {key: value.tolist() for key, value in scaling.state().items()}
+        known = predictor.schema.names
+        state["coding.sources"] = [known[f] for f in state["coding.sources"]]
+        model = {key: value.tolist() for key, value in active.result.model.state().items()}
+        found[active.version] = (active.result.freeze, state, model)
+    assert set(names) <= set(predictor.schema.names)
+    return found
+
+
+def test_what_calibrates_decides_nothing_of_how_a_row_is_coded():
+    """The law of `exact`: kinds, categories, names, means and machines are those of T alone."""
+    data = rows(150)
+    trains = training_mask("interleaved", 0, 150, PredictorConfig(**QUICK).training_share, 0)
+    rng = np.random.default_rng(7)
+    other = []
+    for i, (x, y) in enumerate(data):
+        changed = {
+            "amount": "lots", "country": f"C{i}", "vip": 3.5, "at": None, "zip": True,
+            f"new {i % 5}": float(rng.normal()), "note": "the same", "a name that is first": "x",
+        }  # fmt: skip
+        other.append((x if trains[i] else changed, y))
+    assert 20 < np.count_nonzero(~trains) < 60
+    expected = codings(data, ["score"])
+    assert len(expected) > 3
+    assert codings(other, ["score", "new 3"]) == expected
+
+
+def kind_of(predictor):
+    report = predictor._answerer.scoring.report(predictor.n)
+    return {name: one.kind for name, one in report.features.items()}
+
+
+def test_each_kind_is_found_and_told():
+    predictor, answers = stepped(rows(200))
+    assert kind_of(predictor) == {
+        "amount": "number", "at": "time", "country": "category", "note": "text", "score": "number",
+        "vip": "boolean", "zip": "category",
+    }  # fmt: skip
+    assert {answer.status for answer in answers} == {"ok", "warming"}
+
+
+def test_declared_kinds_hold_and_other_names_are_passed_over():
+    kinds = {"amount": "category", "country": "category"}
+    predictor, _ = stepped(rows(100), features=kinds)
+    assert predictor.schema.names == ("amount", "country")
+    assert kind_of(predictor) == kinds
+
+
+def test_a_new_name_takes_part_from_the_next_refit_on_and_an_absent_one_is_imputed():
+    predictor, answers = stepped(rows(200))
+    assert "score" in kind_of(predictor)
+    full = {"amount": 1, "at": "2024-01-01", "country": "DE", "vip": True, "zip": "01", "score": 1}
+    assert predictor.step(Example(full)).imputed == 0
+    assert predictor.step(Example({"amount": 1})).imputed == 5
+    assert predictor.step(Example({"amount": "many", "vip": "red", "unheard": 3})).imputed == 6
+    high, low = (predictor.step(Example(full | {"score": s})).probabilities[1] for s in (4.0, -4.0))
+    assert high > low
+    assert answers[0].imputed == 0
+
+
+def test_a_feature_that_changes_its_kind_is_a_gap_from_then_on_and_told():
+    numbers = [({"q": float(i % 7), "r": i % 2}, ("no", "yes")[i % 2]) for i in range(600)]
+    texts = [({"q": f"{i % 7} kg", "r": i % 2}, ("no", "yes")[i % 2]) for i in range(200)]
+    predictor, answers = stepped(numbers + texts, window=500)
+    assert [answer.imputed for answer in answers[100:600]] == [0] * 500
+    assert [answer.imputed for answer in answers[600:]] == [1] * 200
+    told = predictor._answerer.scoring.report(800).features["q"]
+    assert told.kind == "number"
+    assert told.missing > 0.3
+
+
+def test_a_row_that_lacks_more_than_max_missing_is_rejected_and_changes_nothing():
+    predictor, _ = stepped(rows(100, late_name=False), max_missing=0.5)
+    before = predictor.snapshot()
+    with pytest.raises(InvalidExample) as refused:
+        predictor.step(Example({"amount": 39}))
+    assert refused.value.code == "missing_feature"
+    assert "5 of 6 features are missing, more than max_missing = 0.5" in refused.value.reason
+    assert predictor.snapshot() == before
+    predictor.step(Example({"amount": 39, "country": "DE", "vip": True}))
+
+
+def clock(count, seed):
+    rng = np.random.default_rng(seed)
+    days = [f"{2000 + i // 336:04d}-{1 + i // 28 % 12:02d}-{1 + i % 28:02d}" for i in range(count)]
+    return [({"at": at, "q": float(rng.normal())}, str(rng.choice(["no", "yes"]))) for at in days]
+
+
+def test_a_clock_raises_no_alarm_and_makes_the_guarantee_approximate():
+    for features in (None, {"at": "time", "q": "number"}):
+        config = PredictorConfig(classes=("no", "yes"), committee="single", features=features)
+        predictor = OnlinePredictor(config)
+        X, labels, schema = [], [], predictor.schema
+        for x, y in clock(4000, 1):
+            schema = schema.knowing(x)
+            X.append(schema.row(x))
+            labels.append(y)
+        found = predictor.step_many(np.array(X), labels, schema=schema)
+        assert [one for one in found if isinstance(one, Alarm)] == []
+        last = [block for block in found if isinstance(block, PredictionBlock)][-1]
+        assert last.guarantee == "approximate"
+        assert last.reason.startswith("time: ")
+
+
+def test_without_a_time_the_guarantee_is_exact():
+    data = [({k: v for k, v in x.items() if k != "at"}, y) for x, y in rows(120)]
+    assert stepped(data)[1][-1].guarantee == "exact"
+
+
+def test_a_scorer_answers_as_its_feed_would_whatever_the_names():
+    predictor, _ = stepped(rows(150))
+    state = AnsweringState.restore(predictor.answering(), predictor.config)
+    for x in ({"amount": 2, "country": "FR"}, {"unheard": 1, "vip": False}, {"at": 1.7e9}):
+        decoded = decode([(b"1-0", [b"x", json.dumps(x).encode()])], state.schema, Limits())
+        assert decoded.schema is state.schema
+        assert state.answer(decoded.X).row(0) == predictor.step(Example(x))
+
+
+scalars = st.one_of(
+    st.none(), st.booleans(), st.text(max_size=4), st.integers(-3, 3), st.floats(-1e9, 1e9),
+    st.sampled_from(["007", "NA", "1e400", "2024-01-05", 1e400, float("nan"), "\u202e", "a\0"]),
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.sampled_from("abcdef"), scalars, min_size=1, max_size=6),
+            st.sampled_from(["no", "yes"]),
+        ),
+        min_size=30,
+        max_size=60,
+    )
+)
+def test_whatever_the_values_every_row_is_answered_and_replayed_alike(data):
+    predictor, answers = stepped(data, committee="single", refit_every=10)
+    again, middle = OnlinePredictor(predictor.config), len(data) // 2
+    first, _ = stepped(data[:middle], committee="single", refit_every=10)
+    again.restore(first.snapshot())
+    assert [again.step(Example(x, y)) for x, y in data[middle:]] == answers[middle:]
+    assert again.snapshot() == predictor.snapshot()
+
+
+def test_names_and_categories_beyond_the_bounds_are_passed_over():
+    rng = np.random.default_rng(3)
+    often = [str(category) for category in rng.integers(90, size=150)]
+    data = [
+        ({"id": f"u{i}", "often": f"c{name}", "q": 1.0, f"n{i}": 2}, ("no", "yes")[i % 2])
+        for i, name in enumerate(often)
+    ]
+    predictor, _ = stepped(data, max_categories=8, committee="single")
+    coding = predictor.active.result.scaling.coding
+    widths = dict(zip((predictor.schema.names[f] for f in coding.sources),
+                      np.diff(coding.starts).tolist(), strict=True))  # fmt: skip
+    assert widths["id"] == 0  # set aside
+    assert max(widths.values()) <= 8 + 1
+    schema = predictor.schema
+    assert len(schema.knowing({f"m{i}": 1 for i in range(20_000)}).names) == 10_000
+
+
+RIVER = {
+    "#817: a new key after the first rows": [{"a": 1.0}, {"a": 1.0, "b": 2.0}],
+    "#859: a text among numbers": [{"a": 1.0, "b": 2.0}, {"a": "red", "b": 2.0}],
+    "#930: a key that is absent": [{"a": 1.0, "b": 2.0}, {"b": 2.0}],
+    "#1056: None in the place of a number": [{"a": 1.0, "b": 2.0}, {"a": None, "b": 2.0}],
+    "#1253: a category that was not seen": [{"a": "red", "b": 2.0}, {"a": "blue", "b": 2.0}],
+}
+
+
+@pytest.mark.parametrize("pair", RIVER.values(), ids=RIVER)
+def test_rows_of_which_the_first_kind_was_learned_and_the_second_comes_are_answered(pair):
+    usual, odd = pair
+    data = [(usual, ("no", "yes")[i % 2]) for i in range(60)]
+    predictor, _ = stepped(data, committee="single")
+    answer = predictor.step(Example(odd, "yes"))
+    assert answer.status == "ok"
+    assert 0.0 <= answer.lower <= answer.probability <= answer.upper <= 1.0
+
+
+def test_a_pending_example_of_fewer_names_is_learned_among_others():
+    predictor = OnlinePredictor(PredictorConfig(**QUICK, horizon=20))
+    for i, (x, y) in enumerate(rows(200)):
+        predictor.step(Example(x, id=str(i)))
+        if i >= 5:
+            predictor.label(str(i - 5), y)
+        if i == 70:
+            again = OnlinePredictor(predictor.config)
+            again.restore(predictor.snapshot())
+            assert again.snapshot() == predictor.snapshot()
+            predictor = again
+    assert "score" in kind_of(predictor)
