@@ -20,8 +20,9 @@ class SupportVector:
 
     Attributes
     ----------
-    values : tuple of float
-        Its features, in the units they were sent in.
+    values : tuple of (float or None)
+        Its features, in the units they were sent in; None for what is no number. A gap has the mean
+        of the training set.
     distance : float
         Euclidean, between the scaled features.
     coefficients : tuple of float
@@ -29,7 +30,7 @@ class SupportVector:
         for two classes is the second.
     """
 
-    values: tuple[float, ...]
+    values: tuple[float | None, ...]
     distance: float
     coefficients: tuple[float, ...]
 
@@ -106,7 +107,9 @@ def explain(active: ActiveModel, x: ArrayLike, most: int = 5) -> Explanation:
         counts=tuple(np.bincount(codes, minlength=size).tolist()),
         near=tuple(np.bincount(codes[order[:NEAREST]], minlength=size).tolist()),
         kernel="" if machine is None else machine.kernel.name,
-        support_vectors=() if machine is None else _nearest(active, machine, scaled[0], most),
+        support_vectors=(
+            () if machine is None else _nearest(active, machine, scaled[0], row.shape[1], most)
+        ),
     )
 
 
@@ -119,14 +122,21 @@ def _machine(active: ActiveModel) -> KernelModel | None:
 
 
 def _nearest(
-    active: ActiveModel, machine: KernelModel, scaled: Floats, most: int
+    active: ActiveModel, machine: KernelModel, scaled: Floats, n_features: int, most: int
 ) -> tuple[SupportVector, ...]:
     distances = np.linalg.norm(machine.vectors - scaled[:, None], axis=0)
     chosen = np.argsort(distances, kind="stable")[:most]
     scaling = active.result.scaling
+
+    def sent(j: int) -> tuple[float | None, ...]:
+        values = machine.vectors[:, j] * scaling.width + scaling.mean
+        if scaling.coding is None:
+            return tuple(values.tolist())
+        return tuple(scaling.coding.numbers(values, n_features))
+
     return tuple(
         SupportVector(
-            tuple((machine.vectors[:, j] * scaling.width + scaling.mean).tolist()),
+            sent(j),
             float(distances[j]),
             tuple(machine.coef[:, j].tolist()),
         )

@@ -248,6 +248,14 @@ class Coding:
             self._run(rows, np.empty((0, 0)), counts)
         return counts
 
+    def numbers(self, coded: Floats, n_features: int) -> list[float | None]:
+        """Return the values of a row by feature, from its coded columns; None but of numbers."""
+        values: list[float | None] = [None] * n_features
+        for f, kind, start in zip(self.sources, self.kinds, self.starts[:-1], strict=True):
+            if kind == _NUMBER and f < n_features:
+                values[f] = float(coded[start])
+        return values
+
     def updated(self, fresh: "Coding") -> "Coding":
         """Return this coding with the gaps that `fresh` counted in a later T."""
         found = dict(zip(fresh.sources.tolist(), fresh.missing.tolist(), strict=True))

@@ -9,7 +9,7 @@ from workers.cli.common import Feed, Json, RedisOptions, show, show_json
 
 if TYPE_CHECKING:
     from online_svm.predictor.explanation import Explanation
-    from workers.history.explain import Explained
+    from workers.history.explain import Explained, Value
 
 _SHOWN = 12  # features in a line
 _MISMATCH = 5
@@ -99,10 +99,13 @@ def _numbers(values: tuple[float, ...]) -> str:
     return " ".join(f"{value:.4g}" for value in values)
 
 
-def _features(found: "Explained", values: tuple[float, ...]) -> str:
+def _features(found: "Explained", values: "tuple[Value, ...]") -> str:
     names = found.features or tuple(str(i) for i in range(len(values)))
-    pairs = list(zip(names, values, strict=True))
-    shown = " ".join(f"{name}={value:.4g}" for name, value in pairs[:_SHOWN])
+    pairs = [(name, v) for name, v in zip(names, values, strict=True) if v is not None]
+    shown = " ".join(
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in pairs[:_SHOWN]
+    )
     more = len(pairs) - _SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
 

@@ -18,6 +18,9 @@ _COUNTS = (
 )
 
 
+_NAMED = 8  # features in a line
+
+
 def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
     """Yield the lines of a report, each after its name; lines that go on have no name.
 
@@ -41,6 +44,34 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
         yield "costs", cost_text(message["costs"])
     if message.get("labels") is not None:
         yield from late_label_lines(message["labels"])
+    if message.get("features"):
+        yield "features", feature_text(message["features"])
+
+
+def feature_text(features: Mapping[str, Any]) -> str:
+    """Return the kinds of features as text, with those that are set aside by name.
+
+    Examples
+    --------
+    >>> told = {"age": {"kind": "number"}, "note": {"kind": "text"}, "land": {"kind": "category"}}
+    >>> feature_text(told | {"later": {"kind": None}})
+    '1 number, 1 category; not known yet: later; set aside as text: note'
+    """
+    plural = {"number": "numbers", "boolean": "booleans", "category": "categories", "time": "times"}
+    by_kind: dict[str | None, list[str]] = {}
+    for name, one in features.items():
+        by_kind.setdefault(one.get("kind"), []).append(name)
+    counts = [
+        f"{len(by_kind[one])} {one if len(by_kind[one]) == 1 else many}"
+        for one, many in plural.items()
+        if one in by_kind
+    ]
+    parts = [", ".join(counts)] if counts else []
+    for kind, what in ((None, "not known yet"), ("text", "set aside as text")):
+        if names := by_kind.get(kind, []):
+            more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+            parts.append(f"{what}: {', '.join(name[:40] for name in names[:_NAMED])}{more}")
+    return "; ".join(parts)
 
 
 def cost_text(costs: Figures) -> str:

@@ -1,5 +1,6 @@
 """Rebuild one old answer for an auditor: what it rested on, and proof by replay. Reads only."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,12 @@ from workers.feed.position import Position, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.message.compact.decode import parse
 from workers.message.decode import decode
+from workers.message.entry_decode import pairs
 from workers.reading.answers import answer, payload
 from workers.session.replay import Replay, restored
+
+Value = float | str | bool | None
+"""Value of a feature, as it was sent."""
 
 _ID = b"0123456789-"
 
@@ -37,7 +42,7 @@ class Explained:
     features : tuple of str, or None
         Their names, where they have names.
     values : tuple of float
-        The features of the example.
+        The features of the example, as they were sent.
     rests_on : Explanation or None
         None where no model answered: while warming up, and for what was rejected.
     noted : dict or None
@@ -50,7 +55,7 @@ class Explained:
     from_seq: int
     replayed: int
     features: tuple[str, ...] | None
-    values: tuple[float, ...]
+    values: tuple[Value, ...]
     rests_on: Explanation | None
     noted: dict[str, Any] | None
 
@@ -163,15 +168,27 @@ def _answer_until(store: Store, replay: Replay, target: bytes) -> Position:
 
 def _basis(
     predictor: OnlinePredictor, limits: Limits, given: Sequence[Entry]
-) -> tuple[Explanation | None, tuple[str, ...] | None, tuple[float, ...]]:
+) -> tuple[Explanation | None, tuple[str, ...] | None, tuple[Value, ...]]:
     """Return what the answer to an entry will rest on, and its features."""
     decoded = decode(given, predictor.schema, limits)
     if not len(decoded.X):
         return None, None, ()
     names = decoded.schema.names
-    values = tuple(decoded.X[0].tolist())
+    values: tuple[Value, ...] = tuple(decoded.X[0].tolist())
+    if decoded.schema.is_mixed and names is not None:
+        values = _sent(given[0], names) or values
     active = predictor.active
     return (None if active is None else explain(active, decoded.X[0])), names, values
+
+
+def _sent(entry: Entry, names: tuple[str, ...]) -> tuple[Value, ...] | None:
+    """Return the values of named features as they were sent; None if they were sent as an array."""
+    fields = dict(pairs(entry[1]))
+    try:
+        x = json.loads(fields.get(b"x", b""), parse_int=float)
+    except ValueError:
+        return None
+    return tuple(map(x.get, names)) if isinstance(x, dict) else None
 
 
 def _noted(store: Store, n: int) -> dict[str, Any] | None:
