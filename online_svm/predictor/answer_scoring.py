@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
+from itertools import islice
 from typing import Self
 
 import numpy as np
@@ -183,14 +184,14 @@ class AnswerScoring:
         )
 
     def _features(self) -> dict[str, FeatureReport] | None:
-        """Return what is known of the features; None where rows are of numbers alone."""
+        """Return what the active model knows of features; None where they have no names.
+
+        Names that came since are left out: which they are depends on how rows are cut into calls.
+        """
         if self.watched is None or self.features is None:
             return None
-        unknown, told = FeatureReport(None, 1.0), {}
-        known = {} if self.coding is None else self.coding.told()
-        for f, name in enumerate(self.features[:TOLD]):
-            told[name] = known.get(f, unknown)
-        return told
+        told = {} if self.coding is None else self.coding.told()
+        return {self.features[f]: one for f, one in islice(told.items(), TOLD)}
 
     def state(self) -> State:
         """Return all but the configuration, the features and the open answers."""

@@ -321,11 +321,8 @@ class FeatureReport:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Annotated[
-        Literal["number", "boolean", "category", "time", "text"] | None,
-        Field(
-            description="Its kind, declared or found; `text` is set aside. Null: the training set "
-            "has no value of it."
-        ),
+        Literal["number", "boolean", "category", "time", "text"],
+        Field(description="Its kind, declared or found; `text` is set aside."),
     ]
     missing: Annotated[
         Probability,
@@ -374,7 +371,10 @@ class ValidityReport:
     ] = None
     features: Annotated[
         dict[str, FeatureReport] | None,
-        Field(description="The features by name, the first 256. Only where they have names."),
+        Field(
+            description="The features that the model knows, the first 256 by name. Only where "
+            "they have names."
+        ),
     ] = None
 
 

@@ -54,8 +54,8 @@ def feature_text(features: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> told = {"age": {"kind": "number"}, "note": {"kind": "text"}, "land": {"kind": "category"}}
-    >>> feature_text(told | {"later": {"kind": None}})
-    '1 number, 1 category; not known yet: later; set aside as text: note'
+    >>> feature_text(told)
+    '1 number, 1 category; set aside as text: note'
     """
     plural = {"number": "numbers", "boolean": "booleans", "category": "categories", "time": "times"}
     by_kind: dict[str | None, list[str]] = {}
@@ -67,10 +67,9 @@ def feature_text(features: Mapping[str, Any]) -> str:
         if one in by_kind
     ]
     parts = [", ".join(counts)] if counts else []
-    for kind, what in ((None, "not known yet"), ("text", "set aside as text")):
-        if names := by_kind.get(kind, []):
-            more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-            parts.append(f"{what}: {', '.join(name[:40] for name in names[:_NAMED])}{more}")
+    if aside := by_kind.get("text", []):
+        more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
+        parts.append(f"set aside as text: {', '.join(name[:40] for name in aside[:_NAMED])}{more}")
     return "; ".join(parts)
 
 
