@@ -62,7 +62,8 @@ def answers(store):
 
 def test_a_raw_table_whose_labels_come_a_day_late_is_answered_without_a_rejected_row(world, files):
     rows, labels = files
-    late = World(world.url, world.feed, world._run_command, horizon=500, maturity="arrival")
+    late = World(world.url, world.feed, world._run_command, horizon=500, maturity="arrival",
+                 classes=("no", "yes"))  # fmt: skip
     with late:
         assert late.run("push", late.feed, str(rows), "--id", "number", "--no-label")[0] == 0
         late.work(200)
