@@ -5,6 +5,7 @@ logarithms from the C library, which is one of the things that vary.
 """
 
 import json
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -66,6 +67,8 @@ def _modes():
     late = {"on_drift": "refit", "horizon": 9}
     yield "drift with late labels", 2, "late drift", DRIFT | late
     yield "given answers", 2, "given", {"given_answers": True}
+    for learner in ("single", None):
+        yield f"kinds {learner or 'of a committee'}", 2, "kinds", {"committee": learner}
     yield "compact", 3, "plain", {"payload": "compact", "maps": ("platt",)}
 
 
@@ -95,6 +98,8 @@ def entries_of(name):
     for i, x in enumerate(X.tolist()):
         if "holes" in kind and i % 11 == 5:
             x[i % len(x)] = None
+        if "kinds" in kind:
+            x = _of_kinds(i, x)
         fields = {"x": json.dumps(x), "id": f"id-{i}"}
         if "drift" in kind:
             fields["s"] = json.dumps({"country": "DE" if x[1] > 0 else "FR", "age": "old"})
@@ -114,6 +119,16 @@ def entries_of(name):
             due.setdefault(i + i * 7 % 13, []).append({"for": fields["id"], "y": labels[i]})
         found += [fields, *due.pop(i, ())]
     return [[part.encode() for pair in fields.items() for part in pair] for fields in found]
+
+
+def _of_kinds(i, x):
+    """Return a row of every kind, some of whose names come late or are absent."""
+    at = datetime.fromtimestamp(1_700_000_000 + round(1e6 * x[0]), UTC).isoformat()
+    row = {"number": x[1], "category": f"c{round(3 * x[2])}", "boolean": x[3] > 0, "time": at}
+    row |= {"text": f"remark {i}"} | ({"late": x[0]} if i >= 60 else {})
+    if i % 7 == 3:
+        del row[sorted(row)[i % len(row)]]
+    return row
 
 
 def masses(count):
