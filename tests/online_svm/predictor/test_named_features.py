@@ -45,6 +45,8 @@ def rows(count, seed=0, late_name=True):
             del x["zip"]
         if late_name and i >= 60:
             x["score"] = float(rng.normal(2.0 * y))
+        if late_name and i >= 75:
+            x["points"] = float(rng.normal(-y))
         found.append((x, ("no", "yes")[y]))
     return found
 
@@ -133,7 +135,7 @@ def test_what_calibrates_decides_nothing_of_how_a_row_is_coded():
     for i, (x, y) in enumerate(data):
         changed = {
             "amount": "lots", "country": f"C{i}", "vip": 3.5, "at": None, "zip": True,
-            f"new {i % 5}": float(rng.normal()), "note": "the same", "a name that is first": "x",
+            f"new {i % 5}": float(rng.normal()), "points": 0.5, "note": "the same", "a name that is first": "x",
         }  # fmt: skip
         other.append((x if trains[i] else changed, y))
     assert 20 < np.count_nonzero(~trains) < 60
@@ -150,8 +152,8 @@ def kind_of(predictor):
 def test_each_kind_is_found_and_told():
     predictor, answers = stepped(rows(200))
     assert kind_of(predictor) == {
-        "amount": "number", "at": "time", "country": "category", "note": "text", "score": "number",
-        "vip": "boolean", "zip": "category",
+        "amount": "number", "at": "time", "country": "category", "note": "text", "points": "number",
+        "score": "number", "vip": "boolean", "zip": "category",
     }  # fmt: skip
     assert {answer.status for answer in answers} == {"ok", "warming"}
 
@@ -167,9 +169,10 @@ def test_a_new_name_takes_part_from_the_next_refit_on_and_an_absent_one_is_imput
     predictor, answers = stepped(rows(200))
     assert "score" in kind_of(predictor)
     full = {"amount": 1, "at": "2024-01-01", "country": "DE", "vip": True, "zip": "01", "score": 1}
+    full["points"] = 0
     assert predictor.step(Example(full)).imputed == 0
-    assert predictor.step(Example({"amount": 1})).imputed == 5
-    assert predictor.step(Example({"amount": "many", "vip": "red", "unheard": 3})).imputed == 6
+    assert predictor.step(Example({"amount": 1})).imputed == 6
+    assert predictor.step(Example({"amount": "many", "vip": "red", "unheard": 3})).imputed == 7
     high, low = (predictor.step(Example(full | {"score": s})).probabilities[1] for s in (4.0, -4.0))
     assert high > low
     assert answers[0].imputed == 0

@@ -21,7 +21,7 @@ def source(tmp_path_factory):
     """What is pushed: real rows, and at the end one that the feed rejects."""
     path = tmp_path_factory.mktemp("source") / "rows.jsonl"
     items = [{"x": row.x, "y": row.y} for row in phishing()]
-    items.append({"x": {"age": 1}, "y": "true", "id": "bad one"})
+    items.append({"x": [1], "y": "true", "id": "bad one"})
     path.write_bytes(b"\n".join(map(orjson.dumps, items)))
     return path
 

@@ -255,8 +255,8 @@ def test_every_command_refuses_a_file_that_cannot_work(run_command, tmp_path, co
 
 ANSWER = (
     "v status seq n reason label lower probability upper classes probabilities intervals scores "
-    "svm_label venn maps method model calibration taxonomy category category_size guarantee "
-    "interval_level true_label is_right"
+    "svm_label venn maps method model calibration taxonomy category category_size imputed "
+    "guarantee interval_level true_label is_right"
 )
 SHAPES = [
     (("status", "answered"), "feed holder writer epoch seq n cursor digest waiting waiting_bytes "
@@ -266,7 +266,7 @@ SHAPES = [
     (("tail", "answered", "-n", "2"), ANSWER),
     (("tail", "answered", "-n", "1"), "v id status seq n code reason true_label is_right"),
     (("tail", "answered", "--stream", "met", "-n", "1"), "v n seq scored headline venn maps "
-     "windowed monitors"),
+     "windowed monitors features"),
     (("tail", "answered", "--stream", "dlq"), "id code reason size head"),
     (("tail", "answered", "--stream", "events", "-n", "1"), "id v code detail epoch writer"),
     (("verify", "answered"), "feed from_seq to_seq answers reports alarms trimmed identical digest "
