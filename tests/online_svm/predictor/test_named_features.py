@@ -135,7 +135,8 @@ def test_what_calibrates_decides_nothing_of_how_a_row_is_coded():
     for i, (x, y) in enumerate(data):
         changed = {
             "amount": "lots", "country": f"C{i}", "vip": 3.5, "at": None, "zip": True,
-            f"new {i % 5}": float(rng.normal()), "points": 0.5, "note": "the same", "a name that is first": "x",
+            f"new {i % 5}": float(rng.normal()), "points": 0.5,
+            "note": "the same", "a name that is first": "x",
         }  # fmt: skip
         other.append((x if trains[i] else changed, y))
     assert 20 < np.count_nonzero(~trains) < 60
