@@ -78,11 +78,12 @@ def test_the_worker_answers_as_the_library_does(payloads):
         | {name: int(SETTINGS[name]) for name in ("window", "refit_every", "refit_lag")}
     )
     predictor = OnlinePredictor(config)
+    schema = predictor.schema.knowing({"u": 0.0, "v": 0.0})
     for seq, (u, v, label, p) in enumerate(list(examples())[:ROWS]):
         x = {"u": u, "v": v}
         row = predictor.schema.row(x)
         probs = None if p == "" else np.array([p])
-        block = predictor.step_many(row[None, :], [label or None], probs)[0]
+        block = predictor.step_many(row[None, :], [label or None], probs, schema)[0]
         assert encode_block(block, [seq], [None]) == [payloads[seq]]
 
 
