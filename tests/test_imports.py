@@ -21,7 +21,7 @@ SERVICE = (
     {"__main__"},
     {"cli"},
     {"demo"},
-    {"dashboard", "placed"},
+    {"dashboard", "placed", "gateway"},
     {"scorer", "history"},
     {"admin"},
     {"runner"},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Try it": ("demo",),
-    "Run a feed": ("worker", "push", "combine", "scorer", "fleet"),
+    "Run a feed": ("worker", "push", "gateway", "combine", "scorer", "fleet"),
     "Look at it": ("tail", "status", "dashboard", "report", "note"),
     "Ask why": ("explain", "verify", "backtest"),
     "Keep it": ("export", "backup", "restore"),

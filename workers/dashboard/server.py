@@ -2,14 +2,11 @@
 
 import asyncio
 import logging
-import os
 import secrets
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
 from typing import Self
 
 from bokeh.application import Application
@@ -21,6 +18,7 @@ from bokeh.server.tornado import BokehTornado
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
+from workers.config.listening import LOOPBACK, check_address, listening
 from workers.dashboard.excerpt import Choice
 from workers.dashboard.follower import Follower
 from workers.dashboard.handlers import add_handlers
@@ -28,9 +26,7 @@ from workers.dashboard.help_page import HelpPage
 from workers.dashboard.page import make_page, refuse
 from workers.dashboard.text import HELP
 from workers.dashboard.token import TokenAuth
-from workers.errors import BadConfiguration
 
-LOOPBACK = "127.0.0.1"
 PORT = 5006
 
 MOST_SESSIONS = 200
@@ -72,10 +68,10 @@ class Dashboard:
         token: str | None = None,
         owns: Callable[[str], bool] | None = None,
     ) -> None:
-        check_address(address, token)
+        check_address(address, token is not None)
         self._address, self._token = address, token
         _quiet()
-        self._socket = _listening(address, port)
+        self._socket = listening(address, port)
         self.port: int = self._socket.getsockname()[1]
         self.follower = Follower(url, feeds, owns)
 
@@ -161,52 +157,6 @@ class Dashboard:
     def __exit__(self, *_: object) -> None:
         self.stop()
         self._thread.join()
-
-
-def check_address(address: str, token: str | None) -> None:
-    """Raise if an address may not be listened on.
-
-    Raises
-    ------
-    BadConfiguration
-        If it is no IP address, or not loopback and there is no token.
-
-    Examples
-    --------
-    >>> check_address("127.0.0.1", None)
-    >>> check_address("0.0.0.0", None)
-    Traceback (most recent call last):
-    workers.errors.BadConfiguration: --address 0.0.0.0: others can reach it, so ...
-    """
-    try:
-        is_local = ip_address(address).is_loopback
-    except ValueError:
-        raise BadConfiguration(f"--address {address!r}: expected an IP address") from None
-    if not is_local and token is None:
-        raise BadConfiguration(
-            f"--address {address}: others can reach it, so it needs a token that they must know; "
-            "write one of at least 16 characters into a file and name it with --token-file"
-        )
-
-
-def _listening(address: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises
-    ------
-    BadConfiguration
-        If the port cannot be had.
-    """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        made = socket.create_server((address, port), family=family)
-    except OSError as error:
-        raise BadConfiguration(
-            f"the page cannot listen on {address} port {port}: {os.strerror(error.errno or 0)}; "
-            "choose another --port, or 0 for any free one"
-        ) from None
-    made.setblocking(False)
-    return made
 
 
 def _quiet() -> None:

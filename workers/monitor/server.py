@@ -21,14 +21,13 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from typing_extensions import override
 
+from workers.config.listening import LOOPBACK
 from workers.errors import BadConfiguration
 from workers.monitor.health import Probes
 from workers.printable import printable
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
-LOOPBACK = "127.0.0.1"
 
 
 class Address(NamedTuple):

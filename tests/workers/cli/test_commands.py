@@ -117,6 +117,9 @@ REFUSED = [
     (("worker", "f"), "does not answer"),
     (("status", "--redis", "http://h"), "redis URL"),
     (("reset", "f"), "Say --yes"),
+    (("gateway", "f", "--address", "0.0.0.0"), "--token-file"),
+    (("gateway", "f", "--address", "here"), "expected an IP address"),
+    (("gateway", "bad name"), "feed name 'bad name'"),
     # pictures
     (("demo", "--picture", "/nowhere/x.png"), "--picture /nowhere/x.png: there is no directory"),
     (("demo", "--picture", "/dev/null/x.png"), "--picture /dev/null/x.png: there is no directory"),

@@ -1,0 +1,44 @@
+"""A request that is sent again under its key is answered once: with the answer it got at first."""
+
+import pytest
+from system_tools import package
+
+package("starlette", "pip install 'online-svm[http]'")
+package("uvicorn", "pip install 'online-svm[http]'")
+
+X = [0.5, 1, -2]
+
+
+def test_a_repeated_key_gets_the_first_answer_and_is_learned_once(gateway, stores):
+    sent = {"x": X, "y": "b"}
+    first = gateway.post("/feeds/kept/examples", sent, Idempotency_Key="order-7")
+    gateway.post("/feeds/kept/examples", [{"x": X, "id": f"between-{i}"} for i in range(30)])
+    again = gateway.post("/feeds/kept/examples", sent, Idempotency_Key="order-7")
+    assert (first.status, again.status) == (200, 200)
+    assert first.json["id"] == "order-7"
+    assert again.body == first.body
+    assert again.headers["Location"] != first.headers["Location"], "the repetition is an entry too"
+    after = gateway.post("/feeds/kept/examples", {"x": X}).json
+    assert after["n"] == first.json["n"] + 1
+
+
+def test_the_answer_to_a_repetition_stays_where_the_first_was_trimmed(gateway, stores):
+    first = gateway.post("/feeds/kept/examples", {"x": X}, Idempotency_Key="gone").json
+    stores["kept"].call("XTRIM", stores["kept"].keys.out, "MAXLEN", 0)
+    again = gateway.post("/feeds/kept/examples", {"x": X}, Idempotency_Key="gone").json
+    assert (again["status"], again["first"]) == ("duplicate", first["seq"])
+
+
+@pytest.mark.parametrize(
+    ("feed", "body", "status", "told"),
+    [
+        ("plain", {"x": X}, 400, "--dedupe-window"),
+        ("kept", [{"x": X}, {"x": X}], 400, "one example"),
+        ("kept", {"x": X, "id": "other"}, 422, "id: "),
+    ],
+)
+def test_a_key_that_can_promise_nothing_is_refused(gateway, stores, feed, body, status, told):
+    before = stores[feed].length(stores[feed].keys.input)
+    reply = gateway.post(f"/feeds/{feed}/examples", body, Idempotency_Key="k")
+    assert (reply.status, told in reply.json["error"]) == (status, True), reply.body
+    assert stores[feed].length(stores[feed].keys.input) == before

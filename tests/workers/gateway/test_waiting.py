@@ -1,0 +1,175 @@
+"""What falls over: the worker, Redis, a client. Each request is answered, or knows its entry."""
+
+import http.client
+import json
+import re
+import resource
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+import system_tools
+from fault_proxy import Proxy
+from system_tools import package
+
+package("starlette", "pip install 'online-svm[http]'")
+package("uvicorn", "pip install 'online-svm[http]'")
+
+from served_gateway import serving  # noqa: E402
+from world import COUNT, wait_until  # noqa: E402
+
+pytestmark = pytest.mark.servers("embedded")
+
+X = [0.5, 1, -2]
+
+
+@pytest.fixture
+def proxied(world):
+    """A client whose gateway reaches Redis through a bad network, and that network."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    world.store.call("CONFIG", "SET", "port", port)
+    proxy = Proxy(port)
+    try:
+        with serving(f"redis://127.0.0.1:{proxy.port}/0", world.feed) as client:
+            yield client, proxy
+    finally:
+        proxy.close()
+
+
+@pytest.mark.slow
+def test_a_worker_killed_under_load_loses_no_request(world):
+    """Each is answered, or 202 names the entry by which the answer is there afterwards."""
+    path, stop, replies = f"/feeds/{world.feed}/examples?timeout=2", threading.Event(), []
+
+    def ask(client, number):
+        i = 0
+        while not stop.is_set():
+            body = {"x": [number, i, 1.0], "y": "ab"[i % 2], "id": f"{number}-{i}"}
+            replies.append((body["id"], client.post(path, body)))
+            i += 1
+
+    world.push()
+    with serving(world.url, world.feed) as client, ThreadPoolExecutor(4) as threads:
+        with world.worker("--lease", "0.5") as worker:
+            worker.wait_for(world.store, COUNT)
+            asked = [threads.submit(ask, client, number) for number in range(4)]
+            wait_until(lambda: len(replies) > 100)
+            worker.kill()
+        wait_until(lambda: any(reply.status == 202 for _, reply in list(replies)))
+        with world.worker("--lease", "0.5") as again:
+            wait_until(lambda: replies[-1][1].status == 200)
+            stop.set()
+            for one in asked:
+                one.result()
+            entries = world.store.length(world.store.keys.input)
+            again.wait_for(world.store, entries)
+        assert {reply.status for _, reply in replies} == {200, 202}
+        assert entries == COUNT + len(replies), "each request added one entry"
+        for sent, reply in replies:
+            if reply.status == 202:
+                (entry,) = reply.json["ids"]
+                reply = client.get(f"/feeds/{world.feed}/answers/{entry}")
+            assert (reply.status, reply.json["id"]) == (200, sent)
+
+
+def test_a_thousand_connections_wait_at_once_and_all_are_answered(world):
+    """A thousand requests are open before the worker begins; it then answers them all."""
+    count = 1000
+    raise_limit(2 * count + 500)
+    request = json.dumps({"x": X}).encode()
+    head = (
+        f"POST /feeds/{world.feed}/examples?timeout=60 HTTP/1.1\r\nHost: {{}}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(request)}\r\n\r\n"
+    )
+    with serving(world.url, world.feed, high_water=0) as client, ExitStack() as opened:
+        wait_until(lambda: client.get(f"/feeds/{world.feed}/alarms").status == 200)
+        lines = []
+        for _ in range(count):
+            line = socket.create_connection(("127.0.0.1", client.port), timeout=60)
+            lines.append(opened.enter_context(line))
+            line.sendall(head.format(f"127.0.0.1:{client.port}").encode() + request)
+        wait_until(lambda: world.store.length(world.store.keys.input) == count)
+        opened.enter_context(world.worker())
+        seqs = set()
+        for line in lines:
+            reply = http.client.HTTPResponse(line)
+            reply.begin()
+            answer = json.load(reply)
+            assert (reply.status, answer["status"]) == (200, "warming")
+            seqs.add(answer["seq"])
+        assert seqs == set(range(count))
+
+
+def raise_limit(wanted):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        if hard < wanted:
+            system_tools.missing(f"needs {wanted} open files: ulimit -Hn {wanted}")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def test_while_redis_is_away_requests_get_503_at_once_and_afterwards_answers(proxied, world):
+    client, proxy = proxied
+    path = f"/feeds/{world.feed}/examples?timeout=0"
+    wait_until(lambda: client.post(path, {"x": X}).status == 202)
+    added = world.store.length(world.store.keys.input)
+    target, proxy.target = proxy.target, 1  # nobody listens there
+    cut(world.store)
+    assert client.post(path, {"x": X}).status == 503
+    began = time.monotonic()
+    reply = client.post(path, {"x": X})
+    assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+    assert time.monotonic() - began < 2
+    proxy.target = target
+    wait_until(lambda: client.post(path, {"x": X}).status == 202)
+    assert world.store.length(world.store.keys.input) == added + 1
+
+
+def cut(store):
+    """Close the connections that come over the network, as a server does that ends."""
+    for line in store.call("CLIENT", "LIST").decode().splitlines():
+        (address,) = re.findall(r" addr=(\S+)", line)
+        if address.startswith("127.0.0.1:"):
+            store.call("CLIENT", "KILL", "ADDR", address)
+
+
+def test_an_entry_whose_reply_was_lost_is_added_once_and_the_client_is_told(proxied, world):
+    client, proxy = proxied
+    path = f"/feeds/{world.feed}/examples?timeout=0"
+    wait_until(lambda: client.post(path, {"x": X}).status == 202)
+    before = world.store.length(world.store.keys.input)
+    proxy.cuts[:] = [b"XADD"]
+    reply = client.post(path, {"x": X})
+    assert (reply.status, "may not have been added" in reply.json["error"]) == (503, True)
+    assert proxy.cut == 1
+    assert world.store.length(world.store.keys.input) == before + 1, "it is not sent again"
+
+
+def test_a_request_that_waits_is_answered_though_redis_was_away_meanwhile(proxied, world):
+    client, proxy = proxied
+    path = f"/feeds/{world.feed}/examples?timeout="
+    wait_until(lambda: client.post(path + "0", {"x": X}).status == 202)
+    with ThreadPoolExecutor(1) as thread:
+        before = world.store.length(world.store.keys.input)
+        asked = thread.submit(client.post, path + "30", {"x": X})
+        wait_until(lambda: world.store.length(world.store.keys.input) == before + 1)
+        proxy.forget()
+        world.work(before + 1)
+        reply = asked.result()
+    assert (reply.status, reply.json["seq"]) == (200, before)
+
+
+def test_a_client_that_goes_away_costs_nobody_anything(world):
+    with serving(world.url, world.feed) as client:
+        path = f"/feeds/{world.feed}/examples?timeout=60"
+        wait_until(lambda: client.post(path[:-2] + "0", {"x": X}).status == 202)
+        for _ in range(50):
+            line = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
+            line.request("POST", path, b'{"x":[1,2,3]}', {"Content-Type": "application/json"})
+            line.close()
+        world.work(1)
+        assert client.post(path[:-2] + "0", {"x": X}).status in (200, 202)

@@ -1,0 +1,1 @@
+"""The gateway: examples, labels and answers of feeds over HTTP. Only workers write answers."""

@@ -1,0 +1,176 @@
+"""The plain address: examples, labels, answers, status and alarms of feeds, as JSON.
+
+A response has the answer as the worker wrote it, byte for byte.
+"""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from workers.errors import Unavailable, WorkerError
+from workers.gateway.feed import full, status_of
+from workers.gateway.gateway import Exchange, Gateway
+from workers.gateway.limits import json_body, seconds
+from workers.gateway.refused import Refused, later
+from workers.gateway.rows import example, label, objects, parsed
+from workers.reading.registry import NoSuchFeed
+
+_ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
+_ALARMS = 100
+
+log = structlog.get_logger("online_svm.gateway")
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def application(gateway: Gateway, routes: Sequence[Route] = ()) -> Starlette:
+    """Return the ASGI application of a gateway, with further routes beside the plain ones."""
+    plain = PlainRoutes(gateway)
+
+    @asynccontextmanager
+    async def opened(_app: Starlette) -> AsyncIterator[None]:
+        await gateway.open()
+        try:
+            yield
+        finally:
+            await gateway.close()
+
+    made = Starlette(
+        routes=[
+            Route("/feeds/{feed}/examples", plain.examples, methods=["POST"]),
+            Route("/feeds/{feed}/labels", plain.labels, methods=["POST"]),
+            Route("/feeds/{feed}/answers/{entry}", plain.answer),
+            Route("/feeds/{feed}/status", plain.status),
+            Route("/feeds/{feed}/alarms", plain.alarms),
+            *routes,
+        ],
+        exception_handlers={
+            Refused: _refused, WorkerError: _failed, HTTPException: _unknown, Exception: _fault
+        },
+        lifespan=opened,
+    )  # fmt: skip
+    made.router.redirect_slashes = False
+    return made
+
+
+class PlainRoutes:
+    """Handlers of the plain address.
+
+    Parameters
+    ----------
+    gateway : Gateway
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def examples(self, request: Request) -> Response:
+        """Add examples; respond with their answers."""
+        feed = self._gateway.feed(request, "ask")
+        found = parsed(await json_body(request, self._gateway.limits.max_body))
+        sent = objects(found)
+        if any(row.get("y") is not None or row.get("p") is not None for row in sent):
+            self._gateway.feed(request, "label")  # an example with its label teaches
+        key = await self._gateway.check_key(request, feed, len(sent))
+        entries = [
+            example(row, f"[{i}]." if isinstance(found, list) else "", key)
+            for i, row in enumerate(sent)
+        ]
+        told = await self._gateway.exchange(request, feed, entries)
+        return _answers(request, told, isinstance(found, list))
+
+    async def labels(self, request: Request) -> Response:
+        """Add labels of earlier examples; respond with what became of them."""
+        feed = self._gateway.feed(request, "label")
+        found = parsed(await json_body(request, self._gateway.limits.max_body))
+        entries = [
+            label(row, f"[{i}]." if isinstance(found, list) else "")
+            for i, row in enumerate(objects(found))
+        ]
+        told = await self._gateway.exchange(request, feed, entries)
+        return _answers(request, told, isinstance(found, list))
+
+    async def answer(self, request: Request) -> Response:
+        """Respond with the answer to an entry; 202 while it waits."""
+        feed = self._gateway.feed(request, "ask", "label", "read")
+        entry = request.path_params["entry"]
+        if not _ENTRY.fullmatch(entry):
+            raise Refused(422, "answers: the ID of an entry is two numbers, such as 1717-0")
+        wait = seconds(request, self._gateway.limits.max_timeout, 0.0)
+        (found,) = await feed.answers.wait([entry.encode()], wait)
+        if found is not None:
+            return _json(full(found))
+        if await feed.is_waiting(entry.encode()):
+            return _waiting(request, [entry])
+        raise Refused(404, f"feed {feed.keys.feed!r} keeps no answer to {entry}")
+
+    async def status(self, request: Request) -> Response:
+        """Respond with what `status --json` prints."""
+        return _json(await self._gateway.feed(request, "read").status())
+
+    async def alarms(self, request: Request) -> Response:
+        """Respond with the newest alarms."""
+        return _json(await self._gateway.feed(request, "read").alarms(_ALARMS))
+
+
+def _answers(request: Request, told: Exchange, is_list: bool) -> Response:
+    """Return the response with answers; without one of them, 202 with the IDs of all."""
+    found = [one for _, one in told if one is not None]
+    if len(found) < len(told):
+        return _waiting(request, [entry for entry, _ in told])
+    if is_list:
+        return _json(b"[%s]" % b",".join(found))
+    status = 422 if status_of(found[0]) == "rejected" else 200
+    return _json(found[0], status, {"Location": _address(request, told[0][0])})
+
+
+def _waiting(request: Request, entries: Sequence[str]) -> Response:
+    headers = {"Location": _address(request, entries[0])} if len(entries) == 1 else {}
+    return _json(orjson.dumps({"ids": entries}), 202, headers)
+
+
+def _address(request: Request, entry: str) -> str:
+    return f"/feeds/{request.path_params['feed']}/answers/{entry}"
+
+
+def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    told = {"Cache-Control": "no-store", **(headers or {})}
+    return Response(body, status, told, media_type="application/json")
+
+
+def _refusal(error: Refused) -> Response:
+    return _json(orjson.dumps(error.body), error.status, error.headers)
+
+
+async def _refused(_request: Request, error: Any) -> Response:
+    return _refusal(error)
+
+
+async def _failed(_request: Request, error: Any) -> Response:
+    """Respond to what Redis, or what is stored there, does not allow."""
+    if isinstance(error, Unavailable):
+        return _refusal(later(503, str(error)))
+    if isinstance(error, NoSuchFeed):
+        return _refusal(Refused(404, str(error)))
+    log.error("a request failed", reason=str(error))
+    return _refusal(Refused(500, str(error)))
+
+
+async def _unknown(_request: Request, error: Any) -> Response:
+    """Respond to an address or a method that there is not."""
+    return _refusal(Refused(error.status_code, str(error.detail), headers=error.headers))
+
+
+async def _fault(_request: Request, error: Any) -> Response:
+    # Its text may hold what was sent.
+    log.error("a fault of the program", reason=type(error).__name__)
+    return _refusal(Refused(500, "a fault of the program; its log says more"))

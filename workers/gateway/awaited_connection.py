@@ -1,0 +1,158 @@
+"""A connection to Redis whose replies are awaited in an event loop.
+
+The commands and replies are those of `Connection`, which says what it waits for by a descriptor.
+Connections are made in a thread, since that may block; meanwhile each call fails at once.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from workers.broker.backoff import delays
+from workers.broker.connection import Connection
+from workers.broker.pipeline import Argument, Sent
+from workers.errors import Unavailable, WorkerError
+
+_LOOK = 0.5  # seconds between two looks for replies that are overdue
+
+
+class _Call(NamedTuple):
+    sent: Sent
+    reply: "asyncio.Future[Any]"
+    until: float
+
+
+class AwaitedConnection:
+    """Sends commands of many requests on one connection; each awaits its own reply.
+
+    No command is sent again after a lost reply: it may have run.
+
+    Parameters
+    ----------
+    connection : Connection
+        Without patience. Nobody else uses it.
+    key : str
+        Of the server that it is about.
+    """
+
+    def __init__(self, connection: Connection, key: str) -> None:
+        self._connection, self._key = connection, key
+        self._loop = asyncio.get_running_loop()
+        self._calls: deque[_Call] = deque()
+        self._watched: set[int] = set()
+        self._trouble: str | None = "Redis is not connected yet"
+        self._connects = self._loop.create_task(self._connect())
+        self._looks = self._loop.create_task(self._look())
+
+    async def close(self) -> None:
+        """Give up the connection."""
+        tasks = self._looks, self._connects
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._unwatch()
+        self._connection.close()
+
+    async def connected(self, timeout: float) -> None:
+        """Wait until Redis answers, so many seconds at most."""
+        await asyncio.wait([self._connects], timeout=timeout)
+
+    def check(self) -> None:
+        """Raise Unavailable while Redis does not answer."""
+        if self._trouble is not None:
+            raise Unavailable(self._trouble)
+
+    async def call(self, *command: Argument) -> Any:
+        """Return the reply to a command.
+
+        Raises
+        ------
+        Unavailable
+            If Redis does not answer, or refuses for now; the command may have run.
+        WorkerError
+            If Redis refuses for good.
+        """
+        return await self.send(*command)
+
+    async def call_all(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """Return the reply to each command, or its error; all are sent before one is awaited."""
+        replies = [self.send(*command) for command in commands]
+        return list(await asyncio.gather(*replies, return_exceptions=True))
+
+    def send(self, *command: Argument) -> "asyncio.Future[Any]":
+        """Send a command; return what its reply is awaited by."""
+        reply: asyncio.Future[Any] = self._loop.create_future()
+        if self._trouble is not None:
+            reply.set_exception(Unavailable(self._trouble))
+            return reply
+        sent = self._connection.send(*command)
+        self._calls.append(_Call(sent, reply, time.monotonic() + self._connection.timeout))
+        for descriptor in self._connection.descriptors:
+            if descriptor not in self._watched:
+                self._watched.add(descriptor)
+                self._loop.add_reader(descriptor, self._arrived, descriptor)
+        if sent.error is not None:
+            self._settle()
+        return reply
+
+    def _arrived(self, descriptor: int) -> None:
+        if descriptor in self._connection.descriptors:
+            self._connection.read_arrived({descriptor})
+            self._settle()
+        else:  # nothing is awaited there: the server closed it
+            self._lose("Redis closed the connection")
+
+    def _settle(self) -> None:
+        """Give the replies that are there to those who await them; they came in order."""
+        while self._calls and self._connection.has_reply(self._calls[0].sent):
+            sent, reply, _ = self._calls.popleft()
+            try:
+                found = self._connection.receive(sent)
+            except WorkerError as error:
+                _fail(reply, error)
+                if isinstance(error, Unavailable):
+                    self._lose(str(error))
+                    return
+            else:
+                if not reply.done():
+                    reply.set_result(found)
+
+    def _lose(self, reason: str) -> None:
+        """Fail all that is awaited, and connect again."""
+        self._trouble = reason
+        self._unwatch()
+        self._connection.close()
+        calls, self._calls = self._calls, deque()
+        for call in calls:
+            _fail(call.reply, Unavailable(reason))
+        self._connects = self._loop.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        for delay in delays():
+            try:
+                await asyncio.to_thread(self._connection.call, "EXISTS", self._key)
+            except WorkerError as error:
+                self._trouble = str(error)
+                await asyncio.sleep(delay)
+            else:
+                self._trouble = None
+                return
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK)
+            if self._calls and self._calls[0].until < time.monotonic():
+                self._lose("Redis does not answer in time")
+
+    def _unwatch(self) -> None:
+        for descriptor in self._watched:
+            self._loop.remove_reader(descriptor)
+        self._watched.clear()
+
+
+def _fail(reply: "asyncio.Future[Any]", error: WorkerError) -> None:
+    if not reply.done():
+        reply.set_exception(error)
+        reply.exception()  # whoever awaited it may have gone

@@ -1,0 +1,39 @@
+"""Requests that are refused: a status code, one line that says why, and what it needs beside it."""
+
+from collections.abc import Mapping, Sequence
+
+
+class Refused(Exception):
+    """A request that gets no answer.
+
+    Parameters
+    ----------
+    status : int
+        Of HTTP.
+    reason : str
+        One line; it names the input and says what to do.
+    ids : sequence of str
+        Entries that were added nevertheless: their answers come.
+    headers : mapping, optional
+    """
+
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        ids: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.ids = status, reason, ids
+        self.headers = dict(headers or {})
+
+    @property
+    def body(self) -> dict[str, object]:
+        """What the response says."""
+        return {"error": self.reason} | ({"ids": list(self.ids)} if self.ids else {})
+
+
+def later(status: int, reason: str, seconds: int = 1) -> Refused:
+    """Return the refusal of a request that may be sent again after so many seconds."""
+    return Refused(status, reason, headers={"Retry-After": str(seconds)})

@@ -1,0 +1,150 @@
+"""Bodies of the plain address: JSON objects with the stream's names, to entries of the input.
+
+Cells are not judged here: whether a feed takes a value is the worker's to say, in its answer.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from workers.gateway.refused import Refused
+from workers.push.ingest import Fields, entry, label_entry
+from workers.push.rows import Row, label_text
+
+MOST_ROWS = 1000
+"""Examples or labels in one request."""
+
+_EXAMPLE = ("x", "y", "p", "id", "s", "time", "a")
+_LABEL = ("id", "y")
+
+
+def parsed(body: bytes) -> Any:
+    """Return a body as JSON.
+
+    Raises
+    ------
+    Refused
+        400 if it is none, 422 if an object has a name twice: one of the two would be lost.
+    """
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Refused(400, f"the body is not JSON: {str(error).split(':')[0][:80]}") from None
+    # A text has two quotation marks, so a lost name shows in their number; an escaped mark may too.
+    if orjson.dumps(found).count(b'"') != body.count(b'"'):
+        json.loads(body, object_pairs_hook=_without_repeats, parse_int=float)
+    return found
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Refused(422, f"{twice[:80]!r}: this name is sent twice in one object")
+
+
+def objects(found: Any) -> list[Mapping[str, Any]]:
+    """Return the objects of a body: one, or a list of them.
+
+    Raises
+    ------
+    Refused
+        If it is something else, or there are too many.
+    """
+    rows = found if isinstance(found, list) else [found]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise Refused(422, "the body: send a JSON object, or a list of one or more")
+    if len(rows) > MOST_ROWS:
+        raise Refused(413, f"the body: {len(rows)} objects; send at most {MOST_ROWS} at once")
+    return rows
+
+
+def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) -> Fields:
+    """Return the fields of the input entry for an example.
+
+    Parameters
+    ----------
+    sent : mapping
+    where : str
+        Names the object in messages.
+    key : str, optional
+        Its id, from the header of the request.
+
+    Raises
+    ------
+    Refused
+        422, with the name of the field.
+
+    Examples
+    --------
+    >>> example({"x": {"country": "de", "age": 3}, "y": True})
+    [b'x', b'{"country":"de","age":3}', b'y', 'true']
+    """
+    _check_names(sent, _EXAMPLE, where)
+    x, given = sent.get("x"), sent.get("id")
+    if not isinstance(x, list | dict):
+        raise Refused(422, f"{where}x: send an array of values, or an object of named ones")
+    if key is not None and given not in (None, key):
+        raise Refused(422, f"{where}id: it is not the Idempotency-Key; send one of the two")
+    for name, kind in (("s", dict), ("a", dict), ("time", int)):
+        if not isinstance(sent.get(name), kind | None) or sent.get(name) is True:
+            raise Refused(422, f"{where}{name}: send {_KINDS[kind]}")
+    row = Row(x, _label(sent, where), _text(given, "id", where) or key, _probability(sent, where))
+    fields = entry(row)
+    for name in ("s", "time", "a"):
+        if sent.get(name) is not None:
+            fields += [name.encode(), orjson.dumps(sent[name])]
+    return fields
+
+
+def label(sent: Mapping[str, Any], where: str = "") -> Fields:
+    """Return the fields of the input entry for the label of an earlier example.
+
+    Raises
+    ------
+    Refused
+        422, with the name of the field.
+
+    Examples
+    --------
+    >>> label({"id": "tx-1", "y": "spam"})
+    [b'for', 'tx-1', b'y', 'spam']
+    """
+    _check_names(sent, _LABEL, where)
+    for name in _LABEL:
+        if sent.get(name) is None:
+            raise Refused(422, f"{where}{name}: a label needs the id of its example, and y")
+    return label_entry(Row([], _label(sent, where), _text(sent["id"], "id", where)))
+
+
+_KINDS = {dict: "an object", int: "an integer"}
+
+
+def _check_names(sent: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for name in sent:
+        if name not in known:
+            raise Refused(422, f"{where}{name[:80]!r}: unknown; known are {', '.join(known)}")
+
+
+def _label(sent: Mapping[str, Any], where: str) -> str | None:
+    y = sent.get("y")
+    if isinstance(y, list | dict):
+        raise Refused(422, f"{where}y: send a text, a number or true or false")
+    return label_text(y)
+
+
+def _probability(sent: Mapping[str, Any], where: str) -> str | None:
+    p = sent.get("p")
+    if p is None or isinstance(p, str):
+        return p
+    if isinstance(p, bool) or not isinstance(p, int | float):
+        raise Refused(422, f"{where}p: send a number from 0 to 1")
+    return repr(p)
+
+
+def _text(value: Any, name: str, where: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise Refused(422, f"{where}{name}: send a text")

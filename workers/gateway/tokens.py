@@ -1,0 +1,168 @@
+"""Bearer tokens: who may do what with which feeds, from a file that is read again when it changes.
+
+The file is TOML, a table `[[token]]` each:
+
+    [[token]]
+    token = "at least 16 characters that nobody guesses"
+    feeds = ["fraud", "sensors-*"]
+    rights = ["ask", "label", "read"]
+"""
+
+import hmac
+import tomllib
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import structlog
+
+from workers.errors import BadConfiguration
+from workers.feed.selection import Selection
+from workers.gateway.refused import Refused
+
+RIGHTS = ("ask", "label", "read")
+"""Add examples and read their answers; add labels; read status, alarms and answers."""
+
+LEAST = 16
+"""Characters of a token."""
+
+_MOST_BYTES = 1 << 20  # of the file
+_SCHEME = "bearer"
+
+log = structlog.get_logger("online_svm.gateway")
+
+
+class Grant(NamedTuple):
+    """What the owner of one token may do.
+
+    Attributes
+    ----------
+    digest : bytes
+        SHA-256 of the token, which is kept nowhere else.
+    feeds : Selection
+    rights : frozenset of str
+    """
+
+    digest: bytes
+    feeds: Selection
+    rights: frozenset[str]
+
+
+class Tokens:
+    """The tokens of a file.
+
+    Parameters
+    ----------
+    path : Path or None
+        Without a file everybody may do everything, which is for loopback.
+
+    Raises
+    ------
+    BadConfiguration
+        If the file cannot be read, or is not of the form above.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._grants: list[Grant] = []
+        self._version: object = None
+        if path is not None:
+            self._version = _version(path)
+            self._grants = grants(path)
+
+    def check(self, header: str | None, feed: str, rights: Sequence[str]) -> None:
+        """Raise unless a request may do something with a feed.
+
+        Parameters
+        ----------
+        header : str or None
+            Its `Authorization`.
+        feed : str
+        rights : sequence of str
+            Of which one is enough.
+
+        Raises
+        ------
+        Refused
+            401 without a known token, 403 where it does not give the right.
+        """
+        if self._path is None:
+            return
+        self._follow()
+        scheme, _, token = (header or "").partition(" ")
+        given = sha256(token.strip().encode(errors="replace")).digest()
+        # All are compared, so that the time does not tell which one was nearly right.
+        known = [one for one in self._grants if hmac.compare_digest(one.digest, given)]
+        if scheme.lower() != _SCHEME or not known:
+            reason = "Authorization: send Bearer and a token that this gateway knows"
+            raise Refused(401, reason, headers={"WWW-Authenticate": "Bearer"})
+        if not any(one.feeds.selects(feed) and not one.rights.isdisjoint(rights) for one in known):
+            wanted = " or ".join(rights)
+            raise Refused(403, f"this token has not the right to {wanted} feed {feed!r}")
+
+    def _follow(self) -> None:
+        """Read the file again if it changed; keep what was read before if it cannot be used."""
+        assert self._path is not None
+        version = _version(self._path)
+        if version == self._version:
+            return
+        self._version = version
+        try:
+            self._grants = grants(self._path)
+            log.info("tokens are read again", tokens=len(self._grants))
+        except BadConfiguration as error:
+            log.error("tokens cannot be read; those of before stay", reason=str(error))
+
+
+def grants(path: Path) -> list[Grant]:
+    """Return the tokens of a file.
+
+    Raises
+    ------
+    BadConfiguration
+        With the number of the token that cannot be used, never with its text.
+    """
+    try:
+        text = path.read_bytes()
+        if len(text) > _MOST_BYTES:
+            raise _unusable(path, f"it has more than {_MOST_BYTES} bytes")
+        found = tomllib.loads(text.decode())
+    except OSError as error:
+        raise _unusable(path, error.strerror or "it cannot be read") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):  # its text may quote a token
+        raise _unusable(path, "it is not TOML") from None
+    tables = found.pop("token", None)
+    if found or not isinstance(tables, list) or not tables:
+        raise _unusable(path, "write tables [[token]] with token, feeds and rights, nothing else")
+    return [_grant(path, number, one) for number, one in enumerate(tables, 1)]
+
+
+def _grant(path: Path, number: int, table: Any) -> Grant:
+    if not isinstance(table, Mapping) or set(table) != {"token", "feeds", "rights"}:
+        raise _unusable(path, f"token {number}: write token, feeds and rights")
+    token, feeds, rights = table["token"], table["feeds"], table["rights"]
+    if not isinstance(token, str) or len(token) < LEAST or not token.isascii() or " " in token:
+        raise _unusable(
+            path, f"token {number}: use at least {LEAST} characters of ASCII, without a space"
+        )
+    if not _are_texts(feeds) or not _are_texts(rights) or not set(rights) <= set(RIGHTS):
+        told = f"feeds are names or patterns, rights are among {', '.join(RIGHTS)}"
+        raise _unusable(path, f"token {number}: {told}")
+    return Grant(sha256(token.encode()).digest(), Selection(feeds), frozenset(rights))
+
+
+def _are_texts(found: Any) -> bool:
+    return isinstance(found, list) and bool(found) and all(isinstance(one, str) for one in found)
+
+
+def _unusable(path: Path, reason: str) -> BadConfiguration:
+    return BadConfiguration(f"--token-file {path}: {reason}")
+
+
+def _version(path: Path) -> object:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
