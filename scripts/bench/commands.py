@@ -27,6 +27,7 @@ MODULES = {
     "feeds": "feeds.run",
     "nodes": "nodes",
     "quality": "quality.run",
+    "kinds": "quality.kinds",
     "monitors": "monitors.run",
     "policies": "policies",
 }

@@ -146,6 +146,33 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
     return loader(data_directory(data_dir))
 
 
+def fields(name: str, delimiter: str | None, data_dir: str | Path | None = None) -> Table:
+    """Return the rows of a data set as its file has them: texts, the label last.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    delimiter : str or None
+        What stands between two fields; None for blanks.
+    data_dir : path, optional
+        Where the files are; see `data_directory`.
+
+    Raises
+    ------
+    DataNotFound
+        If the file is not in the directory.
+
+    Examples
+    --------
+    >>> fields("car", ",", "/nowhere")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    workers.push.datasets.DataNotFound: no data directory /nowhere: ...
+    """
+    return _table(data_directory(data_dir), _FILES[name], delimiter)
+
+
 def _open(directory: Path, filename: str) -> TextIO:
     """Open a data file, plain or gzipped."""
     plain, zipped = directory / filename, directory / f"{filename}.gz"

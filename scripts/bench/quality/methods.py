@@ -6,7 +6,7 @@ fitted on the last 2,000 examples at every 250th, and answer the next 250 at onc
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -34,7 +34,7 @@ Peer = Callable[[Floats, Ints, int], Floats]
 
 Predict = Callable[[Floats], Floats]
 Fit = Callable[[Floats, Ints, Bools], Predict]
-"""Of standardised rows, codes 0 ... K - 1, all there, and which rows are of our training part."""
+"""Of prepared rows, codes 0 ... K - 1, all there, and which rows are of our training part."""
 
 EVERY = 250
 """Examples between two fits; the first as many are answered, but not scored, of any method."""
@@ -58,10 +58,13 @@ def unknown(n: int, n_classes: int) -> Floats:
     return np.full((n, n_classes), 1.0 / n_classes)
 
 
-def answers_of(X: Floats, codes: Ints, n_classes: int, **changes: Any) -> Answers:
+def answers_of(
+    X: Floats, codes: Ints, n_classes: int, names: Sequence[str] = (), **changes: Any
+) -> Answers:
     """Return what the predictor says of labelled examples of declared classes, their numbers.
 
-    It has the default settings, but for some changes.
+    It has the default settings, but for some changes. Where the features have names, sorted, the
+    rows are of cells.
 
     Examples
     --------
@@ -70,11 +73,13 @@ def answers_of(X: Floats, codes: Ints, n_classes: int, **changes: Any) -> Answer
     """
     classes = tuple(str(code) for code in range(n_classes))
     config = PredictorConfig.model_validate({"classes": classes} | changes)
-    return OnlinePredictor(config).step_many(X, [classes[code] for code in codes.tolist()])
+    predictor = OnlinePredictor(config)
+    schema = predictor.schema.of_features(tuple(names), len(names)) if names else None
+    return predictor.step_many(X, [classes[code] for code in codes.tolist()], schema=schema)
 
 
 def ours(X: Floats, codes: Ints, n_classes: int, **changes: Any) -> dict[str, Published]:
-    """Return every published probability for the default settings, but for some changes.
+    """Return every published probability, as `answers_of` has it.
 
     Examples
     --------
@@ -97,8 +102,10 @@ def ours(X: Floats, codes: Ints, n_classes: int, **changes: Any) -> dict[str, Pu
     return found or {HEADLINE: Published(unknown(len(X), n_classes))}
 
 
-def rolling(fit: Fit) -> Peer:
+def rolling(fit: Fit, prepare: Callable[[], Any] = StandardScaler) -> Peer:
     """Return the method that fits at every 250th example, and answers the next 250.
+
+    `prepare` makes the transformer of scikit-learn that prepares rows; it is fitted with each.
 
     Examples
     --------
@@ -113,14 +120,16 @@ def rolling(fit: Fit) -> Peer:
         for n in range(EVERY, len(X), EVERY):
             start = max(0, n - WINDOW)
             trains = training_mask("interleaved", start, n, 0.7)
-            predict = _of_frequent(fit, X[start:n], codes[start:n], n_classes, trains)
+            predict = _of_frequent(fit, prepare(), X[start:n], codes[start:n], n_classes, trains)
             found[n : n + EVERY] = predict(X[n : n + EVERY])
         return found
 
     return answer
 
 
-def _of_frequent(fit: Fit, rows: Floats, codes: Ints, n_classes: int, trains: Bools) -> Predict:
+def _of_frequent(
+    fit: Fit, prepared: Any, rows: Floats, codes: Ints, n_classes: int, trains: Bools
+) -> Predict:
     """Fit on the classes that have an example for each fold; give the others their frequency.
 
     scikit-learn refuses to calibrate rarer ones, and knows nothing of absent ones: they get
@@ -132,13 +141,13 @@ def _of_frequent(fit: Fit, rows: Floats, codes: Ints, n_classes: int, trains: Bo
     if len(known) < 2:
         return lambda asked: np.tile(shares, (len(asked), 1))
     used = np.isin(codes, known)
-    scaler = StandardScaler().fit(rows[used])
-    of_known = fit(scaler.transform(rows[used]), np.searchsorted(known, codes[used]), trains[used])
+    coded = prepared.fit_transform(rows[used])
+    of_known = fit(coded, np.searchsorted(known, codes[used]), trains[used])
     rest = shares.sum() - shares[known].sum()
 
     def predict(asked: Floats) -> Floats:
         found = np.tile(shares, (len(asked), 1))
-        found[:, known] = (1.0 - rest) * of_known(scaler.transform(asked))
+        found[:, known] = (1.0 - rest) * of_known(prepared.transform(asked))
         return np.clip(found, 0.0, 1.0)
 
     return predict
@@ -162,7 +171,7 @@ def _logistic() -> Any:
     return LogisticRegression(max_iter=1000)
 
 
-def _plain_logistic(rows: Floats, codes: Ints, _: Bools) -> Predict:
+def plain_logistic(rows: Floats, codes: Ints, _: Bools) -> Predict:
     """Fit logistic regression as it is; it is fitted to give probabilities."""
     return _predictions(_logistic().fit(rows, codes))
 
@@ -284,7 +293,7 @@ PEERS: dict[str, Peer] = {
     "rolling SVC, isotonic": rolling(partial(calibrated, SVC, method="isotonic")),
     "rolling SVC, temperature": rolling(partial(calibrated, SVC, method="temperature")),
     "rolling SVC, tuned": rolling(_tuned),
-    "rolling LR": rolling(_plain_logistic),
+    "rolling LR": rolling(plain_logistic),
     "rolling LR, calibrated": rolling(partial(calibrated, _logistic)),
     "rolling boosted trees, calibrated": rolling(
         partial(calibrated, partial(HistGradientBoostingClassifier, random_state=0))

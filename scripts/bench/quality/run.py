@@ -3,8 +3,9 @@
 import math
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type inf
     threadpool_limits,
 )
 
+from online_svm.types import Floats, Ints
 from scripts.bench.kept import (
     Jobs,
     Names,
@@ -31,6 +33,7 @@ from scripts.command_line import chosen
 from scripts.tables import printed
 from workers.cli.common import DataDir, note
 from workers.errors import BadConfiguration
+from workers.history.backtest.prequential import Published
 from workers.history.backtest.result import Scores, scores
 
 WARM_UP = EVERY + 10
@@ -93,6 +96,11 @@ def run(
             for mean in rows_of_group:
                 yield Result(mean, [])
             yield Result({}, [_of_means(group, rows_of_group)])
+    tell_missing(found)
+
+
+def tell_missing(found: Mapping[StreamCell, MethodRun | str]) -> None:
+    """Say which cells were not measured, and why."""
     for line in dict.fromkeys(
         f"{cell.stream}, {cell.method}: {one}"
         for cell, one in found.items()
@@ -113,13 +121,20 @@ def measure(cell: StreamCell) -> MethodRun | str:
     try:
         X, codes = stream(cell.stream, cell.draw, cell.data_dir)
         X, codes = X[: cell.examples], codes[: cell.examples]
-        with threadpool_limits(1):  # threads that wait for a processor would slow the peers down
-            answered(cell.method, X[:WARM_UP], codes[:WARM_UP], n_classes)  # loads the code
-            began = time.process_time()
-            answers = answered(cell.method, X, codes, n_classes)
-            seconds = time.process_time() - began
+        return timed(partial(answered, cell.method, n_classes=n_classes), X, codes, n_classes)
     except BadConfiguration as error:
         return str(error)
+
+
+def timed(
+    answer: Callable[[Floats, Ints], dict[str, Published]], X: Floats, codes: Ints, n_classes: int
+) -> MethodRun:
+    """Return what comes of all examples, which are answered in order, and the processor time."""
+    with threadpool_limits(1):  # threads that wait for a processor would slow the peers down
+        answer(X[:WARM_UP], codes[:WARM_UP])  # loads the code
+        began = time.process_time()
+        answers = answer(X, codes)
+        seconds = time.process_time() - began
     classes = tuple(str(code) for code in range(n_classes))
     scored = slice(EVERY, None)
     rows = {
