@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+import orjson
 import typer
 
 from workers.cli.common import Feed, RedisOptions, embedded_url, given_url, note
@@ -162,6 +163,8 @@ def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
     """Push the rows, and say how many; after Ctrl-C, how to go on."""
     from workers.push.ingest import PushInterrupted
 
+    if plan.are_labels:
+        _check_horizon(url, feed)
     began = time.monotonic()
     try:
         sent = _pushed(plan, url, feed, options)
@@ -172,6 +175,28 @@ def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
     seconds = time.monotonic() - began
     what = "label" if plan.are_labels else "row"
     note(f"{counted(sent, what)} pushed to feed {feed!r} in {seconds:.1f} s")
+
+
+def _check_horizon(url: str, feed: str) -> None:
+    """Refuse labels that a feed would reject, each of them.
+
+    Raises
+    ------
+    BadConfiguration
+        If the feed was begun without a horizon.
+    """
+    from workers.broker.feed_reader import FeedReader
+
+    with FeedReader(url, feed) as reader:
+        # The field alone: more of the state is not a producer's to read.
+        begun = reader.call("HGET", reader.keys.state, "config")
+    if begun is not None and orjson.loads(begun).get("predictor", {}).get("horizon") == 0:
+        raise BadConfiguration(
+            f"feed {feed!r} has no horizon: it learns a label that comes with its example. Push "
+            "the rows again, with their labels; or begin the feed anew, so that it takes labels of "
+            f"rows that it answered: online-svm reset {feed}, then worker {feed} --horizon, how "
+            "long a label may take"
+        )
 
 
 def _pushed(plan: _Plan, url: str, feed: str, options: PushOptions) -> int:
