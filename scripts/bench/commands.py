@@ -30,6 +30,7 @@ MODULES = {
     "kinds": "quality.kinds",
     "monitors": "monitors.run",
     "policies": "policies",
+    "svc": "svc",
 }
 
 

@@ -65,10 +65,21 @@ RUNS = {
         {},
         ["swap", "swap", "rare", "rare"],
     ),
+    "svc": (
+        {"sets": "iris,moons", "splits": 1, "tuned": True},
+        {"MOST_FITTED": 100, "MOST_ANSWERED": 100, "TIMED": 200},
+        ["iris", "moons", "mean of 2", "log_loss", "brier", "auc", "log loss / that of SVC",
+         "Brier score / that of SVC", "AUC / that of SVC", "fit, 200 rows of 2 classes",
+         "fit time / that of SVC", "fit, 200 rows of 4 classes", "fit time / that of SVC"],
+    ),
 }  # fmt: skip
 
 
-BOUNDS = {"latency": [2.0, 1.5], "start": [1.5, 1.0, 1.0]}
+BOUNDS = {
+    "latency": [2.0, 1.5],
+    "start": [1.5, 1.0, 1.0],
+    "svc": [1.0, 1.0, 0.9995, 1.25, 1.25],
+}
 
 
 @pytest.mark.slow
@@ -110,6 +121,7 @@ CLUSTER = ["nodes", "--redis", "redis+cluster://localhost:1", "--feeds"]
         (["quality", "--rows", "river"], "--rows river: unknown; one of headline;"),
         (["policies", "--streams", "elec"], "--streams elec: unknown; one of elec2,"),
         (["policies", "--rows", "resett"], "unknown; one of none,report,refit,reset,river ARF"),
+        (["svc", "--sets", "iris"], "--sets iris: unknown; one of australian,"),  # it is tuned on
         (["monitors", "--detectors", "river KSWIN"], "--detectors river KSWIN: unknown; one of"),
         (["feeds", "--parts", "idling"], "unknown; one of idle,learning,busy,sizes"),
         (["nodes", "--redis", "redis://localhost/0"], "redis+cluster://"),
