@@ -257,11 +257,15 @@ class Coding:
         return values
 
     def updated(self, fresh: "Coding") -> "Coding":
-        """Return this coding with the gaps that `fresh` counted in a later T."""
+        """Return this coding with the gaps that `fresh` counted in a later T, and what stays."""
         found = dict(zip(fresh.sources.tolist(), fresh.missing.tolist(), strict=True))
         # A column that has no value any more is one of gaps.
         missing = [found.get(f, 1.0) for f in self.sources.tolist()]
-        return replace(self, missing=np.array(missing))
+        kinds = (fresh.sources.tolist(), fresh.kinds.tolist(), fresh.fixed.tolist())
+        stays = {(f, kind) for f, kind, is_fixed in zip(*kinds, strict=True) if is_fixed}
+        own = zip(self.sources.tolist(), self.kinds.tolist(), strict=True)
+        fixed = self.fixed | np.array([one in stays for one in own], dtype=np.int64)
+        return replace(self, missing=np.array(missing), fixed=fixed)
 
     def lacks(self, fresh: "Coding", T: Floats) -> bool:
         """Return whether T, whose coding is `fresh`, has what this coding lacks."""

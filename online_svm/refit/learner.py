@@ -78,6 +78,7 @@ class Learner:
             "n_classes": self._n_classes,
             "refits": self._refits,
             "fitted_on": scaling.fitted_on,
+            "grown_at": scaling.grown_at,
         }
         if self._machine is not None:  # a P-SVM is solved anew each time
             machine = self._machine.state()
@@ -103,7 +104,8 @@ class Learner:
         learner._n_classes, learner._refits = own["n_classes"], own["refits"]
         held = learner._held = HeldWindow(config, own["start"], parts["rows"].copy())
         fitted = Scaling.from_state(under("scaling", parts))
-        scaling = WindowScaling(config, fitted, own["gamma"], own["fitted_on"])
+        counts = (own["fitted_on"], own["grown_at"])
+        scaling = WindowScaling(config, fitted, own["gamma"], *counts)
         learner._scaling = scaling
         if "machine" in own:
             kind = FoldMachines if config.split == "crossfit" else RollingMachine

@@ -32,7 +32,8 @@ from online_svm.svm.exact.rolling_machine import FIELDS, TOLERANCE, RollingMachi
 from online_svm.types import Arrays
 
 LEARNER = Fields(
-    number("start"), number("n_classes"), number("refits"), number("fitted_on"), real("gamma"),
+    number("start"), number("n_classes"), number("refits"), number("fitted_on"), number("grown_at"),
+    real("gamma"),
     floats("rows", "n f", optional=True),  # NaN is a missing value
     floats("scaling.mean", "d"), floats("scaling.width", "d"), floats("scaling.fill", "d"),
     floats("scaling.limit", "1", optional=True),

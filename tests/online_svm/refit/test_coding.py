@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.refit.coding import Coding
-from online_svm.refit.scaling import Scaling
+from online_svm.refit.scaling import Scaling, WindowScaling
 from online_svm.stream.cells import cell
 from online_svm.stream.kinds import FIXED_FROM, KINDS
 
@@ -212,3 +213,29 @@ def test_a_stored_coding_that_contradicts_itself_is_refused(name, value):
 def test_rows_of_numbers_alone_are_their_own_coding():
     T = RNG.normal(size=(50, 3))
     assert Coding.fit(T).code(T) is T
+
+
+@pytest.mark.parametrize(("count", "anew"), [(999, [*range(1, 31)]), (1000, [1, 10, 20, 30])])
+def test_columns_that_come_for_ever_make_the_kernels_anew_at_every_tenth_refit(count, anew):
+    scaling, trains = WindowScaling(PredictorConfig()), np.ones(count, dtype=bool)
+    found = []
+    for refit in range(1, 31):
+        T = table([f"c{i % (refit + 1)}" for i in range(count)])
+        if scaling.is_due(trains, refit, T, np.arange(1)):
+            scaling.fit(T, trains)
+            found.append(refit)
+            assert scaling.scaling.coding.width == refit + 1
+    assert found == anew
+
+
+def test_a_kind_stays_too_where_it_was_seen_often_after_the_coding_was_fitted():
+    config, order = PredictorConfig(scale="none"), np.arange(1)
+    few, often = table([1] * (FIXED_FROM - 1)), table([1] * FIXED_FROM)
+    changed = table(["a", "b"] * 50)
+    for between, expected in ((few, "category"), (often, "number")):
+        scaling = WindowScaling(config)
+        for refit, T in enumerate((few, between, changed), 1):
+            trains = np.ones(len(T), dtype=bool)
+            if scaling.is_due(trains, refit, T, order):
+                scaling.fit(T, trains)
+        assert [one.kind for one in scaling.scaling.coding.told().values()] == [expected]
