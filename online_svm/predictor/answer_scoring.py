@@ -11,6 +11,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.metrics.realised_cost import RealisedCost
+from online_svm.metrics.sequential.frozen_scorer import FEATURES
 from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceNames, SliceValues
 from online_svm.metrics.windowed.windowed_validity import WindowedValidity
 from online_svm.predictor.batch_result import Answers
@@ -60,7 +61,7 @@ class AnswerScoring:
     features : tuple of str, or None
         Their names, once known: alarms name features that moved.
     watched : int or None
-        Number of features that the monitors look at, where rows are cells; else they look at all.
+        Number of features, where rows are cells.
     coding : Coding or None
         Of the active model.
     counts : deque of LabelCounts
@@ -267,7 +268,9 @@ class AnswerScoring:
 
     def _watched_rows(self, X: Floats) -> Floats:
         """Return what the monitors see of rows."""
-        return X if self.watched is None else watched(X, self.watched, self._hidden)
+        if self.watched is None:
+            return X
+        return watched(X, min(self.watched, FEATURES), self._hidden)
 
     def _score(
         self, block: PredictionBlock, columns: Ints, rows: ScoredRows, learned: Ints, since: int

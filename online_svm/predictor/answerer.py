@@ -88,7 +88,7 @@ class Answerer:
     def know(self, schema: FeatureSchema) -> None:
         """Take over what is known of the features."""
         self.scoring.features = schema.names
-        self.scoring.watched = schema.watched if schema.is_mixed else None
+        self.scoring.watched = schema.dimension if schema.is_mixed else None
 
     def activate_if_due(self) -> None:
         """Let the refit that is due now take effect; wait for its result where it must."""
@@ -105,9 +105,7 @@ class Answerer:
         guarantee: tuple[Guarantee, str | None] = ("none", None)
         if self.model is not None:
             guarantee = self.scoring.guarantee(*self.model.guarantee(self._lacks))
-        requests = request_schema(self._config).of_features(
-            schema.names, schema.dimension, schema.watched
-        )
+        requests = request_schema(self._config).of_features(schema.names, schema.dimension)
         n, model = self._schedule.n, self.model
         return AnsweringState(self._config, n, requests, model, self._mixture, guarantee)
 

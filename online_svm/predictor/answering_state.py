@@ -105,7 +105,6 @@ class AnsweringState:
             "n": self.n,
             "names": self.schema.names,
             "dimension": self.schema.dimension,
-            "watched": self.schema.watched,
             "guarantee": self._guarantee,
             "reason": self._reason,
         }
@@ -144,7 +143,7 @@ class AnsweringState:
         require(header["guarantee"] in _GUARANTEES, "guarantee")
         require(isinstance(header["reason"], str | None), "reason")
         schema = request_schema(config).of_features(
-            None if names is None else tuple(names), dimension, header["watched"]
+            None if names is None else tuple(names), dimension
         )
         mixture = Mixture.of(config)
         if mixture is not None:

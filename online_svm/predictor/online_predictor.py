@@ -394,7 +394,6 @@ class OnlinePredictor:
             "config": self.config.model_dump(mode="json"),
             "names": self.schema.names,
             "dimension": self.schema.dimension,
-            "watched": self.schema.watched,
         }
         learned, arrays = self._schedule.state()
         answering, parts = self._answerer.state()
@@ -435,8 +434,7 @@ class OnlinePredictor:
                 raise ValueError(f"late labels are those of n = {self.late.learned}, not {self.n}")
         waiting = [] if self.late is None else self.late.examples()
         self._answerer = Answerer.from_state(state, self.config, self._schedule, waiting)
-        watched = header["watched"]
-        self._know(self.schema.of_features(names, header["dimension"], watched))
+        self._know(self.schema.of_features(names, header["dimension"]))
         self._schedule.continue_refits(state)
 
 

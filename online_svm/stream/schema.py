@@ -45,8 +45,6 @@ class FeatureSchema:
         Number of features; None until it is known.
     slices : tuple of str
         Names of the slices.
-    watched : int or None
-        Number of features of the first accepted example, or declared.
     may_mix : bool
         Whether rows with names are of cells.
     takes_late_labels : bool
@@ -75,7 +73,6 @@ class FeatureSchema:
         self.dimension = len(declared) if isinstance(declared, tuple | dict) else None
         if isinstance(declared, int):
             self.dimension = declared
-        self.watched = self.dimension
         self.may_mix = declared is None or declared == "infer" or isinstance(declared, dict)
         self._needs_names = declared == "infer"
         self._grows = not has_names and not is_of_requests
@@ -133,7 +130,7 @@ class FeatureSchema:
         taken = sorted(map(str, new))[: max(0, most - len(names))]
         if not taken:
             return self
-        return self.of_features((*names, *taken), len(names) + len(taken), self.watched)
+        return self.of_features((*names, *taken), len(names) + len(taken))
 
     def of_example(self, x: object) -> "FeatureSchema":
         """Return the schema of a feed whose first accepted example is x; this one if it knows.
@@ -150,13 +147,10 @@ class FeatureSchema:
         names = tuple(sorted(x)) if isinstance(x, Mapping) else None
         return self.of_features(names, len(x))  # type: ignore[arg-type]  # row() accepted it
 
-    def of_features(
-        self, names: tuple[str, ...] | None, dimension: int | None, watched: int | None = None
-    ) -> "FeatureSchema":
+    def of_features(self, names: tuple[str, ...] | None, dimension: int | None) -> "FeatureSchema":
         """Return the schema of a feed with other features."""
         known = copy(self)
         known.names, known.dimension = names, dimension
-        known.watched = dimension if watched is None else watched
         known._known = frozenset(names or ())
         return known
 

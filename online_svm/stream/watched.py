@@ -31,11 +31,12 @@ def watched(rows: Floats, width: int, hidden: Sequence[int] = ()) -> Floats:
     >>> watched(row, 5)
     array([[2.5, 1. , nan, nan, nan]])
     """
+    rows = rows[:, :width]
     if rows.shape[1] == width and not hidden and np.abs(rows).max(initial=0.0) <= LARGEST:
         return rows
     found = np.full((len(rows), width), GAP)
     _watch(np.ascontiguousarray(rows), found)
-    found[:, list(hidden)] = GAP
+    found[:, [f for f in hidden if f < width]] = GAP
     return found
 
 

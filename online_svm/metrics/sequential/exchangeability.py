@@ -56,6 +56,8 @@ _FIELDS = Fields(
     floats("_usual", "2 d"),
     ints("_trees"),
 )
+_OF_FEATURES = tuple(f.attribute for f in _FIELDS if f.axes.endswith("d"))
+"""What has a last axis of the features."""
 
 
 class ExchangeabilityMonitor:
@@ -121,6 +123,12 @@ class ExchangeabilityMonitor:
         self._usual, self._recent = np.zeros((2, d)), np.zeros(d)  # mean and deviation; mean now
         self._places = np.zeros((RANKED, 3))  # count, mean, sum of squares: of what is ranked
 
+    def _with_more_features(self, more: int) -> None:
+        """Take up features that no row had so far."""
+        for name in _OF_FEATURES:
+            held = getattr(self, name)
+            setattr(self, name, np.concatenate([held, np.zeros((*held.shape[:-1], more))], axis=-1))
+
     def _add(self, part: Subject) -> None:
         level = self._family.add(part)
         if level is not None:
@@ -130,23 +138,25 @@ class ExchangeabilityMonitor:
     def update(self, rows: ScoredRows) -> list[Finding]:
         """Add rows, in order; return what was found, in order.
 
-        Rows without features are skipped.
+        Rows without features are skipped. Features that come later, at the end, say nothing before
+        the next scorer, which is fitted to their values too.
 
         Raises
         ------
         InvalidInput
-            If rows have more or fewer features than those before.
+            If rows have fewer features than those before.
         """
         count = len(rows)
         if rows.X is None or not count:
             return []
         X = np.ascontiguousarray(rows.X[:, :FEATURES])
-        if not self._counts.shape[1]:
+        known = self._counts.shape[1]
+        if not known:
             self._with_features(X.shape[1])
-        if X.shape[1] != self._counts.shape[1]:
-            raise InvalidInput(
-                f"X: {X.shape[1]} features, but {self._counts.shape[1]} in the rows before"
-            )
+        elif X.shape[1] > known:
+            self._with_more_features(X.shape[1] - known)
+        elif X.shape[1] < known:
+            raise InvalidInput(f"X: {X.shape[1]} features, but {known} in the rows before")
         self._know(rows.classes)
         found: list[Finding] = []
         begin = 0

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from online_svm import Example, InvalidExample, OnlinePredictor, PredictorConfig
+from online_svm.metrics.sequential.frozen_scorer import FEATURES
 from online_svm.predictor.answering_state import AnsweringState
 from online_svm.stream.alarm import Alarm
+from online_svm.stream.cells import stacked
 from online_svm.stream.frames import examples
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
@@ -221,6 +223,23 @@ def test_a_clock_raises_no_alarm_and_makes_the_guarantee_approximate():
         last = [block for block in found if isinstance(block, PredictionBlock)][-1]
         assert last.guarantee == "approximate"
         assert last.reason.startswith("time: ")
+
+
+def test_a_shift_of_a_feature_that_the_first_row_lacked_raises_an_alarm_that_names_it():
+    rng = np.random.default_rng(2)
+    q, late = rng.normal(size=(2, 3000))
+    late[2000:] += 3.0
+    predictor, schema, X = OnlinePredictor(PredictorConfig(committee="single")), None, []
+    for i in range(3000):
+        x = {"q": q[i]} | ({"late": late[i]} if i else {}) | ({f"n{i % 70}": 1} if i > 99 else {})
+        schema = (schema or predictor.schema).knowing(x)
+        X.append(schema.row(x))
+    labels = rng.choice(["no", "yes"], 3000).tolist()
+    found = predictor.step_many(stacked(X), labels, schema=schema)
+    alarm = next(one for one in found if isinstance(one, Alarm))
+    assert 2000 < alarm.n < 2100
+    assert alarm.moved[0].feature == "late"
+    assert len(schema.names) > FEATURES
 
 
 def test_without_a_time_the_guarantee_is_exact():

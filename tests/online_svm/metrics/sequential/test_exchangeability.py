@@ -198,7 +198,24 @@ def test_the_features_that_moved_are_told_with_how_far():
     assert test["moved"] == moved
 
 
-def test_rows_with_another_number_of_features_are_refused():
+def test_a_feature_that_comes_late_is_looked_at_by_the_next_scorer_however_rows_are_cut():
+    rng = np.random.default_rng(4)
+    X, columns = examples(rng, 3000)
+    X[:300, 2] = np.nan
+    X[2200:, 2] += 2.0
+    rows = rows_of(X, columns)
+    whole, other = (ExchangeabilityMonitor(0.05, 10_000) for _ in range(2))
+    expected, found = whole.update(rows), []
+    for begin, stop in pairwise([0, 100, 300, 301, 600, 3000]):
+        narrow = rows_of(X[begin:stop, : 3 if stop > 300 else 2], columns[begin:stop], first=begin)
+        found += [(begin + f.row, f.log_wealth, f.moved) for f in other.update(narrow)]
+        other = ExchangeabilityMonitor.from_state(other.state(), 0.05, 10_000)
+    assert 2200 <= expected[0].row < 2400
+    assert expected[0].moved[0][0] == 2
+    assert found == [(f.row, f.log_wealth, f.moved) for f in expected]
+
+
+def test_rows_of_fewer_features_are_refused():
     monitor = ExchangeabilityMonitor(0.01, 1000)
     X, columns = examples(np.random.default_rng(7), 5)
     monitor.update(rows_of(X, columns))
