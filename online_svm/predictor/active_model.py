@@ -52,6 +52,7 @@ CROSSFIT = (
 
 
 TIME = "time: a feature is a time, which comes once, so the examples are not i.i.d."
+NAMES = "names: more than max_features came, so which are known depends on all examples"
 
 _FIELDS = Fields(
     number("version"), number("calibration_version"), number("learned"), flag("has_probabilities")
@@ -308,6 +309,8 @@ class ActiveModel:
         coding = self.result.scaling.coding
         if coding is not None and coding.has_times:
             return "approximate", TIME
+        if coding is not None and coding.lacks_names:
+            return "approximate", NAMES
         return ("exact", None) if lacks is None else ("approximate", lacks)
 
 

@@ -42,6 +42,7 @@ from online_svm.stream.cells import (
     FROM_MILLISECONDS,
     LARGEST,
     NOTHING,
+    PASSED_OVER,
     TIME_BITS,
     TRUE,
     TRUE_TEXTS,
@@ -73,8 +74,8 @@ _COSINE = np.array([1.0 / math.factorial(2 * k) for k in range(9)])
 
 FIELDS = Fields(
     ints("sources", "c"), ints("kinds", "c", below=len(KINDS)), ints("fixed", "c", below=2),
-    ints("starts"), ints("firsts"), ints("gaps", "c", least=-1),
-    floats("cells", "t"), ints("places", "t"), floats("missing", "c"),
+    ints("starts"), ints("firsts"), ints("gaps", "c", least=-1), floats("cells", "t"),
+    ints("places", "t"), floats("missing", "c"), ints("further", "1", below=2),
 )  # fmt: skip
 
 
@@ -102,6 +103,8 @@ class Coding:
         Which of the coded columns of its column a category has.
     missing : ndarray of shape (c,)
         Share of the rows of T in which each column is a gap.
+    further : ndarray of shape (1,)
+        1 where a row of T had a name that was passed over, since the feed had all it may have.
 
     Examples
     --------
@@ -122,6 +125,7 @@ class Coding:
     cells: Floats
     places: Ints
     missing: Floats
+    further: Ints
 
     @classmethod
     def fit(
@@ -199,6 +203,7 @@ class Coding:
             np.concatenate([np.empty(0), *cells]),
             np.concatenate([np.empty(0, dtype=np.int64), *places]),
             np.array(missing),
+            np.array([np.count_nonzero(T[:, -1:] == PASSED_OVER) > 0], dtype=np.int64),
         )
 
     @property
@@ -210,6 +215,11 @@ class Coding:
     def has_times(self) -> bool:
         """Whether a column is a time."""
         return bool((self.kinds == _TIME).any())
+
+    @property
+    def lacks_names(self) -> bool:
+        """Whether T has names that were passed over."""
+        return bool(self.further[0])
 
     @property
     def are_scaled(self) -> Bools:
@@ -265,7 +275,7 @@ class Coding:
         stays = {(f, kind) for f, kind, is_fixed in zip(*kinds, strict=True) if is_fixed}
         own = zip(self.sources.tolist(), self.kinds.tolist(), strict=True)
         fixed = self.fixed | np.array([one in stays for one in own], dtype=np.int64)
-        return replace(self, missing=np.array(missing), fixed=fixed)
+        return replace(self, missing=np.array(missing), fixed=fixed, further=fresh.further)
 
     def lacks(self, fresh: "Coding", T: Floats) -> bool:
         """Return whether T, whose coding is `fresh`, has what this coding lacks."""

@@ -256,6 +256,10 @@ FALSE_TEXTS = np.sort(np.array([_hashed(text) for text in ("no", "No", "NO", "n"
 """Cells of the texts that a column which is declared boolean takes for true and false."""
 
 TRUE, FALSE = of_boolean(True), of_boolean(False)
+
+PASSED_OVER = _float(0x702 << 52)
+"""In the last column, of a row with names that were passed over; wherever cells are read, a gap."""
+
 FIRST_TIME = _float(_TIME)
 """Texts are below it, and times and booleans are not."""
 

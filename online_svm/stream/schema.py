@@ -1,14 +1,14 @@
 """FeatureSchema: the features and the label that an example must have."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 
 import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
-from online_svm.stream.cells import LARGEST, SMALLEST, cell
+from online_svm.stream.cells import GAP, LARGEST, PASSED_OVER, SMALLEST, cell
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.slices import SliceValue, checked_slices
 from online_svm.types import Bools, Floats
@@ -16,6 +16,9 @@ from online_svm.types import Bools, Floats
 MAX_LABEL = MAX_NAME = 256
 MOST_FEATURES = 10_000
 """Names that a feed takes up undeclared, where nothing else is said."""
+
+FURTHER = "\0"
+"""Name of the last column of a feed that has taken up all it may: which rows had further names."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _KINDS = {str: "text", bool: "true or false", list: "an array", dict: "an object"}
@@ -27,8 +30,10 @@ class FeatureSchema:
 
     Where an example has names, and these are not declared as numbers all, its row is of cells, one
     for each name known: see `cells`. Names that come later are known from then on (`knowing`), at
-    the end of a row; an absent one is a gap. Declared names have no others beside them: what an
-    example has beyond them is passed over.
+    the end of a row; an absent one is a gap. Where there are as many as a feed may have, further
+    ones are passed over, which a last column tells (`FURTHER`): so a refit knows whether its T
+    lacks any. Declared names have no others beside them: what an example has beyond them is passed
+    over.
 
     A schema does not change: what is learned of the features makes another one.
 
@@ -45,6 +50,8 @@ class FeatureSchema:
         Number of features; None until it is known.
     slices : tuple of str
         Names of the slices.
+    known : frozenset of str
+        The names that an example may have.
     may_mix : bool
         Whether rows with names are of cells.
     takes_late_labels : bool
@@ -77,7 +84,7 @@ class FeatureSchema:
         self._needs_names = declared == "infer"
         self._grows = not has_names and not is_of_requests
         self._max_missing = config.max_missing
-        self._known = frozenset(self.names or ())
+        self.known = frozenset(self.names or ())
         self.is_of_requests = is_of_requests
         self.takes_late_labels = config.takes_late_labels
         self.counts_time = config.counts_time
@@ -103,34 +110,46 @@ class FeatureSchema:
         """Whether rows are of cells."""
         return self.may_mix and self.names is not None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether further names came than a feed takes up."""
+        return self.names is not None and self.names[-1:] == (FURTHER,)
+
     def knowing(self, x: object, most: int = MOST_FEATURES) -> "FeatureSchema":
         """Return the schema that also knows the names of an example; this one if there is no other.
 
-        A name beyond the first `most`, a longer one than 256 characters or one with NUL is passed
-        over, as if it were absent.
+        A longer one than 256 characters or one with NUL is passed over, as if it were absent, and
+        so is one beyond the first `most`.
 
         Examples
         --------
         >>> schema = FeatureSchema(PredictorConfig()).knowing({"b": 1, "a": "red"})
         >>> schema.knowing({"c": 2.5, "A": None}).names
         ('a', 'b', 'A', 'c')
+        >>> sorted(schema.knowing({"c": 2.5, "A": None}, most=3).known)
+        ['A', 'a', 'b']
         """
         if not self.may_mix or not isinstance(x, Mapping):
             return self
         if self.names is None:
             return self if self.dimension is not None else self._with(x, (), most)
-        if not self._grows or all(name in self._known for name in x):
+        if not self._grows or self.is_full or self.known.issuperset(x):
             return self
         return self._with(x, self.names, most)
 
     def _with(
         self, x: Mapping[object, object], names: tuple[str, ...], most: int
     ) -> "FeatureSchema":
-        new = [name for name in x if name not in names and _is_name(name)]
-        taken = sorted(map(str, new))[: max(0, most - len(names))]
-        if not taken:
+        new = sorted(self._new_names(x))
+        if not new:
             return self
-        return self.of_features((*names, *taken), len(names) + len(taken))
+        taken = (*names, *new[: max(0, most - len(names))])
+        if len(names) + len(new) > most:
+            taken = (*taken, FURTHER)
+        return self.of_features(taken, len(taken))
+
+    def _new_names(self, x: Mapping[object, object]) -> Iterator[str]:
+        return (str(name) for name in x if name not in self.known and _is_name(name))
 
     def of_example(self, x: object) -> "FeatureSchema":
         """Return the schema of a feed whose first accepted example is x; this one if it knows.
@@ -151,7 +170,7 @@ class FeatureSchema:
         """Return the schema of a feed with other features."""
         known = copy(self)
         known.names, known.dimension = names, dimension
-        known._known = frozenset(names or ())
+        known.known = frozenset(names or ()) - {FURTHER}
         return known
 
     def row(self, x: object) -> Floats:
@@ -199,15 +218,19 @@ class FeatureSchema:
             raise InvalidExample("unknown_feature", "feature names are text")
         found = np.empty(len(self.names))
         for i, name in enumerate(self.names):
+            if name == FURTHER:
+                found[i] = PASSED_OVER if any(self._new_names(x)) else GAP
+                continue
             try:
                 found[i] = cell(x.get(name))
             except InvalidExample as error:
                 raise InvalidExample(error.code, f"feature {name!r}: {error.reason}") from None
         if not self.has_enough(found):
-            missing = int(np.isnan(found).sum())
+            names = len(self.known)
+            missing = int(np.isnan(found[:names]).sum())
             raise InvalidExample(
                 "missing_feature",
-                f"{missing} of {len(found)} features are missing, more than max_missing = "
+                f"{missing} of {names} features are missing, more than max_missing = "
                 f"{self._max_missing:g} of them",
             )
         return found
@@ -216,6 +239,8 @@ class FeatureSchema:
         """Return whether no row of cells has more gaps than `max_missing` allows."""
         if self._max_missing >= 1.0:
             return True
+        if self.is_full:
+            cells = cells[..., :-1]
         most = self._max_missing * cells.shape[-1]
         return bool((np.isnan(cells).sum(axis=-1) <= most).all())
 

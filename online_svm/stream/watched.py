@@ -49,5 +49,7 @@ def _watch(rows: Floats, found: Floats) -> None:
                 found[i, f] = value
             elif value < FIRST_TIME:
                 found[i, f] = (bits_of(value) & HASH) * 2.0**-60
-            elif value >= FALSE:
-                found[i, f] = 1.0 if value == TRUE else 0.0
+            elif value == TRUE:
+                found[i, f] = 1.0
+            elif value == FALSE:
+                found[i, f] = 0.0

@@ -104,8 +104,7 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
         x = orjson.loads(given[b"x"])
         values = x.values() if isinstance(x, dict) else x
         if schema.is_mixed and isinstance(x, dict):
-            known = frozenset(schema.names or ())
-            return known.issuperset(x) and _PLAIN.issuperset(map(type, values))
+            return schema.known.issuperset(x) and _PLAIN.issuperset(map(type, values))
         return len(values) == schema.dimension and {float, int}.issuperset(map(type, values))
     except (InvalidExample, ValueError, TypeError):
         return False
@@ -222,12 +221,11 @@ def _mixed_matrix(joined: bytes, count: int, schema: FeatureSchema) -> Floats:
         raise ValueError("not an object for each example")
     quotes, sizes = joined.count(b'"') // 2, set(map(len, rows))
     are_numbers = not (b"true" in joined or b"false" in joined or b"null" in joined)
-    if sizes == {len(names)}:
+    if sizes == {len(names)} and not schema.is_full:
         values: Iterable[Any] = chain.from_iterable(map(_values_of(names), rows))
         are_numbers &= quotes == count * len(names)
     else:
-        known = frozenset(names)
-        if 0 in sizes or not all(map(known.issuperset, rows)):
+        if 0 in sizes or not all(map(schema.known.issuperset, rows)):
             raise ValueError("an example has a name that is not known, or none")
         values = chain.from_iterable(map(row.get, names) for row in rows)
         are_numbers = False

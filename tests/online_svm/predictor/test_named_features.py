@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from online_svm import Example, InvalidExample, OnlinePredictor, PredictorConfig
 from online_svm.metrics.sequential.frozen_scorer import FEATURES
+from online_svm.predictor.active_model import NAMES
 from online_svm.predictor.answering_state import AnsweringState
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.cells import stacked
@@ -22,6 +23,7 @@ from workers.config.settings import Limits
 from workers.message.decode import decode
 from workers.message.encode import encode_block
 
+LIMITS = Limits()
 QUICK = {"classes": ("no", "yes"), "window": 120, "refit_every": 30, "refit_lag": 0}
 
 
@@ -59,14 +61,14 @@ def stepped(data, **changes):
     return predictor, [predictor.step(Example(x, y)) for x, y in data]
 
 
-def batched(data, sizes, config, restarts=False):
+def batched(data, sizes, config, restarts=False, limits=LIMITS):
     """Return the payloads of entries that come in batches, as a worker answers them."""
     predictor, sent, payloads = OnlinePredictor(config), 0, []
     entries = [(b"%d-0" % (i + 1), [b"x", json.dumps(x).encode(), b"y", y.encode()])
                for i, (x, y) in enumerate(data)]  # fmt: skip
     for size in sizes:
         part = entries[sent : sent + size]
-        decoded = decode(part, predictor.schema, Limits())
+        decoded = decode(part, predictor.schema, limits)
         assert not decoded.rejected
         result = predictor.process(decoded.batch(part, sent))
         for indices, block in result.answers:
@@ -282,6 +284,22 @@ def test_whatever_the_values_every_row_is_answered_and_replayed_alike(data):
     assert again.snapshot() == predictor.snapshot()
 
 
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_once_t_has_names_that_were_passed_over_the_guarantee_says_so(size):
+    data = [({k: v for k, v in x.items() if k != "at"}, y) for x, y in rows(200)]
+    for x, _ in data[150:]:
+        x["\0"] = 5.0  # no name of anything
+    sizes = [size] * (200 // size) + [200 % size] * bool(200 % size)
+    found = batched(data, sizes, PredictorConfig(**QUICK), True, Limits(max_features=6))
+    told = [json.loads(payload) for payload in found]
+    reasons = [(one["guarantee"], one["reason"]) for one in told if one["status"] == "ok"]
+    first = reasons.index(reasons[-1])
+    assert reasons == [("exact", None)] * first + [("approximate", NAMES)] * (len(reasons) - first)
+    assert 75 < told[-len(reasons) + first]["n"] < 120  # "points" came at 75, the seventh
+    assert found == batched(data, [200], PredictorConfig(**QUICK), limits=Limits(max_features=6))
+    assert max(one["imputed"] for one in told) <= 6
+
+
 def test_names_and_categories_beyond_the_bounds_are_passed_over():
     rng = np.random.default_rng(3)
     often = [str(category) for category in rng.integers(90, size=150)]
@@ -296,7 +314,7 @@ def test_names_and_categories_beyond_the_bounds_are_passed_over():
     assert widths["id"] == 0  # set aside
     assert max(widths.values()) <= 8 + 1
     schema = predictor.schema
-    assert len(schema.knowing({f"m{i}": 1 for i in range(20_000)}).names) == 10_000
+    assert len(schema.knowing({f"m{i}": 1 for i in range(20_000)}).known) == 10_000
 
 
 RIVER = {
