@@ -3,7 +3,7 @@
 A row of numbers, texts, booleans, times and gaps is then an array like any other: it is held, sent
 to a refit and stored as rows of numbers are, and a row of numbers alone costs nothing more.
 
-- A number is itself.
+- A number is itself; of a duration the seconds.
 - A gap (null, an empty text, a number that no feature can be, such as 1e400) is NaN.
 - Text, booleans and times are floats larger than any feature may be (`LARGEST`): a prefix that says
   what it is, then 60 bits of a hash of the text, the boolean, or milliseconds since 1970. So two
@@ -37,6 +37,8 @@ import re
 import struct
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from datetime import time as datetime_time
+from decimal import Decimal
 from functools import lru_cache
 
 import numpy as np
@@ -158,10 +160,10 @@ def of_milliseconds(time: int) -> float:
     return _float(_TIME | time + BEFORE) if -BEFORE < time < AFTER else GAP
 
 
-def _number(value: float) -> float:
+def _number(value: float | Decimal) -> float:
     try:
         number = float(value) + 0.0  # -0 is 0
-    except OverflowError:
+    except (OverflowError, ValueError):  # an integer that is too large; a signalling NaN
         return GAP
     size = abs(number)
     return number if size <= LARGEST and (size >= SMALLEST or size == 0.0) else GAP
@@ -185,6 +187,12 @@ def _other(value: object) -> float:
         return of_milliseconds((aware - _EPOCH) // _MILLISECOND)
     if isinstance(value, date):
         return of_milliseconds((value - _EPOCH.date()) // _MILLISECOND)
+    if isinstance(value, Decimal):
+        return _number(value)
+    if isinstance(value, timedelta):
+        return _number(value.total_seconds())
+    if isinstance(value, datetime_time):
+        return of_text(str(value))
     shown = {"list": "an array", "dict": "an object"}
     what = shown.get(type(value).__name__, f"a {type(value).__name__}")
     raise InvalidExample("unsupported", f"a value is {what}; send a number, text, boolean or null")

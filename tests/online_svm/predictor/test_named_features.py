@@ -4,8 +4,6 @@ import functools
 import json
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +14,6 @@ from online_svm.predictor.active_model import NAMES
 from online_svm.predictor.answering_state import AnsweringState
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.cells import stacked
-from online_svm.stream.frames import examples
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
 from workers.config.settings import Limits
@@ -96,7 +93,7 @@ def test_batches_and_restarts_change_no_byte(size, restarts):
     assert batched(rows(200), sizes, PredictorConfig(**QUICK), restarts) == alone()
 
 
-def test_rows_by_step_in_json_in_csv_and_in_data_frames_are_answered_alike():
+def test_rows_by_step_in_json_and_in_csv_are_answered_alike():
     data = rows(150, late_name=False)
     _, answers = stepped(data)
     texts = [
@@ -105,11 +102,6 @@ def test_rows_by_step_in_json_in_csv_and_in_data_frames_are_answered_alike():
         for x, y in data
     ]  # fmt: skip
     assert stepped(texts)[1] == answers
-    gapped = [{name: None if v == "" else v for name, v in x.items()} for x, _ in data]
-    frame = pd.DataFrame(gapped).assign(label=[y for _, y in data])
-    for one in (frame, pa.Table.from_pandas(frame), frame.convert_dtypes()):
-        predictor = OnlinePredictor(PredictorConfig(**QUICK))
-        assert [predictor.step(example) for example in examples(one, "label")] == answers
 
 
 def codings(data, names):

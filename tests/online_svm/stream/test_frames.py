@@ -1,0 +1,80 @@
+"""Rows of data frames, of each library that people use: the same examples as in JSON."""
+
+import json
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from system_tools import package
+
+from online_svm.errors import InvalidInput
+from online_svm.stream.cells import cell
+from online_svm.stream.frames import examples
+
+COLUMNS = {
+    "number": [1.5, None, -2.0, 1e300],
+    "whole": [1, None, 3, 2**60],
+    "boolean": [True, None, False, True],
+    "category": ["DE", None, "007", ""],
+    "moment": [datetime(2024, 1, 5, 10, 30), None, datetime(1, 1, 2), datetime(2024, 2, 29)],
+    "day": [date(2024, 1, 5), None, date(1969, 12, 31), date(9999, 12, 31)],
+    "price": [Decimal("1.20"), None, Decimal("-3.4"), Decimal(0)],
+    "spell": [timedelta(hours=1), None, timedelta(days=-2), timedelta(0)],
+    "hour": [time(10, 30), None, time(11, 0, 5), time(0)],
+    "id": ["a", "b", "3", "d"],
+    "sent": [datetime(2024, 1, 5 + i) for i in range(4)],
+    "y": [1, None, 0, 1],
+}  # fmt: skip
+
+
+def of_pandas():
+    return pd.DataFrame(COLUMNS)
+
+
+def of_pandas_with_extension_types():
+    return pd.DataFrame(COLUMNS).convert_dtypes().astype({"category": "category"})
+
+
+def of_polars():
+    polars = package("polars", "pip install polars")
+    return polars.DataFrame(COLUMNS).with_columns(polars.col("category").cast(polars.Categorical))
+
+
+def of_arrow():
+    return package("pyarrow", "pip install 'online-svm[archive]'").table(COLUMNS)
+
+
+def as_in_json(value):
+    """Return what a person sends of a value."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return json.loads(json.dumps(value, default=str))
+
+
+@pytest.mark.parametrize(
+    "frame", [of_pandas, of_pandas_with_extension_types, of_polars, of_arrow],
+    ids=lambda make: make.__name__,
+)  # fmt: skip
+def test_a_row_of_a_data_frame_has_the_cells_of_the_same_row_in_json(frame):
+    found = list(examples(frame(), "y", id="id", time="sent"))
+    assert [example.y for example in found] == ["1", None, "0", "1"]
+    assert [example.id for example in found] == COLUMNS["id"]
+    assert [example.time for example in found] == [1704412800000 + i * 86_400_000 for i in range(4)]
+    for i, example in enumerate(found):
+        assert list(example.x) == list(COLUMNS)[:9]
+        cells = np.array([cell(value) for value in example.x.values()])
+        expected = np.array([cell(as_in_json(COLUMNS[name][i])) for name in example.x])
+        # Pandas holds whole numbers as floats where one is missing.
+        np.testing.assert_array_equal(cells, expected)
+    assert np.isnan([cell(value) for value in found[1].x.values()]).all()
+
+
+def test_a_column_that_is_not_there_and_a_time_that_is_none_are_named():
+    with pytest.raises(InvalidInput, match="no column 'label'; there are number, whole"):
+        list(examples(of_pandas(), "label"))
+    with pytest.raises(InvalidInput, match="category is 'DE', no time"):
+        list(examples(of_pandas(), "y", time="category"))
