@@ -17,6 +17,12 @@ MAX_LABEL = MAX_NAME = 256
 MOST_FEATURES = 10_000
 """Names that a feed takes up undeclared, where nothing else is said."""
 
+MOST_LATE = 1000
+"""Names up to which those that come after the first example are taken up.
+
+Each is a column of every row: a feed whose names are ids would hold gaps, and be slow by them.
+"""
+
 FURTHER = "\0"
 """Name of the last column of a feed that has taken up all it may: which rows had further names."""
 
@@ -84,7 +90,7 @@ class FeatureSchema:
         self._needs_names = declared == "infer"
         self._grows = not has_names and not is_of_requests
         self._max_missing = config.max_missing
-        self.known = frozenset(self.names or ())
+        self._know(self.names or ())
         self.is_of_requests = is_of_requests
         self.takes_late_labels = config.takes_late_labels
         self.counts_time = config.counts_time
@@ -119,7 +125,7 @@ class FeatureSchema:
         """Return the schema that also knows the names of an example; this one if there is no other.
 
         A longer one than 256 characters or one with NUL is passed over, as if it were absent, and
-        so is one beyond the first `most`.
+        so is one beyond the first `most`; or beyond 1,000, where the first example had fewer.
 
         Examples
         --------
@@ -135,7 +141,7 @@ class FeatureSchema:
             return self if self.dimension is not None else self._with(x, (), most)
         if not self._grows or self.is_full or self.known.issuperset(x):
             return self
-        return self._with(x, self.names, most)
+        return self._with(x, self.names, min(most, max(MOST_LATE, len(self.names))))
 
     def _with(
         self, x: Mapping[object, object], names: tuple[str, ...], most: int
@@ -170,8 +176,13 @@ class FeatureSchema:
         """Return the schema of a feed with other features."""
         known = copy(self)
         known.names, known.dimension = names, dimension
-        known.known = frozenset(names or ()) - {FURTHER}
+        known._know(names or ())
         return known
+
+    def _know(self, names: Sequence[str]) -> None:
+        """Remember the names that are known, and their places in a row."""
+        self._places = {name: i for i, name in enumerate(names) if name != FURTHER}
+        self.known = frozenset(self._places)
 
     def row(self, x: object) -> Floats:
         """Return the features as a checked vector of shape (dimension,).
@@ -216,15 +227,16 @@ class FeatureSchema:
             raise InvalidExample("dimension", "x is empty; send at least one feature")
         if not all(isinstance(name, str) for name in x):
             raise InvalidExample("unknown_feature", "feature names are text")
-        found = np.empty(len(self.names))
-        for i, name in enumerate(self.names):
-            if name == FURTHER:
-                found[i] = PASSED_OVER if any(self._new_names(x)) else GAP
-                continue
+        found = np.full(len(self.names), GAP)
+        for i in sorted(self._places[name] for name in x if name in self._places):
             try:
-                found[i] = cell(x.get(name))
+                found[i] = cell(x[self.names[i]])
             except InvalidExample as error:
-                raise InvalidExample(error.code, f"feature {name!r}: {error.reason}") from None
+                raise InvalidExample(
+                    error.code, f"feature {self.names[i]!r}: {error.reason}"
+                ) from None
+        if self.is_full and any(self._new_names(x)):
+            found[-1] = PASSED_OVER
         if not self.has_enough(found):
             names = len(self.known)
             missing = int(np.isnan(found[:names]).sum())

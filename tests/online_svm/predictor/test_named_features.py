@@ -15,6 +15,7 @@ from online_svm.predictor.answering_state import AnsweringState
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.cells import stacked
 from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.split import training_mask
 from workers.config.settings import Limits
 from workers.message.decode import decode
@@ -305,8 +306,11 @@ def test_names_and_categories_beyond_the_bounds_are_passed_over():
                       np.diff(coding.starts).tolist(), strict=True))  # fmt: skip
     assert widths["id"] == 0  # set aside
     assert max(widths.values()) <= 8 + 1
-    schema = predictor.schema
-    assert len(schema.knowing({f"m{i}": 1 for i in range(20_000)}).known) == 10_000
+    many = {f"m{i}": 1 for i in range(20_000)}
+    assert len(predictor.schema.knowing(many).known) == 1000
+    whole = FeatureSchema(PredictorConfig()).knowing(many)
+    assert len(whole.known) == 10_000
+    assert whole.knowing({"more": 1}).known == whole.known
 
 
 RIVER = {
