@@ -29,16 +29,27 @@ def blocks(kind):
     return re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
 
 
+SECTIONS = """
+[feed.fraud]
+classes = "fraud,honest"
+horizon = "1000"
+[feed.web]
+classes = "a,b"
+horizon = "60"
+"""
+
+
 @pytest.fixture(scope="module")
-def gateway():
-    """The gateway of two feeds with one worker: `fraud` has named features, `web` an array."""
+def gateway(tmp_path_factory):
+    """The gateway of two feeds of one worker: `fraud` has named features, `web` an array."""
+    config = tmp_path_factory.mktemp("page") / "worker.toml"
+    config.write_text(SECTIONS)
+    settings = {name: value for name, value in CHEAP.items() if name != "classes"}
     X, labels = inverted(LEARNED, LEARNED, LEARNED)
     with ExitStack() as opened:
         url = opened.enter_context(embedded.temporary()).url
-        settings = CHEAP | {"classes": ("fraud", "honest"), "horizon": "1000"}
-        for feed, options in {"fraud": settings, "web": CHEAP | {"horizon": "60"}}.items():
-            command = ("worker", feed, "--redis", url, *flags_of(options))
-            opened.enter_context(Worker(*command))
+        command = ("worker", "fraud", "web", "--redis", url, "--config", config)
+        opened.enter_context(Worker(*command, *flags_of(settings)))
         client = opened.enter_context(serving(url, "fraud", "web"))
         for feed in ("fraud", "web"):
             store = opened.enter_context(Store(url, feed))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -12,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from workers.gateway.refused import Refused
 
 HEADER_BYTES = 1 << 14
-"""Bytes of the headers of a request, about."""
+"""Bytes of the headers of a request."""
 
 CLIENT_SECONDS = 10.0
 """Seconds for the headers of a request, and for its body."""
@@ -85,32 +86,35 @@ def seconds(request: Request, most: float, default: float = 5.0) -> float:
     return found
 
 
-class HostCheck:
-    """Refuses requests that name another host, which a page of another site may make a browser do.
+class RequestCheck:
+    """Refuses large headers, and a `Host` that a page of another site made a browser send.
 
     Parameters
     ----------
     app : ASGI application
-    hosts : set of str
-        What `Host` may be.
+    hosts : set of str, optional
+        What `Host` may be; by default anything.
     """
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None = None) -> None:
         self._app = app
-        self._hosts = frozenset(host.encode() for host in hosts)
+        self._hosts = None if hosts is None else frozenset(host.encode() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] == "http":
-            named = [value for name, value in scope["headers"] if name == b"host"]
-            if len(named) != 1 or named[0].lower() not in self._hosts:
-                body = b'{"error":"Host: this is not a name of this gateway"}'
-                headers = [(b"content-type", b"application/json"),
-                           (b"content-length", b"%d" % len(body))]  # fmt: skip
-                await send({"type": "http.response.start", "status": 421, "headers": headers})
-                await send({"type": "http.response.body", "body": body})
-                return
-        await self._app(scope, receive, send)
+        refused = self._refused(scope["headers"]) if scope["type"] == "http" else None
+        if refused is None:
+            await self._app(scope, receive, send)
+        else:
+            await refused(scope, receive, send)
+
+    def _refused(self, headers: list[tuple[bytes, bytes]]) -> Response | None:
+        if sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
+            return JSONResponse({"error": f"the headers have more than {HEADER_BYTES} bytes"}, 431)
+        named = [value.lower() for name, value in headers if name == b"host"]
+        if self._hosts is None or (len(named) == 1 and named[0] in self._hosts):
+            return None
+        return JSONResponse({"error": "Host: this is not a name of this gateway"}, 421)
 
 
 class PromptProtocol(H11Protocol):

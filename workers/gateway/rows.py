@@ -91,11 +91,17 @@ def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) ->
     for name, kind in (("s", dict), ("a", dict), ("time", int)):
         if not isinstance(sent.get(name), kind | None) or sent.get(name) is True:
             raise Refused(422, f"{where}{name}: send {_KINDS[kind]}")
-    row = Row(x, _label(sent, where), _text(given, "id", where) or key, _probability(sent, where))
+    row = Row(
+        x,
+        y=_label(sent, where),
+        id=_text(given, "id", where) or key,
+        p=_probability(sent, where),
+        s=sent.get("s"),
+        time=sent.get("time"),
+    )
     fields = entry(row)
-    for name in ("s", "time", "a"):
-        if sent.get(name) is not None:
-            fields += [name.encode(), orjson.dumps(sent[name])]
+    if sent.get("a") is not None:
+        fields += [b"a", orjson.dumps(sent["a"])]
     return fields
 
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 from workers.config.listening import LOOPBACK, is_loopback, listening
 from workers.gateway.app import application
 from workers.gateway.gateway import Gateway
-from workers.gateway.limits import CLIENT_SECONDS, HEADER_BYTES, HostCheck, PromptProtocol
+from workers.gateway.limits import CLIENT_SECONDS, HEADER_BYTES, PromptProtocol, RequestCheck
 
 PORT = 8080
 
@@ -45,10 +45,9 @@ class GatewayServer:
         self.port: int = self._socket.getsockname()[1]
         host = f"[{address}]" if ":" in address else address
         self.link = f"http://{host}:{self.port}/"
-        app: ASGIApp = application(gateway)
-        if is_loopback(address):
-            names = (LOOPBACK, "localhost", "[::1]", host)
-            app = HostCheck(app, frozenset(f"{name}:{self.port}" for name in names))
+        names = (LOOPBACK, "localhost", "[::1]", host)
+        ours = frozenset(f"{name}:{self.port}" for name in names)
+        app = RequestCheck(application(gateway), ours if is_loopback(address) else None)
         self._server = _Server(_config(app, gateway.limits.connections))
 
     def run(self) -> None:

@@ -67,12 +67,15 @@ def test_a_label_finds_its_example_by_id(gateway):
     assert gateway.post("/feeds/late/labels", {"id": "none", "y": "a"}).status == 422
 
 
-def test_a_row_of_named_cells_passes_unjudged(gateway, stores):
-    sent = {"x": {"country": "de", "age": 3}, "y": True, "s": {"country": "de"}}
-    gateway.post("/feeds/named/examples", sent)
+def test_a_row_of_named_cells_of_any_kind_passes_unjudged_and_is_answered(gateway, stores):
+    sent = {"x": {"country": "de", "age": 3, "new": True}, "y": True, "s": {"country": "de"}}
+    reply = gateway.post("/feeds/named/examples", sent)
     assert last(stores["named"], stores["named"].keys.input)[1] == [
-        "x", '{"country":"de","age":3}', "y", "true", "s", '{"country":"de"}'
+        "x", '{"country":"de","age":3,"new":true}', "y", "true", "s", '{"country":"de"}'
     ]  # fmt: skip
+    assert (reply.status, reply.json["code"]) == (422, "label"), "true is no class of this feed"
+    reply = gateway.post("/feeds/named/examples", sent | {"y": "a"})
+    assert (reply.status, reply.json["status"]) == (200, "warming")
 
 
 def test_what_the_worker_rejects_is_422_with_its_reason(gateway):
