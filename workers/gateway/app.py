@@ -85,7 +85,7 @@ class PlainRoutes:
             example(row, f"[{i}]." if isinstance(found, list) else "", key)
             for i, row in enumerate(sent)
         ]
-        told = await self._gateway.exchange(request, feed, entries)
+        told = await self._gateway.exchange(request, feed, entries, are_repeated=key is not None)
         return _answers(request, told, isinstance(found, list))
 
     async def labels(self, request: Request) -> Response:

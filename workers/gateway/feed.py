@@ -17,7 +17,7 @@ from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
 from workers.gateway.awaited_connection import AwaitedConnection
 from workers.gateway.refused import Refused, later
-from workers.gateway.waiting import BLOCK_MS, Answer, AwaitedAnswers
+from workers.gateway.waiting import BLOCK_MS, AwaitedAnswers
 from workers.message.compact.decode import parse
 from workers.push.ingest import Fields
 from workers.reading.answers import message, newest
@@ -219,16 +219,19 @@ def full(found: bytes) -> bytes:
     return found if b'"status":' in found[:20] else orjson.dumps(parse(found))
 
 
-def status_of(found: Answer) -> str | None:
-    """Return the status of a full answer without parsing it all; None without an answer.
+def status_of(found: bytes) -> str:
+    """Return the status of a full answer without parsing it all.
+
+    Raises
+    ------
+    StateLost
+        If it has none: another program wrote it.
 
     Examples
     --------
     >>> status_of(b'{"v":2,"status":"rejected","seq":7}')
     'rejected'
     """
-    if found is None:
-        return None
     head = found[:40].partition(b'"status":"')[2]
     if not head:
         raise StateLost("an entry of out is no answer: another program wrote it")

@@ -67,9 +67,13 @@ class Gateway:
         return self.feeds[name]
 
     async def exchange(
-        self, request: Request, feed: GatewayFeed, entries: Sequence[Fields]
+        self,
+        request: Request,
+        feed: GatewayFeed,
+        entries: Sequence[Fields],
+        are_repeated: bool = False,
     ) -> Exchange:
-        """Add entries, and wait for their answers.
+        """Add entries, and wait for their answers; with `are_repeated`, those that ids got first.
 
         Raises
         ------
@@ -83,9 +87,9 @@ class Gateway:
         ids = await feed.add(entries)
         found = await feed.answers.wait(ids, wait)
         told = [None if one is None else full(one) for one in found]
-        if key_of(request) is not None and status_of(told[0]) == "duplicate":
-            assert told[0] is not None
-            told[0] = await feed.first_answer(ids[0], told[0])
+        for i, one in enumerate(told):
+            if one is not None and are_repeated and status_of(one) == "duplicate":
+                told[i] = await feed.first_answer(ids[i], one)
         return [(at.decode(), one) for at, one in zip(ids, told, strict=True)]
 
     async def check_key(self, request: Request, feed: GatewayFeed, count: int) -> str | None:
@@ -97,7 +101,7 @@ class Gateway:
             400 where it promises what the feed does not keep: one answer for an id, however often
             it is sent.
         """
-        key = key_of(request)
+        key = request.headers.get("idempotency-key")
         if key is None:
             return None
         if count != 1:
@@ -116,8 +120,3 @@ class Gateway:
             raise Refused(422, "warming: send answer or refuse")
         if wanted == "refuse" and (why := (await feed.standing()).unready):
             raise later(503, f"feed {feed.keys.feed!r}: {why}; nothing was added")
-
-
-def key_of(request: Request) -> str | None:
-    """Return the `Idempotency-Key` of a request; None without one."""
-    return request.headers.get("idempotency-key")

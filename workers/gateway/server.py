@@ -14,6 +14,7 @@ from typing_extensions import override
 from workers.config.listening import LOOPBACK, is_loopback, listening
 from workers.gateway.app import application
 from workers.gateway.gateway import Gateway
+from workers.gateway.inference_protocol import InferenceProtocol
 from workers.gateway.limits import CLIENT_SECONDS, HEADER_BYTES, PromptProtocol, RequestCheck
 
 PORT = 8080
@@ -46,8 +47,9 @@ class GatewayServer:
         host = f"[{address}]" if ":" in address else address
         self.link = f"http://{host}:{self.port}/"
         names = (LOOPBACK, "localhost", "[::1]", host)
+        routes = InferenceProtocol(gateway).routes
         ours = frozenset(f"{name}:{self.port}" for name in names)
-        app = RequestCheck(application(gateway), ours if is_loopback(address) else None)
+        app = RequestCheck(application(gateway, routes), ours if is_loopback(address) else None)
         self._server = _Server(_config(app, gateway.limits.connections))
 
     def run(self) -> None:

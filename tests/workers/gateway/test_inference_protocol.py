@@ -1,0 +1,198 @@
+"""The Open Inference Protocol v2: metadata, health, tensors to rows and back, and labels."""
+
+import json
+
+import pytest
+from system_tools import package
+
+package("starlette", "pip install 'online-svm[http]'")
+package("uvicorn", "pip install 'online-svm[http]'")
+
+from served_gateway import serving  # noqa: E402
+from world import wait_until  # noqa: E402
+
+from online_svm import __version__  # noqa: E402
+
+X = [[0.5, 1, -2], [0.25, 0, 3]]
+
+
+def matrix(data, shape=(2, 3), datatype="FP64", name="input-0"):
+    return {"name": name, "shape": list(shape), "datatype": datatype, "data": data}
+
+
+def infer(client, feed, *inputs, path="infer", **more):
+    return client.post(f"/v2/models/{feed}/{path}", {"inputs": list(inputs), **more})
+
+
+def outputs(reply):
+    assert reply.status == 200, reply.body
+    return {tensor["name"]: tensor for tensor in reply.json["outputs"]}
+
+
+def sent(store, count):
+    found = store.call("XREVRANGE", store.keys.input, "+", "-", "COUNT", count)[::-1]
+    return [dict(zip(fields[::2], fields[1::2], strict=True)) for _, fields in found]
+
+
+def test_the_server_and_each_model_say_what_they_are(gateway):
+    told = {"name": "online-svm", "version": __version__, "extensions": ["label"]}
+    assert gateway.get("/v2").json == told
+    assert gateway.get("/v2/health/live").json == {"live": True}
+    model = gateway.get("/v2/models/plain").json
+    assert (model["name"], model["platform"]) == ("plain", "online-svm")
+    assert model["inputs"] == [{"name": "x", "datatype": "FP64", "shape": [-1, -1]}]
+    assert [tensor["shape"][0] for tensor in model["outputs"]] == [-1] * 7
+    assert (gateway.get("/v2/models/other").status, gateway.get("/v2/other").status) == (404, 404)
+
+
+def test_a_model_is_ready_once_it_has_one_and_a_worker_and_the_server_once_all_are(answered, world):
+    with serving(answered, "plain", "late") as client:
+        assert (client.get("/v2/health/ready").status, client.get("/v2/health/ready").json) == (
+            200, {"ready": True}
+        )  # fmt: skip
+        assert client.get("/v2/models/plain/ready").json == {"name": "plain", "ready": True}
+    with serving(answered, "plain", "named") as client:
+        reply = client.get("/v2/models/named/ready")
+        assert (reply.status, reply.json["ready"]) == (503, False)
+        assert "warming" in reply.json["error"]
+        reply = client.get("/v2/health/ready")
+        assert (reply.status, reply.json) == (503, {"ready": False}), "no names without a token"
+    with serving(world.url, world.feed) as client:
+        assert "begun" in client.get(f"/v2/models/{world.feed}/ready").json["error"]
+
+
+def test_rows_get_their_answers_as_tensors_and_the_id_is_echoed(gateway, stores):
+    reply = infer(gateway, "plain", matrix(X), id="req-1")
+    found = outputs(reply)
+    assert (reply.json["model_name"], reply.json["id"]) == ("plain", "req-1")
+    assert [row[b"id"] for row in sent(stores["plain"], 2)] == [b"req-1/0", b"req-1/1"]
+    answers = [
+        gateway.get(f"/feeds/plain/answers/{entry}").json for entry in found["entry"]["data"]
+    ]
+    for name in ("label", "probability", "lower", "upper", "status"):
+        assert found[name]["data"] == [answer[name] for answer in answers]
+        assert found[name]["shape"] == [2]
+    assert found["probabilities"]["shape"] == [2, 2]
+    assert found["probabilities"]["parameters"] == {"classes": ["a", "b"]}
+    assert found["probabilities"]["data"] == [p for one in answers for p in one["probabilities"]]
+    assert "id" not in infer(gateway, "plain", matrix(X)).json
+
+
+@pytest.mark.parametrize(
+    ("tensor", "rows"),
+    [
+        (matrix([1, 2, 3, 4, 5, 6]), [[1, 2, 3], [4, 5, 6]]),
+        (matrix([[1, 2, 3], [4, 5, 6]], datatype="INT64"), [[1, 2, 3], [4, 5, 6]]),
+        (matrix([1.5, None, 3], (1, 3), "FP32"), [[1.5, None, 3]]),
+        (matrix([True, False, True], (1, 3), "BOOL"), [[True, False, True]]),
+        (matrix([0, 255, 1], (1, 3), "UINT8", "x"), [[0, 255, 1]]),
+    ],
+)
+def test_a_matrix_is_row_major_flat_or_nested_of_any_datatype(gateway, stores, tensor, rows):
+    infer(gateway, "plain", tensor)
+    assert [json.loads(row[b"x"]) for row in sent(stores["plain"], len(rows))] == rows
+
+
+def test_inputs_by_name_are_named_cells_of_any_kind(gateway, stores):
+    found = outputs(
+        infer(
+            gateway, "named",
+            matrix(["de", "fr"], (2,), "BYTES", "country"),
+            matrix([[3], [4]], (2, 1), "INT32", "age"),
+            matrix([True, None], (2,), "BOOL", "new"),
+        )
+    )  # fmt: skip
+    assert [json.loads(row[b"x"]) for row in sent(stores["named"], 2)] == [
+        {"country": "de", "age": 3, "new": True}, {"country": "fr", "age": 4, "new": None}
+    ]  # fmt: skip
+    assert found["status"]["data"] == ["warming"] * 2
+    assert found["label"]["data"] == found["probability"]["data"] == [None] * 2
+    assert found["probabilities"]["data"] == [None] * 4
+
+
+def test_only_the_outputs_that_are_wanted_are_given(gateway):
+    wanted = [{"name": "probability"}, {"name": "label"}]
+    reply = infer(gateway, "plain", matrix(X), outputs=wanted)
+    assert list(outputs(reply)) == ["probability", "label"]
+    reply = infer(gateway, "plain", matrix(X), outputs=[{"name": "score"}])
+    assert (reply.status, reply.json["error"].split(":")[0]) == (422, "outputs[0].name")
+
+
+def test_the_extension_label_labels_the_rows_of_a_request_by_its_id(gateway, stores):
+    for id, data in (("one", [X[0]]), ("two", X)):
+        outputs(infer(gateway, "late", matrix(data, (len(data), 3)), id=id))
+        labels = {"name": "label", "shape": [len(data)], "datatype": "BYTES", "data": ["a", "b"]}
+        labels["data"] = labels["data"][: len(data)]
+        reply = infer(gateway, "late", labels, id=id, path="label")
+        assert outputs(reply)["done"]["data"] == ["accepted"] * len(data)
+        assert reply.json["id"] == id
+    assert [row[b"for"] for row in sent(stores["late"], 2)] == [b"two/0", b"two/1"]
+    for wrong, told in (({"id": None}, "id: "), ({"inputs": []}, "inputs: ")):
+        body = {"id": "two", "inputs": [labels]} | wrong
+        reply = gateway.post("/v2/models/late/label", body)
+        assert (reply.status, reply.json["error"].startswith(told)) == (422, True)
+    reply = infer(gateway, "late", labels, id="never", path="label")
+    assert (reply.status, reply.json["error"][:6], len(reply.json["ids"])) == (422, "row 0:", 2)
+
+
+def test_a_repeated_id_gets_the_first_answers_where_the_feed_knows_ids(gateway):
+    first, again = (infer(gateway, "kept", matrix(X), id="same") for _ in range(2))
+    named = [
+        {name: tensor["data"] for name, tensor in outputs(reply).items() if name != "entry"}
+        for reply in (first, again)
+    ]
+    assert named[0] == named[1]
+
+
+WRONG = {
+    "the body: ": [[], 7],
+    "inputs: ": [{}, {"inputs": []}, {"inputs": {}}, {"inputs": [3]}],
+    "inputs[0].name: ": [{"inputs": [matrix(X) | {"name": 3}]}],
+    "inputs[1].name: ": [{"inputs": [matrix(X), matrix(X)]}],
+    "inputs[0].shape: ": [
+        {"inputs": [matrix(X, shape)]}
+        for shape in ([], [2, 3, 1], [0, 3], [-1, 3], [2.0, 3], [True, 3], "23")
+    ],
+    "inputs[1].shape: ": [{"inputs": [matrix([1, 2], [2]), matrix([1], [1], name="y")]}],
+    "inputs[0].datatype: ": [{"inputs": [matrix(X, datatype=t)]} for t in ("FP16", "float", None)],
+    "inputs[0].data: ": [
+        {"inputs": [matrix(data, datatype=datatype)]}
+        for data, datatype in (
+            (None, "FP64"), ([1, 2], "FP64"), ([[1, 2], [3, 4, 5, 6]], "FP64"),
+            ([1, 2, 3, 4, 5, True], "FP64"), ([1, 2, 3, 4, 5, "6"], "FP32"),
+            ([1, 2, 3, 4, 5, 6.5], "INT8"), ([1, 0, 1, 0, 1, 0], "BOOL"), ([1] * 6, "BYTES"),
+            ([[[1, 2, 3]], [[4, 5, 6]]], "FP64"),
+        )
+    ],
+    "id: ": [{"inputs": [matrix(X)], "id": 7}],
+    "row 0: ": [{"inputs": [matrix([1, 2], (1, 2))]}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("named", WRONG)
+def test_what_cannot_be_used_is_422_and_names_the_field(gateway, named):
+    for body in WRONG[named]:
+        reply = gateway.post("/v2/models/plain/infer", body)
+        assert (reply.status, reply.json["error"].startswith(named)) == (422, True), (
+            body, reply.body
+        )  # fmt: skip
+
+
+def test_too_many_rows_are_413_and_where_the_time_is_over_504_has_the_ids(gateway, world):
+    assert infer(gateway, "plain", matrix([[1]] * 1001, (1001, 1))).status == 413
+    with serving(world.url, world.feed) as client:
+        path = f"/v2/models/{world.feed}/infer?timeout=0.2"
+        body = {"inputs": [matrix(X)]}
+        wait_until(lambda: client.post(path, body).status != 503)
+        reply = client.post(path, body)
+        assert (reply.status, len(reply.json["ids"])) == (504, 2)
+        world.work(4)
+        found = [client.get(f"/feeds/{world.feed}/answers/{at}") for at in reply.json["ids"]]
+        assert [one.json["seq"] for one in found] == [2, 3]
+
+
+def test_a_key_is_for_one_row_of_a_feed_that_knows_ids(gateway):
+    for feed, rows, status in (("plain", 1, 400), ("kept", 2, 400), ("kept", 1, 200)):
+        body = {"inputs": [matrix(X[:rows], (rows, 3))]}
+        reply = gateway.post(f"/v2/models/{feed}/infer", body, Idempotency_Key="v2-key")
+        assert reply.status == status

@@ -1,0 +1,148 @@
+"""The Open Inference Protocol v2 over HTTP, and its extension `label`.
+
+The `id` of a request names its rows: one row has that id, several have `id/0`, `id/1` and so on.
+So `POST /v2/models/{feed}/label` with the same `id` brings their labels, in the same order.
+"""
+
+from collections.abc import Sequence
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from online_svm import __version__
+from workers.errors import WorkerError
+from workers.gateway.feed import GatewayFeed
+from workers.gateway.gateway import Exchange, Gateway
+from workers.gateway.limits import json_body
+from workers.gateway.refused import Refused
+from workers.gateway.rows import example, label, parsed
+from workers.gateway.tensors import INPUTS, OUTPUTS, check_outputs, inputs, labels, outputs, rows
+from workers.push.ingest import Fields
+
+
+class InferenceProtocol:
+    """Handlers of the protocol.
+
+    Parameters
+    ----------
+    gateway : Gateway
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    @property
+    def routes(self) -> list[Route]:
+        """The addresses of the protocol."""
+        model = "/v2/models/{feed}"
+        return [
+            Route("/v2", self.server),
+            Route("/v2/health/live", self.live),
+            Route("/v2/health/ready", self.ready),
+            Route(model, self.model),
+            Route(f"{model}/ready", self.model_ready),
+            Route(f"{model}/infer", self.infer, methods=["POST"]),
+            Route(f"{model}/label", self.label, methods=["POST"]),
+        ]
+
+    async def server(self, _request: Request) -> Response:
+        """Respond with what this server is."""
+        told = {"name": "online-svm", "version": __version__, "extensions": ["label"]}
+        return JSONResponse(told)
+
+    async def live(self, _request: Request) -> Response:
+        """Respond: this process does."""
+        return JSONResponse({"live": True})
+
+    async def ready(self, _request: Request) -> Response:
+        """Respond whether every feed gives probabilities; names of feeds are not told."""
+        is_ready = all([await _why_not(feed) is None for feed in self._gateway.feeds.values()])
+        return JSONResponse({"ready": is_ready}, 200 if is_ready else 503)
+
+    async def model(self, request: Request) -> Response:
+        """Respond with the inputs and outputs of a feed."""
+        feed = self._gateway.feed(request, "ask", "label", "read")
+        told = {"name": feed.keys.feed, "platform": "online-svm"}
+        return JSONResponse(told | {"inputs": INPUTS, "outputs": OUTPUTS})
+
+    async def model_ready(self, request: Request) -> Response:
+        """Respond whether a feed gives probabilities."""
+        feed = self._gateway.feed(request, "ask", "label", "read")
+        why = await _why_not(feed)
+        told = {"name": feed.keys.feed, "ready": why is None}
+        if why is None:
+            return JSONResponse(told)
+        return JSONResponse(told | {"error": f"feed {feed.keys.feed!r}: {why}"}, 503)
+
+    async def infer(self, request: Request) -> Response:
+        """Add rows; respond with their answers."""
+        feed = self._gateway.feed(request, "ask")
+        sent = parsed(await json_body(request, self._gateway.limits.max_body))
+        found = rows(inputs(sent))
+        check_outputs(sent.get("outputs"))
+        key = await self._gateway.check_key(request, feed, len(found))
+        ids: Sequence[str | None] = _ids(sent.get("id"), len(found)) or [None] * len(found)
+        entries = [example({"x": x, "id": id}, key=key) for x, id in zip(found, ids, strict=True)]
+        told = await self._exchange(request, feed, entries)
+        answers = [orjson.loads(payload) for _, payload in told if payload is not None]
+        tensors = outputs(answers, [entry for entry, _ in told], sent.get("outputs"))
+        return _response(feed, sent.get("id"), {"outputs": tensors})
+
+    async def label(self, request: Request) -> Response:
+        """Add the labels of the rows of an earlier request; respond with what became of them."""
+        feed = self._gateway.feed(request, "label")
+        sent = parsed(await json_body(request, self._gateway.limits.max_body))
+        found = labels(inputs(sent))
+        ids = _ids(sent.get("id"), len(found))
+        if ids is None:
+            raise Refused(422, "id: send that of the request whose rows these labels are of")
+        entries = [label({"id": id, "y": y}) for id, y in zip(ids, found, strict=True)]
+        told = await self._exchange(request, feed, entries)
+        done = [orjson.loads(payload)["done"] for _, payload in told if payload is not None]
+        tensor = {"name": "done", "datatype": "BYTES", "shape": [len(done)], "data": done}
+        return _response(feed, sent["id"], {"outputs": [tensor]})
+
+    async def _exchange(
+        self, request: Request, feed: GatewayFeed, entries: Sequence[Fields]
+    ) -> Exchange:
+        """Add entries; return their answers, all of them.
+
+        Raises
+        ------
+        Refused
+            504 where the time is over, 422 where one was rejected: with the IDs of all.
+        """
+        told = await self._gateway.exchange(request, feed, entries, are_repeated=True)
+        ids = [entry for entry, _ in told]
+        if any(payload is None for _, payload in told):
+            raise Refused(504, "not all answers came in time; they will be there by these ids", ids)
+        for row, (_, payload) in enumerate(told):
+            answer = orjson.loads(payload or b"{}")
+            if answer["status"] == "rejected":
+                raise Refused(422, f"row {row}: {answer['reason']}", ids)
+        return told
+
+
+def _response(feed: GatewayFeed, id: str | None, told: dict[str, object]) -> Response:
+    head: dict[str, object] = {"model_name": feed.keys.feed}
+    body = orjson.dumps(head | ({} if id is None else {"id": id}) | told)
+    return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
+
+
+def _ids(given: object, count: int) -> list[str] | None:
+    """Return the ids of the rows of a request; None where it has none."""
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise Refused(422, "id: send a text")
+    return [given] if count == 1 else [f"{given}/{i}" for i in range(count)]
+
+
+async def _why_not(feed: GatewayFeed) -> str | None:
+    """Return why a feed gives no probabilities now; None where it does."""
+    try:
+        return (await feed.standing()).unready
+    except WorkerError as error:
+        return str(error)

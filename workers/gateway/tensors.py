@@ -1,0 +1,197 @@
+"""Tensors of the Open Inference Protocol v2: to rows, and from answers."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workers.gateway.refused import Refused
+from workers.gateway.rows import MOST_ROWS
+
+Row = list[Any] | dict[str, Any]
+Tensor = dict[str, Any]
+
+_INTEGERS = tuple(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))
+_TYPES: dict[str, tuple[type, ...]] = {
+    "BOOL": (bool,),
+    **dict.fromkeys(_INTEGERS, (int,)),
+    "FP32": (int, float),
+    "FP64": (int, float),
+    "BYTES": (str,),
+}
+
+INPUTS = [{"name": "x", "datatype": "FP64", "shape": [-1, -1]}]
+"""What a model takes: rows of any width. Inputs by the names of features take its place."""
+
+OUTPUTS = [
+    {"name": "label", "datatype": "BYTES", "shape": [-1]},
+    {"name": "probability", "datatype": "FP64", "shape": [-1]},
+    {"name": "lower", "datatype": "FP64", "shape": [-1]},
+    {"name": "upper", "datatype": "FP64", "shape": [-1]},
+    {"name": "probabilities", "datatype": "FP64", "shape": [-1, -1]},
+    {"name": "status", "datatype": "BYTES", "shape": [-1]},
+    {"name": "entry", "datatype": "BYTES", "shape": [-1]},
+]
+"""What it gives. `entry` has the IDs by which the plain address keeps the answers."""
+
+
+def inputs(request: Any) -> list[Mapping[str, Any]]:
+    """Return the input tensors of a request.
+
+    Raises
+    ------
+    Refused
+        422, with the name of the field.
+    """
+    if not isinstance(request, dict):
+        raise Refused(422, "the body: send a JSON object with inputs")
+    found = request.get("inputs")
+    if not isinstance(found, list) or not found or not all(isinstance(i, dict) for i in found):
+        raise Refused(422, "inputs: send a list of one tensor or more")
+    names = [tensor.get("name") for tensor in found]
+    for i, name in enumerate(names):
+        if not isinstance(name, str) or names.index(name) != i:
+            raise Refused(422, f"inputs[{i}].name: send a text that no other input has")
+    return found
+
+
+def rows(tensors: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return the rows that tensors hold.
+
+    One tensor of two dimensions is a matrix, a row each, whatever its name. Else each tensor is a
+    feature by its name, of shape [n] or [n, 1].
+
+    Raises
+    ------
+    Refused
+        422, with the name of the field; 413 for too many rows.
+
+    Examples
+    --------
+    >>> rows([{"name": "x", "shape": [2, 2], "datatype": "FP64", "data": [1, 2, 3, 4]}])
+    [[1, 2], [3, 4]]
+    >>> rows([{"name": "age", "shape": [1], "datatype": "INT32", "data": [39]},
+    ...       {"name": "country", "shape": [1, 1], "datatype": "BYTES", "data": [["de"]]}])
+    [{'age': 39, 'country': 'de'}]
+    """
+    shapes = [_shape(tensor, i) for i, tensor in enumerate(tensors)]
+    count = shapes[0][0]
+    if len(tensors) == 1 and len(shapes[0]) == 2:
+        width, values = shapes[0][1], _values(tensors[0], 0, shapes[0])
+        return [values[i * width : (i + 1) * width] for i in range(count)]
+    for i, shape in enumerate(shapes):
+        if shape not in ([count], [count, 1]):
+            raise Refused(422, f"inputs[{i}].shape: send [{count}], a value for each row")
+    columns = {t["name"]: _values(t, i, shapes[i]) for i, t in enumerate(tensors)}
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def labels(tensors: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return the labels in the one tensor `label`.
+
+    Raises
+    ------
+    Refused
+        422, with the name of the field.
+    """
+    if [tensor["name"] for tensor in tensors] != ["label"]:
+        raise Refused(422, "inputs: send one tensor, label")
+    shape = _shape(tensors[0], 0)
+    values = _values(tensors[0], 0, shape)
+    if not values or None in values:
+        raise Refused(422, "inputs[0].data: send a label for each row of the request")
+    return values
+
+
+def outputs(
+    answers: Sequence[Mapping[str, Any]], entries: Sequence[str], wanted: Any
+) -> list[Tensor]:
+    """Return answers as tensors.
+
+    Parameters
+    ----------
+    answers : sequence of mapping
+        In the full form.
+    entries : sequence of str
+        Their IDs.
+    wanted : object
+        `outputs` of the request: only these, in this order; None for all.
+
+    Raises
+    ------
+    Refused
+        422 for an output that there is not.
+    """
+    classes = sorted(
+        {label for answer in answers for label in answer.get("classes", [])},
+        key=lambda label: (label is None, label or ""),
+    )
+    made: dict[str, Tensor] = {}
+    for output in OUTPUTS:
+        name = str(output["name"])
+        data, shape = [answer.get(name) for answer in answers], [len(answers)]
+        if name == "entry":
+            data = list(entries)
+        elif name == "probabilities":
+            data, shape = _probabilities(answers, classes), [len(answers), len(classes)]
+        made[name] = {"name": name, "datatype": output["datatype"], "shape": shape, "data": data}
+    made["probabilities"]["parameters"] = {"classes": classes}
+    return [made[name] for name in _wanted(wanted, made)]
+
+
+def _probabilities(answers: Sequence[Mapping[str, Any]], classes: Sequence[Any]) -> list[Any]:
+    """Return a row of probabilities each, flat; null while there are none."""
+    flat: list[Any] = []
+    for answer in answers:
+        given = dict(zip(answer.get("classes", []), answer.get("probabilities", []), strict=False))
+        flat += [given.get(label, 0.0 if given else None) for label in classes]
+    return flat
+
+
+def _wanted(wanted: Any, made: Mapping[str, Tensor]) -> list[str]:
+    if wanted is None:
+        return list(made)
+    if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
+        raise Refused(422, "outputs: send a list of objects with a name")
+    names = [one.get("name") for one in wanted]
+    for i, name in enumerate(names):
+        if name not in made:
+            raise Refused(422, f"outputs[{i}].name: there are {', '.join(made)}")
+    return names
+
+
+def check_outputs(wanted: Any) -> None:
+    """Raise Refused for outputs that there are not, before anything is added."""
+    outputs([], [], wanted)
+
+
+def _shape(tensor: Mapping[str, Any], i: int) -> list[int]:
+    shape = tensor.get("shape")
+    is_shape = isinstance(shape, list) and len(shape) in (1, 2)
+    if not is_shape or not all(type(size) is int and size > 0 for size in shape or ()):
+        raise Refused(422, f"inputs[{i}].shape: send one or two positive integers")
+    assert isinstance(shape, list)
+    if shape[0] > MOST_ROWS:
+        raise Refused(413, f"inputs[{i}].shape: {shape[0]} rows; send at most {MOST_ROWS} at once")
+    return shape
+
+
+def _values(tensor: Mapping[str, Any], i: int, shape: Sequence[int]) -> list[Any]:
+    """Return the values of a tensor, flat in row-major order; null is a gap."""
+    kinds = _TYPES.get(str(tensor.get("datatype")))
+    if kinds is None:
+        raise Refused(422, f"inputs[{i}].datatype: known are {', '.join(_TYPES)}")
+    data = tensor.get("data")
+    if not isinstance(data, list):
+        raise Refused(422, f"inputs[{i}].data: send an array")
+    if len(shape) == 2 and len(data) == shape[0] and all(isinstance(row, list) for row in data):
+        if any(len(row) != shape[1] for row in data):
+            raise Refused(422, f"inputs[{i}].data: its rows have not {shape[1]} values each")
+        data = [value for row in data for value in row]
+    if len(data) != math.prod(shape):
+        raise Refused(422, f"inputs[{i}].data: {len(data)} values; the shape has another number")
+    is_bool = bool in kinds
+    if not all(
+        v is None or (isinstance(v, kinds) and isinstance(v, bool) == is_bool) for v in data
+    ):
+        raise Refused(422, f"inputs[{i}].data: a value is not of {tensor['datatype']}")
+    return data
