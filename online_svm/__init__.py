@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from online_svm.calibration.joint.maps import MatrixScaling, TemperatureScaling, VectorScaling
     from online_svm.calibration.platt import PlattScaling
     from online_svm.calibration.venn_abers import VennAbers
+    from online_svm.classifier import OnlineClassifier
     from online_svm.config import PredictorConfig
     from online_svm.errors import InvalidExample, OnlineSVMError
     from online_svm.predictor.online_predictor import OnlinePredictor
@@ -38,6 +39,7 @@ _HOMES = {
     "InvalidExample": "errors",
     "IsotonicMap": "calibration.isotonic",
     "MatrixScaling": "calibration.joint.maps",
+    "OnlineClassifier": "classifier",
     "OnlinePredictor": "predictor.online_predictor",
     "OnlineSVC": "svm.online_svc",
     "OnlineSVMError": "errors",
@@ -67,6 +69,7 @@ __all__ = [
     "InvalidExample",
     "IsotonicMap",
     "MatrixScaling",
+    "OnlineClassifier",
     "OnlinePredictor",
     "OnlineSVC",
     "OnlineSVMError",

@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LIBRARY = (
+    {"classifier", "river"},
     {"predictor"},
     {"refit"},
     {"venn", "svm", "metrics"},

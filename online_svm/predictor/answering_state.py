@@ -20,6 +20,7 @@ from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.schema import FeatureSchema
+from online_svm.svm.hyperparameters import balanced_weights, given_weights
 from online_svm.types import Arrays, Floats
 
 _GUARANTEES = ("exact", "approximate", "none")
@@ -75,6 +76,21 @@ class AnsweringState:
     def model(self) -> int:
         """Version of the model that answers; 0 while warming up."""
         return 0 if self._active is None else self._active.version
+
+    @property
+    def class_weights(self) -> Floats | None:
+        """Weight of each class by the setting `class_weight`; None where it is not set.
+
+        "balanced" goes by the labels that the model was trained and calibrated with; while there is
+        no model all are 1.
+        """
+        given, active = self.config.class_weight, self._active
+        if given is None or active is None:
+            return None
+        if given != "balanced":
+            return given_weights(given, active.view.classes)
+        codes = np.concatenate([active.training_columns, active.calibration.codes])
+        return balanced_weights(codes[codes >= 0], len(active.view.classes))
 
     def answer(self, X: Floats) -> PredictionBlock:
         """Return the answers to rows that `schema.row` accepted; nothing changes.

@@ -35,6 +35,7 @@ from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.admission import LateAdmission, admit
 from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.answerer import Answerer
+from online_svm.predictor.answering_state import AnsweringState
 from online_svm.predictor.batch_result import Answers, BatchResult, Waits, finished
 from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.learning_order import LearningOrder, report_counts
@@ -376,13 +377,27 @@ class OnlinePredictor:
             order = sorted(range(len(schema.names)), key=schema.names.__getitem__)
             self._schedule.order = np.array(order, dtype=np.int64)
 
-    def answering(self) -> bytes:
+    def answering_state(self) -> AnsweringState:
         """Return what answers rows without a label as this predictor does now; it cannot learn.
+
+        It shares its model with the predictor: once that has learned more, ask for another.
+
+        Examples
+        --------
+        >>> from online_svm.config import PredictorConfig
+        >>> predictor = OnlinePredictor(PredictorConfig(classes=["no", "yes"]))
+        >>> predictor.answering_state().answer(np.zeros((1, 2))).status, predictor.n
+        ('warming', 0)
+        """
+        self.activate_if_due()
+        return self._answerer.answering_state(self.schema)
+
+    def answering(self) -> bytes:
+        """Return `answering_state` as bytes.
 
         `AnsweringState.restore` reads it, in a process that has the configuration.
         """
-        self.activate_if_due()
-        return self._answerer.answering_state(self.schema).snapshot()
+        return self.answering_state().snapshot()
 
     def snapshot(self) -> bytes:
         """Return the whole state; `restore` continues from it byte for byte.

@@ -15,11 +15,26 @@ class InlineRefitter(Refitter):
     Parameters
     ----------
     config : PredictorConfig
+    rests : bool
+        Whether what only the next refit needs is set down to its state in between: kernel matrices
+        take no memory then, and are computed anew. It changes no result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> task = RefitTask(0, 4, 0, X, np.array([0, 1, 0, 1]), np.ones(2))
+    >>> refitters = [InlineRefitter(PredictorConfig(), rests=rests) for rests in (False, True)]
+    >>> for refitter in refitters:
+    ...     refitter.submit(task)
+    ...     _ = refitter.result()
+    >>> refitters[0].state() == refitters[1].state()
+    True
     """
 
-    def __init__(self, config: PredictorConfig) -> None:
-        self._config = config
-        self._learner = Learner(config)
+    def __init__(self, config: PredictorConfig, rests: bool = False) -> None:
+        self._config, self._rests = config, rests
+        self._learner: Learner | bytes = Learner(config)
         self._tasks: deque[RefitTask] = deque()
 
     @override
@@ -28,11 +43,14 @@ class InlineRefitter(Refitter):
 
     @override
     def result(self) -> RefitResult:
-        return self._learner.refit(self._tasks.popleft())
+        learner = self._awake()
+        found = learner.refit(self._tasks.popleft())
+        self._learner = learner.state() if self._rests else learner
+        return found
 
     @override
     def state(self) -> bytes:
-        return self._learner.state()
+        return self._learner if isinstance(self._learner, bytes) else self._learner.state()
 
     @override
     def withdraw(self) -> None:
@@ -43,3 +61,8 @@ class InlineRefitter(Refitter):
         config = self._config
         self._learner = Learner(config) if state is None else Learner.from_state(state, config)
         self._tasks.clear()
+
+    def _awake(self) -> Learner:
+        if isinstance(self._learner, bytes):
+            return Learner.from_state(self._learner, self._config)
+        return self._learner

@@ -1,14 +1,17 @@
 """Examples from a data frame: of pandas, polars, Arrow, or whatever else narwhals reads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isnan
 from typing import Any
 
 import numpy as np
 
-from online_svm.errors import InvalidInput
-from online_svm.stream.cells import cell, time_of
+from online_svm.errors import InvalidExample, InvalidInput
+from online_svm.stream.cells import GAP, cell, time_of
 from online_svm.stream.input_batch import Example
+from online_svm.stream.label_texts import text_of
+from online_svm.stream.schema import FeatureSchema, invalid_values
+from online_svm.types import Floats
 
 
 def examples(
@@ -51,23 +54,121 @@ def examples(
         y, sent, at = (None if name is None else row.pop(name) for name in (label, id, time))
         yield Example(
             row,
-            None if _is_gap(y) else _label(y),
+            None if _is_gap(y) else text_of(y),
             id=None if _is_gap(sent) else str(sent),
             time=None if time is None else _time(at, time),
         )
 
 
+def cells(frame: Any, names: Sequence[str]) -> Floats:
+    """Return columns of a data frame as cells, shape (n_rows, len(names)); see `stream.cells`.
+
+    Parameters
+    ----------
+    frame : data frame
+        Of any library that narwhals reads, in memory.
+    names : sequence of str
+        One that is no column is a column of gaps.
+
+    Raises
+    ------
+    InvalidExample
+        If a value is an array, an object, or something else that is no value of a table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from online_svm.stream.cells import cell
+    >>> found = cells(pd.DataFrame({"age": [39, 18], "country": ["DE", "FR"]}), ["country", "age"])
+    >>> found[:, 1], found[1, 0].item() == cell("FR")
+    (array([39., 18.]), True)
+    """
+    import narwhals as nw
+
+    table = nw.from_native(frame, eager_only=True)
+    found = np.full((len(table), len(names)), GAP)
+    columns = set(table.columns)
+    for i, name in enumerate(names):
+        if name in columns:
+            found[:, i] = _column(table[name], name)
+    return found
+
+
+def rows(frame: Any, schema: FeatureSchema) -> Floats:
+    """Return the rows of a data frame as a schema has them, shape (n_rows, schema.dimension).
+
+    Raises
+    ------
+    InvalidExample
+        If one cannot be answered; see `FeatureSchema.row`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from online_svm.config import PredictorConfig
+    >>> frame = pd.DataFrame({"b": [1, 2], "a": [0.5, None]})
+    >>> rows(frame, FeatureSchema(PredictorConfig()).knowing({"b": 1, "a": 0.5}))
+    array([[0.5, 1. ],
+           [nan, 2. ]])
+    """
+    if not schema.is_mixed or schema.names is None:
+        return np.array([schema.row(example.x) for example in examples(frame)])
+    import narwhals as nw
+
+    names = nw.from_native(frame, eager_only=True).columns
+    return schema.finished(cells(frame, schema.names), names)
+
+
+def is_frame(table: Any) -> bool:
+    """Return whether something is a data frame in memory whose columns have names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> is_frame(pd.DataFrame({"a": [1]})), is_frame(pd.DataFrame([[1]])), is_frame([[1]])
+    (True, False, False)
+    """
+    import narwhals as nw
+
+    if not nw.dependencies.is_into_dataframe(table):
+        return False
+    names = nw.from_native(table, eager_only=True).columns
+    return bool(names) and all(isinstance(name, str) for name in names)
+
+
+def numbers(X: Floats, names: Sequence[str], schema: FeatureSchema) -> Floats:
+    """Return rows of numbers, whose columns have these names, as a schema of cells has them.
+
+    Examples
+    --------
+    >>> from online_svm.config import PredictorConfig
+    >>> schema = FeatureSchema(PredictorConfig()).knowing({"b": 1, "a": 2})
+    >>> numbers(np.array([[1.0, np.inf]]), ["b", "a"], schema)
+    array([[nan,  1.]])
+    """
+    known = schema.names or ()
+    found = np.full((len(X), len(known)), GAP)
+    for column, name in zip(X.T, names, strict=True):
+        if name in known:
+            found[:, known.index(name)] = _of_numbers(column)
+    return schema.finished(found, names)
+
+
+def _of_numbers(values: Floats) -> Floats:
+    return np.where(invalid_values(values, allows_missing=False), GAP, values + 0.0)
+
+
+def _column(values: Any, name: str) -> Floats:
+    if values.dtype.is_float() or (values.dtype.is_integer() and not values.null_count()):
+        return _of_numbers(np.asarray(values.to_numpy(), dtype=np.float64))
+    try:
+        return np.array([cell(value) for value in values.to_list()], dtype=np.float64)
+    except InvalidExample as error:
+        raise InvalidExample(error.code, f"feature {name!r}: {error.reason}") from None
+
+
 def _is_gap(value: Any) -> bool:
     return not isinstance(value, str) and isnan(cell(value))
-
-
-def _label(value: Any) -> str:
-    """Return a label as it is sent: a whole number without a point, a boolean in small letters."""
-    if isinstance(value, bool | np.bool_):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _time(value: Any, name: str) -> int:

@@ -1,7 +1,7 @@
 """FeatureSchema: the features and the label that an example must have."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
 import numpy as np
@@ -154,7 +154,7 @@ class FeatureSchema:
             taken = (*taken, FURTHER)
         return self.of_features(taken, len(taken))
 
-    def _new_names(self, x: Mapping[object, object]) -> Iterator[str]:
+    def _new_names(self, x: Iterable[object]) -> Iterator[str]:
         return (str(name) for name in x if name not in self.known and _is_name(name))
 
     def of_example(self, x: object) -> "FeatureSchema":
@@ -235,17 +235,27 @@ class FeatureSchema:
                 raise InvalidExample(
                     error.code, f"feature {self.names[i]!r}: {error.reason}"
                 ) from None
-        if self.is_full and any(self._new_names(x)):
-            found[-1] = PASSED_OVER
-        if not self.has_enough(found):
-            names = len(self.known)
-            missing = int(np.isnan(found[:names]).sum())
+        return self.finished(found, x)
+
+    def finished(self, cells: Floats, names: Iterable[object]) -> Floats:
+        """Return cells of rows with these names, of which the last column says if some are further.
+
+        Raises
+        ------
+        InvalidExample
+            If a row has more gaps than `max_missing` allows.
+        """
+        if self.is_full and any(self._new_names(names)):
+            cells[..., -1] = PASSED_OVER
+        if not self.has_enough(cells):
+            known = len(self.known)
+            missing = int(np.isnan(cells[..., :known]).sum(axis=-1).max())
             raise InvalidExample(
                 "missing_feature",
-                f"{missing} of {names} features are missing, more than max_missing = "
+                f"{missing} of {known} features are missing, more than max_missing = "
                 f"{self._max_missing:g} of them",
             )
-        return found
+        return cells
 
     def has_enough(self, cells: Floats) -> bool:
         """Return whether no row of cells has more gaps than `max_missing` allows."""

@@ -7,19 +7,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats, Ints
 
 
 def checked_examples(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, reset: bool = True
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    reset: bool = True,
+    allow_nan: bool = False,
 ) -> tuple[Floats, NDArray[Any]]:
     """Return X as a float64 matrix and y as labels.
 
     With `reset` the number of features is noted; without, it must be the one that was noted.
+    `allow_nan` lets NaN pass in X.
 
     Raises
     ------
@@ -27,15 +33,20 @@ def checked_examples(
         If X is not such a finite matrix, or y not one class label for each of its rows.
     """
     try:
-        rows, labels = validate_data(estimator, X, y, dtype=np.float64, reset=reset)
+        finite = "allow-nan" if allow_nan else True
+        rows, labels = validate_data(
+            estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=finite
+        )
         check_classification_targets(labels)
     except ValueError as error:
         raise InvalidInput(str(error)) from error
     return rows, labels
 
 
-def checked_rows(estimator: BaseEstimator, X: ArrayLike) -> Floats:
+def checked_rows(estimator: BaseEstimator, X: ArrayLike, allow_nan: bool = False) -> Floats:
     """Return X as a float64 matrix of as many features as the estimator was fitted on.
+
+    `allow_nan` lets NaN pass.
 
     Raises
     ------
@@ -43,10 +54,56 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike) -> Floats:
         If it is not such a matrix, or not finite.
     """
     try:
-        rows: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
+        finite = "allow-nan" if allow_nan else True
+        rows: Floats = validate_data(
+            estimator, X, dtype=np.float64, reset=False, ensure_all_finite=finite
+        )
     except ValueError as error:
         raise InvalidInput(str(error)) from error
     return rows
+
+
+def checked_frame(estimator: BaseEstimator, frame: Any, reset: bool = False) -> Any:
+    """Return a data frame as it is, if its columns are those that were noted.
+
+    With `reset` they are noted.
+
+    Raises
+    ------
+    InvalidInput
+        If they are others, or there is no row.
+    """
+    try:
+        validate_data(estimator, frame, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+    if not len(frame):
+        raise InvalidInput("X: no rows; give at least one")
+    return frame
+
+
+def checked_labels(frame: Any, y: ArrayLike) -> NDArray[Any]:
+    """Return y as labels of the rows of a data frame.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not one class label for each of them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> checked_labels(pd.DataFrame({"a": [1, 2]}), pd.Series(["no", "yes"])).tolist()
+    ['no', 'yes']
+    """
+    try:
+        labels = np.asarray(column_or_1d(y, warn=True))
+        check_consistent_length(frame, labels)
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+    return labels
 
 
 def declared_classes(labels: NDArray[Any], classes: ArrayLike | None = None) -> NDArray[Any]:

@@ -94,6 +94,19 @@ def test_the_first_real_use_goes_as_the_readme_says(environment, tmp_path):
         assert worker.wait(PATIENCE) == 0
 
 
+def test_ten_lines_learn_online_and_print_what_they_say(capsys):
+    block = block_with("OnlineClassifier()")
+    assert README.index(block) == README.index("```python\n") + len("```python\n")
+    lines = [line for line in block.splitlines() if line]
+    assert len(lines) == 10
+    exec(block, {})
+    right, interval = capsys.readouterr().out.split("\n", 1)
+    said = [line.partition("  # ")[2] for line in lines if line.startswith("print")]
+    assert said[0] == f"{right} of the answers were right"
+    low, high = interval.strip(" []\n").split()
+    assert said[1] == f"the next one is phishing: {low.rstrip('.')} to {high}"
+
+
 def test_the_example_in_process_runs():
     made = {}
     exec(block_with("OnlinePredictor(PredictorConfig"), made)

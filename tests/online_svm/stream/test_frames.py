@@ -4,14 +4,18 @@ import json
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
 from system_tools import package
 
-from online_svm.errors import InvalidInput
-from online_svm.stream.cells import cell
+from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidExample, InvalidInput
+from online_svm.stream import frames
+from online_svm.stream.cells import LARGEST, cell
 from online_svm.stream.frames import examples
+from online_svm.stream.schema import FeatureSchema
 
 COLUMNS = {
     "number": [1.5, None, -2.0, 1e300],
@@ -78,3 +82,52 @@ def test_a_column_that_is_not_there_and_a_time_that_is_none_are_named():
         list(examples(of_pandas(), "label"))
     with pytest.raises(InvalidInput, match="category is 'DE', no time"):
         list(examples(of_pandas(), "y", time="category"))
+
+
+ODD = {
+    "number": [1.5, None, -0.0, 1e308, 5e-324],
+    "count": [1, 2, 3, 4, 2**60 + 1],
+    "text": ["red", "", "1.0", None, "2024-01-05"],
+}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        of_pandas,
+        of_pandas_with_extension_types,
+        of_polars,
+        of_arrow,
+        pd.DataFrame(ODD),
+        pd.DataFrame(ODD).astype({"count": "float32"}).convert_dtypes(),
+        pd.DataFrame({"mixed": [1, "1", None, float("inf"), np.int64(3)]}, dtype=object),
+    ],
+)
+def test_columns_at_once_are_the_rows_one_by_one(frame):
+    table = frame() if callable(frame) else frame
+    schema = FeatureSchema(PredictorConfig())
+    names = nw.from_native(table, eager_only=True).columns
+    for known in (
+        schema.knowing(dict.fromkeys([*names, "absent"])),
+        schema.knowing({"number": 1}),
+        schema.knowing({"number": 1, "text": 2}, most=1),
+    ):
+        rows = [known.row(example.x) for example in examples(table)]
+        assert frames.rows(table, known).tobytes() == np.array(rows).tobytes()
+    assert frames.rows(table, known)[0, -1] > LARGEST  # that there are further names
+
+
+def test_a_declared_schema_of_numbers_takes_its_columns_by_name():
+    schema = FeatureSchema(PredictorConfig(features=("b", "a")))
+    found = frames.rows(pd.DataFrame({"b": [1, 2], "a": [3, 4]}), schema)
+    assert found.tolist() == [[3.0, 1.0], [4.0, 2.0]]
+    with pytest.raises(InvalidExample, match="'c' is unknown"):
+        frames.rows(pd.DataFrame({"b": [1], "c": [3]}), schema)
+
+
+def test_what_cannot_be_a_value_is_named_and_too_many_gaps_are_refused():
+    schema = FeatureSchema(PredictorConfig(max_missing=0.5)).knowing({"a": 1, "b": 2, "c": 3})
+    with pytest.raises(InvalidExample, match="feature 'b': a value is an array"):
+        frames.rows(pd.DataFrame({"b": [[1, 2]]}), schema)
+    with pytest.raises(InvalidExample, match="2 of 3 features are missing"):
+        frames.rows(pd.DataFrame({"b": [1, 2], "c": [None, 3]}), schema)

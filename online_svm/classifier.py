@@ -1,0 +1,316 @@
+"""OnlineClassifier: the online predictor, for scikit-learn."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from online_svm.compiled.kernels import KernelName
+from online_svm.config.groups import MemberName
+from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
+from online_svm.stream import frames
+from online_svm.stream.label_texts import LabelTexts
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.schema import FeatureSchema, invalid_values
+from online_svm.svm.validation import (
+    check_same_classes,
+    checked_examples,
+    checked_frame,
+    checked_labels,
+    checked_rows,
+    declared_classes,
+)
+from online_svm.types import Floats
+
+_SMALLEST = float(np.finfo(np.float64).tiny)
+"""Stands for a probability of zero where its logarithm is taken."""
+
+
+class OnlineClassifier(ClassifierMixin, BaseEstimator):
+    """Calibrated probabilities, with intervals, of a support vector machine that goes on learning.
+
+    It is the model of a feed, in this process: the same rows in the same order, under the same
+    settings, get the same answers, bit for bit. It refits by itself on a schedule, keeps a window
+    of examples, and learns in the order of the rows. `predict_proba` does not learn.
+
+    Rows are arrays of numbers, or data frames of pandas, polars or another library whose columns
+    have names: those may be numbers, texts, booleans, times and gaps.
+
+    Parameters
+    ----------
+    C : float
+        Penalty of a margin violation.
+    kernel : {"rbf", "linear", "poly"}
+        Any but "rbf" takes a single machine.
+    gamma : "scale" or float
+    class_weight : dict, "balanced" or None
+        Multiplies C for a class. Probabilities stay calibrated, so `predict` then takes the class
+        whose probability times its weight is largest. It stands for `sample_weight`, which there is
+        none of: a row is put into the training or the calibration set by its place, so a weight
+        would not be the same as repeating it.
+    committee : {"single", "default"}, tuple of str or None
+        One machine, or several unlike ones; None is "default" where the kernel is "rbf".
+    window : int or None
+        Examples that are kept; None keeps all.
+    refit_every : int
+        Examples between two refits; the first ones come sooner.
+    interval_level : float or None
+        Stated coverage of the intervals; None takes the hull of the Venn predictor.
+    missing : {"reject", "mean"}
+        Whether NaN in an array is an error, or becomes the mean of the training set. In a data
+        frame it is a gap, whatever this says.
+    on_drift : {"report", "refit", "reset"}
+        What an alarm of the monitors does.
+    seed : int
+        Of the split into training and calibration set.
+    settings : dict, optional
+        Further settings of `PredictorConfig` by name.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Sorted.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where the columns of X are named.
+
+    See Also
+    --------
+    OnlineSVC : The bare machine, without probabilities.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = np.where(X.sum(axis=1) + rng.normal(size=400) > 0.0, "spam", "ham")
+    >>> model = OnlineClassifier().fit(X[:300], y[:300])
+    >>> model.predict([[2.0, 2.0]])
+    array(['spam'], dtype='<U4')
+    >>> lower, upper = model.predict_interval([[2.0, 2.0]])[0, 1]
+    >>> bool(0.5 < lower <= model.predict_proba([[2.0, 2.0]])[0, 1] <= upper)
+    True
+    >>> before = model.progressive_proba(X[300:], y[300:])  # each row before it is learned
+    >>> before.shape
+    (100, 2)
+    """
+
+    classes_: NDArray[Any]
+    _model: LabelledPredictor
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: KernelName = "rbf",
+        gamma: float | Literal["scale"] = "scale",
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        committee: Literal["single", "default"] | tuple[MemberName, ...] | None = None,
+        window: int | None = 2000,
+        refit_every: int = 250,
+        interval_level: float | None = 0.9,
+        missing: Literal["reject", "mean"] = "reject",
+        on_drift: Literal["report", "refit", "reset"] = "report",
+        seed: int = 0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.class_weight = class_weight
+        self.committee = committee
+        self.window = window
+        self.refit_every = refit_every
+        self.interval_level = interval_level
+        self.missing = missing
+        self.on_drift = on_drift
+        self.seed = seed
+        self.settings = settings
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Forget everything; then learn these rows in order.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,)
+            Labels of any type that sorts: text, numbers, booleans.
+
+        Raises
+        ------
+        InvalidInput
+            If X or y cannot be used, or y holds one class only.
+        InvalidConfig
+            If a parameter cannot work.
+        """
+        self._learn(X, y, None, anew=True)
+        return self
+
+    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn more rows in order; what was learned stays.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like of shape (K,), optional
+            All labels that will ever come. Needed in the first call unless its y holds them all.
+
+        Raises
+        ------
+        InvalidInput
+            As `fit`, or if the classes are others than in the first call.
+        InvalidExample
+            If a label is not one of the classes.
+        """
+        self._learn(X, y, classes)
+        return self
+
+    def progressive_proba(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Floats:
+        """Return the probabilities of each row as they were before it was learned; learn all rows.
+
+        They are what an honest test of an online model goes by, and what a feed answers.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like of shape (K,), optional
+            As in `partial_fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            1 / K while there is no model yet.
+
+        Raises
+        ------
+        InvalidInput, InvalidExample
+            As `partial_fit`.
+        """
+        blocks = self._learn(X, y, classes)
+        return self._of_classes(np.concatenate([self._model.probabilities(b) for b in blocks]))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, shape (n, K); 1 / K while there is no model yet.
+
+        Raises
+        ------
+        InvalidInput
+            If X cannot be used.
+        """
+        block = self._answers(X)
+        return self._of_classes(self._model.probabilities(block))
+
+    def predict_interval(self, X: Any) -> Floats:
+        """Return the lower and upper probability of each class, shape (n, K, 2).
+
+        They are [0, 1] while there is no model yet.
+
+        Raises
+        ------
+        InvalidInput
+            If X cannot be used.
+        """
+        block = self._answers(X)
+        return self._of_classes(self._model.intervals(block))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of the largest probability, shape (n,); see also `class_weight`.
+
+        Raises
+        ------
+        InvalidInput
+            If X cannot be used.
+        """
+        block = self._answers(X)
+        best = self._model.best(block)
+        chosen: NDArray[Any] = self.classes_[np.argsort(self._order)[best]]
+        return chosen
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the log-odds of the second class, shape (n,), by which `predict` decides.
+
+        With more than two classes the shape is (n, K), and these are logarithms of probabilities.
+        With `class_weight` probabilities are multiplied by the weights first.
+
+        Raises
+        ------
+        InvalidInput
+            If X cannot be used.
+        """
+        block = self._answers(X)
+        weighed = self._of_classes(self._model.weighed(block))
+        logs: Floats = np.log(np.maximum(weighed, _SMALLEST))
+        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "mean"
+        return tags
+
+    @property
+    def _order(self) -> list[int]:
+        """The column of each of `classes_` among those of the model."""
+        places = {label: i for i, label in enumerate(self._model.labels)}
+        return [places[label] for label in self.classes_.tolist()]
+
+    def _of_classes(self, columns: Floats) -> Floats:
+        """Return columns in the order of `classes_`."""
+        return columns[:, self._order]
+
+    def _learn(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None, anew: bool = False
+    ) -> list[PredictionBlock]:
+        """Learn rows; return their answers."""
+        is_first = anew or not hasattr(self, "_model")
+        is_named = frames.is_frame(X) and (is_first or hasattr(self, "feature_names_in_"))
+        if is_named:
+            rows, labels = checked_frame(self, X, reset=is_first), checked_labels(X, y)
+        else:
+            allows = self._allows_nan(is_first)
+            rows, labels = checked_examples(self, X, y, is_first, allow_nan=allows)
+        if is_first:
+            model, known = self._begun(labels, classes)
+        else:
+            check_same_classes(self.classes_, classes)
+            model, known = self._model, self.classes_
+        first = dict.fromkeys(self.feature_names_in_) if is_named else rows[0]
+        schema = model.schema.knowing(first).of_example(first)
+        found = model.learn(self._rows(rows, schema), labels.tolist(), schema)
+        self._model, self.classes_ = model, known
+        return [block for block in found if isinstance(block, PredictionBlock)]
+
+    def _begun(
+        self, labels: NDArray[Any], classes: ArrayLike | None
+    ) -> tuple[LabelledPredictor, NDArray[Any]]:
+        """Return a model that has learned nothing, and its classes."""
+        known = declared_classes(labels, classes)
+        texts = LabelTexts(known)
+        config = config_of(self.get_params(deep=False), texts, [texts.text(k) for k in known])
+        return LabelledPredictor(config, known), known
+
+    def _answers(self, X: Any) -> PredictionBlock:
+        check_is_fitted(self, "classes_")
+        if frames.is_frame(X) and hasattr(self, "feature_names_in_"):
+            rows = checked_frame(self, X)
+        else:
+            rows = checked_rows(self, X, allow_nan=self._allows_nan())
+        return self._model.ask(self._rows(rows, self._model.state.schema))
+
+    def _allows_nan(self, is_first: bool = False) -> bool:
+        """Return whether NaN may be in an array: columns that were named have gaps."""
+        was_named = not is_first and hasattr(self, "feature_names_in_")
+        return self.missing == "mean" or was_named
+
+    def _rows(self, X: Any, schema: FeatureSchema) -> Floats:
+        """Return a data frame, or checked numbers, as rows that the schema accepts."""
+        if not isinstance(X, np.ndarray):
+            return frames.rows(X, schema)
+        if schema.is_mixed and hasattr(self, "feature_names_in_"):
+            return frames.numbers(X, self.feature_names_in_.tolist(), schema)
+        for i in np.flatnonzero(invalid_values(X, schema.allows_missing).any(axis=1))[:1]:
+            schema.check(X[i])
+        return X
