@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from online_svm import ProbabilitySVC, VennAbers
 from online_svm.calibration.joint.coupling import CoupledPlatt
+from online_svm.svm.out_of_fold import Labelled, fold_machines
 
 ITS_OWN = ["check_sample_weight_equivalence_on_dense_data"]
 ITS_OWN += ["check_sample_weight_equivalence_on_sparse_data"]
@@ -120,6 +121,17 @@ def test_the_interval_is_the_hull_of_the_point_and_of_venn_abers_on_the_first_fo
     np.testing.assert_array_equal(found[:, 1, 0], np.minimum(pair[:, 0], point))
     np.testing.assert_array_equal(found[:, 1, 1], np.maximum(pair[:, 1], point))
     np.testing.assert_allclose(found[:, 0], 1 - found[:, 1, ::-1], rtol=1e-12, atol=1e-15)
+
+
+def test_folds_are_drawn_without_a_look_at_rows_or_labels():
+    X, y = data(3)
+    other = Labelled(np.zeros((len(X), 1)), np.random.default_rng(0).permutation(y), 3, None)
+    held_out = [
+        [fold.held_out.tolist() for fold in fold_machines(SVC(), rows, np.random.RandomState(0))]
+        for rows in (Labelled(X, y, 3, None), other)
+    ]
+    assert held_out[0] == held_out[1]
+    assert sorted(row for fold in held_out[0] for row in fold) == list(range(len(X)))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
