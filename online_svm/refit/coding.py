@@ -62,7 +62,9 @@ _WAVES = 6
 """Columns of a time before its days."""
 
 _SHARE = 100
-"""A category or a gap that the coding lacks makes a new one if one row in so many has it."""
+"""A name is known if one row in so many of T has a value of it.
+
+A category or gaps that the coding lacks make a new one from then on too."""
 
 _DAY = 86_400_000
 _TRUTHS = np.concatenate([[1.0, TRUE], TRUE_TEXTS, [0.0, FALSE], FALSE_TEXTS])
@@ -158,10 +160,12 @@ class Coding:
         )  # fmt: skip
         has_value = (what != NOTHING).sum(axis=0)
         known: list[tuple[int, int]] = []
+        few = _few(T)
         for f in range(T.shape[1]) if order is None else order.tolist():
-            if f >= T.shape[1] or not has_value[f]:
+            is_declared = f < len(declared)
+            if f >= T.shape[1] or has_value[f] < (1 if is_declared else few):
                 continue
-            if f < len(declared):
+            if is_declared:
                 known.append((f, KINDS.index(declared[f])))
             elif stays.get(f, -1) >= 0:
                 known.append((f, int(stays[f])))
@@ -285,7 +289,7 @@ class Coding:
             return True
         if self._is_plain(T):
             return False
-        few = max(2, -(-len(T) // _SHARE))
+        few = max(2, _few(T))
         places = {f: c for c, f in enumerate(self.sources.tolist())}
         for c, f in enumerate(fresh.sources.tolist()):
             mine, kind = places[f], int(fresh.kinds[c])
@@ -340,6 +344,10 @@ class Coding:
             np.ascontiguousarray(rows), self.sources, self.kinds, self.starts, self.firsts,
             self.gaps, self.cells, self.places, coded, counts,
         )  # fmt: skip
+
+
+def _few(T: Floats) -> int:
+    return max(1, -(-len(T) // _SHARE))
 
 
 def _columns(cells: Floats, kind: int, most: int) -> tuple[Floats, Ints, int]:

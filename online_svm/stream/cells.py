@@ -282,8 +282,8 @@ def sorts(cells: Floats) -> Ints:
     >>> sorts(np.array([cell(v) for v in (1, "red", "2024-01-05", True, None, "NA")])).tolist()
     [0, 1, 2, 3, 4, 4]
     """
-    found = np.zeros(cells.shape, dtype=np.int64)
-    large = ~(np.abs(cells) <= LARGEST)
+    found = np.where(np.isnan(cells), NOTHING, NUMBER)
+    large = np.abs(cells) > LARGEST
     if not np.count_nonzero(large):
         return found
     bits = cells[large].view(np.int64)

@@ -17,7 +17,7 @@ What is no value of the kind of its column is a gap, so it rejects no row.
 A column whose kind is not declared has the one that the rule finds in the proper training set T,
 at each freeze:
 
-1. A column without a value in T is not known yet.
+1. A column of which fewer than one row in a hundred of T have a value is not known yet.
 2. A kind that nine in ten of its values have - number, boolean or time - is its kind.
 3. Otherwise it is a category; but where more than half of the values occur once, it is text.
 

@@ -56,8 +56,8 @@ class FeatureSchema:
         Number of features; None until it is known.
     slices : tuple of str
         Names of the slices.
-    known : frozenset of str
-        The names that an example may have.
+    known : dict of str to int
+        The names that an example may have, with their places in a row.
     may_mix : bool
         Whether rows with names are of cells.
     takes_late_labels : bool
@@ -139,7 +139,7 @@ class FeatureSchema:
             return self
         if self.names is None:
             return self if self.dimension is not None else self._with(x, (), most)
-        if not self._grows or self.is_full or self.known.issuperset(x):
+        if not self._grows or self.is_full or x.keys() <= self.known.keys():
             return self
         return self._with(x, self.names, min(most, max(MOST_LATE, len(self.names))))
 
@@ -180,9 +180,7 @@ class FeatureSchema:
         return known
 
     def _know(self, names: Sequence[str]) -> None:
-        """Remember the names that are known, and their places in a row."""
-        self._places = {name: i for i, name in enumerate(names) if name != FURTHER}
-        self.known = frozenset(self._places)
+        self.known = {name: i for i, name in enumerate(names) if name != FURTHER}
 
     def row(self, x: object) -> Floats:
         """Return the features as a checked vector of shape (dimension,).
@@ -228,7 +226,7 @@ class FeatureSchema:
         if not all(isinstance(name, str) for name in x):
             raise InvalidExample("unknown_feature", "feature names are text")
         found = np.full(len(self.names), GAP)
-        for i in sorted(self._places[name] for name in x if name in self._places):
+        for i in sorted(self.known[name] for name in x if name in self.known):
             try:
                 found[i] = cell(x[self.names[i]])
             except InvalidExample as error:

@@ -5,7 +5,7 @@ result. If a batch holds any other entry, `decode_columns` returns None, and the
 entries one by one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -104,7 +104,7 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
         x = orjson.loads(given[b"x"])
         values = x.values() if isinstance(x, dict) else x
         if schema.is_mixed and isinstance(x, dict):
-            return schema.known.issuperset(x) and _PLAIN.issuperset(map(type, values))
+            return x.keys() <= schema.known.keys() and _PLAIN.issuperset(map(type, values))
         return len(values) == schema.dimension and {float, int}.issuperset(map(type, values))
     except (InvalidExample, ValueError, TypeError):
         return False
@@ -215,35 +215,47 @@ def _are_arrays(columns: Columns) -> bool:
 
 def _mixed_matrix(joined: bytes, count: int, schema: FeatureSchema) -> Floats:
     """Return objects of values of any kind as cells; a name that is not known raises."""
-    names = schema.names or ()
     rows = [row for (row,) in orjson.loads(joined)]
     if len(rows) != count or set(map(type, rows)) != {dict}:
         raise ValueError("not an object for each example")
-    quotes, sizes = joined.count(b'"') // 2, set(map(len, rows))
-    are_numbers = not (b"true" in joined or b"false" in joined or b"null" in joined)
-    if sizes == {len(names)} and not schema.is_full:
-        values: Iterable[Any] = chain.from_iterable(map(_values_of(names), rows))
-        are_numbers &= quotes == count * len(names)
+    names, quotes = schema.names or (), joined.count(b'"') // 2
+    are_whole = set(map(len, rows)) == {len(names)} and not schema.is_full
+    has_others = b"true" in joined or b"false" in joined or b"null" in joined
+    if are_whole and quotes == count * len(names) and not has_others:
+        X = _number_cells(rows, names)
+    # A text has two quotation marks. More of them may mean a repeated name.
+    elif quotes != sum(map(len, rows)) + sum(type(v) is str for r in rows for v in r.values()):
+        raise ValueError("a name may be there twice")
+    elif are_whole:
+        values = chain.from_iterable(map(_values_of(names), rows))
+        X = np.array([cell(value) for value in values]).reshape(count, -1)
     else:
-        if 0 in sizes or not all(map(schema.known.issuperset, rows)):
-            raise ValueError("an example has a name that is not known, or none")
-        values = chain.from_iterable(map(row.get, names) for row in rows)
-        are_numbers = False
-    if are_numbers:
-        X = np.fromiter(values, dtype=np.float64, count=count * len(names))
-        X += 0.0  # -0 is 0
-        bad = invalid_values(X, True)
-        if np.count_nonzero(bad):
-            X[bad] = GAP
-    else:
-        # A text has two quotation marks. More of them may mean a repeated name.
-        if quotes != sum(map(len, rows)) + sum(type(v) is str for r in rows for v in r.values()):
-            raise ValueError("a name may be there twice")
-        X = np.array([cell(value) for value in values])
-    X = X.reshape(count, len(names))
+        X = _scattered_cells(rows, schema)
     if not schema.has_enough(X):
         raise ValueError("too many values are missing")
     return X
+
+
+def _number_cells(rows: Sequence[dict[str, float]], names: tuple[str, ...]) -> Floats:
+    """Return objects of numbers alone, which have all names, as cells."""
+    values = chain.from_iterable(map(_values_of(names), rows))
+    X = np.fromiter(values, dtype=np.float64, count=len(rows) * len(names))
+    X += 0.0  # -0 is 0
+    bad = invalid_values(X, True)
+    if np.count_nonzero(bad):
+        X[bad] = GAP
+    return X.reshape(len(rows), -1)
+
+
+def _scattered_cells(rows: Sequence[Mapping[str, Any]], schema: FeatureSchema) -> Floats:
+    """Return objects that lack names as cells."""
+    places, width = schema.known, schema.dimension or 0
+    if not all(row and row.keys() <= places.keys() for row in rows):
+        raise ValueError("an example has a name that is not known, or none")
+    X = np.full(len(rows) * width, GAP)
+    at = [i * width + places[name] for i, row in enumerate(rows) for name in row]
+    X[at] = [cell(value) for row in rows for value in row.values()]
+    return X.reshape(len(rows), width)
 
 
 def _check_density(joined: bytes, count: int, width: int, names: tuple[str, ...]) -> None:
