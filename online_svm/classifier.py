@@ -1,6 +1,8 @@
 """OnlineClassifier: the online predictor, for scikit-learn."""
 
 from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,8 +12,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.compiled.kernels import KernelName
+from online_svm.config import PredictorConfig
 from online_svm.config.groups import MemberName
-from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
+from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.predictor.labelled_predictor import (
+    LabelledPredictor,
+    config_of,
+    parameters_of,
+    stored_config,
+)
+from online_svm.storage.saved_model import SavedModel
 from online_svm.stream import frames
 from online_svm.stream.label_texts import LabelTexts
 from online_svm.stream.prediction import PredictionBlock
@@ -246,6 +256,92 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         logs: Floats = np.log(np.maximum(weighed, _SMALLEST))
         return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the fitted estimator to a file, without pickle; `load` goes on from it.
+
+        Raises
+        ------
+        InvalidInput
+            If a label is neither text nor a number nor a boolean.
+        OSError
+            If the file cannot be written.
+        """
+        check_is_fitted(self, "classes_")
+        labels, target = self.classes_.tolist(), Path(path)
+        if not all(isinstance(label, bool | int | float | str) for label in labels):
+            raise InvalidInput(f"y: labels as {labels[0]!r} cannot be saved; use text or numbers")
+        notes = {
+            "labels": labels,
+            "dtype": self.classes_.dtype.str,
+            "columns": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
+        }
+        saved = SavedModel(notes, self._model.predictor.snapshot())
+        partial = target.with_name(target.name + ".part")
+        partial.write_bytes(saved.packed())
+        partial.replace(target)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return the estimator in a file: of `save`, or a backup of a feed.
+
+        That of a feed has the feed's settings, and its labels as text, or as integers where the
+        feed says so. With a horizon it can be asked, but not taught.
+
+        Raises
+        ------
+        InvalidSnapshot
+            If the file is neither, is damaged, or was made by another version.
+        OSError
+            If it cannot be read.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> X, y = np.eye(2).repeat(20, axis=0), ["a"] * 20 + ["b"] * 20
+        >>> model = OnlineClassifier().fit(X, y)
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model")
+        ...     copy = OnlineClassifier.load(f"{folder}/model")
+        >>> bool((copy.predict_proba(X) == model.predict_proba(X)).all())
+        True
+        """
+        saved = SavedModel.parse(Path(path).read_bytes())
+        config = stored_config(saved.snapshot)
+        try:
+            return cls._loaded(saved, config)
+        except InvalidSnapshot:
+            raise
+        except (LookupError, TypeError, ValueError) as error:
+            raise InvalidSnapshot(f"the file lacks or contradicts itself: {error}") from error
+
+    @classmethod
+    def _loaded(cls, saved: SavedModel, config: PredictorConfig) -> Self:
+        notes: dict[str, Any] = {"labels": (), "dtype": None, "columns": None}
+        notes = notes if saved.notes is None else saved.notes
+        model = LabelledPredictor.restored(config, notes["labels"], saved.snapshot)
+        if saved.notes is None:
+            model.texts.add(map(int, model.labels) if config.labels == "integer" else model.labels)
+        elif {model.texts.text(k) for k in notes["labels"]} != set(model.predictor.classes):
+            raise ValueError("its labels are not those of its predictor")
+        made = cls(**parameters_of(config, cls._get_param_names(), model.texts))
+        made._model = model
+        made.classes_ = _sorted(model.labels)
+        if saved.notes is not None:
+            made.classes_ = made.classes_.astype(np.dtype(str(notes["dtype"])))
+        made._note_columns(notes["columns"])
+        return made
+
+    def _note_columns(self, columns: list[str] | None) -> None:
+        """Note the features of a model that was loaded; without names, those of its feed."""
+        schema = self._model.schema
+        names = sorted(schema.known) if columns is None else columns
+        if not schema.known.keys() >= set(names):
+            raise ValueError("its columns are not those of its predictor")
+        if names:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        if schema.dimension is not None:
+            self.n_features_in_ = len(names) or schema.dimension
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "mean"
@@ -280,6 +376,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         first = dict.fromkeys(self.feature_names_in_) if is_named else rows[0]
         schema = model.schema.knowing(first).of_example(first)
         found = model.learn(self._rows(rows, schema), labels.tolist(), schema)
+        if not schema.declares_labels:  # of a feed that discovers them
+            known = _sorted(model.labels)
         self._model, self.classes_ = model, known
         return [block for block in found if isinstance(block, PredictionBlock)]
 
@@ -314,3 +412,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         for i in np.flatnonzero(invalid_values(X, schema.allows_missing).any(axis=1))[:1]:
             schema.check(X[i])
         return X
+
+
+def _sorted(labels: list[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = np.unique(np.array(labels))
+    return found

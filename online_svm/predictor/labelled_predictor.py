@@ -7,11 +7,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.errors import InvalidConfig, InvalidInput, InvalidSnapshot
 from online_svm.predictor.answering_state import AnsweringState
 from online_svm.predictor.batch_result import Answers
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
+from online_svm.storage.saved_model import configuration
 from online_svm.stream.label_texts import LabelTexts
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.schema import FeatureSchema
@@ -176,6 +177,39 @@ class LabelledPredictor:
 
     def __setstate__(self, state: tuple[PredictorConfig, list[Any], bytes]) -> None:
         self.__dict__.update(self.restored(*state).__dict__)
+
+
+def stored_config(snapshot: bytes) -> PredictorConfig:
+    """Return the configuration of a predictor from its snapshot.
+
+    Raises
+    ------
+    InvalidSnapshot
+        If it is damaged, or this version has other settings.
+    """
+    stored = configuration(snapshot)
+    try:
+        return PredictorConfig.model_validate(stored)
+    except ValidationError as error:
+        raise InvalidSnapshot(f"made by another version: {_explained(error)}") from None
+
+
+def parameters_of(
+    config: PredictorConfig, names: Iterable[str], labels: LabelTexts
+) -> dict[str, Any]:
+    """Return the parameters of these names that mean a configuration; see `config_of`.
+
+    Examples
+    --------
+    >>> parameters_of(PredictorConfig(window=500, taxonomy="class"), ["C", "window"], LabelTexts())
+    {'C': 1.0, 'window': 500, 'settings': {'taxonomy': 'class'}}
+    """
+    flat = {name: getattr(config, name) for name in names if name != "settings"}
+    if isinstance(flat.get("class_weight"), dict):
+        flat["class_weight"] = {labels.label(k): w for k, w in flat["class_weight"].items()}
+    changed = config.model_dump(exclude_defaults=True)
+    further = {k: v for k, v in changed.items() if k not in flat and k not in UNFIT}
+    return flat | {"settings": further or None}
 
 
 def config_of(

@@ -11,13 +11,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from online_svm.storage.saved_model import BACKUP
 from workers.errors import BadConfiguration, InvalidStoredSnapshot
 from workers.feed.position import Position
 from workers.feed.state import Agreement, Pointer
 from workers.session import snapshots
 
 FORMAT = 1
-_MAGIC = b"osvm-backup\n"
 _LENGTH = 4
 _MAX_HEADER = 1 << 22
 _DIGEST = 32
@@ -82,7 +82,7 @@ class Backup:
         }
         text = json.dumps(header, sort_keys=True).encode()
         digest = sha256()
-        for piece in (_MAGIC, len(text).to_bytes(_LENGTH, "big"), text, self.data):
+        for piece in (BACKUP, len(text).to_bytes(_LENGTH, "big"), text, self.data):
             digest.update(piece)
             yield piece
         yield digest.digest()
@@ -107,9 +107,9 @@ class Backup:
 
     @classmethod
     def _parsed(cls, source: BinaryIO, size: int) -> Self:
-        start = source.read(len(_MAGIC) + _LENGTH)
+        start = source.read(len(BACKUP) + _LENGTH)
         _check_kind(start)
-        length = int.from_bytes(start[len(_MAGIC) :], "big")
+        length = int.from_bytes(start[len(BACKUP) :], "big")
         left = size - len(start) - _DIGEST
         if length > min(_MAX_HEADER, left):
             raise ValueError("it is cut or damaged: its header is longer than it may be")
@@ -139,7 +139,7 @@ class Backup:
 
 
 def _check_kind(start: bytes) -> None:
-    if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + _LENGTH:
+    if not start.startswith(BACKUP) or len(start) < len(BACKUP) + _LENGTH:
         raise ValueError("this is no backup; online-svm backup FEED --out FILE saves one")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from online_svm.storage.saved_model import SNAPSHOT
 from workers.broker.store import Store
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.commit import SnapshotMove
@@ -23,7 +24,6 @@ PART_BYTES = 1 << 24
 """Largest number of bytes under one key: far below the limit of Redis for a value (512 MiB by
 default), and small enough that writing a part does not delay other clients for long."""
 
-MAGIC = b"osvm-snapshot\n"
 _LENGTH = 4
 _MAX_HEADER = 1 << 16
 
@@ -81,7 +81,7 @@ def encode(
         "digest": position.digest.hex(),
     }
     text = json.dumps(header, sort_keys=True).encode()
-    data = b"".join((MAGIC, len(text).to_bytes(_LENGTH, "big"), text, body))
+    data = b"".join((SNAPSHOT, len(text).to_bytes(_LENGTH, "big"), text, body))
     parts = parts_of(len(data), part_bytes)
     return Pointer(position.n, sha256(data).hexdigest(), position.cursor, parts), data
 
@@ -153,10 +153,10 @@ def move_to(
 
 
 def _split(data: memoryview) -> tuple[dict[str, Any], memoryview]:
-    start = len(MAGIC) + _LENGTH
-    if data[: len(MAGIC)] != MAGIC or len(data) < start:
+    start = len(SNAPSHOT) + _LENGTH
+    if data[: len(SNAPSHOT)] != SNAPSHOT or len(data) < start:
         raise InvalidStoredSnapshot("it is not a snapshot of this program")
-    length = int.from_bytes(data[len(MAGIC) : start], "big")
+    length = int.from_bytes(data[len(SNAPSHOT) : start], "big")
     if length > min(_MAX_HEADER, len(data) - start):
         raise InvalidStoredSnapshot("its header is longer than it may be")
     try:

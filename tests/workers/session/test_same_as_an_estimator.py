@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from online_svm import OnlineClassifier
+from online_svm.errors import InvalidInput
+from workers.admin.restore import backup_of
 
 QUICK = {"window": 120, "refit_every": 40, "seed": 3}
 COUNT, LEARNED = 240, 200
@@ -50,3 +52,46 @@ def test_a_feed_and_an_estimator_answer_with_the_same_bytes(world, named):
     labels = [json.loads(payload)["label"] for payload in asked]
     assert labels == [*map(str, model.predict(X[LEARNED:]))]
     assert sum(json.loads(payload)["status"] == "ok" for payload in answers) > 210
+
+
+@pytest.mark.parametrize("classes", [("0", "1", "2"), None])
+@pytest.mark.servers("embedded")
+def test_an_estimator_goes_on_from_a_backup_of_a_feed(world, tmp_path, classes):
+    frame, y = table()
+    texts = [json.dumps(row).replace("NaN", "null") for row in frame.to_dict("records")]
+    given = {**QUICK, "labels": "integer", "committee": "single"}
+    world = world.beside("backed-up", **given, classes=classes)
+    file = tmp_path / "feed.backup"
+    entries = [["x", text, "y", str(label)] for text, label in zip(texts, y, strict=True)]
+    world.push(entries[:LEARNED])
+    world.answer().snapshot()
+    file.write_bytes(b"".join(backup_of(world.store).pieces()))
+    model = OnlineClassifier.load(file)
+    assert model.get_params()["window"] == 120
+    assert (model.classes_.dtype.kind, model.classes_.tolist()) == ("i", [0, 1, 2])
+    assert model.feature_names_in_.tolist() == ["a", "unit", "v"]
+
+    world.push(entries[LEARNED:])
+    world.answer()
+    answers = [json.loads(payload) for _, payload in world.payloads()[0][LEARNED:]]
+    rows = frame[["a", "unit", "v"]][LEARNED:]
+    found = model.progressive_proba(rows, y[LEARNED:])
+    told = np.array([answer["probabilities"] for answer in answers])
+    known = told[:, :3]  # without declared classes, the last is of labels that were never met
+    shares = known if classes else known / known.sum(axis=1, keepdims=True)
+    assert found.tolist() == shares.tolist()
+    model.save(tmp_path / "model")
+    again = OnlineClassifier.load(tmp_path / "model")
+    assert again.predict_proba(rows).tolist() == model.predict_proba(rows).tolist()
+
+
+@pytest.mark.servers("embedded")
+def test_a_backup_of_a_feed_whose_labels_come_late_is_asked_and_not_taught(world, tmp_path):
+    world = world.beside("late", horizon=20, classes=("a", "b"), **QUICK)
+    world.push(150)
+    world.answer().snapshot()
+    (tmp_path / "backup").write_bytes(b"".join(backup_of(world.store).pieces()))
+    model = OnlineClassifier.load(tmp_path / "backup")
+    assert model.predict([[2.0, 0.0, 0.0]]).tolist() == ["b"]
+    with pytest.raises(InvalidInput, match="the feed has a horizon"):
+        model.partial_fit([[2.0, 0.0, 0.0]], ["b"])

@@ -1,0 +1,89 @@
+"""A saved estimator goes on as it would have, from a file that holds no code."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from online_svm import OnlineClassifier
+from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.storage.container import pack, unpack
+from online_svm.storage.saved_model import SavedModel
+
+QUICK = {"committee": "single", "window": 100, "refit_every": 30}
+
+
+def rows(labels=("a", "b"), count=150):
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, len(labels), count)
+    frame = pd.DataFrame(rng.normal(size=(count, 2)) + codes[:, None], columns=["v", "a"])
+    frame["unit"] = rng.choice(["kg", "lb"], count)
+    return frame, np.array(labels)[codes]
+
+
+@pytest.mark.parametrize("labels", [("a", "b"), (False, True), (3, 20, 100), (2.0, -1.0)])
+@pytest.mark.parametrize("named", [True, False])
+def test_what_was_loaded_goes_on_as_the_original(tmp_path, labels, named):
+    frame, y = rows(labels)
+    X = frame if named else frame[["v", "a"]].to_numpy()
+    given = {
+        **QUICK,
+        "class_weight": {labels[1]: 3.0},
+        "settings": {"max_categories": 8, "metrics_every": 7},
+    }
+    model = OnlineClassifier(**given).fit(X[:90], y[:90])
+    model.save(tmp_path / "model")
+    copy = OnlineClassifier.load(tmp_path / "model")
+    assert copy.get_params() == model.get_params()
+    assert copy.classes_.dtype == model.classes_.dtype
+    assert copy.classes_.tolist() == model.classes_.tolist()
+    assert copy.n_features_in_ == model.n_features_in_
+    assert copy.predict(X).tolist() == model.predict(X).tolist()
+    on = [each.progressive_proba(X[90:], y[90:]).tolist() for each in (model, copy)]
+    assert on[0] == on[1]
+    assert copy.predict_interval(X).tolist() == model.predict_interval(X).tolist()
+    assert [*tmp_path.iterdir()] == [tmp_path / "model"]
+    if named:
+        assert copy.feature_names_in_.tolist() == ["v", "a", "unit"]
+
+
+def test_a_model_without_data_and_labels_that_json_has_not_are_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        OnlineClassifier().save(tmp_path / "model")
+    frame, y = rows((np.datetime64("2024-01-01"), np.datetime64("2025-01-01")))
+    model = OnlineClassifier(**QUICK).fit(frame, y)
+    with pytest.raises(InvalidInput, match="cannot be saved; use text or numbers"):
+        model.save(tmp_path / "model")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_that_is_none_or_is_damaged_is_refused(tmp_path):
+    frame, y = rows()
+    path = tmp_path / "model"
+    OnlineClassifier(**QUICK).fit(frame, y).save(path)
+    whole = path.read_bytes()
+    saved = SavedModel.parse(whole)
+    notes = saved.notes
+    for data in (
+        *(b"", b"nonsense", whole[:-1], whole + b"x", whole.replace(b"unit", b"utin")),
+        *(b"osvm-backup\n", b"osvm-backup\n" + whole, pack({"n": 1}, {}), saved.snapshot),
+        saved._replace(notes=notes | {"labels": ["a", "c"]}).packed(),
+        saved._replace(notes=notes | {"labels": ["a", ["b"]]}).packed(),
+        saved._replace(notes=notes | {"labels": 3}).packed(),
+        saved._replace(notes=notes | {"dtype": "<i8"}).packed(),
+        saved._replace(notes=notes | {"dtype": "nonsense"}).packed(),
+        saved._replace(notes=notes | {"columns": ["v", "b"]}).packed(),
+        saved._replace(notes={}).packed(),
+        saved._replace(snapshot=saved.snapshot[:-1]).packed(),
+        saved._replace(snapshot=pack(*_changed(saved.snapshot))).packed(),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(InvalidSnapshot):
+            OnlineClassifier.load(path)
+    path.write_bytes(whole)
+    assert OnlineClassifier.load(path).predict(frame).shape == (150,)
+
+
+def _changed(snapshot):
+    header, arrays = unpack(snapshot)
+    return header | {"config": header["config"] | {"window": 5}}, arrays
