@@ -1,9 +1,11 @@
 """Rows that raised an error elsewhere, as reported to river (github.com/online-ml/river/issues)."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from online_svm import Example, OnlinePredictor, PredictorConfig
+from online_svm.stream.frames import examples
 
 QUICK = {"window": 120, "refit_every": 30, "refit_lag": 0}
 PARCEL = {"customer": "GLS 1091", "postal": "3044EW", "city": "Rotterdam", "weekday": 2}
@@ -54,3 +56,16 @@ def test_a_feature_that_was_never_seen_changes_no_answer():  # river #2001: it b
         predictor.step(example)
         twin.step(example)
     assert predictor.step(Example({"x": 3.0, "y": 2.0})) == twin.step(Example({"x": 3.0}))
+
+
+def test_a_data_frame_with_a_column_of_many_texts_takes_bounded_columns():  # river #1253: memory
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"cat": [f"c{i}" for i in rng.integers(1, 100, 500)],
+                          "size": rng.normal(size=500)})  # fmt: skip
+    frame["cat"] = frame["cat"].astype("string")
+    frame["y"] = np.where(frame["size"] > 0.0, "yes", "no")
+    predictor = OnlinePredictor(PredictorConfig(**QUICK | {"window": None, "max_categories": 64}))
+    answers = [predictor.step(example) for example in examples(frame, "y")]
+    are_right = [a.label == y for a, y in zip(answers, frame["y"], strict=True)]
+    assert np.mean(are_right[250:]) > 0.8
+    assert predictor.active.result.scaling.coding.width == 65
