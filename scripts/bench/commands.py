@@ -24,6 +24,7 @@ MODULES = {
     "start": "start",
     "soak": "soak",
     "scorers": "scorers",
+    "gateway": "gateway",
     "feeds": "feeds.run",
     "nodes": "nodes",
     "quality": "quality.run",

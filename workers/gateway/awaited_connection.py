@@ -79,7 +79,13 @@ class AwaitedConnection:
     async def call_all(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """Return the reply to each command, or its error; all are sent before one is awaited."""
         replies = [self.send(*command) for command in commands]
-        return list(await asyncio.gather(*replies, return_exceptions=True))
+        found: list[Any] = []
+        for reply in replies:
+            try:
+                found.append(await reply)
+            except WorkerError as error:
+                found.append(error)
+        return found
 
     def send(self, *command: Argument) -> "asyncio.Future[Any]":
         """Send a command; return what its reply is awaited by."""
@@ -132,7 +138,7 @@ class AwaitedConnection:
     async def _connect(self) -> None:
         for delay in delays():
             try:
-                await asyncio.to_thread(self._connection.call, "EXISTS", self._key)
+                await asyncio.to_thread(self._connection.call, "TYPE", self._key)
             except WorkerError as error:
                 self._trouble = str(error)
                 await asyncio.sleep(delay)

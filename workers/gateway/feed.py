@@ -159,11 +159,9 @@ class GatewayFeed:
         """
         key = self.keys.input
         found = await self._calls.call_all([("XADD", key, "*", *fields) for fields in entries])
-        failed = [one for one in found if isinstance(one, BaseException)]
+        failed = [one for one in found if isinstance(one, WorkerError)]
         if not failed:
             return found
-        if not isinstance(failed[0], WorkerError):
-            raise failed[0]
         added = [one.decode() for one in found if isinstance(one, bytes)]
         raise Refused(
             503 if isinstance(failed[0], Unavailable) else 500,

@@ -110,5 +110,7 @@ def _allowed(connections: int) -> int:
     wanted = connections + _SPARE
     if soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return min(connections, soft - _SPARE)
+        with contextlib.suppress(OSError, ValueError):  # where this process may not raise it
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return max(1, min(connections, soft - _SPARE))

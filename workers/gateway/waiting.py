@@ -1,7 +1,7 @@
 """Answers that requests wait for: one task follows `out`, and wakes each request by entry ID."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from workers.errors import WorkerError
@@ -49,9 +49,7 @@ class AwaitedAnswers:
         """Wait no more: whoever waits has no answer."""
         self._is_closed = True
         for futures in self._waiting.values():
-            for future in futures:
-                if not future.done():
-                    future.set_result(None)
+            _end(futures)
         self._follows.cancel()
         await asyncio.gather(self._follows, return_exceptions=True)
 
@@ -61,14 +59,15 @@ class AwaitedAnswers:
             return [await self.find(entry) for entry in entries]
         futures = [self._expect(entry) for entry in entries]
         passed = [entry for entry in entries if parse_id(entry) <= self._position]
+        timer = asyncio.get_running_loop().call_later(timeout, _end, futures)
         try:
             for entry in passed:  # later answers were read before this was waited for
                 self._wake(entry, await self.find(entry))
-            await asyncio.wait(futures, timeout=timeout)
+            return [await future for future in futures]
         finally:
+            timer.cancel()
             for entry, future in zip(entries, futures, strict=True):
                 self._forget(entry, future)
-        return [future.result() if future.done() else None for future in futures]
 
     async def find(self, entry: bytes) -> Answer:
         """Return the answer to an entry if it is there."""
@@ -90,9 +89,7 @@ class AwaitedAnswers:
 
     def _wake(self, entry: bytes, found: Answer) -> None:
         if found is not None:
-            for future in self._waiting.pop(entry, ()):
-                if not future.done():
-                    future.set_result(found)
+            _end(self._waiting.pop(entry, ()), found)
 
     async def _follow(self) -> None:
         while True:
@@ -117,6 +114,13 @@ class AwaitedAnswers:
                     self._wake(entry[0], payload(entry))
         if reply:
             self._position = parse_id(reply[0][1][-1][0])
+
+
+def _end(futures: Iterable["asyncio.Future[Answer]"], found: Answer = None) -> None:
+    """Give those who wait what was found; by default nothing."""
+    for future in futures:
+        if not future.done():
+            future.set_result(found)
 
 
 def _before(position: tuple[int, int]) -> tuple[int, int]:

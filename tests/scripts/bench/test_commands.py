@@ -5,6 +5,7 @@ from importlib import import_module
 
 import pytest
 from redis_cluster import running_cluster
+from system_tools import package
 from typer.main import get_command
 
 from scripts.bench.commands import MODULES, app
@@ -48,6 +49,11 @@ RUNS = {
         {"COUNTS": (1, 2), "WARM_UP": 600},
         ["1 scorer / null worker", "2 scorers / null worker", "a request alone / null worker"],
     ),
+    "gateway": (
+        {"requests": 200},
+        {"TURNS": 2, "WARM_UP": 300},
+        ["gateway", "endpoint", "rate / endpoint's rate", "median / endpoint's median"],
+    ),
     "quality": (
         {"streams": "phishing", "rows": "rolling LR;river LogisticRegression", "shuffles": 1,
          "examples": 500},
@@ -76,6 +82,7 @@ RUNS = {
 
 
 BOUNDS = {
+    "gateway": [0.9, 1.1],
     "latency": [2.0, 1.5],
     "start": [1.5, 1.0, 1.0],
     "svc": [1.0, 1.0, 0.9995, 1.25, 1.25],
@@ -86,6 +93,9 @@ BOUNDS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_a_small_run_prints_each_figure_and_its_bounds(name, monkeypatch, tmp_path):
     options, sizes, begins = RUNS[name]
+    if name == "gateway":
+        for needed in ("starlette", "uvicorn"):
+            package(needed, "pip install 'online-svm[http]'")
     module = import_module(f"scripts.bench.{MODULES[name]}")
     for constant, size in sizes.items():
         monkeypatch.setattr(module, constant, size)
