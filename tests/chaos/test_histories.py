@@ -36,6 +36,12 @@ def test_a_few_histories_inside_a_process_change_no_byte(stage, told):
     assert len([*check(stage, told, histories.wanted(8, 0))]) == 8
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_few_histories_of_named_rows_of_every_kind_change_no_byte(stage, told):
+    assert len([*check(stage, told, histories.wanted(4, 2, ("kinds",)))]) == 6
+
+
 @pytest.mark.chaos
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", histories.COUNTS)

@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
+from portable_modes import of_kinds
 
 from workers.config.settings import WorkerSettings
 from workers.feed.output_retention import DOWNSTREAM
@@ -36,6 +37,7 @@ MACHINES = {
     "psvm-interleaved": {
         "learner": "psvm", "taxonomy": "margin", "maps": ("platt", "evidential-logistic", "mixed"),
     },
+    "kinds-interleaved": {"taxonomy": "class-quantile"},
     "drift-report": DRIFT,
     "drift-refit": DRIFT | {"on_drift": "refit"},
     "drift-reset": DRIFT | {"on_drift": "reset"},
@@ -123,8 +125,8 @@ def rows(mode, seed, count):
     """Return the fields of input entries of two noisy classes, some of them bad.
 
     Of a machine that watches for drift, labels are turned round after `TURN` rows. A P-SVM gets
-    probabilities for one in three, and with `dedupe` ids repeat, within what is
-    remembered and beyond it. With `late` most labels come up to 14 examples later.
+    probabilities for one in three, and with `dedupe` ids repeat, within what is remembered and
+    beyond it. With `late` most labels come up to 14 examples later.
     """
     generator, choose = np.random.default_rng(seed), random.Random(seed)
     X = generator.normal(size=(count, 3)).round(4)
@@ -133,6 +135,8 @@ def rows(mode, seed, count):
         odds = np.where(np.arange(count) < TURN, 1.0, -1.0) * (5 + odds + 4 * X[:, 0])
     found, due = [], {}
     for i, x in enumerate(X.tolist()):
+        if mode.machine.startswith("kinds"):
+            x = of_kinds(i, [*x, x[1] - x[2]])
         fields = ["x", "[1,2]" if i % 40 == 17 else json.dumps(x)]
         label, comes_late = "b" if odds[i] > 0 else "a", False
         if mode.machine.startswith("psvm") and i % 3 == 1:
@@ -159,7 +163,8 @@ def second_rows(entries, seed):
     order = sorted(range(len(entries)), key=lambda i: i + 5 * choose.random())
     labels = [entry[3] if entry[2] == "y" else "ab"[i % 2] for i, entry in enumerate(entries)]
     found = [[*entries[i][:2], "y", labels[i], "id", f"id-{i}"] for i in order]
-    return found + [["x", "[0,0,1]", "y", "a", "id", f"own-{i}"] for i in range(2 * JOIN_WINDOW)]
+    own = entries[0][1] if entries[0][1].startswith("{") else "[0,0,1]"
+    return found + [["x", own, "y", "a", "id", f"own-{i}"] for i in range(2 * JOIN_WINDOW)]
 
 
 def entries_of(mode, seed, count):

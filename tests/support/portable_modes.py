@@ -99,7 +99,7 @@ def entries_of(name):
         if "holes" in kind and i % 11 == 5:
             x[i % len(x)] = None
         if "kinds" in kind:
-            x = _of_kinds(i, x)
+            x = of_kinds(i, x)
         fields = {"x": json.dumps(x), "id": f"id-{i}"}
         if "drift" in kind:
             fields["s"] = json.dumps({"country": "DE" if x[1] > 0 else "FR", "age": "old"})
@@ -121,11 +121,13 @@ def entries_of(name):
     return [[part.encode() for pair in fields.items() for part in pair] for fields in found]
 
 
-def _of_kinds(i, x):
+def of_kinds(i, x):
     """Return a row of every kind, some of whose names come late or are absent."""
     at = datetime.fromtimestamp(1_700_000_000 + round(1e6 * x[0]), UTC).isoformat()
     row = {"number": x[1], "category": f"c{round(3 * x[2])}", "boolean": x[3] > 0, "time": at}
     row |= {"text": f"remark {i}"} | ({"late": x[0]} if i >= 60 else {})
+    if i % 13 == 5:
+        row["number"] = None
     if i % 7 == 3:
         del row[sorted(row)[i % len(row)]]
     return row
