@@ -15,6 +15,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.cells import stacked
 from online_svm.stream.prediction import PredictionBlock
 from scripts.parallel import each
 
@@ -46,7 +47,8 @@ SETTINGS = {name: {"taxonomy": name, "committee": "single"} | REFITS for name in
 class Case:
     """Streams of one kind, under one configuration without its classes.
 
-    Answers are judged that were given after each of `steps` examples.
+    Answers are judged that were given after each of `steps` examples. `has_kinds` says whether rows
+    are those of `named`.
     """
 
     shares: tuple
@@ -54,6 +56,7 @@ class Case:
     draws: int
     steps: tuple = STEPS
     seed: int = 0
+    has_kinds: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,8 +173,12 @@ def _answers(case, draws):
     config = PredictorConfig(classes=tuple(labels), maps=(), metrics_every=10**6, **case.settings)
     steps = np.array(case.steps)
     for i, number in enumerate(draws):
-        X, codes = stream(np.random.default_rng([case.seed, number]), steps[-1] + 1, case.shares)
-        blocks = OnlinePredictor(config).step_many(X, [labels[code] for code in codes])
+        rng, schema = np.random.default_rng([case.seed, number]), None
+        X, codes = stream(rng, steps[-1] + 1, case.shares)
+        predictor = OnlinePredictor(config)
+        if case.has_kinds:
+            X, schema = cells_of(named(rng, X, codes), predictor.schema)
+        blocks = predictor.step_many(X, [labels[code] for code in codes], schema=schema)
         answers.truth[i] = codes[steps]
         for block in blocks:
             if isinstance(block, PredictionBlock) and block.guarantee == "exact":
@@ -203,3 +210,28 @@ def stream(rng, n, shares):
     """Return i.i.d. examples: two features, normal around a point of a circle for each class."""
     codes = rng.choice(len(shares), size=n, p=shares)
     return rng.normal(size=(n, 2)) + centres(len(shares))[codes], codes
+
+
+def named(rng, X, codes):
+    """Return i.i.d. rows of every kind but times: with gaps, texts, rare categories and names."""
+    draws = rng.random((len(X), 8))
+    rows = []
+    for (a, b), code, u in zip(X, codes, draws, strict=True):
+        row = {"a": None if u[0] < 0.1 else a, "often": f"c{int(4 * (u[1] + 0.3 * code) % 4)}"}
+        row["rare"] = f"r{int(60 * u[2] ** 2)}" if u[3] < 0.3 else ("usual", "else")[code % 2]
+        row["truth"] = bool(u[4] < 0.3 + 0.2 * code) if u[5] < 0.8 else "NA"
+        row["mixed"] = b if u[6] < 0.9 else f"about {int(b)}"  # a number, or at times a category
+        row["remark"] = f"said {u[7]}"
+        if u[5] < 0.3:
+            row[f"name {int(8 * u[7] ** 2)}"] = code + u[6]
+        rows.append(row)
+    return rows
+
+
+def cells_of(rows, schema):
+    """Return rows with names as cells, and the schema that knows their names."""
+    found = []
+    for row in rows:
+        schema = schema.knowing(row)
+        found.append(schema.row(row))
+    return stacked(found), schema

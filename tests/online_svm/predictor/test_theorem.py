@@ -20,14 +20,20 @@ CASES = [
 ]  # fmt: skip
 
 
-def early(taxonomy, kind, draws=700):
-    case = Case(SHARES[kind], SETTINGS[taxonomy], draws, EARLY)
+def early(taxonomy, kind, draws=700, has_kinds=False):
+    case = Case(SHARES[kind], SETTINGS[taxonomy], draws, EARLY, has_kinds=has_kinds)
     return judged(taxonomy, EARLY, answers_of(case, chunks=1))
 
 
 @pytest.mark.parametrize(("taxonomy", "kind"), CASES)
 def test_what_is_called_exact_is_calibrated_at_each_early_step(taxonomy, kind):
     found = early(taxonomy, kind)
+    assert found.cells > 0
+    assert found.holds, str(found)
+
+
+def test_so_it_is_for_rows_with_rare_categories_names_that_come_and_go_and_gaps():
+    found = early("class-quantile", "50 %", draws=400, has_kinds=True)
     assert found.cells > 0
     assert found.holds, str(found)
 
@@ -70,6 +76,17 @@ def test_what_is_called_exact_is_calibrated_from_5_to_200_examples_over_many_str
     check_calibrated(name, kind, draws, tell_line)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("class", "5 %"), ("class-rank", "four classes"), ("venn-abers", "50 %"),
+     ("committee, class-rank", "50 %")],
+)  # fmt: skip
+def test_rows_of_every_kind_are_calibrated_from_5_to_200_examples(name, kind, tell_line):
+    check_calibrated(name, kind, 500, tell_line, has_kinds=True)
+
+
 @pytest.mark.scale
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
@@ -79,9 +96,10 @@ def test_so_it_is_for_every_other_taxonomy_and_kind_of_stream(name, kind, draws,
     check_calibrated(name, kind, draws, tell_line)
 
 
-def check_calibrated(name, kind, draws, tell_line):
-    case = Case(SHARES[kind], SETTINGS[name], draws)
-    found = judged(f"{name}, {kind}", case.steps, answers_of(case))
+def check_calibrated(name, kind, draws, tell_line, has_kinds=False):
+    case = Case(SHARES[kind], SETTINGS[name], draws, has_kinds=has_kinds)
+    title = f"{name}, {kind}" + ", every kind" * has_kinds
+    found = judged(title, case.steps, answers_of(case))
     tell_line(found)
     assert found.cells > 0
     assert found.holds, str(found)
