@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from erase_traces import (
 )
 from world import wait_until
 
+from online_svm.stream.cells import cell
 from workers.admin.erase.erasure import erase
 from workers.admin.erase.streams import erased_of, without
 from workers.admin.verify import verify, verify_history
@@ -63,6 +65,28 @@ def test_nothing_that_is_stored_has_a_trace(own_redis, feed, run_command):
         rewritten = b"aof_rewrite_in_progress:0"
         wait_until(lambda: rewritten in store.call("INFO", "persistence"), 30.0)
         assert traces_in(saved(place)) == []
+
+
+def test_no_category_is_left_that_only_the_erased_row_had(own_redis, feed, run_command):
+    own = {"country": "Atlantis", "vip": True, "only here": "Ann of Atlantis", "born": "1912-04-15"}
+    traces = [
+        *(b"Atlantis", b"Ann of", b"1912-04-15"),
+        *(struct.pack("<d", cell(own[name])) for name in ("country", "only here", "born")),
+    ]
+    with answering(own_redis.url, feed, **KEPT) as (store, answer, _):
+        store.call("CONFIG", "SET", "rdbcompression", "no")
+        for i in range(100):
+            x = {"country": ("DE", "FR")[i % 2], "amount": i % 7, "vip": i % 3 > 0}
+            at, person = f"{i + 1}-0", PERSON if i == 70 else f"id-{i}"
+            x |= own if i == 70 else {}
+            entry = ("x", json.dumps(x), "y", "ab"[i % 3 == 0], "id", person)
+            store.call("XADD", store.keys.input, at, *entry)
+        answer()
+        before = stored(store)
+        assert [trace for trace in traces if trace not in before] == []
+        run_command("erase", feed, "--id", PERSON, "--yes", "--redis", own_redis.url)
+        after = stored(store)
+        assert [trace for trace in traces if trace in after] == []
 
 
 def saved(place):
