@@ -81,7 +81,9 @@ def gateway(
     logs.configure()
     limits = GatewayLimits(server.high_water, server.max_body, server.connections)
     serving = GatewayServer(
-        Gateway(url, feeds, Tokens(server.token_file), limits), server.address, server.port
+        Gateway(url, [*dict.fromkeys(feeds)], Tokens(server.token_file), limits),
+        server.address,
+        server.port,
     )
     if json:
         show_json({"url": serving.link, "port": serving.port})

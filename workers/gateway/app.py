@@ -4,6 +4,7 @@ A response has the answer as the worker wrote it, byte for byte.
 """
 
 import re
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -172,5 +173,6 @@ async def _unknown(_request: Request, error: Any) -> Response:
 
 async def _fault(_request: Request, error: Any) -> Response:
     # Its text may hold what was sent.
-    log.error("a fault of the program", reason=type(error).__name__)
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    log.error("a fault of the program", reason=type(error).__name__, at=f"{at.name}:{at.lineno}")
     return _refusal(Refused(500, "a fault of the program; its log says more"))

@@ -116,7 +116,8 @@ class GatewayFeed:
         self._reads = reads
         self.answers = AwaitedAnswers(self.keys, reads, self._calls)
         self._reader, self._lock = FeedReader(url, feed), asyncio.Lock()
-        self._seen: tuple[float, Standing] | None = None
+        self._seen: Standing | WorkerError = Unavailable("it was not looked at yet")
+        self._looked = -math.inf
 
     async def connected(self, timeout: float) -> None:
         """Wait until Redis answers, so many seconds at most."""
@@ -131,14 +132,24 @@ class GatewayFeed:
             self._reader.close()
 
     async def standing(self) -> Standing:
-        """Return how the feed stands, at most `FRESH` seconds ago."""
+        """Return how the feed stood at most `FRESH` seconds ago.
+
+        Raises
+        ------
+        WorkerError
+            If that cannot be read, which is found out once for all who ask meanwhile.
+        """
         self._calls.check()
-        if self._seen is None or time.monotonic() - self._seen[0] > FRESH:
-            async with self._lock:
-                if self._seen is None or time.monotonic() - self._seen[0] > FRESH:
-                    found = await asyncio.to_thread(standing, self._reader)
-                    self._seen = time.monotonic(), found
-        return self._seen[1]
+        async with self._lock:
+            if time.monotonic() - self._looked > FRESH:
+                try:
+                    self._seen = await asyncio.to_thread(standing, self._reader)
+                except WorkerError as error:
+                    self._seen = error
+                self._looked = time.monotonic()
+        if isinstance(self._seen, WorkerError):
+            raise self._seen
+        return self._seen
 
     async def check_room(self) -> None:
         """Raise Refused where the feed takes no input, or too much of it waits."""

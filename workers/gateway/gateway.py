@@ -104,6 +104,10 @@ class Gateway:
         key = request.headers.get("idempotency-key")
         if key is None:
             return None
+        if len(key) > 1 and key[0] == key[-1] == '"':
+            key = key[1:-1]  # as a string of structured headers is written
+        if not key:
+            raise Refused(400, "Idempotency-Key: it is empty")
         if count != 1:
             raise Refused(400, "Idempotency-Key: send one example with it; give others their id")
         if not (await feed.standing()).dedupe_window:

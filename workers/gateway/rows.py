@@ -32,9 +32,12 @@ def parsed(body: bytes) -> Any:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise Refused(400, f"the body is not JSON: {str(error).split(':')[0][:80]}") from None
-    # A text has two quotation marks, so a lost name shows in their number; an escaped mark may too.
-    if orjson.dumps(found).count(b'"') != body.count(b'"'):
-        json.loads(body, object_pairs_hook=_without_repeats, parse_int=float)
+    try:
+        # A text has two quotation marks: their number shows a lost name, if no escaped one.
+        if orjson.dumps(found).count(b'"') != body.count(b'"'):
+            json.loads(body, object_pairs_hook=_without_repeats, parse_int=float)
+    except (orjson.JSONEncodeError, RecursionError):
+        raise Refused(400, "the body is nested too deeply") from None
     return found
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from workers.errors import WorkerError
+from workers.errors import StateLost, WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
 from workers.gateway.awaited_connection import AwaitedConnection
@@ -110,7 +110,7 @@ class AwaitedAnswers:
         )
         for entry in reply[0][1] if reply else ():
             if entry[0] in self._waiting:
-                with suppress(WorkerError):  # another program wrote it
+                with suppress(StateLost):  # another program wrote it
                     self._wake(entry[0], payload(entry))
         if reply:
             self._position = parse_id(reply[0][1][-1][0])

@@ -1,5 +1,7 @@
 """A request that is sent again under its key is answered once: with the answer it got at first."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from system_tools import package
 
@@ -20,6 +22,25 @@ def test_a_repeated_key_gets_the_first_answer_and_is_learned_once(gateway, store
     assert again.headers["Location"] != first.headers["Location"], "the repetition is an entry too"
     after = gateway.post("/feeds/kept/examples", {"x": X}).json
     assert after["n"] == first.json["n"] + 1
+
+
+def test_a_key_may_stand_in_quotes_and_is_not_empty(gateway):
+    quoted = gateway.post("/feeds/kept/examples", {"x": X}, Idempotency_Key='"in-quotes"')
+    assert quoted.json["id"] == "in-quotes"
+    for key in ("", '""'):
+        assert gateway.post("/feeds/kept/examples", {"x": X}, Idempotency_Key=key).status == 400
+
+
+def test_of_requests_at_once_under_one_key_all_get_the_same_answer(gateway):
+    with ThreadPoolExecutor(8) as threads:
+        asked = [
+            threads.submit(
+                gateway.post, "/feeds/kept/examples", {"x": X, "y": "a"}, Idempotency_Key="at-once"
+            )
+            for _ in range(8)
+        ]
+        (body,) = {one.result().body for one in asked}
+    assert b'"status":"ok"' in body
 
 
 def test_the_answer_to_a_repetition_stays_where_the_first_was_trimmed(gateway, stores):

@@ -120,8 +120,12 @@ def test_a_label_of_another_form_is_422_and_names_the_field(gateway):
         assert (reply.status, reply.json["error"].startswith(named)) == (422, True), reply.body
 
 
+DEEP = [b"[" * depth + b'"\\""' + b"]" * depth for depth in (300, 1020)]
+"""JSON that is deeper than what can be written, and looked at, here."""
+
+
 def test_what_is_no_json_is_400_another_kind_415_and_too_much_413(gateway, answered):
-    for body in (b"", b"{", b'{"x":[NaN]}', b"\xff", b"[" * 5000):
+    for body in (b"", b"{", b'{"x":[NaN]}', b"\xff", b"[" * 5000, *DEEP):
         assert gateway.post("/feeds/plain/examples", body).status == 400, body
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         reply = gateway.post("/feeds/plain/examples", {"x": X}, Content_Type=kind)

@@ -112,6 +112,33 @@ def raise_limit(wanted):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+@pytest.mark.servers("embedded", "system", "cluster", "sentinel")
+def test_on_every_kind_of_server_who_waits_is_answered(world):
+    with serving(world.url, world.feed) as client, ThreadPoolExecutor(1) as thread:
+        path = f"/feeds/{world.feed}/examples?timeout="
+        wait_until(lambda: client.post(path + "0", {"x": X}).status == 202)
+        length = world.store.length(world.store.keys.input)
+        asked = thread.submit(client.post, path + "60", [{"x": X, "y": "a"}, {"x": X}])
+        wait_until(lambda: world.store.length(world.store.keys.input) == length + 2)
+        world.answer(length + 2)
+        reply = asked.result()
+        assert reply.status == 200
+        assert [answer["n"] for answer in reply.json] == [0, 1]
+        assert client.get(f"/feeds/{world.feed}/status").json["seq"] == length + 2
+
+
+def test_while_redis_does_not_answer_nobody_waits_for_each_of_the_others(proxied, world):
+    client, proxy = proxied
+    path = f"/feeds/{world.feed}/examples?timeout=0"
+    wait_until(lambda: client.post(path, {"x": X}).status == 202)
+    proxy.is_black_hole = True
+    began = time.monotonic()
+    with ThreadPoolExecutor(20) as threads:
+        replies = list(threads.map(lambda _: client.post(path, {"x": X}), range(20)))
+    assert {reply.status for reply in replies} == {503}
+    assert time.monotonic() - began < 20, "some five seconds of silence, once or twice for all"
+
+
 def test_while_redis_is_away_requests_get_503_at_once_and_afterwards_answers(proxied, world):
     client, proxy = proxied
     path = f"/feeds/{world.feed}/examples?timeout=0"
