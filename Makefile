@@ -76,8 +76,10 @@ audit: $(VENV)/.dev  ## known vulnerabilities of the locked versions, where that
 	-$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/python scripts/audit.py
 
+# Those of the gateway need its extra.
 doctest: $(VENV)/.dev  ## the examples in the public docstrings
-	$(BIN)/python -m pytest --doctest-modules online_svm workers scripts/bench scripts/papers -p no:cacheprovider
+	$(BIN)/python -m pytest --doctest-modules online_svm workers scripts/bench scripts/papers -p no:cacheprovider \
+		$$($(BIN)/python -c "import starlette, uvicorn" 2> /dev/null || echo --ignore=workers/gateway)
 
 # Needs Chromium: apt-get install chromium.
 pictures: $(VENV)/.dev  ## the pictures of the live page, in docs/images (two minutes)

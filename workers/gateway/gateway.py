@@ -101,7 +101,7 @@ class Gateway:
             400 where it promises what the feed does not keep: one answer for an id, however often
             it is sent.
         """
-        key = request.headers.get("idempotency-key")
+        key: str | None = request.headers.get("idempotency-key")
         if key is None:
             return None
         if len(key) > 1 and key[0] == key[-1] == '"':
