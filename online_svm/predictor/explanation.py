@@ -23,6 +23,9 @@ class SupportVector:
     values : tuple of (float or None)
         Its features, in the units they were sent in; None for what is no number. A gap has the mean
         of the training set.
+    same : tuple of (bool or None)
+        Of features that are no numbers, whether they are coded as those of the example; no text is
+        kept that could be shown. None for numbers and for what the model does not know.
     distance : float
         Euclidean, between the scaled features.
     coefficients : tuple of float
@@ -31,6 +34,7 @@ class SupportVector:
     """
 
     values: tuple[float | None, ...]
+    same: tuple[bool | None, ...]
     distance: float
     coefficients: tuple[float, ...]
 
@@ -127,18 +131,14 @@ def _nearest(
     distances = np.linalg.norm(machine.vectors - scaled[:, None], axis=0)
     chosen = np.argsort(distances, kind="stable")[:most]
     scaling = active.result.scaling
-
-    def sent(j: int) -> tuple[float | None, ...]:
-        values = machine.vectors[:, j] * scaling.width + scaling.mean
-        if scaling.coding is None:
-            return tuple(values.tolist())
-        return tuple(scaling.coding.numbers(values, n_features))
-
-    return tuple(
-        SupportVector(
-            sent(j),
-            float(distances[j]),
-            tuple(machine.coef[:, j].tolist()),
-        )
-        for j in chosen
-    )
+    none: list[bool | None] = [None] * n_features
+    found = []
+    for j in chosen:
+        vector = machine.vectors[:, j]
+        values = (vector * scaling.width + scaling.mean).tolist()
+        coding, same = scaling.coding, none
+        if coding is not None:
+            values, same = coding.uncoded(values, vector == scaled, n_features)
+        weights = tuple(machine.coef[:, j].tolist())
+        found.append(SupportVector(tuple(values), tuple(same), float(distances[j]), weights))
+    return tuple(found)

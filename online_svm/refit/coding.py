@@ -272,13 +272,24 @@ class Coding:
             self._run(rows, np.empty((0, 0)), counts)
         return counts
 
-    def numbers(self, coded: Floats, n_features: int) -> list[float | None]:
-        """Return the values of a row by feature, from its coded columns; None but of numbers."""
+    def uncoded(
+        self, coded: Sequence[float], is_same: Bools, n_features: int
+    ) -> tuple[list[float | None], list[bool | None]]:
+        """Return what is known of a row by feature, from its coded columns.
+
+        That is the value of a number; else whether all columns are the same as those of another
+        row, which `is_same` says of each. None where neither is known.
+        """
         values: list[float | None] = [None] * n_features
-        for f, kind, start in zip(self.sources, self.kinds, self.starts[:-1], strict=True):
-            if kind == _NUMBER and f < n_features:
-                values[f] = float(coded[start])
-        return values
+        same: list[bool | None] = [None] * n_features
+        for c, f in enumerate(self.sources.tolist()):
+            if f >= n_features:
+                continue
+            if self.kinds[c] == _NUMBER:
+                values[f] = coded[self.starts[c]]
+            elif self.kinds[c] != _TEXT:
+                same[f] = bool(is_same[self.starts[c] : self.starts[c + 1]].all())
+        return values, same
 
     def updated(self, fresh: "Coding") -> "Coding":
         """Return this coding with the gaps that `fresh` counted in a later T, and what stays."""

@@ -8,10 +8,10 @@ import typer
 from workers.cli.common import Feed, Json, RedisOptions, show, show_json
 
 if TYPE_CHECKING:
-    from online_svm.predictor.explanation import Explanation
+    from online_svm.predictor.explanation import Explanation, SupportVector
     from workers.history.explain import Explained, Value
 
-_SHOWN = 12  # features in a line
+_SHOWN, _WIDE = 12, 40  # features in a line, characters of a name or a text
 _MISMATCH = 5
 
 
@@ -84,7 +84,7 @@ def _basis(found: "Explained", basis: "Explanation") -> list[str]:
         f"  of the {sum(basis.near)} nearest in decision value: {_counts(basis, basis.near)}",
         *(
             f"  near       support vector ({basis.kernel}) at distance {vector.distance:.3g}, "
-            f"weight {_numbers(vector.coefficients)}: {_features(found, vector.values)}"
+            f"weight {_numbers(vector.coefficients)}: {_features(found, _of_vector(found, vector))}"
             for vector in basis.support_vectors
         ),
     ]
@@ -99,13 +99,19 @@ def _numbers(values: tuple[float, ...]) -> str:
     return " ".join(f"{value:.4g}" for value in values)
 
 
+def _of_vector(found: "Explained", vector: "SupportVector") -> "tuple[Value, ...]":
+    """Return what is known of a support vector: its numbers, and what else is as in the example."""
+    triples = zip(vector.values, vector.same, found.values, strict=True)
+    return tuple(
+        value if same is None else (sent if same else "(another)") for value, same, sent in triples
+    )
+
+
 def _features(found: "Explained", values: "tuple[Value, ...]") -> str:
     names = found.features or tuple(str(i) for i in range(len(values)))
     pairs = [(name, v) for name, v in zip(names, values, strict=True) if v is not None]
-    shown = " ".join(
-        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in pairs[:_SHOWN]
-    )
+    texts = ((name, f"{v:.4g}" if isinstance(v, float) else str(v)) for name, v in pairs[:_SHOWN])
+    shown = " ".join(f"{name[:_WIDE]}={text[:_WIDE]}" for name, text in texts)
     more = len(pairs) - _SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
 

@@ -96,6 +96,12 @@ def test_kinds_are_told_by_status(world, files):
         code, told, _ = world.run("explain", world.feed, "120-0")
         assert code == 0
         assert "the bytes are the committed ones" in told
+        given, *near = [line for line in told.splitlines() if "country=" in line]
+        assert len(near) == 5  # support vectors
+        country = given.split("country=")[1].split()[0]
+        assert {line.split("country=")[1].split()[0] for line in near} <= {country, "(another)"}
+        assert any(f"country={country}" in line for line in near)
+        assert all("amount=" in line for line in near)
 
 
 def entries(count):
