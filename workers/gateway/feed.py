@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import orjson
 
@@ -208,6 +209,13 @@ class GatewayFeed:
         async with self._lock:
             found = await asyncio.to_thread(status, self._reader)
         return orjson.dumps(asdict(found))
+
+    async def features(self) -> dict[str, Any]:
+        """Return what the newest report says of each named feature; nothing without names."""
+        async with self._lock:
+            entries = await asyncio.to_thread(newest, self._reader, self.keys.met, 1)
+        told = message(entries[0]) if entries else None
+        return (told.get("features") or {}) if isinstance(told, dict) else {}
 
     async def alarms(self, count: int) -> bytes:
         """Return the newest alarms as a JSON array, the oldest first, each with its entry ID."""

@@ -18,7 +18,7 @@ from workers.gateway.gateway import Exchange, Gateway
 from workers.gateway.limits import json_body
 from workers.gateway.refused import Refused
 from workers.gateway.rows import example, label, parsed
-from workers.gateway.tensors import INPUTS, OUTPUTS, check_outputs, inputs, labels, outputs, rows
+from workers.gateway.tensors import OUTPUTS, check_outputs, inputs, labels, outputs, rows, taken
 from workers.push.ingest import Fields
 
 
@@ -65,7 +65,8 @@ class InferenceProtocol:
         """Respond with the inputs and outputs of a feed."""
         feed = self._gateway.feed(request, "ask", "label", "read")
         told = {"name": feed.keys.feed, "platform": "online-svm"}
-        return JSONResponse(told | {"inputs": INPUTS, "outputs": OUTPUTS})
+        takes = taken(await feed.features())
+        return JSONResponse(told | {"inputs": takes, "outputs": OUTPUTS})
 
     async def model_ready(self, request: Request) -> Response:
         """Respond whether a feed gives probabilities."""

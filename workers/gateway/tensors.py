@@ -19,8 +19,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "BYTES": (str,),
 }
 
-INPUTS = [{"name": "x", "datatype": "FP64", "shape": [-1, -1]}]
-"""What a model takes: rows of any width. Inputs by the names of features take its place."""
+_MATRIX = [{"name": "x", "datatype": "FP64", "shape": [-1, -1]}]
+_KINDS = {"number": "FP64", "boolean": "BOOL"}
 
 OUTPUTS = [
     {"name": "label", "datatype": "BYTES", "shape": [-1]},
@@ -32,6 +32,26 @@ OUTPUTS = [
     {"name": "entry", "datatype": "BYTES", "shape": [-1]},
 ]
 """What it gives. `entry` has the IDs by which the plain address keeps the answers."""
+
+
+def taken(features: Mapping[str, Mapping[str, Any]]) -> list[Tensor]:
+    """Return what a model takes: an input for each feature that has a name, else rows of any width.
+
+    Parameters
+    ----------
+    features : mapping
+        As a report has them, by name.
+
+    Examples
+    --------
+    >>> taken({"country": {"kind": "category"}})
+    [{'name': 'country', 'datatype': 'BYTES', 'shape': [-1]}]
+    """
+    named = [
+        {"name": name, "datatype": _KINDS.get(str(told.get("kind")), "BYTES"), "shape": [-1]}
+        for name, told in features.items()
+    ]
+    return named or _MATRIX
 
 
 def inputs(request: Any) -> list[Mapping[str, Any]]:

@@ -1,5 +1,6 @@
 """Feeds of every kind that a gateway meets, behind one worker and one gateway."""
 
+import json
 from contextlib import ExitStack
 
 import pytest
@@ -22,7 +23,16 @@ slices = "country"
 WARM = 120
 """Entries that each feed has learned before the tests."""
 
-FEEDS = ("plain", "kept", "late", "compact", "named")
+FEEDS = ("plain", "kept", "late", "compact", "named", "cells")
+
+
+def named(count):
+    """Return entries of two classes, whose rows are named cells of several kinds."""
+    rows = [
+        {"amount": i % 7 + 0.5, "country": "df"[i % 2] + "e", "new": i % 3 == 0}
+        for i in range(count)
+    ]
+    return [["x", json.dumps(row), "y", "ab"[i % 2]] for i, row in enumerate(rows)]
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +46,7 @@ def answered(tmp_path_factory):
         stores = {feed: opened.enter_context(Store(url, feed, block_ms=20)) for feed in FEEDS}
         for feed, store in stores.items():
             if feed != "named":
-                push(store, entries)
+                push(store, named(WARM) if feed == "cells" else entries)
         command = ("worker", *FEEDS, "--redis", url, "--config", config, *flags_of(SETTINGS))
         worker = opened.enter_context(Worker(*command))
         for feed, store in stores.items():

@@ -45,6 +45,20 @@ def test_the_server_and_each_model_say_what_they_are(gateway):
     assert (gateway.get("/v2/models/other").status, gateway.get("/v2/other").status) == (404, 404)
 
 
+def test_a_model_of_named_features_says_what_it_takes_by_name_and_takes_that(gateway):
+    model = gateway.get("/v2/models/cells").json
+    assert model["inputs"] == [
+        {"name": "amount", "datatype": "FP64", "shape": [-1]},
+        {"name": "country", "datatype": "BYTES", "shape": [-1]},
+        {"name": "new", "datatype": "BOOL", "shape": [-1]},
+    ]
+    cells = {"amount": [0.5, 3], "country": ["de", "fe"], "new": [True, None]}
+    sent = [told | {"shape": [2], "data": cells[told["name"]]} for told in model["inputs"]]
+    found = outputs(infer(gateway, "cells", *sent))
+    assert found["status"]["data"] == ["ok", "ok"]
+    assert found["label"]["data"] == ["a", "b"], "the country tells"
+
+
 def test_a_model_is_ready_once_it_has_one_and_a_worker_and_the_server_once_all_are(answered, world):
     with serving(answered, "plain", "late") as client:
         assert (client.get("/v2/health/ready").status, client.get("/v2/health/ready").json) == (

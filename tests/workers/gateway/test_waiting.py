@@ -1,5 +1,6 @@
 """What falls over: the worker, Redis, a client. Each request is answered, or knows its entry."""
 
+import asyncio
 import http.client
 import json
 import re
@@ -20,6 +21,11 @@ package("uvicorn", "pip install 'online-svm[http]'")
 
 from served_gateway import serving  # noqa: E402
 from world import COUNT, wait_until  # noqa: E402
+
+from workers.broker.connection import Connection  # noqa: E402
+from workers.gateway.awaited_connection import AwaitedConnection  # noqa: E402
+from workers.gateway.waiting import AwaitedAnswers  # noqa: E402
+from workers.stop import Stop  # noqa: E402
 
 pytestmark = pytest.mark.servers("embedded")
 
@@ -200,3 +206,79 @@ def test_a_client_that_goes_away_costs_nobody_anything(world):
             line.close()
         world.work(1)
         assert client.post(path[:-2] + "0", {"x": X}).status in (200, 202)
+
+
+def awaiting(store, work):
+    """Run some work on the awaited answers of a feed in an event loop of its own."""
+
+    async def run():
+        calls, reads = (
+            AwaitedConnection(Connection(store.url, Stop(), timeout=5), store.keys.state)
+            for _ in range(2)
+        )
+        answers = AwaitedAnswers(store.keys, reads, calls)
+        await asyncio.gather(calls.connected(5), reads.connected(5))
+        try:
+            return await work(answers)
+        finally:
+            await answers.close()
+            await calls.close()
+            await reads.close()
+
+    return asyncio.run(run())
+
+
+def answer(store, *entries):
+    for entry in entries:
+        store.call("XADD", store.keys.out, entry, "p", f"answer {entry}")
+
+
+def test_answers_are_found_whatever_was_read_before_them(store):
+    """The reader may be beyond an entry, before it, far behind it, or at rest."""
+
+    async def work(answers):
+        answer(store, "5-0", "6-0", "6-1")
+        found = [await answers.wait([b"6-0"], 5), await answers.wait([b"5-0", b"6-1"], 5)]
+        answer(store, *(f"7-{i}" for i in range(500)))
+        found.append(await answers.wait([b"7-499", b"7-0"], 5))
+        found.append(await answers.wait([b"7-250", b"9-0"], 0.05))
+        waiting = asyncio.create_task(answers.wait([b"9-0", b"8-0"], 5))
+        await asyncio.sleep(0.05)
+        answer(store, "8-0", "8-1", "9-0")
+        return [*found, await waiting]
+
+    expected = [["6-0"], ["5-0", "6-1"], ["7-499", "7-0"], ["7-250", None], ["9-0", "8-0"]]
+    assert awaiting(store, work) == [
+        [None if at is None else b"answer " + at.encode() for at in row] for row in expected
+    ]
+
+
+def test_two_that_wait_for_one_entry_both_get_its_answer_and_nobody_is_kept(store):
+    async def work(answers):
+        both = [asyncio.create_task(answers.wait([b"5-0"], 5)) for _ in range(2)]
+        late = await answers.wait([b"4-0"], 0.02)
+        answer(store, "5-0")
+        return [late, *await asyncio.gather(*both), answers._waiting]
+
+    assert awaiting(store, work) == [[None], [b"answer 5-0"], [b"answer 5-0"], {}]
+
+
+def test_an_entry_of_another_program_holds_nobody_up(store):
+    async def work(answers):
+        waiting = asyncio.create_task(answers.wait([b"5-0", b"6-0"], 1))
+        await asyncio.sleep(0.02)
+        store.call("XADD", store.keys.out, "5-0", "q", "no answer")
+        answer(store, "6-0")
+        return await waiting
+
+    assert awaiting(store, work) == [None, b"answer 6-0"]
+
+
+def test_who_waits_when_it_closes_gets_nothing_at_once(store):
+    async def work(answers):
+        waiting = asyncio.create_task(answers.wait([b"5-0"], 60))
+        await asyncio.sleep(0.02)
+        await answers.close()
+        return await waiting
+
+    assert awaiting(store, work) == [None]
