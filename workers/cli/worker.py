@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,8 +11,11 @@ from workers.cli.common import RedisOptions, embedded_url, note
 from workers.cli.option_groups import with_settings
 from workers.errors import BadConfiguration
 from workers.fast_imports import importing
+from workers.plural import counted
 
 if TYPE_CHECKING:
+    from workers.config.feed_settings import FeedSettings
+    from workers.feed.selection import Selection
     from workers.runner.shard import Shard
 
 Feeds = Annotated[
@@ -69,6 +73,16 @@ def worker(
             help="Go on with another version of numba, if a replay gives equal bytes.",
         ),
     ] = False,
+    from_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Begin the feed, if it does not exist yet, with a model: what "
+            "OnlineClassifier.save or `backup` saved.",
+            show_default=False,
+        ),
+    ] = None,
     sigma: Annotated[
         float | None,
         typer.Option(
@@ -108,6 +122,8 @@ def worker(
         receiver_of(settings_of_some)  # raises where alarms cannot be posted
     # What is said of a feed that is served alone holds for the process as well.
     general = named[0] if len(named) == 1 and not selection.patterns else known.general
+    if from_file is not None:
+        _begin(from_file, selection, known, url)
     stop = Stop(general.grace)
     kind = LoggedProgress if general.log_format == "json" else WorkerProgress
     with ExitStack() as opened:
@@ -121,6 +137,23 @@ def worker(
             name=process.name, accept_environment=accept_environment, settings_of=known.of,
             observe=observe, watch=watch, known=KnownFeeds.of_user(url),
         )  # fmt: skip
+
+
+def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) -> None:
+    """Begin the one feed of this worker with a model; one that exists goes on as it is."""
+    from workers.admin.begin import begin
+    from workers.broker.store import Store
+    from workers.session.known_feeds import KnownFeeds
+
+    if len(selection.names) != 1 or selection.patterns:
+        raise BadConfiguration("--from begins one feed: give its name, and no pattern")
+    (feed,) = selection.names
+    with Store(url, feed) as store:
+        n = begin(store, file, known.of(feed), KnownFeeds.of_user(url))
+    if n is None:
+        note(f"feed {feed!r} exists: it goes on, and {file} is not read")
+    else:
+        note(f"feed {feed!r} begins with {file}, which has learned {counted(n, 'example')}")
 
 
 def _open_page(

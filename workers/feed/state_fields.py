@@ -26,7 +26,7 @@ _ID = re.compile(rb"(?:0|[1-9][0-9]{0,19})-(?:0|[1-9][0-9]{0,19})")
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _ADDED = re.compile(rb"[0-9]{1,20} [0-9]{1,20}")
 _RUN_ID = re.compile(rb"[0-9a-f]{1,64}")
-_GONE = re.compile(rb"(-|[0-9]{1,20}) (\S+)")
+_GONE = re.compile(rb"(-|-?[0-9]{1,20}) (\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,13 @@ def json_object(value: bytes) -> str:
 def gone(value: bytes) -> bytes:
     """Return how much input was gone before the feed began: a count and an ID.
 
+    The count is below zero for a feed that began with a model, as `seq` counts what that had
+    learned.
+
     Examples
     --------
-    >>> gone(b"3 20-0"), gone(b"- 0-0")
-    (b'3 20-0', b'- 0-0')
+    >>> gone(b"3 20-0"), gone(b"- 0-0"), gone(b"-130 0-0")
+    (b'3 20-0', b'- 0-0', b'-130 0-0')
     """
     found = _GONE.fullmatch(value)
     if not found:

@@ -80,7 +80,7 @@ def test_the_help_of_the_worker_shows_the_dozen_settings_that_people_set(run_com
     def flags(names):
         return {f"--{name.replace('_', '-')}" for name in names}
 
-    own = {"--redis", "--config", "--dashboard", "--quiet", "--help-all", "--help"}
+    own = {"--redis", "--config", "--from", "--dashboard", "--quiet", "--help-all", "--help"}
     assert len(COMMON) == 12
     assert set(options_of(run_command("worker", "--help")[1])) == own | flags(COMMON)
     in_full = run_command("worker", "--help-all")[1]

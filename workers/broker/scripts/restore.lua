@@ -38,10 +38,12 @@ for i = 7, #KEYS do
 end
 
 -- 2. New input must get IDs after the cursor, whatever the clock says. A stream that was lost counts
--- as having had the entries that were answered (Redis 7 and later).
+-- as having had the entries that were answered (Redis 7 and later). A feed that begins with a model
+-- has none before it; a worker may begin it, which may not use XSETID.
 if type_of(KEYS[2]) == 'none' then
   call('XGROUP', 'CREATE', KEYS[2], 'osvm', cursor, 'MKSTREAM')
-  if pcall_('XSETID', KEYS[2], cursor, 'ENTRIESADDED', A[2], 'MAXDELETEDID', '0-0')['err'] then
+  if cursor ~= '0-0'
+    and pcall_('XSETID', KEYS[2], cursor, 'ENTRIESADDED', A[2], 'MAXDELETEDID', '0-0')['err'] then
     call('XSETID', KEYS[2], cursor)
   end
 elseif is_before(info_of(KEYS[2])['last-generated-id'], cursor) then
@@ -63,7 +65,9 @@ end
 call('HINCRBY', KEYS[1], 'epoch', 1)
 local info = info_of(KEYS[2])
 if info['entries-added'] then
-  local trimmed = math.max(0, info['entries-added'] - info['length'] - seq)
+  -- Below zero where a feed begins with a model: seq counts entries that its input never had.
+  local least = cursor == '0-0' and -seq or 0
+  local trimmed = math.max(least, info['entries-added'] - info['length'] - seq)
   call('HSET', KEYS[1], 'gone',
     string.format('%.0f', trimmed) .. ' ' .. info['max-deleted-entry-id'])
 end
