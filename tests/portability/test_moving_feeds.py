@@ -16,7 +16,7 @@ from workers.broker.store import Store
 FEEDS = {
     "committee": "default committee 3", "probabilities": "psvm oldest",
     "late": "late labels of a committee", "drift": "drift refit of a committee 3",
-    "maps": "maps of training",
+    "maps": "maps of training", "kinds": "kinds of a committee",
 }  # fmt: skip
 """Mode of each feed, by the end of its name."""
 MACHINES = (

@@ -19,6 +19,7 @@ from system_tools import missing, tool
 FEW = (
     "svc interleaved 2", "svc oldest 3", "committee of five 2", "psvm oldest",
     "late labels of a committee", "drift refit of a committee 3", "combine cautious platt",
+    "kinds of a committee",
 )  # fmt: skip
 """Modes which together compute with every function that once differed."""
 OTHER_LIBM = Path(__file__).parents[1] / "support" / "other_libm.c"
