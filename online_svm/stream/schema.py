@@ -200,6 +200,8 @@ class FeatureSchema:
             return known.cells(x)
         if self.is_mixed and isinstance(x, Mapping):
             return self.cells(x)
+        if self.is_full and not isinstance(x, Mapping):
+            raise InvalidExample("dimension", "this feed takes named features, not arrays")
         if self._needs_names and self.names is None:
             raise InvalidExample("unparsable", 'features is "infer": send named features')
         if isinstance(x, Mapping):

@@ -167,6 +167,8 @@ def _repeating(raws: Sequence[bytes] | None, count: int, read: Callable[[bytes],
 
 def _features(columns: Columns, schema: FeatureSchema) -> Floats:
     """Parse one column of features; any error, or a wrong shape, means "not ordinary"."""
+    if schema.is_full and _are_arrays(columns):
+        raise ValueError("an array has no place that says which names were passed over")
     if b"xb" in columns:
         return _raw_matrix(columns[b"xb"], schema.dimension or 0)
     values, width = columns[b"x"], schema.dimension or 0

@@ -32,6 +32,8 @@ SCHEMAS = {
     "kinds that are found": schema_of(features="infer"),
     "declared kinds": schema_of(features={"a": "number", "b": "category"}),
     "few may be missing": schema_of(max_missing=0.4),
+    "known names": schema_of(max_missing=0.5).knowing({"a": 1, "b": "x", "c": 2, "d": None}),
+    "full of names": schema_of(max_missing=0.5).knowing({"a": 1, "b": "x", "c": 2}, most=2),
 }
 
 
@@ -158,6 +160,14 @@ def batches(draw):
 @given(batch=batches())
 def test_a_batch_is_decoded_as_its_entries_are_alone(schema, batch):
     assert together(batch, schema) == alone(batch, schema)
+
+
+def test_a_feed_that_passed_names_over_takes_no_arrays():
+    rows = [[b"x", b"[1,2,3]"], [b"xb", struct.pack("<3d", 1, 2, 3)], [b"x", b'{"a":1,"z":2}']]
+    entries = [(b"%d-0" % i, fields) for i, fields in enumerate(rows)]
+    decoded = decode(entries, SCHEMAS["full of names"], LIMITS)
+    assert [one.code for one in decoded.rejected.values()] == ["dimension"] * 2
+    assert decoded.accepted == [2]
 
 
 GOOD = {"arrays": b"[1,2]", "objects": b'{"a":1,"b":2}', "raw": struct.pack("<2d", 1, 2),
