@@ -1,6 +1,7 @@
 """Examples, labels, answers, status and alarms over the plain address, with every status code."""
 
 import json
+from hashlib import sha256
 
 import pytest
 from system_tools import package
@@ -10,6 +11,8 @@ package("uvicorn", "pip install 'online-svm[http]'")
 
 from posted_alarms import raise_alarms  # noqa: E402
 from served_gateway import serving  # noqa: E402
+
+from online_svm.config.semantics import SEMANTICS  # noqa: E402
 
 X = [0.25, -1.5, 3]
 
@@ -182,3 +185,32 @@ def test_alarms_are_told_with_their_entries(gateway, stores):
     assert [one["entry"] for one in found] == ["2-0", "3-0", "4-0"]
     assert [alarm["n"] for alarm in found[0]["alarms"]] == [20, 21]
     stores["plain"].call("DEL", stores["plain"].keys.alarms)
+
+
+@pytest.mark.servers("embedded")
+def test_an_entry_that_waits_is_202_and_one_whose_answer_is_trimmed_404(world):
+    world.push(2)
+    world.answer()
+    world.push(1)
+    with serving(world.url, world.feed) as client:
+        address = f"/feeds/{world.feed}/answers/"
+        assert client.get(f"{address}2-0").status == 200
+        waiting = client.get(f"{address}3-0")
+        assert (waiting.status, waiting.json) == (202, {"ids": ["3-0"]})
+        world.store.call("XTRIM", world.store.keys.out, "MAXLEN", 0)
+        assert world.store.length(world.store.keys.input) == 3
+        assert [client.get(f"{address}{i}-0").status for i in (2, 3)] == [404, 202]
+
+
+@pytest.mark.servers("embedded")
+def test_a_combination_has_no_input_and_is_looked_at_all_the_same(world):
+    world.push(3)
+    world.answer()
+    config = json.dumps({"combination": {"semantics": SEMANTICS}})
+    fields = {"config": config, "config_hash": sha256(config.encode()).hexdigest()}
+    world.store.call("HSET", world.store.keys.state, *(x for pair in fields.items() for x in pair))
+    with serving(world.url, world.feed) as client:
+        reply = client.post(f"/feeds/{world.feed}/examples", {"x": X})
+        assert (reply.status, "is a combination" in reply.json["error"]) == (400, True)
+        assert world.store.length(world.store.keys.input) == 3
+        assert client.get(f"/feeds/{world.feed}/answers/3-0").status == 200
