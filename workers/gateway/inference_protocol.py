@@ -5,6 +5,7 @@ So `POST /v2/models/{feed}/label` with the same `id` brings their labels, in the
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 from starlette.requests import Request
@@ -14,7 +15,7 @@ from starlette.routing import Route
 from online_svm import __version__
 from workers.errors import WorkerError
 from workers.gateway.feed import GatewayFeed
-from workers.gateway.gateway import Exchange, Gateway
+from workers.gateway.gateway import Gateway
 from workers.gateway.limits import json_body
 from workers.gateway.refused import Refused
 from workers.gateway.rows import example, label, parsed
@@ -86,9 +87,8 @@ class InferenceProtocol:
         key = await self._gateway.check_key(request, feed, len(found))
         ids: Sequence[str | None] = _ids(sent.get("id"), len(found)) or [None] * len(found)
         entries = [example({"x": x, "id": id}, key=key) for x, id in zip(found, ids, strict=True)]
-        told = await self._exchange(request, feed, entries)
-        answers = [orjson.loads(payload) for _, payload in told if payload is not None]
-        tensors = outputs(answers, [entry for entry, _ in told], sent.get("outputs"))
+        at, answers = await self._exchange(request, feed, entries)
+        tensors = outputs(answers, at, sent.get("outputs"))
         return _response(feed, sent.get("id"), {"outputs": tensors})
 
     async def label(self, request: Request) -> Response:
@@ -100,15 +100,15 @@ class InferenceProtocol:
         if ids is None:
             raise Refused(422, "id: send that of the request whose rows these labels are of")
         entries = [label({"id": id, "y": y}) for id, y in zip(ids, found, strict=True)]
-        told = await self._exchange(request, feed, entries)
-        done = [orjson.loads(payload)["done"] for _, payload in told if payload is not None]
+        _, answers = await self._exchange(request, feed, entries)
+        done = [answer["done"] for answer in answers]
         tensor = {"name": "done", "datatype": "BYTES", "shape": [len(done)], "data": done}
         return _response(feed, sent["id"], {"outputs": [tensor]})
 
     async def _exchange(
         self, request: Request, feed: GatewayFeed, entries: Sequence[Fields]
-    ) -> Exchange:
-        """Add entries; return their answers, all of them.
+    ) -> tuple[list[str], list[dict[str, Any]]]:
+        """Add entries; return their IDs and their answers.
 
         Raises
         ------
@@ -117,13 +117,13 @@ class InferenceProtocol:
         """
         told = await self._gateway.exchange(request, feed, entries, are_repeated=True)
         ids = [entry for entry, _ in told]
-        if any(payload is None for _, payload in told):
+        answers = [orjson.loads(payload) for _, payload in told if payload is not None]
+        if len(answers) < len(ids):
             raise Refused(504, "not all answers came in time; they will be there by these ids", ids)
-        for row, (_, payload) in enumerate(told):
-            answer = orjson.loads(payload or b"{}")
+        for row, answer in enumerate(answers):
             if answer["status"] == "rejected":
                 raise Refused(422, f"row {row}: {answer['reason']}", ids)
-        return told
+        return ids, answers
 
 
 def _response(feed: GatewayFeed, id: str | None, told: dict[str, object]) -> Response:
