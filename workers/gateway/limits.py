@@ -42,15 +42,24 @@ class GatewayLimits:
 
 
 async def json_body(request: Request, most: int) -> bytes:
-    """Return the body of a request, which must say that it is JSON.
+    """Return the body of a request, which is JSON by its headers.
+
+    Clients of the Open Inference Protocol may name no kind. A browser may do so as well, for a page
+    of another site, but says then where the request comes from.
 
     Raises
     ------
     Refused
         415 for another kind, 413 for more than `most` bytes, 408 where it does not come.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json" or request.headers.get("content-encoding"):
+    headers = request.headers
+    if "inference-header-content-length" in headers:
+        raise Refused(415, "no binary tensors: send their data as JSON, in tritonclient by "
+                           "set_data_from_numpy(array, binary_data=False)")  # fmt: skip
+    is_of_browser = "origin" in headers or "sec-fetch-site" in headers
+    kind = headers.get("content-type", "" if is_of_browser else "application/json")
+    kind = kind.partition(";")[0].strip().lower()
+    if kind != "application/json" or headers.get("content-encoding"):
         # A page of another site can send no such request without asking this server, which refuses.
         raise Refused(415, "send Content-Type: application/json, not encoded otherwise")
     length = request.headers.get("content-length", "0")

@@ -1,5 +1,6 @@
 """The Open Inference Protocol v2: metadata, health, tensors to rows and back, and labels."""
 
+import http.client
 import json
 
 import pytest
@@ -122,6 +123,30 @@ def test_inputs_by_name_are_named_cells_of_any_kind(gateway, stores):
     assert found["status"]["data"] == ["warming"] * 2
     assert found["label"]["data"] == found["probability"]["data"] == [None] * 2
     assert found["probabilities"]["data"] == [None] * 4
+
+
+def as_tritonclient_sends(client, **headers):
+    """Ask as its `infer` does, which names no kind of body; return the status and the JSON."""
+    asked = {"inputs": [matrix([*X[0], *X[1]])], "parameters": {"binary_data_output": True}}
+    connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
+    connection.request("POST", "/v2/models/plain/infer", json.dumps(asked).encode(), headers)
+    reply = connection.getresponse()
+    told = json.loads(reply.read())
+    connection.close()
+    return reply.status, told
+
+
+def test_a_client_that_names_no_kind_of_body_is_answered_but_no_page_of_a_browser(gateway):
+    status, told = as_tritonclient_sends(gateway)
+    assert (status, [tensor["shape"][0] for tensor in told["outputs"]]) == (200, [2] * 7)
+    for header, value in (("Origin", "null"), ("Sec-Fetch-Site", "cross-site")):
+        status, told = as_tritonclient_sends(gateway, **{header: value})
+        assert (status, told["error"].startswith("send Content-Type")) == (415, True), header
+
+
+def test_binary_tensors_are_refused_with_what_to_send(gateway):
+    status, told = as_tritonclient_sends(gateway, **{"Inference-Header-Content-Length": "9"})
+    assert (status, "binary_data=False" in told["error"]) == (415, True)
 
 
 def test_only_the_outputs_that_are_wanted_are_given(gateway):
