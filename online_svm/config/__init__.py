@@ -85,7 +85,8 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         1.0,
         ge=0,
         le=1,
-        description="Share of the named features that an example may lack; more reject it.",
+        description="Share of the features, declared or of the first example, that an example with "
+        "names may lack; more reject it.",
     )
     missing: Literal["reject", "mean"] = Field(
         "reject", description="A missing value rejects the example, or becomes the training mean."

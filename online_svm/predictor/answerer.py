@@ -105,7 +105,9 @@ class Answerer:
         guarantee: tuple[Guarantee, str | None] = ("none", None)
         if self.model is not None:
             guarantee = self.scoring.guarantee(*self.model.guarantee(self._lacks))
-        requests = request_schema(self._config).of_features(schema.names, schema.dimension)
+        requests = request_schema(self._config).of_features(
+            schema.names, schema.dimension, schema.first
+        )
         n, model = self._schedule.n, self.model
         return AnsweringState(self._config, n, requests, model, self._mixture, guarantee)
 

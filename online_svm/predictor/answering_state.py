@@ -121,6 +121,7 @@ class AnsweringState:
             "n": self.n,
             "names": self.schema.names,
             "dimension": self.schema.dimension,
+            "first": self.schema.first,
             "guarantee": self._guarantee,
             "reason": self._reason,
         }
@@ -156,10 +157,11 @@ class AnsweringState:
         n, names, dimension = header["n"], header["names"], header["dimension"]
         require(type(n) is int and n >= 0, "n")
         require(dimension is None or (type(dimension) is int and dimension >= 0), "dimension")
+        require(type(header["first"]) is int and header["first"] >= 0, "first")
         require(header["guarantee"] in _GUARANTEES, "guarantee")
         require(isinstance(header["reason"], str | None), "reason")
         schema = request_schema(config).of_features(
-            None if names is None else tuple(names), dimension
+            None if names is None else tuple(names), dimension, header["first"]
         )
         mixture = Mixture.of(config)
         if mixture is not None:

@@ -58,6 +58,8 @@ class FeatureSchema:
         Names of the slices.
     known : dict of str to int
         The names that an example may have, with their places in a row.
+    first : int
+        Names that are declared, or that the first example had; `max_missing` is a share of them.
     may_mix : bool
         Whether rows with names are of cells.
     takes_late_labels : bool
@@ -91,6 +93,7 @@ class FeatureSchema:
         self._grows = not has_names and not is_of_requests
         self._max_missing = config.max_missing
         self._know(self.names or ())
+        self.first = len(self.known)
         self.is_of_requests = is_of_requests
         self.takes_late_labels = config.takes_late_labels
         self.counts_time = config.counts_time
@@ -152,7 +155,7 @@ class FeatureSchema:
         taken = (*names, *new[: max(0, most - len(names))])
         if len(names) + len(new) > most:
             taken = (*taken, FURTHER)
-        return self.of_features(taken, len(taken))
+        return self.of_features(taken, len(taken), self.first if names else None)
 
     def _new_names(self, x: Iterable[object]) -> Iterator[str]:
         return (str(name) for name in x if name not in self.known and _is_name(name))
@@ -172,11 +175,14 @@ class FeatureSchema:
         names = tuple(sorted(x)) if isinstance(x, Mapping) else None
         return self.of_features(names, len(x))  # type: ignore[arg-type]  # row() accepted it
 
-    def of_features(self, names: tuple[str, ...] | None, dimension: int | None) -> "FeatureSchema":
-        """Return the schema of a feed with other features."""
+    def of_features(
+        self, names: tuple[str, ...] | None, dimension: int | None, first: int | None = None
+    ) -> "FeatureSchema":
+        """Return the schema of a feed with other features; without `first` they came together."""
         known = copy(self)
         known.names, known.dimension = names, dimension
         known._know(names or ())
+        known.first = len(known.known) if first is None else first
         return known
 
     def _know(self, names: Sequence[str]) -> None:
@@ -248,11 +254,10 @@ class FeatureSchema:
         if self.is_full and any(self._new_names(names)):
             cells[..., -1] = PASSED_OVER
         if not self.has_enough(cells):
-            known = len(self.known)
-            missing = int(np.isnan(cells[..., :known]).sum(axis=-1).max())
+            missing = int(np.isnan(cells[..., : self.first]).sum(axis=-1).max())
             raise InvalidExample(
                 "missing_feature",
-                f"{missing} of {known} features are missing, more than max_missing = "
+                f"{missing} of {self.first} features are missing, more than max_missing = "
                 f"{self._max_missing:g} of them",
             )
         return cells
@@ -261,10 +266,8 @@ class FeatureSchema:
         """Return whether no row of cells has more gaps than `max_missing` allows."""
         if self._max_missing >= 1.0:
             return True
-        if self.is_full:
-            cells = cells[..., :-1]
-        most = self._max_missing * cells.shape[-1]
-        return bool((np.isnan(cells).sum(axis=-1) <= most).all())
+        missing = np.isnan(cells[..., : self.first]).sum(axis=-1)
+        return bool((missing <= self._max_missing * self.first).all())
 
     def label(self, y: object) -> str | None:
         """Return the label as its canonical text, or None where there is none.

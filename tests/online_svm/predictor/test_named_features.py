@@ -198,6 +198,21 @@ def test_a_row_that_lacks_more_than_max_missing_is_rejected_and_changes_nothing(
     predictor.step(Example({"amount": 39, "country": "DE", "vip": True}))
 
 
+def test_names_that_come_later_may_be_missing_whatever_max_missing_says():
+    predictor, _ = stepped(rows(100, late_name=False), max_missing=0.5)
+    odd = {f"k{i}": 1 for i in range(500)}
+    full = {"amount": 1, "at": "2024-01-05", "country": "DE"}
+    predictor.step(Example(odd | full, "yes"))
+    again = OnlinePredictor(predictor.config)
+    again.restore(predictor.snapshot())
+    state = AnsweringState.restore(predictor.answering(), predictor.config)
+    for schema in (predictor.schema, again.schema, state.schema):
+        assert len(schema.known) == 506
+        schema.row(full)
+        with pytest.raises(InvalidExample, match="4 of 6 features are missing"):
+            schema.row({"amount": 1, "country": "DE"} | odd)
+
+
 def clock(count, seed):
     rng = np.random.default_rng(seed)
     days = [f"{2000 + i // 336:04d}-{1 + i // 28 % 12:02d}-{1 + i % 28:02d}" for i in range(count)]
