@@ -23,6 +23,7 @@ from workers.gateway.gateway import Exchange, Gateway
 from workers.gateway.limits import json_body, seconds
 from workers.gateway.refused import Refused, later
 from workers.gateway.rows import example, label, objects, parsed
+from workers.gateway.waiting import LARGEST
 from workers.reading.registry import NoSuchFeed
 
 _ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
@@ -104,13 +105,15 @@ class PlainRoutes:
         """Respond with the answer to an entry; 202 while it waits."""
         feed = self._gateway.feed(request, "ask", "label", "read")
         entry = request.path_params["entry"]
-        if not _ENTRY.fullmatch(entry):
+        if not _ENTRY.fullmatch(entry) or max(map(int, entry.split("-"))) > LARGEST:
             raise Refused(422, "answers: the ID of an entry is two numbers, such as 1717-0")
         wait = seconds(request, self._gateway.limits.max_timeout, 0.0)
-        (found,) = await feed.answers.wait([entry.encode()], wait)
+        # First: an answer that is committed between the two looks is found then.
+        is_waiting = await feed.is_waiting(entry.encode())
+        (found,) = await feed.answers.wait([entry.encode()], wait if is_waiting else 0.0)
         if found is not None:
             return _json(full(found))
-        if await feed.is_waiting(entry.encode()):
+        if is_waiting:
             return _waiting(request, [entry])
         raise Refused(404, f"feed {feed.keys.feed!r} keeps no answer to {entry}")
 

@@ -174,7 +174,7 @@ def _wanted(wanted: Any, made: Mapping[str, Tensor]) -> list[str]:
         raise Refused(422, "outputs: send a list of objects with a name")
     names = [one.get("name") for one in wanted]
     for i, name in enumerate(names):
-        if name not in made:
+        if not isinstance(name, str) or name not in made:
             raise Refused(422, f"outputs[{i}].name: there are {', '.join(made)}")
     return names
 

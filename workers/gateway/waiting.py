@@ -15,7 +15,8 @@ BLOCK_MS = 1000
 
 _COUNT = 100  # answers in a read
 _PAUSE = 0.2  # seconds without a read where Redis does not answer
-_LARGEST = 2**64 - 1
+LARGEST = 2**64 - 1
+"""Of each of the two numbers of an entry ID."""
 
 Answer = bytes | None
 """The payload of an answer; None without one."""
@@ -132,4 +133,4 @@ def _before(position: tuple[int, int]) -> tuple[int, int]:
     ((5, 8), True)
     """
     time, count = position
-    return (time, count - 1) if count else (time - 1, _LARGEST)
+    return (time, count - 1) if count else (time - 1, LARGEST)

@@ -203,6 +203,7 @@ WRONG = {
             ([[[1, 2, 3]], [[4, 5, 6]]], "FP64"),
         )
     ],
+    "outputs[0].name: ": [{"inputs": [matrix(X)], "outputs": [one]} for one in ({}, {"name": []})],
     "id: ": [{"inputs": [matrix(X)], "id": 7}],
     "row 0: ": [{"inputs": [matrix([1, 2], (1, 2))]}],
 }  # fmt: skip

@@ -1,6 +1,7 @@
 """Examples, labels, answers, status and alarms over the plain address, with every status code."""
 
 import json
+import time
 from hashlib import sha256
 
 import pytest
@@ -152,12 +153,26 @@ def test_an_unknown_feed_address_or_method_is_told_as_json(gateway):
         (405, gateway.ask("OPTIONS", "/feeds/plain/examples")),
         (404, gateway.get("/feeds/plain/answers/1-99")),
         (422, gateway.get("/feeds/plain/answers/tx-1x")),
+        (422, gateway.get("/feeds/plain/answers/18446744073709551616-0")),
         (422, gateway.get("/feeds/plain/answers/1-1?timeout=soon")),
         (422, gateway.post("/feeds/plain/examples?timeout=61", {"x": X})),
         (422, gateway.post("/feeds/plain/examples?timeout=nan", {"x": X})),
         (422, gateway.post("/feeds/plain/examples?warming=no", {"x": X})),
     ):
         assert (reply.status, list(reply.json)) == (status, ["error"]), reply.body
+
+
+def test_an_answer_that_cannot_come_any_more_is_not_waited_for(gateway):
+    began = time.monotonic()
+    assert gateway.get("/feeds/plain/answers/1-99?timeout=60").status == 404
+    assert time.monotonic() - began < 30
+
+
+def test_who_asks_for_an_entry_of_the_future_holds_up_nobody(gateway):
+    """Answers are followed from the first entry on that somebody waits for."""
+    future = "/feeds/plain/answers/18446744073709551615-5?timeout=1"
+    assert gateway.get(future).status == 404
+    assert gateway.post("/feeds/plain/examples?timeout=30", {"x": X}).status == 200
 
 
 def test_who_does_not_wait_gets_the_id_by_which_the_answer_is_there(gateway):
