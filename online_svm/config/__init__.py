@@ -89,7 +89,9 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         "names may lack; more reject it.",
     )
     missing: Literal["reject", "mean"] = Field(
-        "reject", description="A missing value rejects the example, or becomes the training mean."
+        "reject",
+        description="A missing value in an array rejects the example, or becomes the training "
+        "mean. In a row with names it is a gap, which rejects nothing.",
     )
 
     split: Literal["interleaved", "oldest", "crossfit"] = Field(
@@ -168,7 +170,11 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         if isinstance(self.class_weight, dict) and self.classes is not None:
             _check_declared("class_weight", self.class_weight, self.classes)
         if self.costs is not None and set(self.costs) != set(self.classes or ()):
-            raise ValueError("costs: declare as classes the true labels that it has, and no others")
+            raise ValueError(
+                f"costs: its rows are of {', '.join(self.costs)[:200]}, the declared classes are "
+                f"{', '.join(self.classes or ('none',))[:200]}: declare as classes the true labels "
+                "that it has, and no others"
+            )
         if self.refit_lag is not None and self.refit_lag >= self.refit_every:
             raise ValueError("refit_lag: must be smaller than refit_every")
         if self.learner == "psvm" and len(self.classes or ()) != 2:

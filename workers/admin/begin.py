@@ -10,8 +10,8 @@ from workers.admin.backup import Backup, InvalidBackup
 from workers.admin.restore import restore
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.errors import BadConfiguration
-from workers.feed.agreement import agreement, check_settings
+from workers.errors import BadConfiguration, ConfigurationChanged
+from workers.feed.agreement import agreement, changes
 from workers.feed.position import Position
 from workers.session import snapshots
 from workers.session.known_feeds import KnownFeeds
@@ -61,7 +61,11 @@ def begin(
     except InvalidSnapshot as error:
         raise InvalidBackup(f"{file}: {error}") from error
     agreed = agreement(config, given.limits)
-    check_settings(feed, json.loads(agreed.config), given.over(config, given.limits).agreed)
+    if told := changes(json.loads(agreed.config), given.over(config, given.limits).agreed):
+        raise ConfigurationChanged(
+            f"a feed that begins with {file} has the settings of its model: {told}. Leave such "
+            "options out, or begin the feed without --from"
+        )
     pointer, data = snapshots.encode(feed, agreed.config_hash, Position(seq=n, n=n), snapshot)
     try:
         restore(store, Backup(feed, 1, agreed, pointer, data))

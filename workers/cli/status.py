@@ -8,7 +8,7 @@ import typer
 
 from workers.cli.common import Json, RedisOptions, note
 from workers.cli.fleet_shards import AUTO, Address, print_fleet
-from workers.cli.validity_text import newest_accuracy, pending_text, validity_lines
+from workers.cli.validity_text import newest_accuracy, pending_lines, validity_lines
 from workers.feed.position import END, LAST_ID
 from workers.plural import counted, magnitude
 from workers.printable import printable, printable_json
@@ -163,7 +163,7 @@ def describe(found: "Status") -> str:
     if found.validity is not None:
         lines = [*validity_lines(_with_pending(found)), *lines]
     elif found.pending is not None:
-        lines = [("labels", pending_text(found.pending)), *lines]
+        lines = [*pending_lines(found.pending), *lines]
     told = [f"feed {found.feed}", *(f"  {name:<9}  {text}" for name, text in lines)]
     return "\n".join(map(printable, told))
 

@@ -173,10 +173,12 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
     if message["status"] == "warming":  # the reason says so
         return f"{seq}  {message['reason']}{_true(truth)}{_features(truth)}"
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
+    action = message.get("action")
+    act = "" if action is None else f"  action {action} at {message['expected_cost']:.3g}"
     note = "" if message["reason"] is None else f" ({message['reason']})"
     return (
         f"{seq}  {message['label']}  {message['probability']:.3f} "
-        f"[{message['lower']:.3f}, {message['upper']:.3f}]{_true(truth)}{maps}  "
+        f"[{message['lower']:.3f}, {message['upper']:.3f}]{act}{_true(truth)}{maps}  "
         f"{message['guarantee']}{note}{_features(truth)}"
     )
 

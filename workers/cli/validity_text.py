@@ -203,6 +203,21 @@ def pending_text(pending: Mapping[str, Any]) -> str:
     return f"{text}, the oldest for {_span(seconds)}" if open_ones and seconds else text
 
 
+def pending_lines(pending: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the lines of examples that wait in a feed that has learned too few for a report.
+
+    Examples
+    --------
+    >>> for line in pending_lines({"pending": 120, "unlabelled": 4, "seconds": None}):
+    ...     print(line)
+    ('labels', '120 examples wait, 4 of them without a label')
+    ('', 'those with one are learned when their horizon has passed, unless --maturity arrival')
+    """
+    told = "those with one are learned when their horizon has passed, unless --maturity arrival"
+    waits = pending["pending"] > pending["unlabelled"]
+    return [("labels", pending_text(pending)), *([("", told)] if waits else [])]
+
+
 def _span(seconds: float) -> str:
     minutes, hours = int(seconds // 60), int(seconds // 3600)
     if hours >= 48:

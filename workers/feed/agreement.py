@@ -143,11 +143,15 @@ def check_settings(feed: str, before: Groups, now: Groups) -> None:
     """Raise ConfigurationChanged, with every difference, unless groups of settings are equal."""
     if before == now:
         return
-    changes = "; ".join(_differences(_settings(before), _settings(now)))
     raise ConfigurationChanged(
-        f"feed {feed!r} was begun with another configuration: {changes}. Use the stored one"
-        f"{_options(before, now)}, or: {_anew(feed)}"
+        f"feed {feed!r} was begun with another configuration: {changes(before, now)}. Use the "
+        f"stored one{_options(before, now)}, or: {_anew(feed)}"
     )
+
+
+def changes(before: Groups, now: Groups) -> str:
+    """Return every setting that differs between groups; an empty text if none does."""
+    return "; ".join(_differences(_settings(before), _settings(now)))
 
 
 def check_whole(feed: str, stored: Agreement) -> None:

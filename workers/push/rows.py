@@ -109,6 +109,8 @@ class Layout:
         Columns that are sent as slices.
     dropped : list of str
         Columns that are not sent.
+    label_is_last : bool
+        Whether that column is the label because it is the last, and none was named.
     """
 
     label: str | None = None
@@ -117,6 +119,7 @@ class Layout:
     time: str | None = None
     slices: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
+    label_is_last: bool = False
 
     def features(self, names: Sequence[str]) -> list[str]:
         """Return the columns that are features."""
@@ -159,6 +162,7 @@ def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
             raise _no_column(name, what, names)
     taken = {reading.prob, reading.id, reading.time, *reading.slices, *reading.drop}
     layout.label = _label_of([name for name in names if name not in taken], names, reading)
+    layout.label_is_last = reading.labelled and reading.label is None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
     layout.slices, layout.time = list(reading.slices), reading.time
     if reading.labels_only:
@@ -179,13 +183,14 @@ def _label_of(others: Sequence[str], names: Sequence[str], reading: Reading) -> 
         raise BadSource("no column is left for the label")
     label = reading.label or others[-1]
     if label not in others:
-        raise _no_column(label, "label", others)
+        without = "; push --no-label takes a source without labels"
+        raise _no_column(label, "label", others, "" if reading.labels_only else without)
     return label
 
 
-def _no_column(name: str, what: str, names: Sequence[str]) -> BadSource:
+def _no_column(name: str, what: str, names: Sequence[str], hint: str = "") -> BadSource:
     there = ", ".join(names)[:200]
-    return BadSource(f"no column {name!r} for the {what}; there are {there}")
+    return BadSource(f"no column {name!r} for the {what}; there are {there}{hint}")
 
 
 def refuse_columns(reading: Reading, what: str) -> None:

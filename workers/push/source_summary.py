@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from online_svm.stream.cells import time_of
 from workers.plural import counted
 from workers.push.rows import Layout, Row
 
@@ -86,7 +87,8 @@ def _label(head: Sequence[Row], layout: Layout) -> str:
     told = _listed([f"{name} {count:,}" for name, count in classes.most_common()])
     without = sum(row.y is None and row.p is None for row in head)
     blank = f"; {counted(without, 'row')} without, answered and not learned" if without else ""
-    return f"{layout.label}: {told or 'no class'}{blank}"
+    guess = "; the last column, as no --label names one" if layout.label_is_last else ""
+    return f"{layout.label}: {told or 'no class'}{blank}{guess}"
 
 
 def _others(layout: Layout) -> list[tuple[str, str]]:
@@ -102,10 +104,26 @@ def _features(head: Sequence[Row], names: Sequence[str], arrays: bool) -> str:
     how = "as an array" if arrays else "by name"
     rows = [row.x for row in head if isinstance(row.x, Mapping)]
     others = [name for name in names if any(_is_other(row.get(name)) for row in rows)]
+    times = [name for name in others if _are_times([row.get(name) for row in rows])]
     kinds = [counted(len(names) - len(others), "number")] if len(others) < len(names) else []
-    if others:
-        kinds.append(f"{len(others)} of text")
-    return f"{' and '.join(kinds)}, sent {how}: {_listed(names)}"
+    if times:
+        kinds.append(counted(len(times), "time"))
+    if len(others) > len(times):
+        kinds.append(f"{len(others) - len(times)} of text")
+    told = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
+    return f"{told}, sent {how}: {_listed(names)}"
+
+
+def _are_times(values: Sequence[object]) -> bool:
+    """Return whether all values that are there are texts that a feed reads as times.
+
+    Examples
+    --------
+    >>> _are_times(["2024-01-05", None, "2024-01-05 10:30"]), _are_times(["2024-01-05", "soon"])
+    (True, False)
+    """
+    there = [value for value in values if value is not None]
+    return all(isinstance(value, str) and time_of(value) is not None for value in there)
 
 
 def _is_other(value: object) -> bool:

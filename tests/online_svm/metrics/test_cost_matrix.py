@@ -121,7 +121,8 @@ REFUSED = {
     "a label that is no action": ({"a": {"a": 0, "c": 1}, "b": {"a": 1, "c": 0}}, "['b']"),
     "a single label": ({"a": {"a": 0, "b": 1}}, "at least two"),
     "labels that are not the classes": (
-        {"a": {"a": 0, "c": 1}, "c": {"a": 1, "c": 0}}, "declare as classes"
+        {"a": {"a": 0, "c": 1}, "c": {"a": 1, "c": 0}},
+        "its rows are of a, c, the declared classes are a, b: declare as classes",
     ),
     "two prices of review": (
         {"a": {"a": 0, "b": 1, "review": 1}, "b": {"a": 1, "b": 0, "review": 2}}, "one price"
@@ -147,5 +148,5 @@ def test_review_is_for_two_classes_and_costs_need_declared_ones():
     three = {y: {"a": 0, "b": 1, "c": 1, "review": 1} for y in "abc"}
     with pytest.raises(ValueError, match="two classes"):
         PredictorConfig(classes=("a", "b", "c"), costs=three)
-    with pytest.raises(ValueError, match="declare as classes"):
+    with pytest.raises(ValueError, match="declared classes are none: declare as classes"):
         PredictorConfig(costs=COSTS)

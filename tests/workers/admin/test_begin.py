@@ -152,7 +152,7 @@ def test_other_settings_and_files_that_hold_no_model_are_refused_before_anything
     world, saved, tmp_path
 ):
     file, _, _ = saved
-    with pytest.raises(ConfigurationChanged, match="window"):
+    with pytest.raises(ConfigurationChanged, match="of its model: window: feed 60, here 100"):
         begin(world.store, file, WorkerSettings(window=100))
     (tmp_path / "other").write_bytes(file.read_bytes()[:-1])
     for path, why in [

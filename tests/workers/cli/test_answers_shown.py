@@ -14,6 +14,7 @@ from workers.admin.verify import Difference
 from workers.broker.lease import Holder
 from workers.broker.store import Store
 from workers.cli import export_table as export_module
+from workers.cli import stream_text
 from workers.cli import verify as verify_module
 from workers.cli.common import note, show
 from workers.config.settings import Limits
@@ -66,6 +67,13 @@ LEARNED = [
     (None, None),  # rejected: its label was not learned
     ("b", True),
 ]
+
+
+def test_the_line_of_an_answer_names_the_action_of_least_cost():
+    decided = message(1, "a") | {"actions": ["a", "b", "review"], "action": "review"}
+    told = stream_text.line(orjson.dumps(decided | {"expected_cost": 0.25}))
+    assert "[0.500, 0.750]  action review at 0.25  " in told
+    assert "action" not in stream_text.line(orjson.dumps(message(1, "a")))
 
 
 def test_export_and_tail_add_the_label_that_was_learned_and_whether_it_was_right(run, store, feed):

@@ -44,12 +44,26 @@ def test_columns_are_left_out_an_id_is_sent_as_one_and_blanks_as_null(run, store
     assert [entry.get(b"y") for entry in sent] == [b"ham", b"spam", None]
     assert err.splitlines()[:6] == [
         "the first 3 rows are read like this:",
-        "  label     kind: ham 1, spam 1; 1 row without, answered and not learned",
+        "  label     kind: ham 1, spam 1; 1 row without, answered and not learned; "
+        "the last column, as no --label names one",
         "  id        pid",
         "  features  2 numbers, sent by name: age, fare",
         "  left out  name",
         "  blank     age 2, fare 1: sent as null, a gap",
     ]
+
+
+def test_times_are_told_from_texts_and_a_label_that_was_named_from_a_guess(run, feed, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("at,note,q,until,y\n2024-01-05,red,1,,a\n2024-01-05 10:30,2024-01-05,2,?,b\n")
+    code, _, err = run("push", feed, str(path), "--label", "y", "--limit", "0")
+    assert (code, err.splitlines()[1:3]) == (0, [
+        "  label     y: a 1, b 1",
+        "  features  2 numbers, 1 time and 1 of text, sent by name: at, note, q, until",
+    ])  # fmt: skip
+    path.write_text("at,y\n2024-01-05,a\n")
+    err = run("push", feed, str(path), "--limit", "0")[2]
+    assert "  features  1 time, sent by name: at\n" in err
 
 
 def test_all_columns_of_text_are_named_at_once_with_what_to_type(run, store, feed, tmp_path):
