@@ -168,13 +168,6 @@ def test_an_answer_that_cannot_come_any_more_is_not_waited_for(gateway):
     assert time.monotonic() - began < 30
 
 
-def test_who_asks_for_an_entry_of_the_future_holds_up_nobody(gateway):
-    """Answers are followed from the first entry on that somebody waits for."""
-    future = "/feeds/plain/answers/18446744073709551615-5?timeout=1"
-    assert gateway.get(future).status == 404
-    assert gateway.post("/feeds/plain/examples?timeout=30", {"x": X}).status == 200
-
-
 def test_who_does_not_wait_gets_the_id_by_which_the_answer_is_there(gateway):
     reply = gateway.post("/feeds/plain/examples?timeout=0", {"x": X})
     assert reply.status in (200, 202)

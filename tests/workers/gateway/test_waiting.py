@@ -133,6 +133,17 @@ def test_on_every_kind_of_server_who_waits_is_answered(world):
         assert client.get(f"/feeds/{world.feed}/status").json["seq"] == length + 2
 
 
+def test_who_asks_for_an_entry_of_the_future_holds_up_nobody(world):
+    """Answers are followed from the first entry on that somebody waits for."""
+    with serving(world.url, world.feed) as client, ThreadPoolExecutor(1) as thread:
+        address = f"/feeds/{world.feed}/answers/18446744073709551615-5?timeout=1"
+        wait_until(lambda: client.get(address).status == 404)
+        asked = thread.submit(client.post, f"/feeds/{world.feed}/examples?timeout=30", {"x": X})
+        wait_until(lambda: world.store.length(world.store.keys.input) == 1)
+        world.answer(1)
+        assert asked.result().status == 200
+
+
 def test_while_redis_does_not_answer_nobody_waits_for_each_of_the_others(proxied, world):
     client, proxy = proxied
     path = f"/feeds/{world.feed}/examples?timeout=0"
