@@ -396,7 +396,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             rows = checked_frame(self, X)
         else:
             rows = checked_rows(self, X, allow_nan=self._allows_nan())
-        return self._model.ask(self._rows(rows, self._model.state.schema))
+        return self._model.ask(self._rows(rows, self._model.answering.schema))
 
     def _allows_nan(self, is_first: bool = False) -> bool:
         """Return whether NaN may be in an array: columns that were named have gaps."""

@@ -156,7 +156,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
         model = self._model
         named = X.set_axis([str(name) for name in X.columns], axis="columns")
-        schema = model.state.schema.knowing(dict.fromkeys(named.columns))
+        schema = model.answering.schema.knowing(dict.fromkeys(named.columns))
         found = model.probabilities(model.ask(frames.rows(named, schema)))
         return pd.DataFrame(found, index=X.index, columns=pd.Index(model.labels, dtype=object))
 
@@ -167,7 +167,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         return self._begun
 
     def _asked(self, x: Features) -> PredictionBlock:
-        schema = self._model.state.schema
+        schema = self._model.answering.schema
         return self._model.ask(schema.row(_named(x))[None, :])
 
 

@@ -54,7 +54,7 @@ class LabelledPredictor:
     def __init__(self, config: PredictorConfig, labels: Iterable[Any] = ()) -> None:
         self.predictor = OnlinePredictor(config, InlineRefitter(config, rests=True))
         self.texts = LabelTexts(labels)
-        self._state: AnsweringState | None = None
+        self._answering: AnsweringState | None = None
 
     @property
     def schema(self) -> FeatureSchema:
@@ -62,11 +62,11 @@ class LabelledPredictor:
         return self.predictor.schema
 
     @property
-    def state(self) -> AnsweringState:
+    def answering(self) -> AnsweringState:
         """What answers now."""
-        if self._state is None:
-            self._state = self.predictor.answering_state()
-        return self._state
+        if self._answering is None:
+            self._answering = self.predictor.answering_state()
+        return self._answering
 
     @property
     def labels(self) -> list[Any]:
@@ -75,7 +75,7 @@ class LabelledPredictor:
 
     def ask(self, X: Floats) -> PredictionBlock:
         """Return the answers to rows that the schema accepted; nothing changes."""
-        return self.state.answer(X)
+        return self.answering.answer(X)
 
     def learn(self, X: Floats, labels: Sequence[Any], schema: FeatureSchema) -> Answers:
         """Answer and learn labelled rows in order; return the answers.
@@ -94,7 +94,7 @@ class LabelledPredictor:
         texts = [self.texts.text(label) for label in labels]
         checked = {text: self.schema.label(text) for text in set(texts)}
         self.texts.add(labels)
-        self._state = None
+        self._answering = None
         return self.predictor.step_many(X, [checked[text] for text in texts], schema=schema)
 
     def probabilities(self, block: PredictionBlock) -> Floats:
@@ -136,7 +136,7 @@ class LabelledPredictor:
 
     def weighed(self, block: PredictionBlock) -> Floats:
         """Return the probabilities, each times the weight that `class_weight` gives its label."""
-        found, weights = self.probabilities(block), self.state.class_weights
+        found, weights = self.probabilities(block), self.answering.class_weights
         if weights is None or block.status == "warming":
             return found
         if block.classes == self.predictor.classes:

@@ -11,8 +11,11 @@ OTHER_WORDS = {
     "load_state", "state_dict", "to_bytes", "from_bytes", "restore",
 }  # fmt: skip
 
-WHOLES = {"OnlinePredictor.restore", "Combiner.restore", "AnsweringState.restore"}
-"""Those that make an archive of themselves: `snapshot` and `restore` are their public names."""
+WHOLES = {
+    "OnlinePredictor.restore", "Combiner.restore", "AnsweringState.restore",
+    "OnlineClassifier.save", "OnlineClassifier.load",
+}  # fmt: skip
+"""Those that make an archive, or a file, of themselves: these are their public names."""
 
 CONTINUED_BY_THE_SCHEME = {"VennSet", "CountedSet"}
 """A Venn predictor's state is continued by `VennScheme.from_state`, which knows its kind."""
