@@ -155,13 +155,14 @@ class AnsweringState:
     @classmethod
     def _loaded(cls, header: dict[str, Any], arrays: Arrays, config: PredictorConfig) -> Self:
         n, names, dimension = header["n"], header["names"], header["dimension"]
+        first = header.get("first")  # states of before have none
         require(type(n) is int and n >= 0, "n")
         require(dimension is None or (type(dimension) is int and dimension >= 0), "dimension")
-        require(type(header["first"]) is int and header["first"] >= 0, "first")
+        require(first is None or (type(first) is int and first >= 0), "first")
         require(header["guarantee"] in _GUARANTEES, "guarantee")
         require(isinstance(header["reason"], str | None), "reason")
         schema = request_schema(config).of_features(
-            None if names is None else tuple(names), dimension, header["first"]
+            None if names is None else tuple(names), dimension, first
         )
         mixture = Mixture.of(config)
         if mixture is not None:

@@ -450,7 +450,7 @@ class OnlinePredictor:
                 raise ValueError(f"late labels are those of n = {self.late.learned}, not {self.n}")
         waiting = [] if self.late is None else self.late.examples()
         self._answerer = Answerer.from_state(state, self.config, self._schedule, waiting)
-        self._know(self.schema.of_features(names, header["dimension"], header["first"]))
+        self._know(self.schema.of_features(names, header["dimension"], header.get("first")))
         self._schedule.continue_refits(state)
 
 

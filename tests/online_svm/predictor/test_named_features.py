@@ -12,6 +12,7 @@ from online_svm import Example, InvalidExample, OnlinePredictor, PredictorConfig
 from online_svm.metrics.sequential.frozen_scorer import FEATURES
 from online_svm.predictor.active_model import NAMES
 from online_svm.predictor.answering_state import AnsweringState
+from online_svm.storage.container import pack, unpack
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.cells import stacked
 from online_svm.stream.prediction import PredictionBlock
@@ -359,3 +360,24 @@ def test_a_pending_example_of_fewer_names_is_learned_among_others():
             assert again.snapshot() == predictor.snapshot()
             predictor = again
     assert "score" in kind_of(predictor)
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["names", "arrays"])
+def test_a_state_saved_before_it_told_how_many_names_came_first_is_continued(is_named):
+    config = PredictorConfig(classes=("a", "b"), refit_every=20, refit_lag=0)
+    rows = [{"p": i % 7, "q": i % 5} if is_named else [i % 7, i % 5] for i in range(60)]
+    predictor = OnlinePredictor(config)
+    for i, row in enumerate(rows):
+        predictor.step(Example(row, "ab"[i % 7 > 3]))
+    snapshot, published = predictor.snapshot(), predictor.answering()
+    continued = OnlinePredictor(config)
+    continued.restore(without_first(snapshot))
+    assert continued.snapshot() == snapshot
+    answering = AnsweringState.restore(without_first(published), predictor.config)
+    assert answering.snapshot() == published
+
+
+def without_first(data):
+    header, arrays = unpack(data)
+    del header["first"]
+    return pack(header, arrays)
