@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from online_svm.compiled.elementary import logs
 from online_svm.compiled.kernels import KernelName
 from online_svm.config import PredictorConfig
 from online_svm.config.groups import MemberName
@@ -253,8 +254,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         """
         block = self._answers(X)
         weighed = self._of_classes(self._model.weighed(block))
-        logs: Floats = np.log(np.maximum(weighed, _SMALLEST))
-        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
+        odds = logs(np.maximum(weighed, _SMALLEST))
+        return odds[:, 1] - odds[:, 0] if len(self.classes_) == 2 else odds
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the fitted estimator to a file, without pickle; `load` goes on from it.

@@ -21,7 +21,7 @@ from workers.errors import Unavailable, WorkerError
 from workers.gateway.feed import full, status_of
 from workers.gateway.gateway import Exchange, Gateway
 from workers.gateway.limits import json_body, seconds
-from workers.gateway.refused import Refused, later
+from workers.gateway.refused import Refused, later, outward
 from workers.gateway.rows import example, label, objects, parsed
 from workers.gateway.waiting import LARGEST
 from workers.reading.registry import NoSuchFeed
@@ -161,12 +161,12 @@ async def _refused(_request: Request, error: Any) -> Response:
 
 async def _failed(_request: Request, error: Any) -> Response:
     """Respond to what Redis, or what is stored there, does not allow."""
-    if isinstance(error, Unavailable):
-        return _refusal(later(503, str(error)))
     if isinstance(error, NoSuchFeed):
         return _refusal(Refused(404, str(error)))
     log.error("a request failed", reason=str(error))
-    return _refusal(Refused(500, str(error)))
+    if isinstance(error, Unavailable):
+        return _refusal(later(503, outward(error)))
+    return _refusal(Refused(500, outward(error)))
 
 
 async def _unknown(_request: Request, error: Any) -> Response:

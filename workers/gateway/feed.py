@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
+import structlog
 
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
@@ -17,7 +18,7 @@ from workers.feed.agreement import stored_groups
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
 from workers.gateway.awaited_connection import AwaitedConnection
-from workers.gateway.refused import Refused, later
+from workers.gateway.refused import Refused, later, outward
 from workers.gateway.waiting import BLOCK_MS, AwaitedAnswers
 from workers.message.compact.decode import parse
 from workers.push.ingest import Fields
@@ -33,6 +34,8 @@ FRESH = 0.5
 _LOOKED_AT = 20  # newest answers, of which one tells whether the feed warms up
 _MOST_BACK = 1000  # answers that are read back for the one that a repeated id got
 _LONGEST = 60  # seconds of Retry-After, at most
+
+log = structlog.get_logger("online_svm.gateway")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +177,11 @@ class GatewayFeed:
         failed = [one for one in found if isinstance(one, WorkerError)]
         if not failed:
             return found
+        log.error("entries may not have been added", reason=str(failed[0]))
         added = [one.decode() for one in found if isinstance(one, bytes)]
         raise Refused(
             503 if isinstance(failed[0], Unavailable) else 500,
-            f"{len(failed)} of {len(found)} entries may not have been added: {failed[0]}",
+            f"{len(failed)} of {len(found)} entries may not have been added: {outward(failed[0])}",
             added,
             {"Retry-After": "1"},
         )

@@ -17,7 +17,7 @@ from workers.errors import WorkerError
 from workers.gateway.feed import GatewayFeed
 from workers.gateway.gateway import Gateway
 from workers.gateway.limits import json_body
-from workers.gateway.refused import Refused
+from workers.gateway.refused import Refused, outward
 from workers.gateway.rows import example, label, parsed
 from workers.gateway.tensors import OUTPUTS, check_outputs, inputs, labels, outputs, rows, taken
 from workers.push.ingest import Fields
@@ -146,4 +146,4 @@ async def _why_not(feed: GatewayFeed) -> str | None:
     try:
         return (await feed.standing()).unready
     except WorkerError as error:
-        return str(error)
+        return outward(error)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from workers.errors import Unavailable, WorkerError
+
 
 class Refused(Exception):
     """A request that gets no answer.
@@ -37,3 +39,10 @@ class Refused(Exception):
 def later(status: int, reason: str, seconds: int = 1) -> Refused:
     """Return the refusal of a request that may be sent again after so many seconds."""
     return Refused(status, reason, headers={"Retry-After": str(seconds)})
+
+
+def outward(error: WorkerError) -> str:
+    """Return what a client is told of an error, whose own text may name the address of Redis."""
+    if isinstance(error, Unavailable):
+        return "Redis does not answer"
+    return "what Redis holds of this feed cannot be used; the gateway's log says more"

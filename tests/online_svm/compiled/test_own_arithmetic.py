@@ -26,10 +26,13 @@ DRAWS = {"random", "interp", "polyfit", "quantile", "percentile"}
 REFUSED = TRANSCENDENTAL | LINEAR_ALGEBRA | MOMENTS | DRAWS
 
 OUTSIDE = {
+    "calibration/joint/coupling.py": "of ProbabilitySVC",
     "metrics/calibration_error.py": "of whole runs; a feed takes debiased_square alone",
     "metrics/interval_coverage.py": "of whole runs",
     "metrics/scores.py": "of whole runs; a feed takes CLIP alone",
     "predictor/explanation.py": "explains an answer, which it does not change",
+    "svm/out_of_fold.py": "of ProbabilitySVC, whose machines are those of libsvm",
+    "svm/probability_svc.py": "no feed is answered by it, and its machines are those of libsvm",
 }
 """What no answer, report, alarm, state or decision of a feed goes through, and why."""
 

@@ -167,6 +167,7 @@ def test_while_redis_is_away_requests_get_503_at_once_and_afterwards_answers(pro
     began = time.monotonic()
     reply = client.post(path, {"x": X})
     assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+    assert reply.json == {"error": "Redis does not answer"}, "its address is for the log"
     assert time.monotonic() - began < 4, "nobody waits the five seconds of a silent server"
     proxy.target = target
     wait_until(lambda: client.post(path, {"x": X}).status == 202)
