@@ -1,4 +1,4 @@
-"""What the exchangeability tests see of cells."""
+"""Cells as the exchangeability tests see them."""
 
 from collections.abc import Sequence
 
