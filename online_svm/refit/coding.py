@@ -32,23 +32,18 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.compiled.intrinsics import bits_of
 from online_svm.compiled.jit import inner, jit
+from online_svm.refit.time_columns import WAVES, fill_times, milliseconds_of, write_time
 from online_svm.storage.arrays import require
 from online_svm.storage.fields import Fields, floats, ints
 from online_svm.stream.cells import (
-    AFTER,
-    BEFORE,
     FALSE,
     FALSE_TEXTS,
-    FROM_MILLISECONDS,
     LARGEST,
     NOTHING,
     PASSED_OVER,
-    TIME_BITS,
     TRUE,
     TRUE_TEXTS,
-    of_milliseconds,
     sorts,
 )
 from online_svm.stream.kinds import FIXED_FROM, KINDS, found_kind
@@ -68,22 +63,13 @@ with gaps the log loss is .0020, .0020, .0007 and .0010 less than with a width o
 credit it is .0002 more (standard error .0005).
 """
 
-_WAVES = 6
-"""Columns of a time before its days."""
-
 _SHARE = 100
 """A name is known if one row in so many of T has a value of it.
 
 A category or gaps that the coding lacks make a new one from then on too."""
 
-_DAY = 86_400_000
 _TRUTHS = np.concatenate([[1.0, TRUE], TRUE_TEXTS, [0.0, FALSE], FALSE_TEXTS])
 _TRUTH_PLACES = np.array([0] * (2 + len(TRUE_TEXTS)) + [1] * (2 + len(FALSE_TEXTS)))
-_FIRST_TIME, _LAST_TIME = of_milliseconds(1 - BEFORE), of_milliseconds(AFTER - 1)
-_TURN = 2.0 * math.pi
-_SINE = np.array([1.0 / math.factorial(2 * k + 1) for k in range(9)])
-_COSINE = np.array([1.0 / math.factorial(2 * k) for k in range(9)])
-
 FIELDS = Fields(
     ints("sources", "c"), ints("kinds", "c", below=len(KINDS)), ints("fixed", "c", below=2),
     ints("starts"), ints("firsts"), ints("gaps", "c", least=-1), floats("cells", "t"),
@@ -240,7 +226,7 @@ class Coding:
         """Which coded columns are numbers, and so scaled; shape (width,)."""
         scaled = np.zeros(self.width, dtype=np.bool_)
         scaled[self.starts[:-1][self.kinds == _NUMBER]] = True
-        scaled[self.starts[:-1][self.kinds == _TIME] + _WAVES] = True
+        scaled[self.starts[:-1][self.kinds == _TIME] + WAVES] = True
         return scaled
 
     def told(self) -> dict[int, FeatureReport]:
@@ -380,7 +366,7 @@ def _columns(cells: Floats, kind: int, most: int) -> tuple[Floats, Ints, int]:
     if kind == _NUMBER:
         return *none, 1
     if kind == _TIME:
-        return *none, _WAVES + 1
+        return *none, WAVES + 1
     if kind == _TEXT:
         return *none, 0
     if kind == _BOOLEAN:
@@ -405,66 +391,8 @@ def _are_gaps(cells: Floats, kind: int) -> Bools:
     if kind == _NUMBER:
         return ~(np.abs(cells) <= LARGEST)
     times = np.empty(len(cells))
-    _times(np.ascontiguousarray(cells), times)
+    fill_times(np.ascontiguousarray(cells), times)
     return np.isnan(times)
-
-
-@jit
-def _times(cells: Floats, times: Floats) -> None:
-    """Fill in the milliseconds since 1970 of cells; NaN where they are no times."""
-    for i in range(len(cells)):
-        times[i] = _time(cells[i])
-
-
-@inner
-def _time(value: float) -> float:
-    """Return the milliseconds since 1970 of a cell; NaN where it is no time."""
-    if _FIRST_TIME <= value <= _LAST_TIME:
-        return float((bits_of(value) & TIME_BITS) - BEFORE)
-    if abs(value) < FROM_MILLISECONDS:
-        return math.floor(value * 1000.0)
-    return math.floor(value) if -BEFORE < value < AFTER else math.nan
-
-
-@inner
-def _wave(turns: float, coded: Floats) -> None:
-    """Write sine and cosine of an angle, given in turns from 0 to 1.
-
-    The angle is reduced to an eighth of a turn on either side of a quarter; there the Taylor
-    polynomials of degree 17 and 16 are exact to the last place but one.
-    """
-    quarter = np.floor(4.0 * turns + 0.5)
-    x = (turns - 0.25 * quarter) * _TURN
-    square = x * x
-    sine = cosine = 0.0
-    for k in range(8, -1, -1):
-        sine = _SINE[k] - square * sine
-        cosine = _COSINE[k] - square * cosine
-    sine *= x
-    q = int(quarter) % 4
-    if q == 1:
-        sine, cosine = cosine, -sine
-    elif q == 2:
-        sine, cosine = -sine, -cosine
-    elif q == 3:
-        sine, cosine = -cosine, sine
-    coded[0], coded[1] = sine, cosine
-
-
-@inner
-def _day_of_year(day: int) -> int:
-    """Return the day of the year, from 0 on, of a day since 1970 (proleptic Gregorian).
-
-    Years are counted from March on, so that the leap day is the last (Hinnant, chrono-compatible
-    low-level date algorithms).
-    """
-    from_march = day + 719468
-    era = from_march // 146097
-    of_era = from_march - era * 146097
-    year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
-    of_year = of_era - (365 * year + year // 4 - year // 100)
-    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return of_year - 306 if of_year >= 306 else of_year + 59 + is_leap
 
 
 @inner
@@ -508,10 +436,10 @@ def _code(
                 if len(coded):
                     coded[i, start] = np.nan if is_gap else value
             elif kinds[c] == _TIME:
-                time = _time(value)
+                time = milliseconds_of(value)
                 is_gap = time != time
                 if len(coded):
-                    _write_time(time, coded[i, start : start + _WAVES + 1])
+                    write_time(time, coded[i, start : start + WAVES + 1])
             elif kinds[c] != _TEXT:
                 at = _place(cells, firsts[c], firsts[c + 1], value)
                 is_gap = value != value or (kinds[c] == _BOOLEAN and at < 0)
@@ -523,16 +451,3 @@ def _code(
                     coded[i, start + gaps[c]] = 1.0
         if len(counts):
             counts[i] = n_gaps
-
-
-@inner
-def _write_time(time: float, coded: Floats) -> None:
-    """Write the columns of a time; a gap has the middle of every circle, and no day."""
-    if time != time:
-        coded[_WAVES] = np.nan
-        return
-    day = int(np.floor(time / _DAY))
-    _wave((time - day * _DAY) / _DAY, coded[0:2])
-    _wave((day + 4) % 7 / 7.0, coded[2:4])
-    _wave(_day_of_year(day) / 366.0, coded[4:6])
-    coded[_WAVES] = time / _DAY
