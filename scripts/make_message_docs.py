@@ -53,7 +53,7 @@ of the input that raised it.
 
 Where scorers answer beside the worker, `osvm:{F}:req` holds their requests, and each answer has a
 key of its own; none of it is a function of the examples alone, or part of the digest. See
-[scorers.md](scorers.md).
+[scale.md](scale.md#scorers).
 
 Fields may be added; readers should ignore those they do not know. A change of meaning raises `v`.
 """

@@ -79,7 +79,7 @@ def describe(feed: str, found: "Erasure") -> str:
         text += f", and {counted(found.archived, 'row')} of its archive"
     text += f"; it goes on from {counted(found.learned, 'example')} learned"
     if found.unlinked:
-        text += f". The digest was no longer known at {found.unlinked:,} of them: see docs/erase.md"
+        text += f". The digest is no longer known at {found.unlinked:,} of them: docs/operate.md"
     return text
 
 

@@ -10,7 +10,7 @@ Policy = Literal["trim", "block"]
 
 
 class RetentionSettings(BaseModel):
-    """What is kept of input and answers; see docs/bounds.md.
+    """What is kept of input and answers; see docs/operate.md.
 
     Examples
     --------

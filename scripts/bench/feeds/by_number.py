@@ -136,7 +136,7 @@ def of_count(found: Mapping[str, float], count: int) -> Figures:
 
 
 def table(found: Mapping[str, float], counts: Sequence[int]) -> Iterator[str]:
-    """Yield the lines of a table, as docs/scaling.md has it."""
+    """Yield the lines of a table, as docs/measured.md has it."""
     yield (
         "| feeds | examples a second, full load "
         "| processor time of each: process and refits, Redis | limited by "

@@ -60,7 +60,7 @@ def test_a_scorer_answers_and_leaves_no_consumer_when_it_stops_in_order(store, r
 
 
 def test_the_client_in_the_docs_gets_its_answer(store, rows, capsys):
-    page = (Path(__file__).parents[3] / "docs/scorers.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs/scale.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
     feed = store.keys.feed
     code = code.replace("{spam}", f"{{{feed}}}").replace("{{spam}}", f"{{{{{feed}}}}}")

@@ -1,4 +1,4 @@
-"""The queries of the page on archives run, and give what the streams of the feed say."""
+"""The queries of the archive run, and give what the streams of the feed say."""
 
 import json
 import re
@@ -13,7 +13,7 @@ package("pyarrow", "pip install 'online-svm[archive]'")
 
 from archived_feed import answering, archive, push, stream  # noqa: E402
 
-PAGE = (Path(__file__).parents[2] / "docs" / "archive.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "operate.md").read_text(encoding="utf-8")
 
 
 def block(kind):
