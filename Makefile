@@ -13,7 +13,7 @@ $(BIN)/python:
 
 # What is installed depends on pyproject.toml alone; the stamp lets second runs reuse it.
 $(VENV)/.run: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e .
+	$(BIN)/python -m pip install --quiet -e '.[service]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -1,4 +1,4 @@
-"""OnlineClassifier for river; river is installed with the package, or by itself."""
+"""OnlineClassifier for river, which comes with the extra `[service]`, or is installed by itself."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ from online_svm.stream.prediction import PredictionBlock
 try:
     from river import base
 except ImportError:
-    raise ImportError("online_svm.river needs river: pip install river") from None
+    raise ImportError("online_svm.river needs river: pip install 'online-svm[service]'") from None
 
 if TYPE_CHECKING:
     import pandas as pd

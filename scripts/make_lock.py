@@ -26,7 +26,9 @@ def declared(root: Path = ROOT) -> list[Requirement]:
     """Return what pyproject.toml asks for, for users and for development."""
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    return [Requirement(text) for text in (*project["dependencies"], *extras["dev"])]
+    texts = (*project["dependencies"], *extras["service"], *extras["dev"])
+    found = [Requirement(text) for text in texts]
+    return [requirement for requirement in found if requirement.name != project["name"]]
 
 
 def locked(wanted: Iterable[Requirement]) -> dict[str, str]:

