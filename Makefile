@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz oracle lint types audit doctest pictures clean
+.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz oracle lint types audit doctest docs pictures clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -80,6 +80,11 @@ audit: $(VENV)/.dev  ## known vulnerabilities of the locked versions, where that
 doctest: $(VENV)/.dev  ## the examples in the public docstrings
 	$(BIN)/python -m pytest --doctest-modules online_svm workers scripts/bench scripts/papers -p no:cacheprovider \
 		$$($(BIN)/python -c "import starlette, uvicorn" 2> /dev/null || echo --ignore=workers/gateway)
+
+# A dead link or anchor, and any other warning, is an error.
+docs: $(VENV)/.dev   ## the site of the documents, in build/site
+	$(BIN)/python -m sphinx -q --fail-on-warning -c docs . build/site
+	@echo "build/site/index.html"
 
 # Needs Chromium: apt-get install chromium.
 pictures: $(VENV)/.dev  ## the pictures of the live page, in docs/images (two minutes)

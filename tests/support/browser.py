@@ -7,7 +7,7 @@ import orjson
 from processes import Process
 from system_tools import package, tool
 
-SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
+SIZES = {"desktop": (1280, 800), "phone": (390, 844), "narrow": (400, 800)}
 
 
 def expecting():

@@ -9,6 +9,8 @@ and the tests hold the hot path's encoders to them byte for byte.
 from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.label_counts import LabelCounts
 from online_svm.stream.prediction import (
+    CostReport,
+    FeatureReport,
     LabelReport,
     LateLabelReport,
     MeanBounds,
@@ -86,6 +88,8 @@ STREAMS: dict[str, tuple[type, ...]] = {
         LateLabelReport,
         LabelCounts,
         MeanBounds,
+        CostReport,
+        FeatureReport,
     ),
     "alarms": (AlarmsMessage, Alarm, Moved),
     "dlq": (DeadLetter,),
