@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -36,26 +36,20 @@ TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
 _HEAD = f"# Messages\n\nSchema version {VERSION}. "
 
 _INTRODUCTION = """\
-This page is made from `workers/message/schema/` by `scripts/make_message_docs.py`.
+Made from `workers/message/schema/` by `scripts/make_message_docs.py`.
 
-A feed `F` has six streams in Redis: `osvm:{F}:in`, `osvm:{F}:out`, `osvm:{F}:met`,
-`osvm:{F}:alarms`, `osvm:{F}:dlq` and `osvm:{F}:events`. Entries of `out`, `met`, `alarms` and
-`events` have one field, `p`: a JSON object, compact, its keys in the order below. An answer has
-the entry ID of the input entry it answers, and there is exactly one for each, rejected entries
-included. A payload is a function of the examples alone, but for those of `events`: no time, no
-entry ID, never NaN or an infinity. Numbers are written with as many digits as bring back the same
-64-bit float; in the compact form of an answer, probabilities are whole millionths.
+A feed `F` has six streams in Redis. Entries of `out`, `met`, `alarms` and `events` have one field,
+`p`: a compact JSON object, its keys in the order below. Each input entry has exactly one answer,
+under the same entry ID. Payloads, but for `events`, are a function of the examples alone: they hold
+no time, no entry ID, and neither NaN nor infinities. Numbers are written so that the same 64-bit
+float can be read back.
 
-Where alarms were raised, `osvm:{F}:raised` tells when they were committed: an entry for each entry
-of `alarms`, with its ID in the field `alarm`, and an ID that Redis gives it by its own clock. It is
-best effort, keeps about a thousand, and is no part of the digest. The ID of an alarm itself is that
-of the input that raised it.
+`osvm:{F}:raised` tells when alarms were committed: the ID of the alarm in the field `alarm`, under
+an ID by the clock of Redis. It keeps about a thousand. `osvm:{F}:req` and `osvm:{F}:ans:<id>` are
+of [scorers](scale.md#scorers). Neither is part of the digest.
 
-Where scorers answer beside the worker, `osvm:{F}:req` holds their requests, and each answer has a
-key of its own; none of it is a function of the examples alone, or part of the digest. See
-[scale.md](scale.md#scorers).
-
-Fields may be added; readers should ignore those they do not know. A change of meaning raises `v`.
+Fields may be added: ignore those you do not know. A change of meaning raises `v`. A field that
+means the same in several messages is described once, in the first.
 """
 _TITLES = {
     "in": "Input: `osvm:{F}:in`",
@@ -75,6 +69,9 @@ _TYPES = {
     bytes: "bytes",
     NoneType: "null",
 }
+
+MOST_VALUES = 6
+"""Values of a field that are named as its type; more have a table."""
 
 _ANSWER = PredictionMessage.model_validate(
     {
@@ -185,33 +182,41 @@ _EVENT = EventMessage(
 def render() -> str:
     """Return the page."""
     parts = [_HEAD + _INTRODUCTION]
+    told: set[tuple[str, str]] = set()
     for stream, models in STREAMS.items():
         parts.append(f"## {_TITLES[stream]}\n")
-        parts += [_section(model) for model in models]
+        parts += [_section(model, told) for model in models]
     parts += [
         "## Reason codes\n",
-        _table(("code", "when"), [(f"`{c}`", t) for c, t in CODES.items()]),
+        _list(CODES),
         "Of a combination, in `out` and `dlq` of the feed it writes; a dead letter there has the "
         "number of\nthe letter as its entry ID, and an answer of a source as its head:\n",
-        _table(("code", "when"), [(f"`{c}`", t) for c, t in JOIN_CODES.items()]),
+        _list(JOIN_CODES),
         "## Codes of events\n",
-        _table(("code", "when"), [(f"`{c}`", t) for c, t in EVENT_CODES.items()]),
+        _list(EVENT_CODES),
         "## Codes of requests\n",
         "A request that cannot be used is `rejected`, with a code of the first table.\n",
-        _table(("code", "when"), [(f"`{c}`", t) for c, t in UNAVAILABLE_CODES.items()]),
+        _list(UNAVAILABLE_CODES),
     ]
     return "\n".join(parts)
 
 
-def _section(model: type) -> str:
-    """Return one model: what it is, its fields, and an example of those that are JSON."""
-    rows = [
-        (f"`{field.alias or name}`", type_text(field.annotation), field.description or "")
+def _section(model: type, told: set[tuple[str, str]]) -> str:
+    """Return one model: what it is, the fields that are not told yet, and an example."""
+    fields = {
+        (field.alias or name, field.description or ""): type_text(field.annotation)
         for name, field in fields_of(model).items()
-    ]
-    text = (
-        f"### {model.__name__}\n\n{_prose(model)}\n\n{_table(('field', 'type', 'meaning'), rows)}"
-    )
+    }
+    new = {
+        f"{name}` ({kind})": text
+        for (name, text), kind in fields.items()
+        if (name, text) not in told
+    }
+    again = [name for name, text in fields if (name, text) in told]
+    told.update(fields)
+    text = f"### {model.__name__}\n\n{_prose(model)}\n\n{_list(new)}"
+    if again:
+        text += f"\nAs above: {', '.join(f'`{name}`' for name in again)}.\n"
     examples = {
         PredictionMessage: _ANSWER,
         CompactMessage: _COMPACT,
@@ -241,18 +246,20 @@ def fields_of(model: type) -> dict[str, FieldInfo]:
 
 def _compact_form() -> str:
     """Return what the values of `c` are, and what of a full answer is not among them."""
-    places = [(f"`{place.name}`", place.meaning) for place in (*ROWS, *CONSTANTS, *NUMBERS)]
-    table = _table(("in `c`", "meaning"), places)
-    texts = [(str(number), text) for number, text in enumerate(TEXTS)]
+    places = {place.name: place.meaning for place in (*ROWS, *CONSTANTS, *NUMBERS)}
+    texts = "".join(f"- {number}: {text}\n" for number, text in enumerate(TEXTS))
     return f"""
-{table}
-k is 1 for two classes, else the number of classes. A log loss counts no probability below a
-millionth. Of the fields of a full answer {_listed(DERIVED)}
-follow from these values (`status` is `ok`); so do, of two classes, the numbers of the first: a
-million minus those of the second, with the ends of an interval exchanged. {_listed(ABSENT)}
-are left out: reports in `met` have the figures of each map all the same.
+The values of `c`:
 
-{_table(("number", "text"), texts)}"""
+{_list(places)}
+k is 1 for two classes, else the number of classes. Of two classes the numbers are those of the
+second; those of the first are a million less them, the ends of an interval exchanged. Of a full
+answer {_listed(DERIVED)}
+follow from these values; {_listed(ABSENT)} are left out.
+
+The texts by number:
+
+{texts}"""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -266,10 +273,10 @@ def _prose(model: type) -> str:
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
+def _list(described: Mapping[Any, str]) -> str:
+    """Return names, each perhaps with its type after a backtick, and what they mean."""
     return "".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines
+        f"- `{name}{'' if '`' in name else '`'}: {text}\n" for name, text in described.items()
     )
 
 
@@ -285,7 +292,8 @@ def type_text(annotation: Any) -> str:
     if origin is Annotated:
         return type_text(arguments[0])
     if origin is Literal:
-        return " or ".join(f"`{value}`" for value in arguments)
+        named = " or ".join(f"`{value}`" for value in arguments)
+        return named if len(arguments) <= MOST_VALUES else "text"
     if origin in (Union, UnionType):
         return " or ".join(type_text(part) for part in arguments)
     if origin is list or (origin is tuple and arguments[-1] is ...):

@@ -24,14 +24,11 @@ class Moved:
 
     feature: Annotated[
         str | int,
-        Field(description="Its name; its number, from 0 on, where features have no names."),
+        Field(description="Its name, or its number from 0 on."),
     ]
     shift: Annotated[
         float,
-        Field(
-            description="Mean over some 250 recent examples less that of the examples that they "
-            "are compared with, in standard deviations."
-        ),
+        Field(description="By how many standard deviations its recent mean moved."),
     ]
 
     def __str__(self) -> str:
@@ -57,48 +54,32 @@ deviations'
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    n: Annotated[
-        Count, Field(description="Examples learned when it was raised, that one included.")
-    ]
+    n: Annotated[Count, Field(description="Examples learned when it was raised.")]
     kind: Annotated[
         AlarmKind,
-        Field(
-            description="`calibration`: the probabilities are off by more than the tolerance. "
-            "`exchangeability`: the examples are not independent draws of one distribution; only "
-            "this kind makes the guarantee `none`. `comparison`: one method beats another."
-        ),
+        Field(description="[What the test is about](monitoring.md#monitors)."),
     ]
     scope: Annotated[AlarmScope, Field(description="What the test watched.")]
     name: Annotated[
         str | None,
-        Field(description="Name of the class, category, bin or slice; null without."),
+        Field(description="Of the class, category, bin or slice."),
     ]
     monitor: Annotated[str, Field(description="Name of the test.")]
-    log_wealth: Annotated[
-        float, Field(description="Evidence of the test: the natural log of its wealth.")
-    ]
-    threshold: Annotated[float, Field(description="What it had to reach, on the same scale.")]
+    log_wealth: Annotated[float, Field(description="Evidence: the natural log of the wealth.")]
+    threshold: Annotated[float, Field(description="What it had to reach.")]
     since: Annotated[Count, Field(description="Examples learned when the test began.")]
-    estimate: Annotated[
-        float | None, Field(description="Mean of y - p since then; null without.")
-    ] = None
+    estimate: Annotated[float | None, Field(description="Mean of y - p since then.")] = None
     lower: Annotated[float | None, Field(description="Lower end of its confidence sequence.")] = (
         None
     )
     upper: Annotated[float | None, Field(description="Upper end.")] = None
     action: Annotated[
         AlarmAction,
-        Field(
-            description="What was done, by `on_drift`: nothing but this (`report`), refits from "
-            "later examples alone (`refit`), or a predictor that begins anew (`reset`)."
-        ),
+        Field(description="What was done, by [`on_drift`](monitoring.md#what-follows-an-alarm)."),
     ] = "report"
     moved: Annotated[
         tuple[Moved, ...],
-        Field(
-            description="The features that moved most, at most three, where exchangeability was "
-            "tested; empty otherwise. Descriptive, no test."
-        ),
+        Field(description="Of exchangeability: the three features that moved most. Descriptive."),
     ] = ()
 
     @classmethod

@@ -82,33 +82,32 @@ class Column:
 
 
 COLUMNS = (
-    Column("n", "count", Count, "Examples learned before this prediction."),
+    Column("n", "count", Count, "Examples learned before this entry."),
     Column(
         "label",
         "label",
         str | None,
-        "Predicted label: the one with the largest of `probabilities`. Null also where that is the "
-        "slot of labels not seen yet.",
+        "The label with the largest of `probabilities`; null if that is the slot of unseen labels.",
     ),
     Column(
         "lower",
         "own",
         Probability,
-        "Lower end of the interval of the predicted label; at most `probability`.",
+        "Lower end of its interval; at most `probability`.",
         unknown=0.0,
     ),
     Column(
         "upper",
         "own",
         Probability,
-        "Upper end of that interval; at least `probability`.",
+        "Upper end; at least `probability`.",
         unknown=1.0,
     ),
     Column(
         "probability",
         "own",
         Probability | None,
-        "Probability of the predicted label, by `method`.",
+        "Probability of `label`, by `method`.",
         source=("point",),
     ),
     Column(
@@ -148,8 +147,8 @@ COLUMNS = (
         "classes",
         "constant",
         list[str | None],
-        "The labels, sorted; all lists below follow this order. A last null is the slot of labels "
-        "not seen yet.",
+        "The labels, sorted: the order of all lists below. A last null is the "
+        "slot of unseen labels.",
     ),
     Column(
         "probabilities",
@@ -163,7 +162,7 @@ COLUMNS = (
         "intervals",
         "pairs",
         list[Interval],
-        "Lower and upper end of the interval of each class; they hold `probabilities`.",
+        "Interval of each class; holds its probability.",
         source=("lower", "upper"),
         unknown=(),
     ),
@@ -171,8 +170,8 @@ COLUMNS = (
         "venn",
         "pairs",
         list[Interval],
-        "Lower and upper probability of each class by the Venn predictor: the least and the "
-        "greatest value over the distributions of its multiprobability.",
+        "Hull of the Venn predictor's multiprobability: the least and the "
+        "greatest probability of each class.",
         source=("venn_lower", "venn_upper"),
         unknown=(),
     ),
@@ -180,26 +179,23 @@ COLUMNS = (
         "maps",
         "lists_by_map",
         dict[str, list[Probability]],
-        "Probability of each class by each published map, normalised over the classes. "
-        "For more than two of them `implied` is a heuristic: shares of the votes of one bank a "
-        "class, divided by their sum. The learner `psvm` adds its own, `psvm`: "
-        "1 / (1 + exp(-a f)), fitted on no data. `mixed`, last, is the mean of `probabilities` and "
-        "the other maps, each clipped below at 1e-6, weighted by how probable it made the labels "
-        "so far. No map carries a guarantee.",
+        "Probability of each class by each published map. None has a guarantee. "
+        "`implied` of more than two classes is a heuristic. The learner `psvm` "
+        "adds `psvm`. `mixed` is the mean of `probabilities` and the other maps, "
+        "weighted by how probable they made the labels so far.",
     ),
     Column(
         "map_intervals",
         "pairs_by_map",
         dict[str, list[Interval]] | None,
-        "Lower and upper probability of each class against the rest, by each published "
-        "map that gives an interval: belief and plausibility, or the two values of Venn-Abers. "
-        "Only if the configuration names such a map.",
+        "Interval of each class against the rest, by each map that gives one: "
+        "belief and plausibility, or the pair of Venn-Abers.",
     ),
     Column(
         "scores",
         "list",
         list[float],
-        "Decision values. For two classes one, positive for `classes[1]`; else one a class.",
+        "Decision values: one for two classes, positive for `classes[1]`; else one a class.",
         unknown=(),
     ),
     Column(
@@ -208,32 +204,28 @@ COLUMNS = (
         str | None,
         "The SVM's own class: the sign of the score, or the largest score.",
     ),
-    Column("category", "category", int | None, "Category of the taxonomy the example fell into."),
-    Column("category_size", "count", Count, "N: calibration examples in that category."),
+    Column("category", "category", int | None, "Category of the taxonomy."),
+    Column("category_size", "count", Count, "Calibration examples in it."),
     Column(
         "imputed",
         "optional",
         Count | None,
-        "Features that the model knows and this example lacks, or has of another kind. Only where "
-        "features have names.",
+        "Named features that the example lacks, or has of another kind.",
     ),
-    Column("model", "constant", Count, "Version of the SVM; grows by one at each refit."),
+    Column("model", "constant", Count, "Version of the machines; grows at each refit."),
     Column("calibration", "constant", Count, "Version of the probability maps."),
     Column("taxonomy", "constant", Count, "Version of the taxonomy."),
     Column(
         "guarantee",
         "constant",
         Guarantee,
-        "Whether the validity theorem holds for the multiprobability, whose hull `venn` is: if the "
-        "examples are i.i.d., the distribution for the true label is calibrated at each step. A "
-        "statement about `venn` alone, void if the settings were chosen on the same feed.",
+        "A statement about `venn` alone: see [guarantees](guarantees.md#what-guarantee-means).",
     ),
     Column(
         "reason",
         "constant",
         str | None,
-        "Why the guarantee is not exact. Where it is: null, or with `on_drift` the small "
-        "probability that it holds but for.",
+        "Why it is not `exact`; with `on_drift`, the small probability of a false alarm.",
     ),
 )
 """All but what the service adds in front: version, status, the producer's id, and `seq`."""

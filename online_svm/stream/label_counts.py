@@ -26,27 +26,20 @@ class LabelCounts:
 
     pending: Annotated[Count, Field(description="Answered examples that wait to be learned.")] = 0
     unlabelled: Annotated[Count, Field(description="Those of them whose label has not come.")] = 0
-    late: Annotated[
-        Count, Field(description="Labels that came after their example, and were taken.")
-    ] = 0
+    late: Annotated[Count, Field(description="Labels that came after their example.")] = 0
     repeated: Annotated[Count, Field(description="Labels that were sent again.")] = 0
     corrected: Annotated[Count, Field(description="Labels that replaced another one.")] = 0
     censored: Annotated[
         Count, Field(description="Examples whose horizon passed without a label.")
     ] = 0
-    dropped: Annotated[
-        Count, Field(description="Examples given up because `max_pending` others waited.")
-    ] = 0
+    dropped: Annotated[Count, Field(description="Examples beyond `max_pending`.")] = 0
     early: Annotated[
         Count,
-        Field(
-            description="Examples whose label came before them, and was rejected: of the last "
-            "1,000 such labels."
-        ),
+        Field(description="Examples whose label came, and was rejected, before them."),
     ] = 0
     backwards: Annotated[
         Count,
-        Field(description="Examples whose `time` was before that of an example before them."),
+        Field(description="Examples whose `time` ran backwards."),
     ] = 0
 
     def copy(self) -> Self:

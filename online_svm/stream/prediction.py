@@ -181,7 +181,7 @@ class LabelReport:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     accuracy: Annotated[
-        Probability | None, Field(description="Share of examples with this label right.")
+        Probability | None, Field(description="Share of examples that have this label.")
     ]
     lower: Annotated[
         Probability | None, Field(description="Mean lower probability; null for a map.")
@@ -193,8 +193,8 @@ class LabelReport:
     paper_p: Annotated[
         Probability | None,
         Field(
-            description="The papers' two-sided p-value of the number of hits. Descriptive only: it "
-            "looks fine under drift and is never the alarm."
+            description="The papers' two-sided p-value of the hits. Descriptive: it looks fine "
+            "under drift."
         ),
     ]
 
@@ -207,25 +207,19 @@ class MethodReport:
 
     predicted: Annotated[
         LabelReport,
-        Field(
-            description="For the label the method itself predicts, the one with the largest "
-            "probability."
-        ),
+        Field(description="For the label with the largest probability."),
     ]
-    svm: Annotated[
-        LabelReport, Field(description="For the SVM's own class, which no calibration chose.")
-    ]
+    svm: Annotated[LabelReport, Field(description="For the SVM's own class.")]
     log_loss: Annotated[
         float | None, Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
     ]
     brier: Annotated[
         float | None,
         Field(
-            description="Mean Brier score: (p - y)^2 for two declared classes, else its sum over "
-            "all."
+            description="Brier score: (p - y)^2 for two declared classes, else its sum over all."
         ),
     ]
-    clipped: Annotated[Count, Field(description="Examples whose p(true label) was clipped.")]
+    clipped: Annotated[Count, Field(description="Examples that were clipped.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +231,7 @@ class MeanBounds:
     lower: Annotated[float, Field(description="The least it can become.")]
     estimate: Annotated[
         float,
-        Field(
-            description="What it becomes on average if the announced probabilities are right: an "
-            "estimate that assumes what it should show."
-        ),
+        Field(description="What it becomes if the announced probabilities are right."),
     ]
     upper: Annotated[float, Field(description="The most it can become.")]
 
@@ -255,14 +246,9 @@ class LateLabelReport:
     open: Annotated[Count, Field(description="Answers of a model whose label has not come.")]
     accuracy: Annotated[
         MeanBounds | None,
-        Field(
-            description="Of the predicted label, over the scored and the open answers: all open "
-            "ones wrong, or all right."
-        ),
+        Field(description="All open answers wrong, or all right."),
     ]
-    brier: Annotated[
-        MeanBounds | None, Field(description="The Brier score of the headline, likewise.")
-    ]
+    brier: Annotated[MeanBounds | None, Field(description="The Brier score, likewise.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +261,7 @@ class CostReport:
     mean: Annotated[float | None, Field(description="Of the actions that answers named.")]
     by_label: Annotated[
         float | None,
-        Field(
-            description="If always the action of the most probable label were taken: for two "
-            "classes, a threshold of one half."
-        ),
+        Field(description="If always the action of the most probable label were taken."),
     ]
     always: Annotated[
         dict[str, float | None], Field(description="If always this action were taken.")
@@ -296,20 +279,17 @@ class MonitorsReport:
     open: Annotated[
         tuple[Alarm, ...],
         Field(
-            description="Alarms that are open, the oldest first; the newest of each test. An alarm "
-            "is open while the model or its calibration uses an example from before it."
+            description="[Open](monitoring.md#what-follows-an-alarm) alarms, the newest of each "
+            "test."
         ),
     ]
     tests: Annotated[
         list[dict[str, Any]],
         Field(
-            description="The tests nearest to a finding, each an object: `kind`, `scope` and "
-            "`name` as of an alarm; `log_wealth`, its evidence, and `threshold`, what it has to "
-            "reach, both natural logarithms; `alarms`, its alarms so far; `since`, examples "
-            "learned when it began, null before its first example; of a calibration test also "
-            "`deviation`, a mean of y - p with its confidence sequence; of a slice `off`, whether "
-            "it is one of those that are off with a false discovery rate of 5 % (they are all "
-            "listed)."
+            description="The tests nearest to a finding: `kind`, `scope`, `name`, `log_wealth`, "
+            "`threshold` and `since` as of an alarm; `alarms`, how many so far; "
+            "`deviation`, a mean of y - p with its confidence sequence; of a slice "
+            "`off`, at a false discovery rate of 5 %."
         ),
     ]
 
@@ -322,13 +302,12 @@ class FeatureReport:
 
     kind: Annotated[
         Literal["number", "boolean", "category", "time", "text"],
-        Field(description="Its kind, declared or found; `text` is set aside."),
+        Field(description="Declared or found; `text` is not used."),
     ]
     missing: Annotated[
         Probability,
         Field(
-            description="Share of the training examples that lack it, or have it of another kind, "
-            "when that was last looked at."
+            description="Share of the training examples that lack it, or have it of another kind."
         ),
     ]
 
@@ -340,41 +319,35 @@ class ValidityReport:
     n: Annotated[Count, Field(description="Learned examples.")]
     scored: Annotated[
         Count,
-        Field(description="Labelled examples answered after warm-up: what the means run over."),
+        Field(description="Labelled examples answered after warm-up."),
     ]
     headline: Annotated[
         MethodReport,
-        Field(description="What an answer puts first: `probabilities` and `intervals`."),
+        Field(description="Of `probabilities` and `intervals`."),
     ]
     venn: Annotated[
         MethodReport,
-        Field(description="The Venn predictor: the mean over its multiprobability, and `venn`."),
+        Field(description="Of the Venn predictor."),
     ]
     maps: Annotated[dict[str, MethodReport], Field(description="Each published map.")]
     windowed: Annotated[
         WindowedReport | None,
-        Field(
-            description="The headline over the last scored examples. Only if `metrics_window` is "
-            "set."
-        ),
+        Field(description="Over the last scored examples, with `metrics_window`."),
     ] = None
     monitors: Annotated[
         MonitorsReport | None,
-        Field(description="Where the monitors stand; absent where they are off."),
+        Field(description="Where the monitors stand."),
     ] = None
     labels: Annotated[
         LateLabelReport | None,
-        Field(description="What became of late labels. Only if `horizon` is set."),
+        Field(description="Late labels, with a `horizon`."),
     ] = None
-    costs: Annotated[
-        CostReport | None, Field(description="What decisions came to. Only if `costs` is set.")
-    ] = None
+    costs: Annotated[CostReport | None, Field(description="Costs of decisions, with `costs`.")] = (
+        None
+    )
     features: Annotated[
         dict[str, FeatureReport] | None,
-        Field(
-            description="The features that the model knows, the first 256 by name. Only where "
-            "they have names."
-        ),
+        Field(description="Named features, the first 256."),
     ] = None
 
 

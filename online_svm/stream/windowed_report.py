@@ -10,16 +10,12 @@ from pydantic import ConfigDict, Field
 
 from online_svm.stream.answer_columns import STRICT, Count, Probability
 
-_Z = (
-    "in standard deviations that it has by chance if each probability is right; null where that is "
-    "zero. Descriptive: it is looked at again and again."
-)
+_Z = "in standard deviations, if each probability is right. Descriptive."
 _PARTS = {
-    "miscalibration": "Part of `brier` that isotonic recalibration would save (CORP; Dimitriadis, "
-    "Gneiting & Jordan 2021). By chance alone it is positive too. "
-    "`brier` = `miscalibration` - `discrimination` + `uncertainty`.",
-    "discrimination": "What the recalibrated probabilities save against the constant frequency.",
-    "uncertainty": "The score of that constant.",
+    "miscalibration": "What isotonic recalibration would save. `brier` = `miscalibration` - "
+    "`discrimination` + `uncertainty`.",
+    "discrimination": "What it then saves against the constant frequency.",
+    "uncertainty": "Score of that constant.",
 }
 
 _Positive = Annotated[float, Field(ge=0)]
@@ -39,8 +35,8 @@ class ReliabilityBin:
     lower: Annotated[
         Probability,
         Field(
-            description="Lower end of the consistency band: where the share lies nine times of ten "
-            "if the probabilities are right. Quantiles of the binomial distribution."
+            description="Lower end of the band that holds the share nine times of ten if the "
+            "probabilities are right."
         ),
     ]
     upper: Annotated[Probability, Field(description="Its upper end.")]
@@ -56,9 +52,7 @@ class WindowScores:
     accuracy: Annotated[
         Probability | None, Field(description="Share whose predicted label was right.")
     ]
-    lower: Annotated[
-        Probability | None, Field(description="Mean lower end announced for that label.")
-    ]
+    lower: Annotated[Probability | None, Field(description="Mean lower end announced for it.")]
     probability: Annotated[
         Probability | None, Field(description="Mean probability announced for it.")
     ]
@@ -70,8 +64,7 @@ class WindowScores:
     brier: Annotated[
         float | None,
         Field(
-            description="Mean Brier score: (p - y)^2 for two declared classes, else its sum over "
-            "all."
+            description="Brier score: (p - y)^2 for two declared classes, else its sum over all."
         ),
     ]
     miscalibration: Annotated[float | None, Field(description=_PARTS["miscalibration"])]
@@ -80,10 +73,9 @@ class WindowScores:
     calibration_error: Annotated[
         float | None,
         Field(
-            description="Root mean squared difference of frequency and probability in 15 equal-"
-            "mass bins, without what chance adds; 0 where that leaves less than nothing. Of the "
-            "probability of the last of two classes, or of the predicted label where there are "
-            "more. Null for a single example."
+            description="Root mean squared difference of frequency and probability in 15 bins, "
+            "without what chance adds. Of two classes the last, else the predicted "
+            "label."
         ),
     ]
 
@@ -96,10 +88,10 @@ class WeightedScores:
 
     weight: Annotated[
         _Positive,
-        Field(description="Sum of the weights; it approaches (`window` + 1) / 2, half the window."),
+        Field(description="Sum of the weights."),
     ]
     accuracy: Annotated[
-        Probability | None, Field(description="As in `WindowScores`; so are all below.")
+        Probability | None, Field(description="As in `WindowScores`, as all below.")
     ]
     lower: Annotated[Probability | None, Field(description="Mean lower end.")]
     probability: Annotated[Probability | None, Field(description="Mean probability.")]
@@ -114,25 +106,19 @@ class ClassFigures:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    label: Annotated[
-        str | None, Field(description="The class; null is the slot of labels not seen yet.")
-    ]
-    examples: Annotated[Count, Field(description="Those of the window with this label.")]
+    label: Annotated[str | None, Field(description="The class; null: unseen labels.")]
+    examples: Annotated[Count, Field(description="Those with this label.")]
     frequency: Annotated[Probability, Field(description="Their share.")]
-    probability: Annotated[
-        _Positive, Field(description="Mean probability announced for the class.")
-    ]
+    probability: Annotated[_Positive, Field(description="Mean probability of the class.")]
     z: Annotated[float | None, Field(description=f"`frequency` less `probability`, {_Z}")]
     brier: Annotated[_Positive, Field(description="Brier score of that probability.")]
-    miscalibration: Annotated[_Positive, Field(description="As in `WindowScores`, for this class.")]
-    discrimination: Annotated[_Positive, Field(description="As in `WindowScores`, for this class.")]
-    uncertainty: Annotated[_Positive, Field(description="As in `WindowScores`, for this class.")]
-    calibration_error: Annotated[
-        float | None, Field(description="As in `WindowScores`, for this class.")
-    ]
-    predicted: Annotated[Count, Field(description="Examples for which the class was predicted.")]
+    miscalibration: Annotated[_Positive, Field(description="Of this class.")]
+    discrimination: Annotated[_Positive, Field(description="Of this class.")]
+    uncertainty: Annotated[_Positive, Field(description="Of this class.")]
+    calibration_error: Annotated[float | None, Field(description="Of this class.")]
+    predicted: Annotated[Count, Field(description="Examples for which it was predicted.")]
     accuracy: Annotated[Probability | None, Field(description="Share of these that are right.")]
-    announced: Annotated[float | None, Field(description="Mean probability announced for these.")]
+    announced: Annotated[float | None, Field(description="Mean probability of these.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +129,7 @@ class SliceScores:
 
     value: Annotated[
         str | None,
-        Field(description="The value they share; null for all values after the first 20."),
+        Field(description="The value; null: all after the first 20."),
     ]
     scores: Annotated[WindowScores, Field(description="Their scores.")]
 
@@ -160,24 +146,24 @@ class Descriptive:
     spiegelhalter_z: Annotated[
         float | None,
         Field(
-            description="Excess of the Brier score over what it is on average if the probabilities "
-            "are right, in standard deviations. Positive where they are too extreme."
+            description="Excess of the Brier score, in standard deviations; positive where "
+            "probabilities are too extreme."
         ),
     ]
     kolmogorov_smirnov: Annotated[
         _Positive,
         Field(
-            description="Greatest |sum of y - p| over the examples up to some probability, over "
-            "their number."
+            description="Greatest |sum of y - p| up to some probability, over the number of "
+            "examples."
         ),
     ]
     kuiper: Annotated[
         _Positive,
-        Field(description="The same between any two probabilities: finds deviations that cancel."),
+        Field(description="The same between any two probabilities."),
     ]
     integrated_calibration_index: Annotated[
         _Positive,
-        Field(description="Mean of |p - r|, where r is the isotonic regression of y on p."),
+        Field(description="Mean of |p - r|, r the isotonic regression of y on p."),
     ]
 
 
@@ -189,7 +175,7 @@ class WindowedReport:
 
     window: Annotated[
         int,
-        Field(ge=1, description="`metrics_window`: examples that the window may hold."),
+        Field(ge=1, description="`metrics_window`."),
     ]
     overall: Annotated[WindowScores, Field(description="Over the window.")]
     weighted: Annotated[
@@ -197,17 +183,14 @@ class WindowedReport:
     ]
     reliability: Annotated[
         list[ReliabilityBin],
-        Field(description="A reliability diagram of the same event as `calibration_error`."),
+        Field(description="A reliability diagram."),
     ]
     classes: Annotated[
         list[ClassFigures],
-        Field(description="Each class, sorted; of more than 32 those with the greatest |`z`|."),
+        Field(description="Each class; of more than 32 those with the greatest |`z`|."),
     ]
     slices: Annotated[
         dict[str, list[SliceScores]],
-        Field(
-            description="Of each slice, by name: the values that examples of the window have, in "
-            "the order in which they were met."
-        ),
+        Field(description="The values of each slice in the window."),
     ]
     descriptive: Annotated[Descriptive | None, Field(description="Null without an example.")]

@@ -43,7 +43,7 @@ def test_the_page_names_every_field_and_code():
     models = [model for models in STREAMS.values() for model in models]
     fields = [item for model in models for item in script().fields_of(model).items()]
     names = [field.alias or name for name, field in fields] + list(CODES)
-    assert [name for name in names if f"| `{name}` |" not in page] == []
+    assert [name for name in names if f"\n- `{name}`" not in page] == []
 
 
 def test_types_are_written_in_the_words_of_json():

@@ -26,11 +26,11 @@ class Place(NamedTuple):
 
 
 ROWS = (
-    Place("n", "Examples learned before this prediction."),
-    Place("label", "Index of the predicted label in `classes`; -1 for none."),
-    Place("svm_label", "Index of the SVM's own class in `classes`; -1 for none."),
-    Place("category", "Category of the taxonomy; -1 for none."),
-    Place("category_size", "N: calibration examples in that category."),
+    Place("n", "As in a full answer."),
+    Place("label", "Index in `classes`; -1 for none."),
+    Place("svm_label", "The same."),
+    Place("category", "-1 for none."),
+    Place("category_size", "As in a full answer."),
 )
 """Integers that differ from row to row; they come first."""
 
@@ -56,24 +56,24 @@ TEXTS = (
 """What `guarantee`, `method` and `reason` mostly are, by number. New ones are added at the end."""
 
 CONSTANTS = (
-    Place("model", "Version of the SVM."),
-    Place("calibration", "Version of the probability maps."),
-    Place("taxonomy", "Version of the taxonomy."),
-    Place("guarantee", "As in a full answer: a number of the table of texts."),
-    Place("reason", "As in a full answer: null, text, or a number of the table of texts."),
-    Place("method", "As in a full answer: null, text, or a number of the table of texts."),
+    Place("model", "As in a full answer."),
+    Place("calibration", "The same."),
+    Place("taxonomy", "The same."),
+    Place("guarantee", "A number of the texts below."),
+    Place("reason", "Null, text, or a number of the texts below."),
+    Place("method", "Null, text, or a number of the texts below."),
     Place("interval_level", "As in a full answer."),
-    Place("classes", "As in a full answer: a list."),
+    Place("classes", "A list."),
 )
 """What changes with the model or the calibration only; it follows."""
 
 CODED = ("guarantee", "reason", "method")
 
 NUMBERS = (
-    Place("probabilities", "k values, in millionths. Of two classes that of the second."),
-    Place("intervals", "k pairs, flat, in millionths. Of two classes that of the second."),
-    Place("venn", "k pairs, flat, in millionths. Of two classes that of the second."),
-    Place("scores", "All numbers that are left, as they are, with six decimals."),
+    Place("probabilities", "k values, in millionths."),
+    Place("intervals", "k pairs, flat, in millionths."),
+    Place("venn", "k pairs, flat, in millionths."),
+    Place("scores", "The numbers that are left, with six decimals."),
 )
 """The numbers come last; k is 1 for two classes, else the number of classes."""
 

@@ -13,13 +13,13 @@ from workers.message.schema.base import OPTIONAL, Message
 class AnswerHead(Message):
     """What the service puts in front of the columns of a prediction."""
 
-    v: Literal[2] = Field(2, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of the schema.")
     status: Status = Field(
-        description="`warming` until a proper training set had two classes: label, probability, "
-        "svm_label and category are then null, the maps and all lists but `classes` empty."
+        description="`warming` until two classes were in the training set: label, probability"
+        " and category are null, lists empty."
     )
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
-    seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
 
 
 def fields_of(columns: Iterable[Column]) -> dict[str, Any]:
@@ -48,26 +48,24 @@ class CompactMessage(Message):
     the full form. `workers.message.compact.decode.parse` returns the fields of a full answer.
     """
 
-    v: Literal[2] = Field(2, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of the schema.")
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
-    seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
     imputed: int | None = Field(None, ge=0, description="As in a full answer.")
-    c: list[Any] = Field(description="The values of the table below, in its order.")
-    action: str | None = Field(None, description="As in a full answer. Only if `costs` is set.")
-    expected_cost: float | None = Field(
-        None, description="As in a full answer. Only if `costs` is set."
-    )
+    c: list[Any] = Field(description="The values below, in their order.")
+    action: str | None = Field(None, description="As in a full answer.")
+    expected_cost: float | None = Field(None, description="As in a full answer.")
 
 
 class RejectedMessage(Message):
     """Answer to one input entry that could not be used, in `out`. It changed nothing else."""
 
-    v: Literal[2] = Field(2, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of the schema.")
     status: Literal["rejected"] = Field("rejected", description="Always `rejected`.")
     id: str | None = Field(None, description="The producer's id, if it could be read.")
-    seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
-    code: str = Field(description="Reason code; see the table of codes.")
+    code: str = Field(description="[Reason code](#reason-codes).")
     reason: str = Field(description="What was wrong, for a person.")
 
 
@@ -78,10 +76,10 @@ class DuplicateMessage(Message):
     examples that carried an id. Rejected entries are not in it, so they may be sent again.
     """
 
-    v: Literal[2] = Field(2, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of the schema.")
     status: Literal["duplicate"] = Field("duplicate", description="Always `duplicate`.")
     id: str = Field(description="The producer's id.")
-    seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     first: int = Field(ge=0, description="`seq` of the answer that the id got.")
 
@@ -93,15 +91,14 @@ class LabelMessage(Message):
     answered so too.
     """
 
-    v: Literal[2] = Field(2, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of the schema.")
     status: Literal["label"] = Field("label", description="Always `label`.")
     id: str | None = Field(None, description="The entry's own id, only if it has one.")
-    seq: int = Field(ge=0, description="Input entries before this one, rejected ones included.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     example: str = Field(description="The id of the example.")
     label: str = Field(description="Its label.")
     done: Done = Field(
-        description="`accepted`: the example had no label. `repeated`: it had this one, and "
-        "nothing changed. `corrected`: it had another; where that was learned already, the next "
-        "refit uses this one, and what was scored stays."
+        description="`accepted`: it had no label. `repeated`: it had this one. `corrected`: "
+        "it had another; the next refit uses this one, and figures stay."
     )

@@ -18,40 +18,36 @@ class CombinedSource(Message):
 
 
 _COMBINED = {
-    "n": "Labels learned before this answer.",
-    "label": "The label with the larger recalibrated probability.",
-    "lower": "Bel of that label by the combined mass, or `probability` where that is less.",
-    "upper": "Pl of that label by the combined mass, or `probability` where that is more.",
-    "probability": "Recalibrated probability of that label; the pignistic one before the first "
-    "recalibration.",
-    "method": "`pignistic`, and after the first recalibration its name: `platt` or `isotonic`. "
-    "Null while warming.",
+    "n": "Labels learned before this entry.",
+    "label": "The label with the larger probability.",
+    "lower": "Bel of it, or `probability` where that is less.",
+    "upper": "Pl of it, or `probability` where that is more.",
+    "probability": "Recalibrated; the pignistic one before the first recalibration.",
+    "method": "`pignistic`, then `platt` or `isotonic`.",
     "interval_level": "Always null.",
     "probabilities": "Recalibrated probability of each class.",
-    "intervals": "Lower and upper end of each class, as `lower` and `upper` are made.",
-    "venn": "Bel and Pl of each class by the combined mass: a combination has no Venn predictor.",
-    "maps": "`pignistic`: probability of each class with the ignorance shared equally.",
-    "scores": "One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)) of the combination.",
-    "svm_label": "The more plausible class: the sign of the score.",
+    "intervals": "Made as `lower` and `upper`.",
+    "venn": "Bel and Pl of each class.",
+    "maps": "`pignistic`: ignorance shared equally.",
+    "scores": "One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)).",
+    "svm_label": "The more plausible class.",
     "category": "Always null.",
-    "category_size": "Labels the recalibration was fitted on.",
+    "category_size": "Labels of the recalibration.",
     "imputed": "Always absent.",
     "model": "Always 0.",
     "calibration": "Version of the recalibration.",
     "taxonomy": "Always 0.",
-    "guarantee": "Always `none`: sources that learned from the same labels are not the independent "
-    "evidence that the rule assumes.",
+    "guarantee": "Always `none`: sources that learned the same labels are no independent evidence.",
 }
 """What a column means in the answer of a combination, where it means something else."""
 
 _OF_SOURCES = (
-    Column("rule", "constant", Literal["dempster", "cautious"], "How the sources were combined."),
+    Column("rule", "constant", Literal["dempster", "cautious"], "The rule."),
     Column(
         "sources",
         "constant",
         dict[str, CombinedSource | None],
-        "What each source said; null where it was warming up or rejected the example, which counts "
-        "as total ignorance.",
+        "What each said; null (warming, rejected) counts as ignorance.",
     ),
 )
 
@@ -59,9 +55,7 @@ _OF_SOURCES = (
 class CombinedHead(AnswerHead):
     """What stands in front of the columns in the answer of a combination."""
 
-    status: Status = Field(
-        description="`warming` while every source is; maps and lists but `classes` are then empty."
-    )
+    status: Status = Field(description="`warming` while every source is.")
     seq: int = Field(ge=0, description="Answers of the first source before this one.")
 
 

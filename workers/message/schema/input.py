@@ -16,50 +16,43 @@ class InputEntry(BaseModel):
 
     x: str | None = Field(
         None,
-        description="Features as JSON: an array of numbers, `[0.5, 1]`, or an object of named "
-        'numbers, `{"age": 39}`. Named features are ordered by sort.',
+        description="Features as JSON: an array of numbers, `[0.5, 1]`, or an object of named"
+        ' cells, `{"age": 39}`.',
     )
-    xb: bytes | None = Field(
-        None, description="Features as raw little-endian 64-bit floats, 8 bytes each."
-    )
+    xb: bytes | None = Field(None, description="Features as little-endian 64-bit floats.")
     y: str | None = Field(
         None,
-        description="Label, UTF-8 text. With neither `y` nor `p` the example is answered, "
-        "not learned; with a `horizon` its label may still come.",
+        description="Label. Without it the example is answered, not learned; with a `horizon`"
+        " the label may follow.",
     )
     p: str | None = Field(
         None,
-        description="In place of `y`, for the learner `psvm`: an annotator's probability that the "
-        "label is the second class, a decimal number in [0, 1]. It is learned and counted in `n`, "
-        "but takes no part in calibration, in the data of the maps or in the metrics.",
+        description="In place of `y`, for the learner `psvm`: an annotator's probability of "
+        "the second class, in [0, 1]. It is learned, but not used for "
+        "calibration, maps or figures.",
     )
     id: str | None = Field(
         None,
-        description="The producer's own id; the answer repeats it. With `dedupe_window`, an id "
-        "that was answered lately is answered `duplicate`; so is one that waits for its label.",
+        description="The producer's id; the answer repeats it. See `dedupe_window`.",
     )
     for_: str | None = Field(
         None,
         alias="for",
-        description="The id of an example that came before; this entry is its label, `y`. Only if "
-        "`horizon` is set.",
+        description="Id of an earlier example, whose label `y` is. Only with a `horizon`.",
     )
     time: str | None = Field(
         None,
-        description="When the example happened, in milliseconds by the producer's clock. Every "
-        "example has it if the `horizon` counts time, and none else.",
+        description="Milliseconds by the producer's clock, if the `horizon` counts time, and "
+        "only then.",
     )
     s: str | None = Field(
         None,
-        description="Values of the feed's `slices`, a JSON object of text: "
-        '`{"country": "DE"}`. They are no features; reports have figures for each value. A name '
-        "may be absent or null.",
+        description='Values of the feed\'s `slices`: `{"country": "DE"}`. They are no features.',
     )
     a: str | None = Field(
         None,
-        description="An answer that was given before the label `y` came, by a scorer: its payload, "
-        "in full. Reports (`headline`) and monitors score its `probabilities` and `intervals` in "
-        "place of the worker's own. Only if `given_answers` is set.",
+        description="The answer that a scorer gave, in full, to be scored in place of the "
+        "worker's own. Only with `given_answers`.",
     )
 
 
@@ -68,9 +61,9 @@ class DeadLetter(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    code: str = Field(description="Reason code; see the table of codes.")
+    code: str = Field(description="[Reason code](#reason-codes).")
     reason: str = Field(description="What was wrong, for a person.")
-    size: int = Field(ge=0, description="Bytes of the input entry: field names and values.")
+    size: int = Field(ge=0, description="Bytes of the entry.")
     head: bytes = Field(
-        max_length=1024, description="Its fields as lines `name=value`, the first KiB of them."
+        max_length=1024, description="Its fields as lines `name=value`, up to a KiB."
     )

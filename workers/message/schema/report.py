@@ -27,7 +27,7 @@ MetricsMessage = create_model(
     __base__=Message,
     __doc__="Validity, in `met`: cumulative, and recent. Every `metrics_every` learned examples."
     "\n\nIts entry ID is the ID of the last input entry it covers.",
-    v=(Literal[2], Field(2, description="Version of this schema.")),
+    v=(Literal[2], Field(2, description="Version of the schema.")),
     n=_REPORT.pop("n"),
     seq=(int, Field(ge=0, description="`seq` of the last input entry it covers.")),
     **_REPORT,
@@ -37,7 +37,7 @@ MetricsMessage = create_model(
 class AlarmsMessage(Message):
     """The alarms that one entry raised, in `alarms`; its entry ID is the ID of the input entry."""
 
-    v: Literal[2] = Field(2, description="Version of this schema.")
+    v: Literal[2] = Field(2, description="Version of the schema.")
     seq: int = Field(ge=0, description="`seq` of the input entry.")
     alarms: list[Alarm] = Field(description="At least one.")
 
@@ -49,17 +49,15 @@ class EventMessage(Message):
     no part of the digest.
     """
 
-    v: Literal[2] = Field(2, description="Version of this schema.")
-    code: EventCode = Field(description="What happened; see the table of events.")
+    v: Literal[2] = Field(2, description="Version of the schema.")
+    code: EventCode = Field(description="[What happened](#codes-of-events).")
     writer: str = Field(description="Name of the worker; user and host of a person.")
-    epoch: int = Field(ge=0, description="Number of writers so far, this one included.")
-    detail: str = Field(description="For a person; at most 1,000 characters.")
-    alarm: str | None = Field(
-        None, description="ID of the entry in `alarms` that was acknowledged; only there."
-    )
+    epoch: int = Field(ge=0, description="Number of writers so far.")
+    detail: str = Field(description="For a person.")
+    alarm: str | None = Field(None, description="Of an acknowledgement: the ID in `alarms`.")
     until: int | None = Field(
-        None, description="End of a silence, in milliseconds since 1970; only there."
+        None, description="Of a silence: its end, in milliseconds since 1970."
     )
     n: int | None = Field(
-        None, ge=0, description="Examples learned before what a note is about; only there."
+        None, ge=0, description="Of a note: examples learned before what it is about."
     )
