@@ -119,6 +119,24 @@ deviations'
         return f"{self.finding}; {', '.join(told) or none}"
 
     @property
+    def gist(self) -> str:
+        """What was found, without figures of the evidence.
+
+        Examples
+        --------
+        >>> Alarm(50, "exchangeability", "scores", None, "ranks", 5.0, 4.6, 10).gist
+        'the features have changed'
+        """
+        if self.kind == "exchangeability":
+            return self._changed
+        if self.kind == "comparison":
+            return "one of two methods is better"
+        if self.estimate is None or self.lower is None or self.upper is None:
+            return f"the probability {self._part} was off by more than the tolerance"
+        way = "low" if self.estimate > 0.0 else "high"
+        return f"the probability {self._part} is too {way} by {abs(self.estimate):.3f}"
+
+    @property
     def finding(self) -> str:
         """What was found."""
         since = f"since n = {self.since:,}"

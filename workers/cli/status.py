@@ -8,7 +8,7 @@ import typer
 
 from workers.cli.common import Json, RedisOptions, note
 from workers.cli.fleet_shards import AUTO, Address, print_fleet
-from workers.cli.validity_text import newest_accuracy, pending_lines, validity_lines
+from workers.cli.validity_text import pending_lines, validity_lines
 from workers.feed.position import END, LAST_ID
 from workers.plural import counted, magnitude
 from workers.printable import printable, printable_json
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from online_svm.stream.alarm import Alarm
     from workers.reading.consumers import ConsumerGroup, ScorerStatus
     from workers.reading.status import MemoryUse, Status
+    from workers.reading.verdict import Verdict
 
 
 _ALARMS = 3  # open alarms that are shown
@@ -159,11 +160,12 @@ def describe(found: "Status") -> str:
     ]
     if found.cursor == LAST_ID.decode():
         lines.append(("ended", END))
-    lines = [*_alarm_lines(found.open_alarms), *lines]
+    lines = [*_incident_lines(found), *_alarm_lines(found.open_alarms), *lines]
     if found.validity is not None:
         lines = [*validity_lines(_with_pending(found)), *lines]
     elif found.pending is not None:
         lines = [*pending_lines(found.pending), *lines]
+    lines = [*_verdict_lines(found.verdict), *lines]
     told = [f"feed {found.feed}", *(f"  {name:<9}  {text}" for name, text in lines)]
     return "\n".join(map(printable, told))
 
@@ -178,30 +180,55 @@ def _with_pending(found: "Status") -> dict[str, Any]:
 
 
 def _print_table(found: "list[Status]") -> None:
-    """Print a line for each feed; names are shortened only on a narrow terminal."""
+    """Print how many are well, and a line for each feed, the worst first.
+
+    Verdicts and names are shortened only on a narrow terminal.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from workers.reading.verdict import LEVELS, summary
+
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("feed", "worker"):
+    for name in ("verdict", "feed"):
         table.add_column(name)  # rich narrows only columns that may wrap; the cells do not wrap
-    for name in ("answered", "waiting", "rejected", "accuracy", "announced"):
+    for name in ("answered", "waiting", "rejected"):
         table.add_column(name, no_wrap=True, justify="right")
-    for one in found:
-        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in _cells(one)))
+    for one in sorted(found, key=lambda one: LEVELS.index(one.verdict.level)):
+        style = _STYLES[one.verdict.level]
+        verdict, *others = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in _cells(one))
+        verdict.stylize(style)
+        table.add_row(verdict, *others)
     console = Console()
-    (console if console.is_terminal else Console(width=_WIDE)).print(table)
+    console = console if console.is_terminal else Console(width=_WIDE)
+    console.print(summary([one.verdict for one in found]), highlight=False)
+    console.print(table)
+
+
+_STYLES = {"bad": "bold red", "care": "yellow", "wait": "dim", "well": "green"}
 
 
 def _cells(found: "Status") -> tuple[str, ...]:
     """Return the cells of a line."""
-    shown = (None, None) if found.validity is None else newest_accuracy(found.validity)
-    valid = ("-" if value is None else f"{value:.3f}" for value in shown)
-    holder = "none" if found.holder is None else printable(found.holder)
     waiting = f"{found.waiting:,}" + "+" * found.waiting_is_at_least
     counts = (f"{found.seq:,}", waiting, f"{found.dlq:,}")
-    return (found.feed, holder, *counts, *valid)
+    return (printable(found.verdict.sentence), found.feed, *counts)
+
+
+def _verdict_lines(found: "Verdict") -> list[tuple[str, str]]:
+    """Return the sentence, and below it what to do."""
+    lines = [("verdict", f"{found.sentence}.")]
+    return [*lines, ("", found.advice)] if found.advice else lines
+
+
+def _incident_lines(found: "Status") -> list[tuple[str, str]]:
+    """Return since when an incident is open, and of how many alarms it is."""
+    one = found.incident
+    if one is None:
+        return []
+    alarms = counted(len(one.parts), "alarm")
+    return [("incident", f"since n = {one.since:,}, {alarms}, of {', '.join(sorted(one.kinds))}")]
 
 
 def _worker(found: "Status") -> str:

@@ -89,19 +89,6 @@ def cost_text(costs: Figures) -> str:
     return f"{costs['mean']:.4g} an example over {costs['scored']:,}; {', '.join(others)}"
 
 
-def newest_accuracy(message: Figures) -> tuple[float | None, float | None]:
-    """Return accuracy and announced probability: of the last examples, or of all without those.
-
-    Examples
-    --------
-    >>> newest_accuracy({"headline": {"predicted": {"accuracy": 0.5, "probability": 0.6}}})
-    (0.5, 0.6)
-    """
-    windowed = message.get("windowed")
-    own = message["headline"]["predicted"] if windowed is None else windowed["overall"]
-    return own["accuracy"], own["probability"]
-
-
 def _slices_off(monitors: Figures) -> str:
     """Return the names of the slices that a report calls off.
 

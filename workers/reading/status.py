@@ -1,6 +1,7 @@
 """Status of a feed, and the memory of its keys, read from outside."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from workers.feed.output_retention import NAMES, Retention
 from workers.feed.publication import Publication
 from workers.feed.state import FeedState
 from workers.reading.alarms import open_alarms
-from workers.reading.answers import newest, payload
+from workers.reading.answers import message, newest, payload
 from workers.reading.consumers import (
     ConsumerGroup,
     ScorerStatus,
@@ -22,9 +23,17 @@ from workers.reading.consumers import (
     permitted,
     scorer_status,
 )
+from workers.reading.events import known_events
+from workers.reading.incidents import Incident, open_incident
 from workers.reading.lag import Lag, lag
 from workers.reading.registry import holder, require
 from workers.reading.stream_info import Backlog, backlog
+from workers.reading.verdict import Facts, Verdict, lifecycle, newest_label, verdict
+
+_EVENTS = 50  # events in which the last word of a worker is looked for
+
+LABELS = 200
+"""Entries of `out` in which the newest label is looked for."""
 
 _SAMPLES = 5  # nodes of a stream that are measured: a few microseconds, whatever its length
 
@@ -87,6 +96,10 @@ class Status:
     Attributes
     ----------
     feed : str
+    verdict : Verdict
+        What is to be said of it first.
+    incident : Incident or None
+        The one that is open.
     seq, n : int
         Input entries answered, examples learned.
     waiting : int
@@ -124,6 +137,8 @@ class Status:
     """
 
     feed: str
+    verdict: Verdict
+    incident: Incident | None
     seq: int
     n: int
     waiting: int
@@ -168,8 +183,11 @@ def status(store: FeedReader) -> Status:
     n = 0 if state is None else state.position.n
     published = _published(store)
     report = next(iter(newest(store, keys.met, 1)), None)
+    held, incident = holder(store), open_incident(store, report)
     return Status(
         feed=keys.feed,
+        verdict=_verdict(store, state, waits, held, report, incident),
+        incident=incident,
         seq=0 if state is None else state.position.seq,
         n=n,
         waiting=waits.entries,
@@ -184,7 +202,7 @@ def status(store: FeedReader) -> Status:
         dlq=store.length(keys.dlq),
         epoch=0 if state is None else state.epoch,
         writer=None if state is None else state.writer,
-        holder=holder(store),
+        holder=held,
         digest=bytes(32).hex() if state is None else state.position.digest.hex(),
         snapshots=[pointer.n for pointer in pointers if pointer is not None],
         validity=None if report is None else orjson.loads(payload(report)),
@@ -206,3 +224,39 @@ def _published(store: FeedReader) -> Publication | None:
 def _waiting_bytes(read: Backlog, waits: Lag) -> int:
     """Return about how many bytes wait: those that were read, times how many more wait."""
     return read.size * waits.entries // read.entries if read.entries else 0
+
+
+def _verdict(
+    store: FeedReader,
+    state: FeedState | None,
+    waits: Lag,
+    held: str | None,
+    report: Sequence[Any] | None,
+    incident: Incident | None,
+) -> Verdict:
+    """Return the verdict, with what is read for it alone."""
+    keys, now = store.keys, time.time()
+    unlabelled = 0 if waits.labels is None else waits.labels.unlabelled
+    answers = newest(store, keys.out, LABELS if unlabelled else 1)
+    said = message(answers[-1]) if answers else None
+    told = message(report) if report is not None else None
+    label = newest_label((entry[0], message(entry)) for entry in answers) if unlabelled else None
+    events = newest(store, keys.events, _EVENTS)
+    return verdict(
+        Facts(
+            keys.feed,
+            has_begun=state is not None,
+            holder=held,
+            lifecycle=lifecycle(known_events((entry[0], message(entry)) for entry in events)),
+            now=now,
+            seq=0 if state is None else state.position.seq,
+            waiting=waits.entries,
+            waiting_is_at_least=waits.is_at_least,
+            waiting_seconds=waits.seconds,
+            unlabelled=unlabelled,
+            label_seconds=None if label is None else max(0.0, now - label / 1000),
+            answer=said if isinstance(said, dict) else {},
+            report=told if isinstance(told, dict) else None,
+            incident=incident,
+        )
+    )

@@ -115,15 +115,24 @@ def test_all_feeds_are_one_table_with_a_line_a_feed(run, url):
     begin(url, "mail", waiting=3, holder="host-1", report=REPORT)
     begin(url, "web", waiting=1)
     begin(url, "young", holder="a\x1b[2J", report=young)
-    report = made_report(["yes", "no"] * 10, np.full(20, 0.7)) | {"headline": REPORT["headline"]}
-    begin(url, "recent", report=report)
-    assert [line.split() for line in run()[1].splitlines()] == [
-        ["feed", "worker", "answered", "waiting", "rejected", "accuracy", "announced"],
-        ["mail", "host-1", "0", "3", "0", "0.900", "0.850"],
-        ["recent", "none", "0", "0", "0", "0.500", "0.700"],  # of the last ones
-        ["web", "none", "0", "1", "0", "-", "-"],
-        ["young", "a\\x1b[2J", "0", "0", "0", "-", "-"],
+    report = made_report(["yes", "no"] * 60, np.full(120, 0.5)) | {"headline": REPORT["headline"]}
+    begin(url, "recent", holder="host-2", report=report)
+    lines = [re.split(r"  +", line.strip()) for line in run()[1].splitlines()]
+    assert lines[0] == ["1 well, 2 not, 1 to be seen"]
+    assert lines[1] == ["verdict", "feed", "answered", "waiting", "rejected"]
+    assert [line[1:] for line in lines[2:]] == [  # the worst first
+        ["mail", "0", "3", "0"],
+        ["web", "0", "1", "0"],
+        ["young", "0", "0", "0"],
+        ["recent", "0", "0", "0"],
     ]
+    assert lines[4][0] == "Too early to say: 0 answers scored"
+    assert lines[5][0] == (
+        "Probabilities hold: .500 right where .500 was announced, over the last 120"
+    )
+    found = [orjson.loads(line) for line in run("--json")[1].splitlines()]
+    told = {one["feed"]: one["verdict"]["sentence"] for one in found}
+    assert [told[line[1]] for line in lines[2:]] == [line[0] for line in lines[2:]]
 
 
 def on_a_terminal(columns, *command):
@@ -150,11 +159,13 @@ def test_the_table_fits_a_terminal_of_80_columns_and_is_whole_in_a_pipe(run, url
     begin(url, long, waiting=1, holder="a-host-of-a-cloud-with-a-name.eu-central-1.example")
     begin(url, "mail", waiting=1_000, report=REPORT)
     lines = on_a_terminal(80, "status", "--redis", url)
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert max(map(len, lines)) <= 80
-    assert lines[0].split()[-1] == "announced"
-    assert "0.850" in lines[1] + lines[2]
-    assert f"{long}  a-host-of-a-cloud-with-a-name.eu-central-1.example " in run()[1]
+    assert lines[1].split()[-1] == "rejected"
+    assert lines[2].startswith("No worker has")
+    assert "1,000" in lines[2] + lines[3]
+    assert "No worker has begun this feed; 1,000 entries wait, the oldest for " in run()[1]
+    assert f"  {long}  " in run()[1]
 
 
 def made_report(labels, probability_of_yes, slices=None, most=SLICE_VALUES):
@@ -181,8 +192,10 @@ def test_the_worst_class_and_the_worst_slice_are_those_farthest_off_by_chance(ru
     countries = ["DE"] * 80 + ["\x1b[2J"] * 20
     begin(url, "f", report=made_report(labels, np.full(100, 0.05), countries))
     out = run("f")[1]
-    assert [line.strip() for line in out.splitlines()[:4]] == [
+    assert [line.strip() for line in out.splitlines()[:6]] == [
         "feed f",
+        "verdict    No worker has begun this feed.",
+        "Start one: online-svm worker f",
         "recent     accuracy 0.900 against probability 0.950 in [0.950, 0.950] over the last 100 "
         "scored (-2.3 standard deviations)",
         "log loss 0.346, Brier score 0.092 = miscalibration 0.003 - discrimination 0.000 + "
@@ -222,8 +235,12 @@ def test_the_open_alarms_come_first_of_one_test_the_newest(run, url):
         ["alarm", "n", "5,041", "exchangeability:"],
         ["alarm", "n", "5,040", "calibration:"],
     ]
-    found = orjson.loads(run("f", "--json")[1])["open_alarms"]
-    assert found == [orjson.loads(orjson.dumps(alarm)) for alarm in (OFF, MOVED)]
+    found = orjson.loads(run("f", "--json")[1])
+    assert found["open_alarms"] == [orjson.loads(orjson.dumps(alarm)) for alarm in (OFF, MOVED)]
+    assert [part["n"] for part in found["incident"]["parts"]] == [5040, 5040, 5041]
+    assert (
+        "  incident   since n = 5,040, 3 alarms, of calibration, exchangeability\n" in run("f")[1]
+    )
 
 
 def test_the_first_alarm_is_the_one_that_leaves_no_guarantee(run, url):

@@ -1,0 +1,137 @@
+"""Incidents: the alarms of one change are one story, whatever is known of it."""
+
+from dataclasses import asdict
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online_svm.stream.alarm import Alarm
+from workers.message.encode import encode_alarms
+from workers.reading.alarms import RaisedAlarm
+from workers.reading.answers import newest
+from workers.reading.incidents import OpenThen, incidents, open_incident, story
+
+
+def alarm(n, kind="calibration", scope="overall", name=None):
+    return Alarm(n, kind, scope, name, "test", 5.0, 4.6, 10)
+
+
+def raised(*alarms):
+    return [RaisedAlarm(b"%d-0" % one.n, one.n - 1, one) for one in alarms]
+
+
+def report(n, *alarms):
+    return OpenThen(b"%d-0" % n, n, alarms)
+
+
+FIRST = alarm(50, "exchangeability")
+SAME, OTHER = alarm(60, "exchangeability", "class", "b"), alarm(70, "calibration", "bin", "3")
+
+
+def told(alarms, reports):
+    return [(one.what, one.entry) for one in story(raised(*alarms), reports)]
+
+
+def test_one_change_is_told_by_its_beginning_its_worsening_and_its_end():
+    reports = [report(25), report(75, FIRST, SAME, OTHER), report(100, OTHER), report(125)]
+    assert told([FIRST, SAME, OTHER], reports) == [
+        ("began", b"50-0"), ("went_on", b"60-0"), ("worsened", b"70-0"), ("ended", b"125-0"),
+    ]  # fmt: skip
+    (only,) = incidents(raised(FIRST, SAME, OTHER), reports)
+    assert (only.since, only.until, only.parts) == (50, 125, (FIRST, SAME, OTHER))
+
+
+def test_a_part_that_concerns_all_answers_worsens_one_that_did_not():
+    scores, overall = alarm(50, "exchangeability", "scores"), alarm(60, "exchangeability")
+    assert told([scores, overall], []) == [("began", b"50-0"), ("worsened", b"60-0")]
+
+
+def test_an_alarm_after_the_end_begins_another_incident():
+    reports = [report(55), report(65, SAME), report(80)]
+    found = incidents(raised(FIRST, SAME), reports)
+    assert [(one.since, one.until) for one in found] == [(50, 55), (60, 80)]
+
+
+def test_the_report_of_the_very_entry_comes_after_its_alarm():
+    assert told([FIRST], [report(50)]) == [("began", b"50-0"), ("ended", b"50-0")]
+
+
+def test_the_alarms_of_one_entry_are_one_chapter():
+    both = [FIRST, alarm(50)]
+    assert told(both, []) == [("began", b"50-0")]
+    assert incidents(raised(*both), [])[0].parts == tuple(both)
+
+
+def test_a_comparison_is_of_no_incident():
+    better = alarm(40, "comparison")
+    assert told([better], [report(45)]) == []
+    assert OpenThen.of(b"1-0", {"n": 1, "monitors": {"open": [asdict(better)]}}).alarms == ()
+
+
+def test_an_incident_whose_alarms_are_trimmed_is_known_from_the_reports():
+    assert incidents([], [report(75, FIRST)])[-1].parts == (FIRST,)
+    assert incidents(raised(OTHER), [report(65, FIRST, SAME)])[-1].since == 50
+
+
+@pytest.mark.parametrize("odd", [None, 3, {}, {"n": 1, "monitors": {"open": 3}}, {"monitors": []}])
+def test_what_is_no_report_says_nothing(odd):
+    assert OpenThen.of(b"1-0", odd) is None
+
+
+STREAM = st.lists(
+    st.one_of(
+        st.builds(alarm, st.just(0), st.sampled_from(["calibration", "exchangeability"])),
+        st.just("quiet"),
+        st.just("open"),
+    ),
+    max_size=12,
+)
+
+
+@given(STREAM)
+def test_beginnings_and_ends_take_turns_and_what_is_told_does_not_depend_on_where_it_is_cut(steps):
+    alarms, reports, is_open = [], [], ()
+    for n, step in enumerate(steps, 1):
+        if isinstance(step, Alarm):
+            alarms.append(alarm(n, step.kind))
+            is_open = (*is_open, alarms[-1])
+        elif step == "quiet":
+            reports.append(report(n))
+            is_open = ()
+        else:
+            reports.append(report(n, *is_open))
+    whole = list(story(raised(*alarms), reports))
+    turns = [one.what for one in whole if one.what in ("began", "ended")]
+    assert turns == ["began", "ended"] * (len(turns) // 2) + ["began"] * (len(turns) % 2)
+    for cut in range(len(steps) + 1):
+        head = list(
+            story(raised(*(a for a in alarms if a.n <= cut)), [r for r in reports if r.n <= cut])
+        )
+        before = head[-1].incident if head and head[-1].what != "ended" else None
+        rest = raised(*(a for a in alarms if a.n > cut)), [r for r in reports if r.n > cut]
+        assert head + list(story(*rest, before)) == whole
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_open_incident_of_a_feed_is_the_last_of_its_story(store, seed):
+    alarms, reports, is_open = [], [], ()
+    rng = np.random.default_rng(seed)
+    for n, step in enumerate(
+        rng.choice(["calibration", "exchangeability", "quiet", "open"], 12), 1
+    ):
+        if step == "quiet":
+            is_open = ()
+        elif step != "open":
+            alarms.append(alarm(n, step, name=str(n)))
+            is_open = (*is_open, alarms[-1])
+            store.call("XADD", store.keys.alarms, f"{n}-0", "p", encode_alarms(alarms[-1:], n - 1))
+            continue
+        reports.append(report(n, *is_open))
+        said = {"n": n, "monitors": {"open": [asdict(one) for one in is_open]}}
+        store.call("XADD", store.keys.met, f"{n}-0", "p", orjson.dumps(said))
+        told = incidents(raised(*alarms), reports)
+        expected = told[-1] if told and told[-1].until is None else None
+        assert open_incident(store, newest(store, store.keys.met, 1)[0]) == expected

@@ -1,0 +1,267 @@
+"""The verdict: a sentence for each state of a feed, and never that all holds while it does not."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online_svm.stream.alarm import Alarm
+from workers.reading.events import Event
+from workers.reading.incidents import Incident
+from workers.reading.verdict import (
+    LEVELS,
+    Facts,
+    Verdict,
+    lifecycle,
+    newest_label,
+    of_end,
+    of_incident,
+    summary,
+    verdict,
+)
+
+NOW = 1_700_000_000.0
+FIGURES = {"scored": 1000, "accuracy": 0.757, "probability": 0.739, "z": 1.3}
+REPORT = {"n": 5000, "scored": 4900, "windowed": {"overall": FIGURES}}
+EXACT = {"status": "ok", "guarantee": "exact", "reason": None}
+WELL = Facts("mail", holder="host-1", now=NOW, seq=5000, answer=EXACT, report=REPORT)
+HOLD = "Probabilities hold: .757 right where .739 was announced, over the last 1,000"
+
+
+def alarm(n=4047, kind="exchangeability", scope="overall", name=None, estimate=None):
+    bounds = (None, None) if estimate is None else (estimate - 0.01, estimate + 0.01)
+    return Alarm(n, kind, scope, name, "test", 5.0, 4.6, 10, estimate, *bounds)
+
+
+def event(code, detail="", seconds=180.0, writer="host-1"):
+    return Event(1000 * (NOW - seconds), code, writer, detail)
+
+
+LABELS = Incident((alarm(),))
+WARMING = {"status": "warming", "guarantee": "none", "reason": "warming up"}
+FAR = {"windowed": {"overall": FIGURES | {"accuracy": 0.6, "z": -10.0}}}
+NO_WINDOW = {"scored": 1190, "headline": {"predicted": FIGURES}}
+REJECTED = {"status": "rejected", "code": "bad_label", "reason": "label 'x' is none of a, b"}
+UNCALIBRATED = {"status": "ok", "guarantee": "none", "reason": "no calibration example"}
+DISCOVERED = EXACT | {"guarantee": "approximate", "reason": "classes are discovered"}
+
+STATES = {
+    "holds": ({}, "well", HOLD),
+    "of a feed without a window": (
+        {"report": NO_WINDOW},
+        "well",
+        "Probabilities hold: .757 right where .739 was announced, over all 1,190",
+    ),
+    "approximate": ({"answer": DISCOVERED}, "well", HOLD),
+    "no guarantee": (
+        {"answer": UNCALIBRATED},
+        "care",
+        "Take care: the answers have no guarantee",
+    ),
+    "far off without an alarm": (
+        {"report": FAR},
+        "care",
+        "Take care: .600 right where .739 was announced, over the last 1,000",
+    ),
+    "warming up": ({"answer": WARMING, "report": None}, "wait", "Warming up"),
+    "too early": (
+        {"report": {"scored": 40, "headline": {"predicted": FIGURES}}},
+        "wait",
+        "Too early to say: 40 answers scored",
+    ),
+    "begun without examples": (
+        {"answer": {}, "report": None},
+        "wait",
+        "Too early to say: 0 answers scored",
+    ),
+    "all rejected": (
+        {"answer": REJECTED, "report": None},
+        "bad",
+        "No example could be used yet",
+    ),
+    "labels changed": (
+        {"incident": LABELS},
+        "bad",
+        "Do not trust them since example 4,047: the labels changed",
+    ),
+    "off in a class": (
+        {
+            "incident": Incident(
+                (alarm(kind="calibration", scope="class", name="b", estimate=-0.06),)
+            )
+        },
+        "bad",
+        "Do not trust them since example 4,047: the probability of class b is too high by 0.060",
+    ),
+    "off in a slice": (
+        {
+            "incident": Incident(
+                (alarm(kind="calibration", scope="slice", name="x=1", estimate=0.1),)
+            )
+        },
+        "care",
+        "Take care since example 4,047: the probability in slice x=1 is too low by 0.100",
+    ),
+    "features moved": (
+        {"incident": Incident((alarm(scope="scores"),))},
+        "care",
+        "Take care since example 4,047: the features have changed",
+    ),
+    "no worker, nothing waits": (
+        {"holder": None, "lifecycle": event("stopped", "in order, at seq 5000")},
+        "care",
+        "No worker for 3 minutes",
+    ),
+    "no worker, entries wait": (
+        {"holder": None, "waiting": 12, "waiting_seconds": 180.0},
+        "bad",
+        "No worker; 12 entries wait, the oldest for 3 minutes",
+    ),
+    "no worker in an incident": (
+        {"holder": None, "lifecycle": event("failed", "killed"), "incident": LABELS},
+        "bad",
+        "No worker for 3 minutes. Do not trust them since example 4,047: the labels changed",
+    ),
+    "not begun": (
+        {"holder": None, "has_begun": False, "waiting": 1, "answer": {}, "report": None},
+        "care",
+        "No worker has begun this feed; 1 entry waits",
+    ),
+    "ended": (
+        {"holder": None, "lifecycle": event("input_ended", "the last ID")},
+        "wait",
+        "The input has ended",
+    ),
+    "set aside": (
+        {"lifecycle": event("failed", "the state is damaged"), "waiting": 3},
+        "bad",
+        "Set aside by its worker; 3 entries wait",
+    ),
+    "fenced: another worker has it now": (
+        {"lifecycle": event("failed", "fenced", writer="host-0")},
+        "well",
+        HOLD,
+    ),
+    "replaying": (
+        {
+            "lifecycle": event("began", "epoch 3, seq 5000", seconds=12.0),
+            "waiting": 900,
+            "waiting_seconds": 40.0,
+        },
+        "care",
+        "Replaying for 12 seconds; 900 entries wait, the oldest for 40 seconds",
+    ),
+    "blocked": (
+        {"waiting": 900, "waiting_is_at_least": True, "waiting_seconds": 240.0, "rate": 0.0},
+        "bad",
+        "Nothing is answered; 900 or more entries wait, the oldest for 4 minutes",
+    ),
+    "behind": (
+        {"waiting": 900, "waiting_seconds": 240.0, "rate": 30.0},
+        "care",
+        "Behind; 900 entries wait, the oldest for 4 minutes",
+    ),
+    "behind in an incident": (
+        {"waiting": 900, "waiting_seconds": 240.0, "rate": 30.0, "incident": LABELS},
+        "bad",
+        "Do not trust them since example 4,047: the labels changed",
+    ),
+    "no labels": (
+        {"unlabelled": 900, "label_seconds": 7300.0},
+        "care",
+        "No label for 2 hours; 900 answers wait",
+    ),
+    "late labels that come": ({"unlabelled": 900, "label_seconds": 30.0}, "well", HOLD),
+    "unreadable": (
+        {"problem": "its state is damaged", "incident": LABELS},
+        "bad",
+        "This feed cannot be read",
+    ),
+    "gone": ({"exists": False}, "wait", "There is no such feed now"),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_each_state_has_its_sentence_and_its_colour(name):
+    changes, level, sentence = STATES[name]
+    found = verdict(replace(WELL, **changes))
+    assert (found.level, found.sentence) == (level, sentence)
+
+
+def test_what_to_do_names_the_reason_and_the_command():
+    facts = replace(WELL, holder=None, lifecycle=event("failed", "disk is full"))
+    assert verdict(facts).advice == (
+        "Start one: online-svm worker mail. The last one ended with: disk is full"
+    )
+    approximate = replace(WELL, answer=DISCOVERED)
+    assert verdict(approximate).advice == "The guarantee is approximate: classes are discovered."
+    assert verdict(replace(WELL, answer=REJECTED, report=None)).advice == (
+        "The newest was rejected: label 'x' is none of a, b."
+    )
+    assert {verdict(replace(WELL, **STATES[name][0])).advice for name in STATES} >= {""}
+
+
+RANGES = st.builds(
+    Facts,
+    feed=st.just("mail"),
+    problem=st.sampled_from(["", "damaged"]),
+    exists=st.booleans(),
+    has_begun=st.booleans(),
+    holder=st.sampled_from([None, "host-1"]),
+    lifecycle=st.sampled_from(
+        [None, event("began", "epoch 1, seq 5000"), event("failed", "x"), event("input_ended")]
+    ),
+    now=st.just(NOW),
+    seq=st.just(5000),
+    waiting=st.sampled_from([0, 1, 900]),
+    waiting_seconds=st.sampled_from([0.0, 20.0, 500.0]),
+    rate=st.sampled_from([None, 0.0, 3.0]),
+    unlabelled=st.sampled_from([0, 900]),
+    label_seconds=st.sampled_from([None, 5.0, 7300.0]),
+    answer=st.sampled_from([{}, EXACT, WARMING, REJECTED, UNCALIBRATED, DISCOVERED, {"status": 3}]),
+    report=st.sampled_from([None, REPORT, FAR, NO_WINDOW, {"windowed": 3, "scored": "many"}]),
+    incident=st.sampled_from([None, LABELS, Incident((alarm(scope="scores"),))]),
+)
+
+
+@given(RANGES)
+def test_nothing_holds_while_an_incident_is_open_and_no_state_is_without_words(facts):
+    found = verdict(facts)
+    assert found.sentence
+    assert not found.sentence.endswith(".")
+    is_shown = facts.exists and not facts.problem
+    if facts.incident is not None and is_shown:
+        assert found.level in ("bad", "care")
+        assert "hold" not in found.sentence
+        assert "since example 4,047" in found.sentence
+    if found.level == "well":
+        assert "hold" in found.sentence
+        assert facts.holder is not None
+
+
+def test_the_last_word_of_a_worker_is_no_note():
+    began, note = event("began", "epoch 1, seq 0"), event("note", "deployed")
+    assert lifecycle([event("stopped"), began, note]) == began
+    assert lifecycle([note]) is None
+
+
+def test_where_no_label_is_among_the_answers_none_has_come_since_the_first_of_them():
+    entries = [(b"%d-0" % i, {"status": "ok"}) for i in (5, 6, 7)]
+    assert newest_label(entries) == 5.0
+    assert newest_label([*entries, (b"8-0", {"status": "label"}), (b"9-0", None)]) == 8.0
+    assert newest_label([]) is None
+
+
+def test_the_end_of_an_incident_tells_how_the_answers_stand():
+    ended = Incident(LABELS.parts, 5000)
+    assert of_end(ended, REPORT) == Verdict(
+        "well", f"The guarantee is back since example 5,000. {HOLD}"
+    )
+    assert of_incident(LABELS).colour == "red"
+
+
+def test_all_feeds_are_summed_up():
+    every = [Verdict(level, "x") for level in LEVELS]
+    assert summary(every) == "1 well, 2 not, 1 to be seen"
+    assert summary([]) == "0 well"
