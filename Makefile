@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz oracle lint types audit doctest docs pictures clean
+.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz oracle lint types audit lock release-check doctest docs pictures clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -72,6 +72,16 @@ lint: $(VENV)/.dev   ## ruff: rules and format
 types: $(VENV)/.dev  ## mypy, strict
 	$(BIN)/mypy
 
+# In an environment with every extra. uv looks up the hashes.
+lock: $(VENV)/.dev   ## write deploy/lock and deploy/licences.md: versions, hashes and licences
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python scripts/make_lock.py
+	$(BIN)/python -m scripts.release.licences
+
+# --python PROGRAM, again and again, for other Pythons; --quick leaves out what compiles: models, demo and worker.
+release-check: $(VENV)/.dev ## build the release twice, compare, install it in an empty place and use it
+	$(BIN)/python -m scripts.release $(ARGS)
+
 audit: $(VENV)/.dev  ## known vulnerabilities of the locked versions, where that can be looked up
 	-$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/python scripts/audit.py
@@ -91,5 +101,5 @@ pictures: $(VENV)/.dev  ## the pictures of the live page, in docs/images (two mi
 	$(BIN)/python scripts/make_pictures.py
 
 clean:           ## remove what the targets above made
-	rm -rf $(VENV) build demo-output *.egg-info .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist demo-output *.egg-info .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find online_svm workers scripts tests -name __pycache__ -prune -exec rm -rf {} +

@@ -9,18 +9,20 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-LOCK = Path(__file__).parents[1] / "deploy" / "requirements.lock"
+LOCKS = tuple(sorted((Path(__file__).parents[1] / "deploy" / "lock").glob("*.txt")))
 SECONDS = 120
 
 
-def audit(lock: Path, seconds: float = SECONDS) -> list[dict[str, Any]] | None:
+def audit(locks: Sequence[Path], seconds: float = SECONDS) -> list[dict[str, Any]] | None:
     """Return what pip-audit says of each locked package; None where it could say nothing."""
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.json"
-        command = [sys.executable, "-m", "pip_audit", "--requirement", str(lock), "--no-deps"]
+        command = [sys.executable, "-m", "pip_audit", "--no-deps"]
+        command += [word for lock in locks for word in ("--requirement", str(lock))]
         command += ["--disable-pip", "--progress-spinner", "off"]
         try:
             subprocess.run(
@@ -63,7 +65,7 @@ def told(found: list[dict[str, Any]] | None) -> tuple[int, list[str]]:
 def main(arguments: list[str] | None = None) -> int:
     """Print what was found; return 1 if a locked version has a known vulnerability."""
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
-    code, lines = told(audit(LOCK))
+    code, lines = told(audit(LOCKS))
     print("\n".join(lines))
     return code
 

@@ -12,8 +12,9 @@ from workers.config.settings import WorkerSettings
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = {
-    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
-    "SECURITY.md", "deploy", "docs", "online_svm", "pyproject.toml", "scripts", "tests", "workers",
+    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
+    "README.md", "SECURITY.md", "deploy", "docs", "online_svm", "pyproject.toml", "scripts",
+    "tests", "workers",
 }  # fmt: skip
 
 
