@@ -41,7 +41,8 @@ from scripts.bench.quality.methods import (
     plain_logistic,
     rolling,
 )
-from scripts.bench.quality.run import MethodRun, Quality, qualities, tell_missing, timed
+from scripts.bench.quality.run import tell_missing, timed
+from scripts.bench.quality.stream_quality import MethodRun, Quality, qualities
 from scripts.bench.report import Result
 from scripts.command_line import chosen
 from scripts.tables import printed

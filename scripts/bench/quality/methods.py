@@ -26,6 +26,8 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
 from online_svm.types import Bools, Floats, Ints
+from scripts.bench.quality.baselines import majority, no_change, prior
+from scripts.bench.quality.online_platt import online_platt_of_classes
 from workers.errors import BadConfiguration
 from workers.history.backtest.prequential import HEADLINE, Published, published
 
@@ -186,6 +188,33 @@ def _tuned(rows: Floats, codes: Ints, trains: Bools) -> Predict:
     return calibrated(lambda: SVC(**chosen), rows, codes, trains)
 
 
+def _uncalibrated(rows: Floats, codes: Ints, _: Bools) -> Predict:
+    """Fit `SVC` and take its scores for log-odds: one against the rest for more classes."""
+    model = SVC().fit(rows, codes)
+
+    def predict(asked: Floats) -> Floats:
+        said = np.asarray(expit(model.decision_function(asked)))
+        return np.column_stack((1.0 - said, said)) if said.ndim == 1 else said
+
+    return predict
+
+
+def online_platt_svc(X: Floats, codes: Ints, n_classes: int, *, calibeats: bool = False) -> Floats:
+    """Answer by online Platt scaling of the scores of a rolling `SVC`, fitted to all of a window.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> online_platt_svc(X, (X[:, 0] > 0.0).astype(np.int64), 2)[0].tolist()
+    [0.5, 0.5]
+    """
+    base = rolling(_uncalibrated)(X, codes, n_classes)
+    found = unknown(len(X), n_classes)
+    after = slice(EVERY, None)  # before, there is no score
+    found[after] = online_platt_of_classes(base[after], codes[after], calibeats=calibeats)
+    return found
+
+
 def venn_abers_package(X: Floats, codes: Ints, n_classes: int) -> Floats:
     """Answer by the venn-abers package on scores of `SVC`, with our default split.
 
@@ -270,6 +299,24 @@ def _river_forest(_: int) -> Any:
     return forest.ARFClassifier(seed=0)
 
 
+def _river_mondrian(_: int) -> Any:
+    from river import forest
+
+    return forest.AMFClassifier(seed=0)
+
+
+def _river_patches(_: int) -> Any:
+    from river import ensemble
+
+    return ensemble.SRPClassifier(seed=0)
+
+
+def _river_bagging(_: int) -> Any:
+    from river import ensemble, tree
+
+    return ensemble.LeveragingBaggingClassifier(tree.HoeffdingTreeClassifier(), seed=0)
+
+
 OURS: dict[str, dict[str, Any]] = {
     "headline": {},
     "single": {"committee": "single"},
@@ -298,10 +345,18 @@ PEERS: dict[str, Peer] = {
     "rolling boosted trees, calibrated": rolling(
         partial(calibrated, partial(HistGradientBoostingClassifier, random_state=0))
     ),
+    "rolling SVC, online Platt": online_platt_svc,
+    "rolling SVC, calibeating": partial(online_platt_svc, calibeats=True),
     "venn-abers package": venn_abers_package,
     "river LogisticRegression": of_river(_river_logistic),
     "river HoeffdingAdaptiveTree": of_river(_river_tree),
     ARF: of_river(_river_forest),
+    "river AMF": of_river(_river_mondrian),
+    "river SRP": of_river(_river_patches),
+    "river LeveragingBagging": of_river(_river_bagging),
+    "no-change": no_change,
+    "prior": prior,
+    "majority": majority,
 }
 
 METHODS = (*OURS, *PEERS)

@@ -204,6 +204,9 @@ HELD_OUT: dict[str, StreamKind] = {
     # A display with faults; what three segments show changes abruptly.
     "led-drift": _synthetic(_changing(_led), 10),
 }
-"""On these nothing was chosen, but for the first two: a first comparison of members had them."""
+"""On these nothing was chosen, but for `MEMBERS_COMPARED`."""
+
+MEMBERS_COMPARED = ("australian", "ionosphere")
+"""A first comparison of members had these of `HELD_OUT`."""
 
 STREAMS = DEVELOPMENT | HELD_OUT

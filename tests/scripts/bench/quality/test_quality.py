@@ -14,8 +14,11 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import Example
 from scripts.bench.kept import StreamCell
 from scripts.bench.quality import methods
+from scripts.bench.quality.groups import beside_rivals, means, of_group
 from scripts.bench.quality.methods import PEERS, answered, ours
-from scripts.bench.quality.run import Quality, means, measure, run
+from scripts.bench.quality.online_platt import RADIUS, _into_ball, calibeaten, online_platt
+from scripts.bench.quality.run import measure, run
+from scripts.bench.quality.stream_quality import Quality
 from scripts.bench.quality.streams import DEVELOPMENT, HELD_OUT, STREAMS, stream
 from workers.errors import BadConfiguration
 from workers.history.backtest.prequential import HEADLINE, Published
@@ -190,6 +193,33 @@ def test_processes_find_what_one_finds_and_what_cannot_run_here_is_named(tmp_pat
     assert lines(2) == one
 
 
+def test_online_platt_scaling_reaches_the_best_slope_and_intercept():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=20_000)
+    known = 1.0 / (1.0 + np.exp(1.0 - 0.5 * values))
+    happened = rng.random(len(values)) < known
+    said = online_platt(values, happened)
+    np.testing.assert_allclose(said[-100:], known[-100:], atol=0.03)
+    beaten = calibeaten(said, happened)
+    ends = [happened[:-1][np.floor(10.0 * said[:-1]) == b] for b in range(10)]
+    last = int(10.0 * said[-1])
+    midpoint = (last + 0.5) / 10.0
+    assert beaten[-1] == pytest.approx((midpoint + ends[last].sum()) / (1 + len(ends[last])))
+
+
+def test_online_platt_scaling_stays_in_its_ball():
+    happened = np.ones(40)
+    said = online_platt(np.full(40, 1e3), happened)
+    assert (said == 1.0).all()
+    curvature, outside = np.diag([4.0, 1.0]), np.array([300.0, 400.0])
+    moved = _into_ball(outside, curvature)
+    assert np.linalg.norm(moved) == pytest.approx(RADIUS)
+    around = np.linspace(0.0, 2.0 * np.pi, 200_001)
+    ring = RADIUS * np.column_stack((np.cos(around), np.sin(around))) - outside
+    nearest = ring[np.einsum("ni,ij,nj->n", ring, curvature, ring).argmin()] + outside
+    np.testing.assert_allclose(moved, nearest, atol=0.01)
+
+
 def scores_of(log_loss):
     """Return scores of which only the log loss matters."""
     return scores(
@@ -213,3 +243,26 @@ def test_means_are_over_the_streams_that_all_rows_of_them_have():
     assert found[0].plain()["log_loss_error"] == pytest.approx(0.1)
     assert found[1].plain()["log_loss_error"] is None
     assert found[0].cells()[0] == "0.3000 ± 0.1000"
+
+
+def test_the_headline_is_held_against_its_best_rival_on_each_stream():
+    losses = {
+        "ionosphere": {"headline": 0.203, "rolling LR": 0.2, "river SRP": 0.1, "prior": 0.7},
+        "phishing": {"headline": 0.2, "headline: venn": 0.1, "river AMF": 0.3},
+        "car": {"headline": 0.5, "rolling LR": 0.49},
+        "sea": {"headline": 0.2, "prior": 0.4},  # no rival
+    }
+    found = [
+        Quality(stream, row, 1250, 10.0, [scores_of(loss)])
+        for stream, rows in losses.items()
+        for row, loss in rows.items()
+    ]
+    beside = [beside_rivals(found, stream) for stream in losses]
+    assert [one and one["best_row"] for one in beside] == [
+        "rolling LR", "river AMF", "rolling LR", None,
+    ]  # fmt: skip
+    assert [one["near"] for one in beside[:3]] == [True, True, False]
+    assert [one["near_of_all"] for one in beside[:3]] == [False, True, False]
+    assert [one["seen"] for one in beside[:3]] == ["members", "choices", "choices"]
+    *_, table = of_group(found, "two classes")
+    assert (table.values["streams"], table.values["near"], table.values["near_of_all"]) == (2, 2, 1)
