@@ -7,8 +7,9 @@ Before a fence may stand
 
     <!-- not run: needs systemd -->
     <!-- run by: tests/docs/test_backtest_page.py -->
+    <!-- file: costs.toml -->
 
-where a block cannot run here, or another test runs it.
+where a block cannot run here, another test runs it, or the reader saves it as a file.
 """
 
 import json
@@ -35,10 +36,10 @@ STAY = re.compile(r"online-svm (worker|gateway|dashboard|scorer) |.* --follow\b"
 REDIS, PORT = "redis://localhost:6379/0", "8765"
 """What pages print for a Redis and a port; each run has its own."""
 
-PATIENCE = 120.0  # seconds, on a machine that does much else
+PATIENCE = 60.0  # seconds, on a machine that does much else
 
 FENCE = re.compile(
-    r"(?:^<!-- (not run|run by): (.+?) -->\n\n?)?^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?:^<!-- (not run|run by|file): (.+?) -->\n\n?)?^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 SHELL = {"sh", "console"}
 SHOWN = {"text", "sql", "mermaid"}
@@ -56,7 +57,8 @@ class Block:
 
     @property
     def is_run(self):
-        return not self.mark and (self.language in SHELL or self.language == "python")
+        typed = self.language in SHELL or self.language == "python"
+        return self.mark == "file" or (typed and not self.mark)
 
 
 def blocks(page):
@@ -113,7 +115,9 @@ class Reader:
 
     def type(self, block):
         """Type a block; a command that fails, and an exception, fail the test."""
-        if block.language in SHELL:
+        if block.mark == "file":
+            (self._folder / block.reason).write_text(block.text, "utf-8")
+        elif block.language in SHELL:
             for line in commands(self._own(block.text)):
                 self._enter(line)
         else:
@@ -180,7 +184,7 @@ class Reader:
         with Store(server.url, feed) as store:
             if store.call("EXISTS", store.keys.input) and self._at_work:
                 newest = store.call("XREVRANGE", store.keys.input, "+", "-", "COUNT", "1")[0][0]
-                self._wait(lambda: _cursor(store) == newest.decode(), f"{feed} is answered")
+                self._wait(lambda: _cursor(store) == newest, f"{feed} is answered")
 
     def _end_all(self):
         while self._at_work:
@@ -191,7 +195,7 @@ class Reader:
 
 def _cursor(store):
     state = store.state()
-    return state and str(state.cursor)
+    return state and state.position.cursor
 
 
 def parse(block):
