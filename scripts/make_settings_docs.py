@@ -17,7 +17,8 @@ TARGET = Path(__file__).parents[1] / "docs" / "settings.md"
 _INTRODUCTION = """\
 # Settings
 
-This page is made from the models of the settings by `scripts/make_settings_docs.py`.
+Made from the models of the settings by `scripts/make_settings_docs.py`. `online-svm check`
+prints those in force, and where each comes from.
 
 A setting has one name everywhere: `--refit-every` on the command line, `ONLINE_SVM_REFIT_EVERY` in
 the environment, `refit_every` in the file that `--config` names, or in a section
@@ -27,7 +28,7 @@ file over the defaults.
 """
 
 _GROUPS = {
-    "What people set": "`online-svm worker --help` shows these; `--help-all` all of them.",
+    "What people set first": "`online-svm worker --help` shows these; `--help-all` all.",
     "Predictor": "How answers are computed. They are fixed for the life of a feed.",
     "Limits of an entry": "Which entries are learned, and the form of answers. They are fixed for "
     "the life of a feed.",
@@ -44,7 +45,7 @@ def render() -> str:
     True
     """
     groups: dict[str, list[str]] = {title: [] for title in _GROUPS}
-    groups["What people set"] = list(COMMON)
+    groups["What people set first"] = list(COMMON)
     for name in WorkerSettings.model_fields:
         if name not in COMMON:
             groups[_group(name)].append(name)

@@ -1,4 +1,4 @@
-"""The commands of docs/features.md, typed by someone with a raw table."""
+"""The commands of docs/how-to/late-labels.md, typed by someone with a raw table."""
 
 import csv
 import json
@@ -15,8 +15,8 @@ from workers.broker import embedded
 from workers.broker.embedded_directory import state_directory
 from workers.broker.store import Store
 
-PAGE = (Path(__file__).parents[2] / "docs" / "features.md").read_text("utf-8")
-AT_ONCE, LATER = re.findall(r"```console\n(.*?)```", PAGE, re.S)
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "late-labels.md").read_text("utf-8")
+AT_ONCE, LATER = re.findall(r"```sh\n(.*?)```", PAGE, re.S)
 NAMES = [
     "number", "applied", "country", "purpose", "amount", "owner", "phone", "born", "remark",
     "outcome",
@@ -54,7 +54,7 @@ def written(path, rows, names=NAMES):
 
 
 def typed(line):
-    program, *arguments = shlex.split(line.removeprefix("$ "))
+    program, *arguments = shlex.split(line)
     assert program == "online-svm"
     return arguments
 
@@ -83,7 +83,7 @@ def test_two_commands_answer_a_raw_table_whose_labels_come_a_day_late(run, tmp_p
     rows = applications(300)
     yesterday, today, tomorrow = rows[:180], rows[180:240], rows[240:]
     work, push = AT_ONCE.splitlines()
-    table = tmp_path / "applications.csv"
+    table = tmp_path / "loans.csv"
     with Worker(*typed(work)) as worker:
         written(table, yesterday + unlabelled(today))
         told = pushed(run, push)
@@ -111,27 +111,27 @@ def test_two_commands_answer_a_raw_table_whose_labels_come_a_day_late(run, tmp_p
 def test_labels_in_a_table_of_their_own_are_learned_by_the_answers_that_were_given(run, tmp_path):
     rows = applications(150)
     work, push, push_labels = LATER.splitlines()
-    written(tmp_path / "applications.csv", unlabelled(rows))
+    written(tmp_path / "loans.csv", unlabelled(rows))
     written(tmp_path / "outcomes.csv", [[row[0], row[COLUMN]] for row in rows], NAMES[::COLUMN])
     with Worker(*typed(work)) as worker:
         pushed(run, push)
         assert "150 labels pushed" in pushed(run, push_labels)
-        with Store(embedded.running().url, "loans") as store:
+        with Store(embedded.running().url, "credit") as store:
             worker.wait_for(store, 300)
         worker.stopped()
-        status = json.loads(run("status", "loans", "--json")[1])
+        status = json.loads(run("status", "credit", "--json")[1])
     assert (status["n"], status["dlq"]) == (150, 0)
 
 
 def test_a_feed_without_a_horizon_refuses_labels_alone_before_one_is_sent(run, tmp_path):
     rows = applications(20)
     work, push = AT_ONCE.splitlines()
-    written(tmp_path / "applications.csv", unlabelled(rows))
+    written(tmp_path / "loans.csv", unlabelled(rows))
     written(tmp_path / "outcomes.csv", [[row[0], row[COLUMN]] for row in rows], NAMES[::COLUMN])
     pushed(run, push)
     with Worker(*typed(work)) as worker, Store(embedded.running().url, "loans") as store:
         worker.wait_for(store, 20)
-        code, _, told = run(*typed(LATER.splitlines()[-1]))
+        code, _, told = run(*typed(LATER.splitlines()[-1].replace("credit", "loans")))
         assert (code, store.length(store.keys.input)) == (2, 20)
         assert "'loans' has no horizon" in told
         assert "online-svm reset loans, then worker loans --horizon" in told

@@ -1,16 +1,13 @@
-"""What the page on HTTP prints runs as it is: both clients, and the web application."""
+"""The web application that the guide prints asks, labels and shows drift."""
 
 import io
-import json
-import os
 import re
-import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from drifting import CHEAP, inverted
-from system_tools import package, tool
+from system_tools import package
 
 package("starlette", "pip install 'online-svm[http]'")
 package("uvicorn", "pip install 'online-svm[http]'")
@@ -21,7 +18,7 @@ from world import Worker, flags_of, wait_until  # noqa: E402
 from workers.broker import embedded  # noqa: E402
 from workers.broker.store import Store  # noqa: E402
 
-PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
 LEARNED = 300
 
 
@@ -66,37 +63,11 @@ def address(client):
     return f"http://127.0.0.1:{client.port}"
 
 
-def test_the_client_for_curl_asks_and_labels(gateway):
-    tool("curl", "curl")
-    text = blocks("sh")[1]
-    assert len(text.splitlines()) < 10
-    assert text.count("--max-time") == text.count("curl ")
-    ended = subprocess.run(
-        ["bash", "-ec", text], env={**os.environ, "GATEWAY": address(gateway)},
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    decoder = json.JSONDecoder()
-    answer, end = decoder.raw_decode(ended.stdout)
-    done, _ = decoder.raw_decode(ended.stdout[end:])
-    assert (answer["status"], answer["id"]) == ("warming", "tx-1")
-    assert (done["status"], done["example"], done["done"]) == ("label", "tx-1", "accepted")
-
-
-def test_the_client_for_python_asks_and_labels(gateway):
-    text = blocks("python")[0]
-    assert len([line for line in text.splitlines() if line]) < 10
-    assert "timeout=" in text
-    names = {"gateway": address(gateway)}
-    exec(text, names)  # our own page
-    assert (names["answer"]["status"], names["answer"]["id"]) == ("warming", "tx-2")
-    assert (names["done"]["status"], names["done"]["label"]) == ("label", "fraud")
-
-
 def test_the_web_application_asks_labels_and_shows_drift(gateway):
-    text = blocks("python")[1]
+    (text,) = (found for found in blocks("python") if "def application" in found)
     assert len([line for line in text.splitlines() if line]) < 20
-    names = {"gateway": address(gateway)}
-    exec(text, names)  # our own page
+    names = {}
+    exec(text.replace("http://127.0.0.1:8765", address(gateway)), names)  # our own page
 
     def send(form=""):
         environ = {"CONTENT_LENGTH": str(len(form)), "wsgi.input": io.BytesIO(form.encode())}

@@ -25,7 +25,9 @@ def applications(folder):
         risk = 1.5 * (purpose == "trip") - (country == "DE") + made.gauss(0, 0.5)
         applied = f"2024-{1 + i // 120:02}-{1 + i % 28:02} 09:{i % 60:02}"
         amount = f"{made.lognormvariate(8, 1):.2f}"
-        rows.append([f"A{i:04}", applied, country, purpose, amount, ["paid", "default"][risk > 0.5]])
+        rows.append(
+            [f"A{i:04}", applied, country, purpose, amount, ["paid", "default"][risk > 0.5]]
+        )
     tables = {
         "loans.csv": (names, [[*row[:5], row[5] if i < 560 else ""] for i, row in enumerate(rows)]),
         "new.csv": (names[:5], [row[:5] for row in rows[-20:]]),

@@ -21,7 +21,6 @@ import sys
 import tomllib
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from processes import Process, free_port
 from system_tools import package, tool
@@ -39,7 +38,8 @@ REDIS, PORT = "redis://localhost:6379/0", "8765"
 PATIENCE = 60.0  # seconds, on a machine that does much else
 
 FENCE = re.compile(
-    r"(?:^<!-- (not run|run by|file): (.+?) -->\n\n?)?^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?:^<!-- (not run|run by|file): (.+?) -->\n\n?)?^```([\w-]*)\n(.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 SHELL = {"sh", "console"}
 SHOWN = {"text", "sql", "mermaid"}
