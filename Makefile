@@ -93,7 +93,7 @@ doctest: $(VENV)/.dev  ## the examples in the public docstrings
 
 # A dead link or anchor, and any other warning, is an error.
 docs: $(VENV)/.dev   ## the site of the documents, in build/site
-	$(BIN)/python -m sphinx -q --fail-on-warning -c docs . build/site
+	$(BIN)/python -m sphinx -q --fresh-env --fail-on-warning -c docs . build/site
 	@echo "build/site/index.html"
 
 # Needs Chromium: apt-get install chromium.

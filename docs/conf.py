@@ -23,7 +23,7 @@ NAVIGATION = {
     "Explained": ["guide", "operate", "scale", "monitoring", "guarantees", "architecture"],
     "Look up": ["settings", "errors", "messages", "measured", "glossary"],
     "The project": ["../CHANGELOG", "../CONTRIBUTING", "../SECURITY", "../deploy/README",
-                    "../deploy/redis/README"],
+                    "../deploy/redis/README", "../deploy/licences"],
 }  # fmt: skip
 NAVIGATION["More"] = sorted(
     {path.stem for path in DOCS.glob("*.md")}.difference(*NAVIGATION.values())

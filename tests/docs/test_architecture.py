@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text("utf-8")
 FUNCTIONS = sorted(set(re.findall(r"`([\w/]+\.py)::([\w.]+)`", PAGE)))
 PATHS = sorted(set(re.findall(r"`((?:online_svm|workers|tests|scripts|docs)/[\w/.]+)", PAGE)))
-DRAWING, ORDER = re.findall(r"```\n(.*?)```", PAGE, re.S)
+DRAWING, ORDER = re.findall(r"```text\n(.*?)```", PAGE, re.S)
 
 
 def drawn():
