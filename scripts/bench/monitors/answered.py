@@ -17,7 +17,7 @@ from scripts.bench.monitors.worlds import WatchedStream
 from scripts.bench.quality.methods import answers_of
 from scripts.bench.quality.streams import stream
 
-INDEPENDENT = {f"i.i.d., {k} classes, our answers": k for k in (2, 3, 4)}
+INDEPENDENT = {f"i.i.d., {k} classes, our answers": k for k in (2, 3, 4, 7)}
 """Independent examples of a few classes, many of them with heavy tails. Nothing changes in them.
 What is announced after a hundred examples is off by several points all the same: it was learned
 from few."""
