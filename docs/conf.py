@@ -8,6 +8,7 @@ The source folder is the root of the repository, so that links between README.md
 are the same here and in the repository.
 """
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ NAVIGATION = {
     "Learn": ["tutorial"],
     "How to": sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
     "Explained": ["guide", "operate", "scale", "monitoring", "guarantees", "architecture"],
-    "Look up": ["settings", "errors", "messages", "measured", "glossary"],
+    "Look up": ["settings", "errors", "messages", "measured", "python", "glossary"],
     "The project": ["../CHANGELOG", "../CONTRIBUTING", "../SECURITY", "../deploy/README",
                     "../deploy/redis/README", "../deploy/licences"],
 }  # fmt: skip
@@ -30,10 +31,13 @@ NAVIGATION["More"] = sorted(
 )
 """Headings of the navigation, and the pages below each, by their paths from docs/."""
 
+INHERITED = "set_fit_request, set_partial_fit_request, set_score_request"
+"""Methods that scikit-learn makes, whose docstrings refer to its own pages."""
+
 project = "online-svm"
 author = "the online-svm authors"
 copyright = "2026, the online-svm authors"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 source_suffix = {".md": "markdown"}
 include_patterns = ["*.md", "docs/*.md", "docs/*/*.md", "deploy/*.md", "deploy/*/*.md"]
@@ -49,6 +53,10 @@ html_theme_options = {"navigation_with_keys": True}
 highlight_language = "none"
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+autodoc_typehints = "none"  # the docstrings have types, with shapes
 # Anchors of headings are those of the repository's own view.
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist"]
@@ -61,11 +69,35 @@ def _append_navigation(_app: Any, docname: str, source: list[str]) -> None:
             f"\n```{{toctree}}\n:hidden:\n:caption: {heading}\n\n{_entries(pages)}\n```\n"
             for heading, pages in NAVIGATION.items()
         )
+    if docname == "docs/python":
+        source[0] += f"\n```{{eval-rst}}\n{_directives()}```\n"
+
+
+def _directives() -> str:
+    import online_svm
+
+    names = ((name, getattr(online_svm, name)) for name in sorted(online_svm.__all__))
+    return "".join(
+        f".. auto{'class' if isinstance(member, type) else 'function'}:: online_svm.{name}\n"
+        + f"   :members:\n   :exclude-members: {INHERITED}\n" * isinstance(member, type)
+        for name, member in names
+        if callable(member)
+    )
 
 
 def _entries(pages: list[str]) -> str:
     there = (page for page in pages if (DOCS / f"{page}.md").exists())
     return "\n".join(f"/docs/{page}".replace("/docs/../", "/") for page in there)
+
+
+def _escape(_app: Any, _what: str, _name: str, _it: Any, _options: Any, lines: list[str]) -> None:
+    """Leave `a_` and `|w|` in sentences as they are: in reStructuredText they are references."""
+    lines[:] = [
+        line
+        if ">>>" in line
+        else re.sub(r"(?<!\\)(\w)_(?![\w`])", r"\1\\_", line).replace("|", "\\|")
+        for line in lines
+    ]
 
 
 def _write_index(app: Any, error: Exception | None) -> None:
@@ -75,6 +107,7 @@ def _write_index(app: Any, error: Exception | None) -> None:
 
 
 def setup(app: Any) -> None:
-    """Register the two hooks above."""
+    """Register the hooks above."""
+    app.connect("autodoc-process-docstring", _escape, priority=600)  # after napoleon
     app.connect("source-read", _append_navigation)
     app.connect("build-finished", _write_index)
