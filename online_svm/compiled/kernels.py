@@ -5,7 +5,7 @@ points: each pair's sum runs over the features in their order, with one rounding
 the point is stored and whatever else is computed beside it. Hence k(u, v) == k(v, u) bit for bit,
 and a value computed today equals the one recomputed after a restart.
 
-Values of the rbf and the cauchy kernel are rounded to 24 bits, here and so everywhere: cached rows
+Values of the rbf kernel are rounded to 24 bits, here and so everywhere: cached rows
 then take half the memory and bandwidth (LIBSVM keeps its rows so too), and yet the solver, the
 decision values it maintains and the score of a new point all use the same numbers. The other
 kernels are not bounded by 1; they keep 53 bits, and so does a kernel that is asked to be `wide`.
@@ -23,30 +23,23 @@ from online_svm.compiled.jit import inner, jit
 from online_svm.errors import InvalidConfig
 from online_svm.types import Floats, Values
 
-KernelName = Literal["linear", "poly", "rbf", "cauchy"]
+KernelName = Literal["linear", "poly", "rbf"]
 Shape = tuple[int, float, float, int]  # code, gamma, coef0, degree: what compiled code is given
 
-LINEAR, POLY, RBF, WIDE_RBF, CAUCHY, WIDE_CAUCHY = range(6)
-_CODES: dict[KernelName, int] = {"linear": LINEAR, "poly": POLY, "rbf": RBF, "cauchy": CAUCHY}
-_WIDE_CODES = _CODES | {"rbf": WIDE_RBF, "cauchy": WIDE_CAUCHY}
+LINEAR, POLY, RBF, WIDE_RBF = range(4)
+_CODES: dict[KernelName, int] = {"linear": LINEAR, "poly": POLY, "rbf": RBF}
+_WIDE_CODES = _CODES | {"rbf": WIDE_RBF}
 BLOCK = 128  # points at a time: with 20 features, 20 KiB that stay in the first-level cache
-
-FAR = 1e70  # the fourth power of it is finite; a term of the cauchy kernel is at least its inverse
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel function and its parameters, named as in scikit-learn, which lacks "cauchy".
-
-    The cauchy kernel is additive, squared: the mean over the features is positive definite (each
-    term is the Fourier transform of a Laplace density), and so is a product of such kernels. Its
-    cross terms are what tells interactions of two features.
+    """A kernel function and its parameters, named as in scikit-learn.
 
     Parameters
     ----------
-    name : {"rbf", "linear", "poly", "cauchy"}
-        exp(-gamma |u - v|^2), u.v, (gamma u.v + coef0)^degree, or the square of the mean over
-        the features f of 1 / (1 + gamma (u_f - v_f)^2).
+    name : {"rbf", "linear", "poly"}
+        exp(-gamma |u - v|^2), u.v, or (gamma u.v + coef0)^degree.
     gamma : float
         Positive; unused by "linear".
     degree : int
@@ -54,7 +47,7 @@ class Kernel:
     coef0 : float
         Of "poly"; not negative (the kernel would not be positive semi-definite).
     wide : bool
-        Whether "rbf" and "cauchy" keep 53 bits too. Rounded to 24, a nearly singular kernel
+        Whether "rbf" keeps 53 bits too. Rounded to 24, a nearly singular kernel
         matrix has eigenvalues below zero, and an objective with a large C is off in its seventh
         digit.
 
@@ -95,8 +88,7 @@ class Kernel:
     @property
     def dtype(self) -> type[np.float32] | type[np.float64]:
         """The least type that holds the kernel's values as they are."""
-        is_narrow = self.name in ("rbf", "cauchy") and not self.wide
-        return np.float32 if is_narrow else np.float64
+        return np.float32 if self.name == "rbf" and not self.wide else np.float64
 
     def __call__(self, U: Floats, V: Floats) -> Floats:
         """Return the matrix k(u_i, v_j), shape (m, n), of two sets of points given as rows."""
@@ -108,7 +100,7 @@ class Kernel:
     def diagonal(self, X: Floats) -> Floats:
         """Return k(x, x) of each row of X, with the bits of the matrix."""
         values = np.ones(len(X))
-        if self.name not in ("rbf", "cauchy"):
+        if self.name != "rbf":
             _diagonal(self.shape, X, values)
         return values
 
@@ -145,53 +137,6 @@ def _squared_distances(X: Floats, x: Floats, first: int, stop: int, sums: Floats
             p = a - A[j]
             sums[j] = fma(p, p, sums[j])
         f += 1
-
-
-@inner
-def _below(gamma: float, p: float) -> float:
-    """Return 1 + gamma p^2, the denominator of one term of the cauchy kernel, at most `FAR`."""
-    value = fma(gamma * p, p, 1.0)
-    return value if value < FAR else FAR
-
-
-@inner
-def _sums_of_inverses(
-    gamma: float, X: Floats, x: Floats, first: int, stop: int, sums: Floats
-) -> None:
-    sums[:] = 0.0
-    f = 0
-    while f + 4 <= len(x):  # four features a pass: one division for all, by their product
-        a, b, c, d = x[f], x[f + 1], x[f + 2], x[f + 3]
-        A, B, C, D = (
-            X[f, first:stop],
-            X[f + 1, first:stop],
-            X[f + 2, first:stop],
-            X[f + 3, first:stop],
-        )
-        for j in range(len(sums)):
-            p, q = _below(gamma, a - A[j]), _below(gamma, b - B[j])
-            r, s = _below(gamma, c - C[j]), _below(gamma, d - D[j])
-            sums[j] += _four_inverses(p, q, r, s)
-        f += 4
-    # What is left, one feature a pass.
-    while f < len(x):
-        a, A = x[f], X[f, first:stop]
-        for j in range(len(sums)):
-            sums[j] += 1.0 / _below(gamma, a - A[j])
-        f += 1
-
-
-@inner
-def _four_inverses(p: float, q: float, r: float, s: float) -> float:
-    """Return 1/p + 1/q + 1/r + 1/s by one division."""
-    pq, rs = p * q, r * s
-    return fma(p + q, rs, (r + s) * pq) / (pq * rs)
-
-
-@inner
-def _squared_mean(total: float, count: int) -> float:
-    mean = total / count
-    return mean * mean
 
 
 @inner
@@ -232,15 +177,6 @@ def kernel_block(
         _squared_distances(X, x, first, stop, sums)
         for j in range(len(out)):
             out[j] = exp_nonpositive(-gamma * sums[j])
-    elif code == CAUCHY:
-        # The squared mean of 1 / (1 + gamma (u_f - v_f)^2), rounded to 24 bits.
-        _sums_of_inverses(gamma, X, x, first, stop, sums)
-        for j in range(len(out)):
-            out[j] = np.float32(_squared_mean(sums[j], len(x)))
-    elif code == WIDE_CAUCHY:
-        _sums_of_inverses(gamma, X, x, first, stop, sums)
-        for j in range(len(out)):
-            out[j] = _squared_mean(sums[j], len(x))
     else:
         # u.v, and (gamma u.v + coef0)^degree of it.
         _products(X, x, first, stop, sums)
@@ -262,21 +198,6 @@ def kernel_row(
 
 
 @inner
-def _sum_of_inverses(gamma: float, u: Floats, v: Floats) -> float:
-    """Return what `_sums_of_inverses` gives for one pair, by the same steps."""
-    total, f = 0.0, 0
-    while f + 4 <= len(u):
-        p, q = _below(gamma, u[f] - v[f]), _below(gamma, u[f + 1] - v[f + 1])
-        r, s = _below(gamma, u[f + 2] - v[f + 2]), _below(gamma, u[f + 3] - v[f + 3])
-        total += _four_inverses(p, q, r, s)
-        f += 4
-    while f < len(u):
-        total += 1.0 / _below(gamma, u[f] - v[f])
-        f += 1
-    return total
-
-
-@inner
 def kernel_value(shape: Shape, u: Floats, v: Floats) -> float:
     """Return k(u, v) with the bits that `kernel_block` gives."""
     code, gamma, coef0, degree = shape
@@ -287,9 +208,6 @@ def kernel_value(shape: Shape, u: Floats, v: Floats) -> float:
             total = fma(p, p, total)
         value = exp_nonpositive(-gamma * total)
         return value if code == WIDE_RBF else float(np.float32(value))
-    if code in (CAUCHY, WIDE_CAUCHY):
-        value = _squared_mean(_sum_of_inverses(gamma, u, v), len(u))
-        return value if code == WIDE_CAUCHY else float(np.float32(value))
     for f in range(len(u)):
         total = fma(u[f], v[f], total)
     return total if code == LINEAR else power(fma(gamma, total, coef0), degree)

@@ -38,7 +38,7 @@ those below `refit_every` always do: answers improve fastest then, and a refit i
 the default window holds."""
 
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
-DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "cauchy", "logistic")
+DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "trees", "logistic")
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
 KindName = Literal["number", "boolean", "category", "time"]
 """Kind of a feature; see `online_svm.stream.kinds`."""

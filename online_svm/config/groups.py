@@ -12,7 +12,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-MemberName = Literal["rbf", "rbf-wide", "rbf-narrow", "cauchy", "logistic"]
+MemberName = Literal["rbf", "rbf-wide", "rbf-narrow", "trees", "logistic"]
 Label = Annotated[str, Field(min_length=1, max_length=256)]
 
 

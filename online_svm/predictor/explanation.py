@@ -118,11 +118,10 @@ def explain(active: ActiveModel, x: ArrayLike, most: int = 5) -> Explanation:
 
 
 def _machine(active: ActiveModel) -> KernelModel | None:
-    """Return the machine with support vectors; of a committee the first of them."""
+    """Return the machine with support vectors; of a committee the first that has them."""
     model = active.result.model
-    if isinstance(model, CommitteeModel):
-        model = model.machines[0]
-    return model if isinstance(model, KernelModel) else None
+    machines = model.machines if isinstance(model, CommitteeModel) else (model,)
+    return next((machine for machine in machines if isinstance(machine, KernelModel)), None)
 
 
 def _nearest(

@@ -112,7 +112,8 @@ class Learner:
             learner._machine = kind.from_state(State(own["machine"], under("machine", parts)))
         if config.members:
             committee = State(own["committee"], under("committee", parts))
-            window = Window(scaling.transform(held.rows), NO_CODES, held.trains)
+            freeze = held.start + len(held.rows)
+            window = Window(scaling.transform(held.rows), NO_CODES, held.trains, freeze)
             learner._committee = Committee.from_state(committee, config, window, learner._n_classes)
         return learner
 
@@ -128,7 +129,9 @@ class Learner:
         penalties = self._penalties(task, trains)
         if self._committee is not None:
             self._n_classes = task.n_classes
-            window = Window(self._scaling.transform(self._held.rows), task.codes, trains)
+            window = Window(
+                self._scaling.transform(self._held.rows), task.codes, trains, task.freeze
+            )
             return self._committee.fit(window, forgotten, penalties, self._scaling.gamma)
         machine = self._advance(task, forgotten, trains)
         machine.set_penalties(penalties)

@@ -11,6 +11,7 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.refit.coding import Coding
 from online_svm.refit.committee.members import MEMBERS, LogisticMachine
+from online_svm.refit.committee.trees import TreeMachine
 from online_svm.refit.crossfit import FOLDS, FoldMachines
 from online_svm.storage.arrays import require, under
 from online_svm.storage.container import unpack
@@ -98,6 +99,8 @@ def _check_committee(
         if kind == "logistic":
             table = Fields(floats("weights", f"{machines} {shape[1] + 1}"))
             table.values(LogisticMachine, None, parts)
+        elif kind == "trees":
+            TreeMachine.fields(classes, shape[1]).values(TreeMachine, None, parts)
         else:
             held = _check_solver(config, classes, own, parts, (shape[0], kind))
             require(held == training, "rings")

@@ -140,7 +140,7 @@ class RefitResult:
             parts |= nest(f"bank.{k}", bank.state())
         header: dict[str, Any] = {"freeze": self.freeze, "banks": len(self.banks)}
         if isinstance(self.model, CommitteeModel):
-            header["members"] = [asdict(kernel) for kernel in self.model.kernels]
+            header["members"] = [k if k is None else asdict(k) for k in self.model.kernels]
         else:
             header["kernel"] = asdict(self.model.kernel)
         if self.banks:
@@ -163,7 +163,7 @@ class RefitResult:
         bank_kernel = Kernel(**header.get("bank_kernel", {}))
         return cls(
             freeze=header["freeze"],
-            model=_model(header, under("model", parts)),
+            model=_model(header, under("model", parts), len(parts["scaling.mean"])),
             scaling=Scaling.from_state(under("scaling", parts)),
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
@@ -171,11 +171,11 @@ class RefitResult:
         )
 
 
-def _model(header: Header, state: Arrays) -> KernelModel | CommitteeModel:
+def _model(header: Header, state: Arrays, n_features: int) -> KernelModel | CommitteeModel:
     """Return the model of a result: what its kernels are stands in the header."""
     if "members" in header:
-        kernels = [Kernel(**kernel) for kernel in header["members"]]
-        return CommitteeModel.from_state(state, kernels)
+        kernels = [k if k is None else Kernel(**k) for k in header["members"]]
+        return CommitteeModel.from_state(state, kernels, n_features)
     return KernelModel.from_state(state, Kernel(**header["kernel"]))
 
 
@@ -183,9 +183,8 @@ def _check_result(parts: Arrays) -> None:
     """Raise ValueError or LookupError unless scores, scaling and model fit one another."""
     checked = RESULT.values(RefitResult, None, parts)
     d, machines = len(checked["scaling.mean"]), checked["calibration"].shape[1]
-    # Of a kernel machine, or of the first of a committee.
-    for name in ("model.vectors", "model.0.vectors"):
-        require(name not in parts or len(parts[name]) == d, name)
+    name = "model.vectors"  # of a single machine
+    require(name not in parts or len(parts[name]) == d, name)
     if "model.intercept" in parts:
         require(len(parts["model.intercept"]) == machines, "model.intercept")
     if "model.stack.slope" in parts:

@@ -19,7 +19,7 @@ from online_svm.storage.state import State
 
 FORMAT = 2
 _DECODER = json.JSONDecoder()
-_DTYPES = frozenset({"<f8", "<i8", "|b1", "|u1"})
+_DTYPES = frozenset({"<f8", "<i8", "|b1", "|u1", "<i2", "<i4"})
 _LENGTH = 8
 """Bytes at the start of a container, which say how long its own header is."""
 
@@ -34,7 +34,9 @@ _SUM = _LENGTH + len(_HEAD)
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return the container of `header` (JSON values) and `arrays` (float64, int64, bool, uint8).
+    """Return the container of `header` (JSON values) and `arrays`.
+
+    They are of float64, int64, int32, int16, bool or uint8.
 
     Raises
     ------

@@ -31,9 +31,10 @@ class Field(NamedTuple):
     Attributes
     ----------
     attribute : str
-    kind : {"floats", "ints", "weights", "one", "number", "real", "flag"}
-        Arrays of float64, of int64, or of either; a whole number as an array of one; in the header
-        a whole number, any number, or true or false.
+    kind : {"floats", "ints", "words", "shorts", "bytes", "weights", "one", "number", "real",
+        "flag"}
+        Arrays of float64, int64, int32, int16, uint8, of float64 or int64; a whole number as an
+        array of one; in the header a whole number, any number, or true or false.
     least, below : int
         Bounds of whole numbers.
     beside : str
@@ -66,7 +67,10 @@ class Field(NamedTuple):
         return self.kind in _TYPES
 
 
-_TYPES = {"floats": ("<f8",), "ints": ("<i8",), "weights": ("<f8", "<i8"), "one": ("<i8",)}
+_TYPES = {
+    "floats": ("<f8",), "ints": ("<i8",), "words": ("<i4",), "shorts": ("<i2",), "bytes": ("|u1",),
+    "weights": ("<f8", "<i8"), "one": ("<i8",),
+}  # fmt: skip
 
 
 def floats(
@@ -81,6 +85,21 @@ def ints(
 ) -> Field:
     """Return the field of an array of int64."""
     return Field(attribute, "ints", least, below, beside, axes=axes)
+
+
+def words(attribute: str, axes: str, *, below: int = LARGEST) -> Field:
+    """Return the field of an array of int32, none negative."""
+    return Field(attribute, "words", 0, below, axes=axes)
+
+
+def shorts(attribute: str, axes: str, *, least: int = -LARGEST) -> Field:
+    """Return the field of an array of int16."""
+    return Field(attribute, "shorts", least, axes=axes)
+
+
+def bytes_of(attribute: str, axes: str) -> Field:
+    """Return the field of an array of uint8."""
+    return Field(attribute, "bytes", axes=axes)
 
 
 def weights(attribute: str, *, beside: str = "") -> Field:

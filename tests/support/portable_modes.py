@@ -37,7 +37,7 @@ def _modes():
         for taxonomy in ("class", "class-quantile", "class-rank", "margin", "venn-abers"):
             if n != 7:
                 yield f"taxonomy {taxonomy} {n}", n, "plain", {"taxonomy": taxonomy}
-    every = ("rbf", "rbf-wide", "rbf-narrow", "cauchy", "logistic")
+    every = ("rbf", "rbf-wide", "rbf-narrow", "trees", "logistic")
     yield "committee of five 2", 2, "plain", {"committee": every, "maps": BINARY_MAPS[:-2]}
     yield "committee of five 3", 3, "plain", {"committee": every, "maps": JOINT_MAPS}
     for split in ("interleaved", "oldest"):

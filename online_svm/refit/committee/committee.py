@@ -14,22 +14,23 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.refit.committee.members import MEMBERS, LogisticMachine, Member
-from online_svm.refit.committee.model import CommitteeModel, member_scores
+from online_svm.refit.committee.model import CommitteeModel, Scorer, member_scores
 from online_svm.refit.committee.stack import Stack
+from online_svm.refit.committee.trees import TreeMachine
 from online_svm.refit.task import Fitted
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.state import Header, State
 from online_svm.svm.exact.rolling_machine import TOLERANCE, RollingMachine
-from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Bools, Floats, Ints
 
 SIGMOIDS_FROM = 2000  # the newest examples, of whose scores in T the sigmoids are fitted
 STACK_FROM = 1000  # and the weights
 CACHE_MB = 200.0  # for the kernel rows of all members
 
-Machine = RollingMachine | LogisticMachine
+Machine = RollingMachine | TreeMachine | LogisticMachine
 
 
 class Window(NamedTuple):
@@ -42,11 +43,14 @@ class Window(NamedTuple):
     codes : ndarray of shape (n,)
     trains : ndarray of shape (n,)
         Which are in T.
+    freeze : int
+        Number of the example after the last.
     """
 
     X: Floats
     codes: Ints
     trains: Bools
+    freeze: int
 
 
 class Committee:
@@ -62,7 +66,7 @@ class Committee:
         self.config = config
         self._members: list[Member] = [MEMBERS[name] for name in config.members]
         self._machines: list[Machine] = []
-        self._models: tuple[KernelModel, ...] = ()  # of the machines as they are, once made
+        self._models: tuple[Scorer, ...] = ()  # of the machines as they are, once made
         self._n_classes = 0
         # Of each row of T, in order; NaN where no machine was there to score it.
         self._foreseen: Floats = np.empty((0, len(self._members), 1))
@@ -113,12 +117,16 @@ class Committee:
         """Bring every machine to its optimum over the rows of T."""
         self._models = ()
         if not self._machines:
-            shape = (self._n_classes, window.X.shape[1])
-            self._machines = [self._new_machine(member, shape, gamma) for member in self._members]
+            dimension = window.X.shape[1]
+            self._machines = [self._new_machine(m, dimension, gamma) for m in self._members]
+        X, codes = window.X[window.trains], window.codes[window.trains]
         for member, machine in zip(self._members, self._machines, strict=True):
             own = member.C * penalties
             if isinstance(machine, LogisticMachine):
-                machine.fit(window.X[window.trains], window.codes[window.trains], own)
+                machine.fit(X, codes, own)
+                continue
+            if isinstance(machine, TreeMachine):
+                machine.fit(X, codes, own, window.freeze)
                 continue
             machine.forget(min(forgotten, len(machine)))
             new = slice(len(machine), None)
@@ -157,6 +165,9 @@ class Committee:
             if isinstance(machine, LogisticMachine):
                 headers.append({})
                 arrays |= nest(str(m), {"weights": machine.weights})
+            elif isinstance(machine, TreeMachine):
+                headers.append({})
+                arrays |= nest(str(m), machine.state())
             else:
                 header, parts = machine.state()
                 headers.append(header)
@@ -185,35 +196,39 @@ class Committee:
                 machine = LogisticMachine(n_classes, X.shape[1])
                 machine.weights = parts["weights"].copy()
                 committee._machines.append(machine)
+            elif member.kind == "trees":
+                trees = TreeMachine.from_state(parts, n_classes, config.seed)
+                committee._machines.append(trees)
             else:
                 whole = State(own, parts | {"X": points})
                 committee._machines.append(RollingMachine.from_state(whole))
         return committee
 
-    def _new_machine(self, member: Member, shape: tuple[int, int], gamma: float) -> Machine:
-        n_classes, dimension = shape
-        if member.kind == "logistic":
-            return LogisticMachine(n_classes, dimension)
+    def _new_machine(self, member: Member, dimension: int, gamma: float) -> Machine:
         config = self.config
+        if member.kind == "logistic":
+            return LogisticMachine(self._n_classes, dimension)
+        if member.kind == "trees":
+            return TreeMachine(self._n_classes, config.seed)
         return RollingMachine(
-            member.kernel(gamma, dimension),
-            np.full(n_classes, config.C),
+            Kernel("rbf", member.gamma * gamma),
+            np.full(self._n_classes, config.C),
             tol=TOLERANCE,
             window=config.window,
             cache_mb=CACHE_MB / len(config.members),
         )
 
-    def _made(self) -> tuple[KernelModel, ...]:
+    def _made(self) -> tuple[Scorer, ...]:
         """Return the machines as scorers: made at a refit, and needed once more at the next."""
         if not self._models:
             self._models = tuple(machine.model() for machine in self._machines)
         return self._models
 
-    def _values(self, models: tuple[KernelModel, ...], X: Floats, *, is_training: bool) -> Floats:
+    def _values(self, models: tuple[Scorer, ...], X: Floats, *, is_training: bool) -> Floats:
         """Return the scores of rows held, (n, M, S): the solver has those of its own machines."""
-        values = np.empty((len(X), len(models), len(models[0].intercept)))
+        values = np.empty((len(X), len(models), _decisions(self._n_classes)))
         for m, machine in enumerate(self._machines):
-            if isinstance(machine, LogisticMachine):
+            if not isinstance(machine, RollingMachine):
                 values[:, m] = models[m].scores(X)
             elif is_training:
                 values[:, m] = machine.training_values()

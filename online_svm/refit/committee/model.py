@@ -8,9 +8,12 @@ import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.refit.committee.stack import Stack
+from online_svm.refit.committee.trees import TreeModel
 from online_svm.storage.arrays import nest, require, under
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats
+
+Scorer = KernelModel | TreeModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class CommitteeModel:
 
     Attributes
     ----------
-    machines : tuple of KernelModel
+    machines : tuple of KernelModel or TreeModel
         One a member, each with the same number S of decision functions.
     stack : Stack
 
@@ -36,13 +39,13 @@ class CommitteeModel:
            [4.25]])
     """
 
-    machines: tuple[KernelModel, ...]
+    machines: tuple[Scorer, ...]
     stack: Stack
 
     @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """Kernels of the machines."""
-        return tuple(machine.kernel for machine in self.machines)
+    def kernels(self) -> tuple[Kernel | None, ...]:
+        """Kernels of the machines; trees have none."""
+        return tuple(getattr(machine, "kernel", None) for machine in self.machines)
 
     def scores(self, X: Floats) -> Floats:
         """Return the stacked log-odds of the rows of X, shape (m, S)."""
@@ -56,8 +59,8 @@ class CommitteeModel:
         return arrays
 
     @classmethod
-    def from_state(cls, state: Arrays, kernels: Sequence[Kernel]) -> Self:
-        """Return the model that `state` describes.
+    def from_state(cls, state: Arrays, kernels: Sequence[Kernel | None], n_features: int) -> Self:
+        """Return the model that `state` describes, of rows with so many features.
 
         Raises
         ------
@@ -67,17 +70,22 @@ class CommitteeModel:
         stack = Stack.from_state(under("stack", state))
         members, decisions = stack.slope.shape
         require(len(kernels) == members, "kernels")
-        machines = tuple(
-            KernelModel.from_state(under(str(m), state), kernel) for m, kernel in enumerate(kernels)
-        )
-        dimension = len(machines[0].vectors)
-        for machine in machines:
+        machines: list[Scorer] = []
+        for m, kernel in enumerate(kernels):
+            parts = under(str(m), state)
+            if kernel is None:
+                trees = TreeModel.from_state(parts, n_features)
+                require(trees.leaves.shape[2] == decisions, "leaves")
+                machines.append(trees)
+                continue
+            machine = KernelModel.from_state(parts, kernel)
             require(len(machine.intercept) == decisions, "intercept")
-            require(len(machine.vectors) == dimension, "vectors")
-        return cls(machines, stack)
+            require(len(machine.vectors) == n_features, "vectors")
+            machines.append(machine)
+        return cls(tuple(machines), stack)
 
 
-def member_scores(machines: Sequence[KernelModel], X: Floats) -> Floats:
+def member_scores(machines: Sequence[Scorer], X: Floats) -> Floats:
     """Return the scores of each of M machines for the rows of X, shape (m, M, S).
 
     Examples
@@ -86,7 +94,9 @@ def member_scores(machines: Sequence[KernelModel], X: Floats) -> Floats:
     >>> member_scores([machine, machine], np.zeros((1, 1))).tolist()
     [[[2.0], [2.0]]]
     """
-    scores = np.empty((len(X), len(machines), len(machines[0].intercept)))
-    for m, machine in enumerate(machines):
+    first = machines[0].scores(X)
+    scores = np.empty((len(X), len(machines), first.shape[1]))
+    scores[:, 0] = first
+    for m, machine in enumerate(machines[1:], 1):
         scores[:, m] = machine.scores(X)
     return scores

@@ -15,7 +15,6 @@ KERNELS = [
     Kernel("rbf", gamma=0.3),
     Kernel("linear"),
     Kernel("poly", gamma=0.5, degree=3, coef0=1.0),
-    Kernel("cauchy", gamma=0.7),
 ]
 
 
@@ -46,11 +45,10 @@ def row_in(kernel, X, x, first, stop):
     [
         (KERNELS[0], lambda U, V: rbf_kernel(U, V, gamma=0.3)),
         (KERNELS[1], linear_kernel),
-        (KERNELS[3], lambda U, V: (1 / (1 + 0.7 * (U[:, None] - V) ** 2)).mean(axis=2) ** 2),
         (KERNELS[2], lambda U, V: polynomial_kernel(U, V, degree=3, gamma=0.5, coef0=1.0)),
     ],
 )
-def test_kernel_matrices_agree_with_scikit_learn_and_the_formula(kernel, reference):
+def test_kernel_matrices_agree_with_scikit_learn(kernel, reference):
     U, V = points(40, 7), points(300, 7, seed=1)
     np.testing.assert_allclose(kernel(U, V), reference(U, V), rtol=1e-7, atol=1e-11)
 
@@ -79,25 +77,10 @@ def test_a_kernel_is_symmetric_bit_for_bit_and_fits_the_type_its_rows_are_kept_i
     np.testing.assert_array_equal(values.astype(kernel.dtype).astype(np.float64), values)
 
 
-@pytest.mark.parametrize("name", ["rbf", "cauchy"])
 @pytest.mark.parametrize("d", [1, 3, 4, 7, 50])
-def test_equal_points_have_a_value_of_exactly_one(name, d):
+def test_equal_points_have_a_value_of_exactly_one(d):
     X = 1e8 * points(5, d)
-    np.testing.assert_array_equal(np.diag(Kernel(name, gamma=3.0)(X, X)), np.ones(5))
-
-
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("size", [1e60, 1e150, 1e308])
-def test_points_however_far_apart_have_a_cauchy_value_between_nought_and_one(size, wide):
-    X = size * np.array([[1.0, -1.0, 1.0, 1.0, 1.0], [-1.0, 1.0, 1.0, -1.0, -1.0]])
-    (value,) = Kernel("cauchy", gamma=1e12, wide=wide)(X[:1], X[1:])[0]
-    assert value == pytest.approx(0.2**2)  # one feature of five is equal
-    assert Kernel("cauchy", wide=wide)(X[:1], -X[:1])[0, 0] >= 0.0
-
-
-def test_a_cauchy_matrix_is_positive_definite():
-    X = points(150, 3)
-    assert np.linalg.eigvalsh(Kernel("cauchy", wide=True)(X, X)).min() > 0.0
+    np.testing.assert_array_equal(np.diag(Kernel("rbf", gamma=3.0)(X, X)), np.ones(5))
 
 
 @pytest.mark.parametrize(

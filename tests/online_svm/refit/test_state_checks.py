@@ -22,7 +22,7 @@ COMMITTEE = CONFIG.model_copy(update={"committee": "default"})
 FOLDED = CONFIG.model_copy(update={"split": "crossfit"})
 TWO = PredictorConfig(classes=("a", "b"), window=60, refit_every=20)
 IMPLIED = TWO.model_copy(update={"committee": "single", "maps": ("implied",)})
-UNSCALED = {"committee": ("logistic", "cauchy"), "scale": "none", "class_weight": "balanced"}
+UNSCALED = {"committee": ("logistic", "trees"), "scale": "none", "class_weight": "balanced"}
 OTHERS = [
     CONFIG.model_copy(update={"classes": ("a", "b"), "kernel": "poly", "scale": "standard"}),
     CONFIG.model_copy(update={"classes": None, "split": "interleaved", "missing": "mean"}),
@@ -123,8 +123,11 @@ OUTSIDE = {
     "machine.margin": [np.nan],
     "scaling.mean": [np.nan],
     "committee.0.codes": [3],
-    "committee.1.rings": [1 << 40],
-    "committee.1.weights": [np.inf],
+    "committee.0.rings": [1 << 40],
+    "committee.0.weights": [np.inf],
+    "committee.1.edges": [np.nan],
+    "committee.1.features": [-1, 3, 1 << 30],
+    "committee.1.leaves": [-(1 << 15)],
     "committee.2.weights": [np.nan],
     "committee.foreseen": [np.inf],
 }
@@ -215,7 +218,8 @@ OF_BANKS = [
     "bank.0.free_ends", "bank.0.free_coef", "bank.0.highest",
 ]  # fmt: skip
 OF_A_COMMITTEE = [
-    "model.0.vectors", "model.1.coef", "model.2.intercept", "model.stack.slope",
+    "model.0.vectors", "model.0.coef", "model.2.intercept", "model.1.features", "model.1.cuts",
+    "model.1.leaves", "model.stack.slope",
     "model.stack.intercept", "model.stack.weights", "model.stack.constant",
 ]  # fmt: skip
 

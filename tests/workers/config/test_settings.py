@@ -131,7 +131,7 @@ def test_variables_that_are_no_settings_are_let_be(monkeypatch):
             "committee",
             "nonsense",
             "must be 'single' or 'default' or "
-            "'rbf', 'rbf-wide', 'rbf-narrow', 'cauchy' or 'logistic'",
+            "'rbf', 'rbf-wide', 'rbf-narrow', 'trees' or 'logistic'",
         ),
         ("features", 1.5, "must be an integer, got a number with a fractional part"),
     ],
