@@ -125,17 +125,17 @@ def grow_more(sample: Sample, seed: int, number: int, forest: Forest) -> None:
         for i in range(n):
             totals[i, k] = _steps(base[k])
     for t in range(len(forest.features)):
-        # 2. Gradient and curvature of the sum of the logits with random signs.
+        # 2. The sum of the gradients with random signs, and that of the curvatures.
         for k in range(classes):
             signs[k] = 1.0 if _hash(key, t, NODES, k) >> np.uint64(63) else -1.0
         for i in range(n):
             _softmax(totals[i], p[i])
-            mean = 0.0
+            gradient, curvature = -signs[codes[i]], 0.0
             for k in range(classes):
-                mean += signs[k] * p[i, k]
+                gradient += signs[k] * p[i, k]
+                curvature += p[i, k] * (1.0 - p[i, k])
             scale = weights[i] * unit
-            gradient = scale * (mean - signs[codes[i]])
-            work.packed[i] = _packed(gradient, scale * (1.0 - mean * mean))
+            work.packed[i] = _packed(scale * gradient, scale * curvature)
         # 3. A tree, and a Newton step for each class in each of its leaves.
         _grow(bins, work, key, t, unit, forest)
         for leaf in range(LEAVES):

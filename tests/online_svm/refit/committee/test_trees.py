@@ -95,11 +95,11 @@ class Plain:
         else:
             targets = (self.codes[:, None] == np.arange(self.decisions)).astype(float)
             signs = [1.0 if self.drawn(t, NODES, k) >> 63 else -1.0 for k in range(self.decisions)]
-            mean = np.zeros(n)
+            gradient, curvature = -np.array(signs)[self.codes], np.zeros(n)
             for k, sign in enumerate(signs):
-                mean += sign * p[:, k]
-            g = rounded(scale * (mean - np.array(signs)[self.codes]))
-            h = rounded(scale * (1.0 - mean * mean))
+                gradient += sign * p[:, k]
+                curvature += p[:, k] * (1.0 - p[:, k])
+            g, h = rounded(scale * gradient), rounded(scale * curvature)
         cuts, rows = {}, {0: list(range(n))}
         for node in range(NODES):
             cuts[node] = self.best_cut(t, node, rows[node], g, h)
