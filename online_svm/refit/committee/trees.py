@@ -22,8 +22,10 @@ from online_svm.refit.committee.forest import (
     log_odds,
 )
 from online_svm.storage.arrays import require
-from online_svm.storage.fields import Fields, bytes_of, floats, shorts, words
+from online_svm.storage.fields import Fields, bytes_of, floats, ints, shorts, words
 from online_svm.types import Arrays, Floats, Ints
+
+NEW_BINS_EVERY = 20
 
 MODEL = Fields(
     words("features", f"trees {NODES}"), floats("cuts", f"trees {NODES}"),
@@ -88,7 +90,10 @@ class TreeModel:
 
 
 class TreeMachine:
-    """Boosted trees of rows in bins; the bins are those of its first rows.
+    """Boosted trees of rows in bins.
+
+    The bins are made anew when there are twice as many rows, and at every `NEW_BINS_EVERY`-th fit.
+    A learner makes a new machine where it fits the scaling anew, by the same rule.
 
     Parameters
     ----------
@@ -100,6 +105,8 @@ class TreeMachine:
     ----------
     edges : ndarray of shape (n_features, BINS - 1)
         Of the bins; none before the first fit.
+    binned_on, fits : int
+        Rows that they were made of; fits since.
     forest : Forest
     """
 
@@ -107,6 +114,7 @@ class TreeMachine:
         self._seed = seed
         self._trees, self._decisions = _shape(n_classes)
         self.edges: Floats = np.empty((0, BINS - 1))
+        self.binned_on = self.fits = 0
         self.forest = self._bare()
 
     def fit(self, X: Floats, codes: Ints, penalties: Floats, number: int) -> None:
@@ -121,8 +129,9 @@ class TreeMachine:
         number : int
             Of the fit: another one tries other cuts.
         """
-        if not len(self.edges):
-            self.edges = edges_of(X)
+        if len(X) >= 2 * self.binned_on or self.fits == NEW_BINS_EVERY:
+            self.edges, self.binned_on, self.fits = edges_of(X), len(X), 0
+        self.fits += 1
         weights = np.asarray(penalties, dtype=np.float64)[codes]
         counts = np.bincount(codes, minlength=len(penalties)).tolist()
         whole = sum(count * p for count, p in zip(counts, penalties.tolist(), strict=True))
@@ -140,14 +149,16 @@ class TreeMachine:
         return TreeModel(features, cuts, leaves)
 
     def state(self) -> Arrays:
-        """Return edges and forest by name."""
-        return {"edges": self.edges, **self.forest._asdict()}
+        """Return edges, counts and forest by name."""
+        counts = {"binned_on": np.array([self.binned_on]), "fits": np.array([self.fits])}
+        return {"edges": self.edges, **counts, **self.forest._asdict()}
 
     @classmethod
     def from_state(cls, state: Arrays, n_classes: int, seed: int) -> Self:
         """Return the machine that `state` describes; see `fields`."""
         machine = cls(n_classes, seed)
         machine.edges = state["edges"].copy()
+        machine.binned_on, machine.fits = int(state["binned_on"][0]), int(state["fits"][0])
         machine.forest = Forest(*(state[name].copy() for name in Forest._fields))
         return machine
 
@@ -157,10 +168,11 @@ class TreeMachine:
         trees, decisions = _shape(n_classes)
         return Fields(
             floats("edges", f"{n_features} {BINS - 1}"),
+            ints("binned_on", "1"), ints("fits", "1", below=NEW_BINS_EVERY + 1),
             words("features", f"{trees} {NODES}", below=n_features),
             bytes_of("bins", f"{trees} {NODES}"),
             shorts("leaves", f"{trees} {LEAVES} {decisions}", least=-MOST_LEAF),
-        )
+        )  # fmt: skip
 
     def _bare(self) -> Forest:
         return Forest(

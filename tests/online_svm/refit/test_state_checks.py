@@ -128,6 +128,7 @@ OUTSIDE = {
     "committee.1.edges": [np.nan],
     "committee.1.features": [-1, 3, 1 << 30],
     "committee.1.leaves": [-(1 << 15)],
+    "committee.1.fits": [-1, 21],
     "committee.2.weights": [np.nan],
     "committee.foreseen": [np.inf],
 }

@@ -17,7 +17,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.committee.boosting import TRIALS
 from online_svm.refit.committee.forest import BINS, DEPTH, LEAVES, NODES, bins_of, edges_of
-from online_svm.refit.committee.trees import TreeMachine, TreeModel
+from online_svm.refit.committee.trees import NEW_BINS_EVERY, TreeMachine, TreeModel
 from online_svm.stream.split import training_mask
 
 MASK = (1 << 64) - 1
@@ -241,10 +241,15 @@ def test_a_score_has_the_same_bits_whatever_it_is_scored_with_and_after_it_was_s
     np.testing.assert_array_equal(again.scores(X), one_by_one)
     with pytest.raises(ValueError, match="features"):
         TreeModel.from_state(model.state(), int(model.features.max()))
+    machine.fits = NEW_BINS_EVERY - 1
     held = TreeMachine.fields(classes, 4).values("trees", None, machine.state())
     restored = TreeMachine.from_state(held, classes, 3)
-    for other in (restored, machine):
-        other.fit(X[20:], codes[20:], np.ones(classes), 500)
+    for number in (500, 750):
+        before = machine.edges
+        for other in (restored, machine):
+            other.fit(X[20:], codes[20:], np.ones(classes), number)
+        assert (machine.edges is before) == (number == 500)
+        np.testing.assert_array_equal(restored.edges, machine.edges)
     np.testing.assert_array_equal(restored.model().scores(X), machine.model().scores(X))
 
 
@@ -265,6 +270,15 @@ def test_trees_learn_a_rule_of_cuts_from_a_few_hundred_examples(classes, best):
     frequencies = np.bincount(codes[:600]) / 600
     loss = log_loss(codes[600:], p, labels=range(classes))
     assert loss < best < -(frequencies * np.log(frequencies)).sum()
+
+
+def test_bins_are_made_anew_when_there_are_twice_as_many_rows():
+    X, codes = sample(100, 4, 2)
+    machine = fitted(X[:50], codes[:50], np.ones(2))
+    for n, is_new in ((60, False), (99, False), (100, True)):
+        before = machine.edges
+        machine.fit(X[:n], codes[:n], np.ones(2), n)
+        assert (machine.edges is not before) == is_new
 
 
 def test_the_seed_and_the_number_of_a_fit_draw_other_cuts():
