@@ -115,7 +115,8 @@ def power(base: float, degree: int) -> float:
 
 
 @inner
-def _squared_distances(X: Floats, x: Floats, first: int, stop: int, sums: Floats) -> None:
+def squared_distances(X: Floats, x: Floats, first: int, stop: int, sums: Floats) -> None:
+    """Write |x - X[:, first + j]|^2 to sums[j]; its bits depend on the two points alone."""
     sums[:] = 0.0
     f = 0
     while f + 4 <= len(x):  # four features a pass: fewer trips of the partial sums to memory
@@ -169,12 +170,12 @@ def kernel_block(
     code, gamma, coef0, degree = shape
     # exp(-gamma |u - v|^2), rounded to 24 bits.
     if code == RBF:
-        _squared_distances(X, x, first, stop, sums)
+        squared_distances(X, x, first, stop, sums)
         for j in range(len(out)):
             out[j] = np.float32(exp_nonpositive(-gamma * sums[j]))
     elif code == WIDE_RBF:
         # The same with all 53 bits.
-        _squared_distances(X, x, first, stop, sums)
+        squared_distances(X, x, first, stop, sums)
         for j in range(len(out)):
             out[j] = exp_nonpositive(-gamma * sums[j])
     else:

@@ -8,7 +8,9 @@ import numpy as np
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.predictor.frequency_interval import FrequencyIntervals
-from online_svm.predictor.headlines import headline_from_state, headline_of
+from online_svm.predictor.headline import held_answers
+from online_svm.predictor.headlines import follows_recent, headline_from_state, headline_of
+from online_svm.predictor.lately import Given, Lately
 from online_svm.predictor.published_maps import (
     ClassMap,
     fit_maps,
@@ -16,6 +18,7 @@ from online_svm.predictor.published_maps import (
     interval_maps,
     maps_from_state,
 )
+from online_svm.refit.committee.model import CommitteeModel
 from online_svm.refit.task import RefitResult
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.fields import Fields, flag, floats, ints, number
@@ -91,6 +94,9 @@ class ActiveModel:
             taxonomy, TAXONOMY_BINS, view.n_known, len(view.classes), config.window
         )
         self.headline = headline_of(config, view.n_known)
+        self.lately: Lately | None = None
+        if follows_recent(config, view.n_known):
+            self.lately = Lately(len(config.members), view.n_known)
         self._published = [name for name in config.published if name != MIXED]
         self._interval_maps = interval_maps(config)
         self.maps: dict[str, ClassMap] = {}
@@ -105,6 +111,12 @@ class ActiveModel:
         """The calibration set, once `calibrate` or `from_state` has made it."""
         assert self._set is not None
         return self._set
+
+    def follow(self, before: "ActiveModel") -> None:
+        """Take over what outlives a model from the one before."""
+        self.headline.follow(before.headline)
+        if self.lately is not None and before.lately is not None:
+            self.lately.follow(before.lately, self.result.scaling)
 
     def score(self, X: Floats) -> Floats:
         """Return the scores of unscaled rows, shape (m, n_scores)."""
@@ -162,9 +174,17 @@ class ActiveModel:
             Why the labels of the window before these rows are not all that they should be.
         """
         rows = self.result.scaling.transform(X)
-        scores = self.result.model.scores(rows)
+        model = self.result.model
+        odds = None
+        if self.lately is not None and isinstance(model, CommitteeModel):
+            scores, odds = model.said(rows)
+        else:
+            scores = model.scores(rows)
         venn = self.calibration.answer(scores, columns)
         headline = self.headline.answer(scores, venn, columns)
+        if self.lately is not None and odds is not None:
+            point = self.lately.answer(Given(X, rows, odds), headline.point, columns)
+            headline = held_answers(point, venn)
         lower, upper, level = headline.lower, headline.upper, self.headline.interval_level
         if self._intervals is not None:
             level = self.config.interval_level
@@ -217,6 +237,8 @@ class ActiveModel:
         }
         arrays |= nest("set", self.calibration.state())
         arrays |= nest("headline", self.headline.state())
+        if self.lately is not None:
+            arrays |= nest("lately", self.lately.state())
         for name, fitted in self.maps.items():
             arrays |= nest(f"map.{name}", fitted.state())
         return State(header, arrays)
@@ -240,6 +262,10 @@ class ActiveModel:
         active._intervals = active._make_intervals()
         active.maps = maps_from_state(under("map", arrays), config, machines)
         active.headline = headline_from_state(under("headline", arrays), config, view.n_known)
+        if active.lately is not None:
+            active.lately = Lately.from_state(
+                under("lately", arrays), len(config.members), view.n_known, result.scaling
+            )
         return active
 
     def _make_set(self, scores: Floats, columns: Ints) -> VennSet:

@@ -156,7 +156,7 @@ class Answerer:
         self._calibrations += 1
         active = ActiveModel(self._config, due.result, due.view, self._models, due.training_codes)
         if self.model is not None and due.is_successor:
-            active.headline.follow(self.model.headline)
+            active.follow(self.model)
         active.calibrate(due.outside, due.since, self._calibrations)
         return active
 

@@ -46,6 +46,11 @@ def headline_from_state(state: Arrays, config: PredictorConfig, n_known: int) ->
     return JointHeadline.from_state(state)
 
 
+def follows_recent(config: PredictorConfig, n_known: int) -> bool:
+    """Return whether what was said lately is mixed into the headline: where a committee answers."""
+    return _is_pair(config, n_known) or _is_joint(config, n_known)
+
+
 def _is_joint(config: PredictorConfig, n_known: int) -> bool:
     return bool(config.members) and n_known > 2
 

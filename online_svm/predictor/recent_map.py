@@ -21,6 +21,26 @@ _SINCE = one("_since", below=EVERY)
 _FIELDS = Fields(floats("_scores"), ints("_columns"), _SINCE)
 
 
+def fit_stops(columns: Ints, since: int) -> list[int]:
+    """Return how many rows there are up to each fit, with the one that completes it; and all.
+
+    No fit is due in fewer rows than are left to the next one, labelled or not.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (m,)
+        Of labels that are learned; -1 where there is none.
+    since : int
+        Labels learned since the last fit.
+    """
+    left, size = EVERY - since, len(columns)
+    if size <= left:
+        return [size]
+    completing = np.flatnonzero(columns >= 0)[left - 1 :: EVERY]
+    stops: list[int] = (completing + 1).tolist()
+    return stops if stops and stops[-1] == size else [*stops, size]
+
+
 class RecentMap:
     """A map of progressive scores: each was given by the model of its time, before its label.
 
@@ -76,7 +96,7 @@ class RecentMap:
             self._forget(scores.shape[1])
         found = []
         begin = 0
-        for stop in self._stops(columns):
+        for stop in fit_stops(columns, self._since):
             rows = slice(begin, stop)
             fitted = self._map
             found.append(
@@ -85,18 +105,6 @@ class RecentMap:
             self._learn(scores[rows], columns[rows])
             begin = stop
         return found[0] if len(found) == 1 else np.concatenate(found)
-
-    def _stops(self, columns: Ints) -> list[int]:
-        """Return how many rows there are up to each fit, with the one that completes it; and all.
-
-        No fit is due in fewer rows than are left to the next one, labelled or not.
-        """
-        left, size = EVERY - self._since, len(columns)
-        if size <= left:
-            return [size]
-        completing = np.flatnonzero(columns >= 0)[left - 1 :: EVERY]
-        stops: list[int] = (completing + 1).tolist()
-        return stops if stops and stops[-1] == size else [*stops, size]
 
     def _learn(self, scores: Floats, columns: Ints) -> None:
         labelled = columns >= 0

@@ -51,6 +51,11 @@ class CommitteeModel:
         """Return the stacked log-odds of the rows of X, shape (m, S)."""
         return self.stack.apply(member_scores(self.machines, X))
 
+    def said(self, X: Floats) -> tuple[Floats, Floats]:
+        """Return what `scores` does, and the log-odds of each machine, shape (m, M, S)."""
+        scores = member_scores(self.machines, X)
+        return self.stack.apply(scores), self.stack.log_odds(scores)
+
     def state(self) -> Arrays:
         """Return the parts by name, but for the kernels."""
         arrays = nest("stack", self.stack.state())

@@ -87,11 +87,15 @@ class Stack:
             return stack
         odds = _log_odds(np.ascontiguousarray(scores[recent]), slope, intercept)
         if decisions == 1:
-            weights = _fit_two(odds[:, :, 0], sides[recent, 0])
+            weights = fit_two(odds[:, :, 0], sides[recent, 0])
             return cls(slope, intercept, weights[:-1].copy(), weights[-1:].copy())
         weights = even.copy()
-        _fit_more(odds, codes[recent], weights)
+        fit_more(odds, codes[recent], weights)
         return cls(slope, intercept, weights, np.zeros(1))
+
+    def log_odds(self, scores: Floats) -> Floats:
+        """Return the log-odds of each member by its sigmoids, of raw scores (n, M, S)."""
+        return _log_odds(scores, self.slope, self.intercept)
 
     def apply(self, scores: Floats) -> Floats:
         """Return the stacked log-odds of raw scores, shape (n, M, S), as (n, S)."""
@@ -135,7 +139,7 @@ def _fit_sigmoids(scores: Floats, sides: Bools) -> tuple[Floats, Floats]:
     return slope, intercept
 
 
-def _fit_two(odds: Floats, positive: Bools) -> Floats:
+def fit_two(odds: Floats, positive: Bools) -> Floats:
     """Return the weights of the members, shape (M + 1,), the intercept last, for two classes."""
     n, members = odds.shape
     features = np.vstack([odds.T, np.ones(n)])
@@ -174,7 +178,7 @@ def _apply(
 
 
 @jit
-def _fit_more(odds: Floats, codes: Ints, weights: Floats) -> None:
+def fit_more(odds: Floats, codes: Ints, weights: Floats) -> None:
     """Move equal weights of M members to the penalised maximum of the softmax likelihood.
 
     By Newton's method; a step is halved as long as it would end uphill.

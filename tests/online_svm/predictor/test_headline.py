@@ -9,6 +9,7 @@ from online_svm.config import PredictorConfig
 from online_svm.metrics.scores import accuracy, brier, log_loss
 from online_svm.predictor import joint_headline
 from online_svm.predictor.joint_headline import N_COMPONENTS, RECENT, JointHeadline
+from online_svm.predictor.lately import Given, Lately
 from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pair_headline import COMPONENTS, SHARE
@@ -142,6 +143,8 @@ def test_the_joint_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_d
     assert np.ptp(mixture.weights) > 0.01  # they outlive a refit
     calibration = predictor.active.calibration
     scores, codes = calibration.scores.copy(), calibration.codes.copy()
+    result = predictor.active.result
+    lately = Lately.from_state(predictor.active.lately.state(), 3, 3, result.scaling)
     (block,) = (b for b in predictor.step_many(X[120:], labels[120:]) if len(b.n) == 40)
 
     def logs(s):
@@ -158,7 +161,9 @@ def test_the_joint_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_d
     ]
     components.append(recent.answer(logs(block.scores), truth[120:], components[0]))
     expected = mixture.answer([*components, block.venn_point], truth[120:])
-    np.testing.assert_allclose(block.point, expected, rtol=1e-9)
+    rows = result.scaling.transform(X[120:])
+    given = Given(X[120:], rows, result.model.said(rows)[1])
+    np.testing.assert_allclose(block.point, lately.answer(given, expected, truth[120:]), rtol=1e-9)
     assert block.method == "joint"
 
 
