@@ -171,3 +171,10 @@ def test_after_a_sudden_change_the_headline_is_right_again_within_a_hundred_exam
     point = np.concatenate([block.point[:, 1] for block in blocks]) > 0.5
     assert (venn != point)[-200:].mean() > 0.3
     assert blocks[-1].guarantee == "exact"
+
+
+def test_where_labels_are_late_the_headline_is_that_of_the_committee_alone():
+    predictor = OnlinePredictor(PredictorConfig(classes=("a", "b"), horizon=20))
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    predictor.step_many(X, np.where(X[:, 0] > 0, "a", "b").tolist())
+    assert predictor.active.lately is None
