@@ -132,8 +132,10 @@ COLUMNS = (
         "What made `probability` and `probabilities`, which `lower`, `upper` and `intervals` hold. "
         "`venn`: the mean over the distributions of the multiprobability. `venn-abers-mixed`: "
         "the stack of a committee, clipped to the pair of Venn-Abers, and sigmoids of the most "
-        "recent scores; `joint`: maps of the scores of all classes at once; both weighed by how "
-        "probable they made the labels so far. Null while warming. It may change at a refit.",
+        "recent scores; `joint`: maps of the scores of all classes at once. To both belong stacks "
+        "of members and nearest neighbours by the most recent examples, unless labels are late. "
+        "All are weighed by how probable they made the labels so far. Null while warming. It may "
+        "change at a refit.",
     ),
     Column(
         "interval_level",
