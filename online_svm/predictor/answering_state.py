@@ -30,7 +30,8 @@ class AnsweringState:
     """Answers rows as the predictor would answer entries without a label; it cannot learn.
 
     It holds the active model with its scaling, calibration set, maps and headline, the mixture, the
-    features, and the guarantee that an answer has at this n. It holds no examples and no learner.
+    features, and the guarantee that an answer has at this n. It holds no learner, and of examples
+    the last 1,000, among which neighbours are looked for (see `Lately`).
 
     Parameters
     ----------

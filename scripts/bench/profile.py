@@ -16,6 +16,7 @@ from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.answerer import Answerer
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.committee.model import CommitteeModel
+from online_svm.refit.committee.trees import TreeModel
 from online_svm.svm.kernel_model import KernelModel
 from scripts.bench.feed import WARM_UP, Pairs, our_worker, server, stream
 from scripts.bench.processes import family, redis_seconds, seconds_of
@@ -38,7 +39,9 @@ _PARTS: list[tuple[Any, str, str]] = [
     (Store, "receive_read", "read"),
     (answering, "decode", "parse"),
     (KernelModel, "scores", "score"),
+    (TreeModel, "scores", "score"),
     (CommitteeModel, "scores", "score"),
+    (CommitteeModel, "said", "score"),
     (ActiveModel, "answer", "calibrated probabilities"),
     (Answerer, "_answer_block", "learn, validity"),
     (answering, "encode_answers", "encode"),
