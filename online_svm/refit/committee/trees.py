@@ -54,8 +54,8 @@ class TreeModel:
     >>> X, codes = np.arange(40.0)[:, None], np.arange(40) // 20
     >>> machine.fit(X, codes, np.ones(2), 40)
     >>> machine.model().scores(np.array([[3.0], [33.0]])).round(1)
-    array([[-3.5],
-           [ 3.5]])
+    array([[-3.3],
+           [ 3.3]])
     """
 
     features: NDArray[np.int32]
