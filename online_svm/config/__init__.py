@@ -132,7 +132,8 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         gt=0,
         lt=1,
         description="Stated coverage of the headline's interval, for the frequency of a class at "
-        "scores like this one; none takes the hull of the Venn predictor.",
+        "scores like this one, or of more than two classes at probabilities like this one; none "
+        "takes the hull of the Venn predictor.",
     )
 
     metrics_every: int = Field(100, ge=1, description="Learned examples between two reports.")

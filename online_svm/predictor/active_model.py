@@ -18,6 +18,7 @@ from online_svm.predictor.published_maps import (
     interval_maps,
     maps_from_state,
 )
+from online_svm.predictor.recent_interval import RecentIntervals
 from online_svm.refit.committee.model import CommitteeModel
 from online_svm.refit.task import RefitResult
 from online_svm.storage.arrays import nest, under
@@ -104,7 +105,9 @@ class ActiveModel:
         self.learned = 0  # examples since the activation
         self.has_probabilities = False
         self._set: VennSet | None = None
-        self._intervals: FrequencyIntervals | None = None
+        self._intervals: FrequencyIntervals | RecentIntervals | None = None
+        if config.interval_level is not None and view.n_known > 2:
+            self._intervals = RecentIntervals(config.interval_level, view)
 
     @property
     def calibration(self) -> VennSet:
@@ -117,6 +120,9 @@ class ActiveModel:
         self.headline.follow(before.headline)
         if self.lately is not None and before.lately is not None:
             self.lately.follow(before.lately, self.result.scaling)
+        ours, theirs = self._intervals, before._intervals
+        if isinstance(ours, RecentIntervals) and isinstance(theirs, RecentIntervals):
+            ours.follow(theirs)
 
     def score(self, X: Floats) -> Floats:
         """Return the scores of unscaled rows, shape (m, n_scores)."""
@@ -143,7 +149,7 @@ class ActiveModel:
         scores = np.concatenate([old[first:], self.score(X_since[max(first - len(old), 0) :])])
         columns, labelled = columns[first:], labelled[first:]
         self._set = self._make_set(scores[labelled], columns[labelled])
-        self._intervals = self._make_intervals()
+        self._count_frequencies()
         self.refit_maps(calibration_version)
 
     def refit_maps(self, calibration_version: int) -> None:
@@ -239,6 +245,8 @@ class ActiveModel:
         arrays |= nest("headline", self.headline.state())
         if self.lately is not None:
             arrays |= nest("lately", self.lately.state())
+        if isinstance(self._intervals, RecentIntervals):
+            arrays |= nest("intervals", self._intervals.state())
         for name, fitted in self.maps.items():
             arrays |= nest(f"map.{name}", fitted.state())
         return State(header, arrays)
@@ -259,7 +267,10 @@ class ActiveModel:
         active.training_columns = checked["training_columns"]
         _FIELDS.fill(active, header, {})
         active._set = active.scheme.from_state(under("set", arrays), result.training_scores)
-        active._intervals = active._make_intervals()
+        if isinstance(active._intervals, RecentIntervals):
+            recent, level = under("intervals", arrays), active._intervals.level
+            active._intervals = RecentIntervals.from_state(recent, level, view)
+        active._count_frequencies()
         active.maps = maps_from_state(under("map", arrays), config, machines)
         active.headline = headline_from_state(under("headline", arrays), config, view.n_known)
         if active.lately is not None:
@@ -271,13 +282,12 @@ class ActiveModel:
     def _make_set(self, scores: Floats, columns: Ints) -> VennSet:
         return self.scheme.begin(self.result.training_scores, scores, columns)
 
-    def _make_intervals(self) -> FrequencyIntervals | None:
-        """Return the intervals over the calibration set as it is, if any are asked for."""
-        if self.config.interval_level is None:
-            return None
-        return FrequencyIntervals(
+    def _count_frequencies(self) -> None:
+        """Count the calibration set as it is, for the intervals of two classes, if any are."""
+        if self.config.interval_level is None or self.view.n_known > 2:
+            return
+        self._intervals = FrequencyIntervals(
             self.config.interval_level,
-            self.view,
             self.result.training_scores,
             self.calibration.scores,
             self.calibration.codes,

@@ -1,4 +1,4 @@
-"""The interval of the headline: how often a class comes at scores like this one, at a stated level.
+"""The interval of the headline of two classes: how often each comes at scores like this one.
 
 The scores are cut into bins of about equal count by those of the proper training set, so the bins
 do not depend on the labels that are counted in them. In a bin with k hits among n calibration
@@ -7,7 +7,6 @@ the class in the bin with at least the stated probability, whatever the frequenc
 to hold the headline's own probability.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,25 +15,11 @@ from online_svm.calibration.binning import equal_count_bins
 from online_svm.calibration.diagram import midpoints, pool_ties
 from online_svm.compiled.jit import inner, jit
 from online_svm.metrics.binomial_interval import BinomialIntervals, binomial_intervals, interval
-from online_svm.stream.labels import ClassView
 from online_svm.stream.tail import Tail
 from online_svm.types import Floats, Ints
 
-
-class BinCounts(NamedTuple):
-    """Calibration examples by bin; one list of bins a score, and one of a single bin.
-
-    Attributes
-    ----------
-    first_hits : ndarray of shape (n_lists,)
-        Class column that each list counts; the last counts it and all after it.
-    totals, hits : ndarray of shape (n_lists, most)
-        Examples in each bin, and those of the class.
-    """
-
-    first_hits: Ints
-    totals: Ints
-    hits: Ints
+COLUMNS = 3
+"""Of the counts: the two classes, and the labels that have no machine."""
 
 
 class HeldBins(NamedTuple):
@@ -57,31 +42,28 @@ class IntervalRows(NamedTuple):
 
 
 class FrequencyIntervals:
-    """Intervals of the classes from the counts of a calibration set, which grows as answers do.
+    """Intervals of two classes from the counts of a calibration set, which grows as answers do.
 
-    Two classes share one score. More have one each: the interval of a class is then of its
-    frequency against the rest at its own score. Labels that have no machine share the last slot,
-    if there is one; its interval is of their frequency at any score.
+    Labels that have no machine share the last slot, if there is one; its interval is of their
+    frequency at any score.
 
     Parameters
     ----------
     level : float
         Stated coverage, in (0, 1).
-    view : ClassView
-        The classes that have a machine, and the slot of unseen labels, if there is one.
-    training_scores : ndarray of shape (n_training, n_scores)
+    training_scores : ndarray of shape (n_training, 1)
         Scores of the proper training set, from which the bins are taken.
-    scores : ndarray of shape (n, n_scores)
+    scores : ndarray of shape (n, 1)
         Scores of the calibration set in order of arrival.
     columns : ndarray of shape (n,)
-        Their class columns.
+        Their class columns; 2 is the slot of unseen labels.
     limit : int or None
         The newest calibration examples that are kept.
 
     Examples
     --------
     >>> scores, columns = np.array([[-1.0], [-1.0], [1.0]]), np.array([0, 0, 1])
-    >>> held = FrequencyIntervals(0.9, ClassView("ab", True), scores, scores, columns, None)
+    >>> held = FrequencyIntervals(0.9, scores, scores, columns, None)
     >>> lower, upper = held.answer(np.array([[1.0]]), np.array([-1]), np.array([[0.4, 0.6]]))
     >>> lower.round(2).tolist(), upper.round(2).tolist()
     ([[0.14, 0.02]], [[0.98, 0.86]])
@@ -90,7 +72,6 @@ class FrequencyIntervals:
     def __init__(
         self,
         level: float,
-        view: ClassView,
         training_scores: Floats,
         scores: Floats,
         columns: Ints,
@@ -99,24 +80,18 @@ class FrequencyIntervals:
         first = 0 if limit is None else max(0, len(columns) - limit)
         self._intervals = binomial_intervals(level)
         self._limit = limit
-        self._edges = bin_edges(training_scores)
-        # Of the last list, with one bin, the unseen labels are the hits.
-        first_hits = np.append(
-            [1] if scores.shape[1] == 1 else np.arange(scores.shape[1]), view.n_known
-        )
-        self._bins = Tail(_bins(self._edges, scores[first:]))
-        self._columns = Tail(columns[first:])
-        shape = (scores.shape[1] + 1, self._edges.shape[1] + 1)
-        totals, hits = (np.zeros(shape, dtype=np.int64) for _ in range(2))
-        self._counts = BinCounts(first_hits, totals, hits)
-        _count_all(self._bins.held, self._columns.held, self._counts)
+        self._edges = bin_edges(training_scores[:, 0])
+        bins = np.searchsorted(self._edges, scores[first:, 0])
+        self._bins, self._columns = Tail(bins), Tail(columns[first:])
+        self._counts = np.zeros((len(self._edges) + 1, COLUMNS), dtype=np.int64)
+        np.add.at(self._counts, (bins, columns[first:]), 1)
 
     def answer(self, scores: Floats, columns: Ints, point: Floats) -> tuple[Floats, Floats]:
         """Return the interval of every class in turn; each labelled row joins after its answer.
 
         Parameters
         ----------
-        scores : ndarray of shape (m, n_scores)
+        scores : ndarray of shape (m, 1)
         columns : ndarray of shape (m,)
             Class columns of the labels; -1 where there is none.
         point : ndarray of shape (m, n_classes)
@@ -130,7 +105,7 @@ class FrequencyIntervals:
         self._bins.extend(joining)
         self._columns.extend(joining)
         lower, upper = np.empty(point.shape), np.empty(point.shape)
-        rows = IntervalRows(scores, columns, np.ascontiguousarray(point), lower, upper)
+        rows = IntervalRows(scores[:, 0], columns, np.ascontiguousarray(point), lower, upper)
         limit = -1 if self._limit is None else self._limit
         held = HeldBins(self._bins.held, self._columns.held, size, limit)
         gone = _answer(self._intervals, self._edges, rows, held, self._counts)
@@ -140,27 +115,21 @@ class FrequencyIntervals:
 
 
 def bin_edges(training_scores: Floats) -> Floats:
-    """Return the edges between the bins of each score, shape (n_scores, most); inf where fewer.
+    """Return the edges between the bins of scores, ascending.
 
     There are about n^(1/3) bins, the usual balance of width and noise, of about equal count.
 
     Examples
     --------
-    >>> bin_edges(np.arange(27.0)[:, None])
-    array([[ 8.5, 17.5]])
+    >>> bin_edges(np.arange(27.0))
+    array([ 8.5, 17.5])
     """
-    n_bins = _cube_root(len(training_scores))
-    none = np.zeros(len(training_scores), dtype=np.bool_)
-    found = []
-    for scores in training_scores.T:
-        blocks = equal_count_bins(pool_ties(scores, none), n_bins) if len(scores) else None
-        found.append(
-            np.empty(0) if blocks is None else midpoints(blocks.upper[:-1], blocks.lower[1:])
-        )
-    edges = np.full((len(found), max(map(len, found))), math.inf)
-    for row, values in zip(edges, found, strict=True):
-        row[: len(values)] = values
-    return edges
+    n = len(training_scores)
+    if not n:
+        return np.empty(0)
+    ties = pool_ties(training_scores, np.zeros(n, dtype=np.bool_))
+    blocks = equal_count_bins(ties, _cube_root(n))
+    return midpoints(blocks.upper[:-1], blocks.lower[1:])
 
 
 def _cube_root(n: int) -> int:
@@ -171,58 +140,9 @@ def _cube_root(n: int) -> int:
     return root
 
 
-def _bins(edges: Floats, scores: Floats) -> Ints:
-    """Return the bin of each score, shape (m, n_scores + 1); the last list has one bin."""
-    bins = np.empty((len(scores), scores.shape[1] + 1), dtype=np.int64)
-    _fill(edges, scores, bins)
-    return bins
-
-
-@jit
-def _fill(edges: Floats, scores: Floats, bins: Ints) -> None:
-    for i in range(len(scores)):
-        _find_bins(edges, scores[i], bins[i])
-
-
-@inner
-def _find_bins(edges: Floats, scores: Floats, bins: Ints) -> None:
-    """Write the bin of each score; the last list has one bin."""
-    bins[len(scores)] = 0
-    for g in range(len(scores)):
-        low, high = 0, edges.shape[1]
-        while low < high:  # how many edges lie below the score
-            middle = (low + high) // 2
-            if edges[g, middle] < scores[g]:
-                low = middle + 1
-            else:
-                high = middle
-        bins[g] = low
-
-
-@inner
-def _count(bins: Ints, column: int, counts: BinCounts, change: int) -> None:
-    """Add an example to the counts, or take it out where `change` is -1."""
-    first_hits, totals, hits = counts
-    last = len(first_hits) - 1
-    for g in range(len(first_hits)):
-        totals[g, bins[g]] += change
-        if column == first_hits[g] or (g == last and column > first_hits[g]):
-            hits[g, bins[g]] += change
-
-
-@jit
-def _count_all(bins: Ints, columns: Ints, counts: BinCounts) -> None:
-    for i in range(len(columns)):
-        _count(bins[i], columns[i], counts, 1)
-
-
 @jit
 def _answer(
-    intervals: BinomialIntervals,
-    edges: Floats,
-    rows: IntervalRows,
-    held: HeldBins,
-    counts: BinCounts,
+    intervals: BinomialIntervals, edges: Floats, rows: IntervalRows, held: HeldBins, counts: Ints
 ) -> int:
     """Write the intervals of rows and join them in turn; return how many examples left.
 
@@ -230,34 +150,40 @@ def _answer(
     """
     scores, columns, point, lower, upper = rows
     gone, stop = 0, held.size
-    last = len(counts.first_hits) - 1
-    bins, bounds = np.empty(last + 1, dtype=np.int64), np.empty((last + 1, 2))
+    n_unseen = counts[:, COLUMNS - 1].sum()
     for i in range(len(columns)):
-        # 1. The interval of each list, then of each class, widened to hold the probability.
-        _find_bins(edges, scores[i], bins)
-        for g in range(last + 1):
-            b = bins[g]
-            bounds[g, 0], bounds[g, 1] = interval(intervals, counts.hits[g, b], counts.totals[g, b])
-        for y in range(point.shape[1]):
-            low, high = _of_class(bounds, y)
-            lower[i, y], upper[i, y] = min(low, point[i, y]), max(high, point[i, y])
+        # 1. The interval of the second class in its bin; that of the first is its mirror image.
+        b = bin_of(edges, scores[i])
+        low, high = interval(intervals, counts[b, 1], counts[b].sum())
+        lower[i, 1], upper[i, 1] = min(low, point[i, 1]), max(high, point[i, 1])
+        lower[i, 0], upper[i, 0] = min(1.0 - high, point[i, 0]), max(1.0 - low, point[i, 0])
+        # 2. That of the labels without a machine, at any score.
+        if point.shape[1] == COLUMNS:
+            low, high = interval(intervals, n_unseen, stop - gone)
+            lower[i, 2], upper[i, 2] = min(low, point[i, 2]), max(high, point[i, 2])
         if columns[i] < 0:
             continue
-        # 2. Join the calibration set.
-        held.bins[stop], held.columns[stop] = bins, columns[i]
-        _count(bins, columns[i], counts, 1)
+        # 3. Join the calibration set.
+        held.bins[stop], held.columns[stop] = b, columns[i]
+        counts[b, columns[i]] += 1
+        n_unseen += columns[i] == COLUMNS - 1
         stop += 1
-        # 3. The oldest leaves where the window is full.
+        # 4. The oldest leaves where the window is full.
         if held.limit >= 0 and stop - gone > held.limit:
-            _count(held.bins[gone], held.columns[gone], counts, -1)
+            counts[held.bins[gone], held.columns[gone]] -= 1
+            n_unseen -= held.columns[gone] == COLUMNS - 1
             gone += 1
     return gone
 
 
 @inner
-def _of_class(bounds: Floats, y: int) -> tuple[float, float]:
-    """Return the interval of class y from those of the lists, of which the last is for the rest."""
-    if len(bounds) == 2 and y < 2:
-        low, high = bounds[0]
-        return (low, high) if y == 1 else (1.0 - high, 1.0 - low)
-    return bounds[min(y, len(bounds) - 1), 0], bounds[min(y, len(bounds) - 1), 1]
+def bin_of(edges: Floats, value: float) -> int:
+    """Return how many edges lie below a value."""
+    low, high = 0, len(edges)
+    while low < high:
+        middle = (low + high) // 2
+        if edges[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

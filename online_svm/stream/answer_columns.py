@@ -141,9 +141,11 @@ COLUMNS = (
         "interval_level",
         "constant",
         Probability | None,
-        "Stated coverage of `intervals`: if the examples are i.i.d., an interval holds the "
-        "frequency of its class among the examples whose scores lie in the same bin, at least so "
-        "often. Null where the intervals are those of `venn`.",
+        "Stated coverage of `intervals`. Of two classes: if the examples are i.i.d., an interval "
+        "holds the frequency of its class among the examples whose scores lie in the same bin, at "
+        "least so often. Of more: about so often it holds the frequency of its class where "
+        "`probabilities` are what they are here, by the last 500 labelled answers. Null where the "
+        "intervals are those of `venn`.",
     ),
     Column(
         "classes",

@@ -2,8 +2,9 @@
 
 Examples are i.i.d. of normal classes, so P(y | x) is known. Its mean over the fresh examples whose
 scores lie in one bin of the headline's interval is the frequency in that bin; its mean over the
-hundred fresh examples nearest in score is P(y | score). An interval that is asked at a fresh
-example either holds them or does not.
+hundred fresh examples nearest in score is P(y | score), and over those nearest in the headline's
+probability p it is P(y | p). An interval that is asked at a fresh example either holds them or does
+not.
 """
 
 from dataclasses import dataclass
@@ -24,14 +25,20 @@ SHARES = {
     "2 %": (0.98, 0.02), "10 %": (0.9, 0.1), "50 %": (0.5, 0.5),
     "four classes": (0.4, 0.3, 0.2, 0.1),
 }  # fmt: skip
-SETTINGS = {
-    "committee": {"committee": "default"},
-    "single": {"committee": "single", "taxonomy": "class"},
-}
+BY_CLASSES = {
+    2: (0.7, 0.3), 3: (0.5, 0.3, 0.2), 4: (0.4, 0.3, 0.2, 0.1),
+    7: (0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05),
+}  # fmt: skip
 ASKED, ALIKE = 20_000, 100
 MAPS = ("evidential-binning", "evidential-isotonic", "evidential-logistic")
 BAND = "logistic band"
 LEVEL = 0.9
+
+
+def settings_of(committee, n, **settings):
+    """Return settings with one refit, of all of n examples, and every map that gives intervals."""
+    at_once = {"window": None, "refit_every": n, "refit_lag": 0}
+    return {"committee": committee, "maps": MAPS} | at_once | settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +54,21 @@ class Case:
 class Coverage:
     """One interval: how often it holds what it is about, and how wide it is on average.
 
-    `of_bin` and `of_score` are shares of the fresh examples: their interval holds the frequency in
-    the bin of their score, or P(y | score).
+    `of_bin`, `of_score` and `of_point` are shares of the fresh examples: their interval holds the
+    frequency in the bin of their score, P(y | score), or P(y | p).
     """
 
     name: str
     interval: str
     of_bin: float
     of_score: float
+    of_point: float
     width: float
 
     def __str__(self):
         return (
             f"{self.name:<34}{self.interval:<20}bin {self.of_bin:6.1%}  score {self.of_score:6.1%}"
-            f"  width {self.width:.3f}"
+            f"  p {self.of_point:6.1%}  width {self.width:.3f}"
         )
 
 
@@ -74,24 +82,19 @@ def means(name, case, draws):
     # A process takes a while to start: not for a few draws.
     found = each(work, numbers) if draws > 8 else [work(number) for number in numbers]
     for interval in dict.fromkeys(key for one in found for key in one):
-        of_bin, of_score, width = np.mean(
-            [one[interval] for one in found if interval in one], axis=0
-        )
-        yield Coverage(name, interval, float(of_bin), float(of_score), float(width))
+        figures = np.mean([one[interval] for one in found if interval in one], axis=0)
+        yield Coverage(name, interval, *figures.tolist())
 
 
 def measured(case, draw):
-    """Return of each interval the coverage of bin and score, and the width, of one stream.
+    """Return of each interval the coverage of bin, score and p, and the width, of one stream.
 
     It is empty where no class but one could be trained on.
     """
     rng = np.random.default_rng([draw, case.n])
     X, codes = stream(rng, case.n, case.shares)
     labels = [f"c{k}" for k in range(len(case.shares))]
-    config = PredictorConfig(
-        classes=tuple(labels), maps=MAPS, window=None, refit_every=case.n, refit_lag=0,
-        interval_level=LEVEL, **case.settings,
-    )  # fmt: skip
+    config = PredictorConfig(classes=tuple(labels), interval_level=LEVEL, **case.settings)
     predictor = OnlinePredictor(config)
     predictor.step_many(X, [labels[code] for code in codes])
     active = predictor.active
@@ -101,20 +104,18 @@ def measured(case, draw):
     predictor.step_many(asked[:1], [None])  # the first without a label ends a block
     (block,) = predictor.step_many(asked, [None] * ASKED)
     assert isinstance(block, PredictionBlock)
-    truth, edges = posterior(asked, case.shares), bin_edges(active.result.training_scores)
+    truth, training = posterior(asked, case.shares), active.result.training_scores
     calibration = active.calibration
     classes = [1] if len(labels) == 2 else range(len(labels))
     found = {}
     for k in classes:
         g = 0 if len(labels) == 2 else k
         scores = block.scores[:, g]
-        of_bin = _group_means(truth[:, k], np.searchsorted(edges[g], scores))
-        rank = np.empty(ASKED, dtype=np.int64)
-        rank[np.argsort(scores)] = np.arange(ASKED)
-        of_score = _group_means(truth[:, k], rank // ALIKE)
+        of_bin = _group_means(truth[:, k], np.searchsorted(bin_edges(training[:, g]), scores))
+        of_score, of_point = (_nearest(truth[:, k], by) for by in (scores, block.point[:, k]))
         band = logistic_band(calibration.scores[:, g], calibration.codes == k, scores)
         for name, lower, upper in _published(block, k, band):
-            line = (_share(lower, of_bin, upper), _share(lower, of_score, upper))
+            line = [_share(lower, of, upper) for of in (of_bin, of_score, of_point)]
             found.setdefault(name, []).append((*line, float((upper - lower).mean())))
     return {name: tuple(np.mean(lines, axis=0).tolist()) for name, lines in found.items()}
 
@@ -151,6 +152,13 @@ def posterior(X, shares):
     logs = -0.5 * ((X[:, None, :] - centres(len(shares))[None]) ** 2).sum(axis=2) + np.log(shares)
     odds = np.exp(logs - logs.max(axis=1, keepdims=True))
     return odds / odds.sum(axis=1, keepdims=True)
+
+
+def _nearest(values, by):
+    """Return for each value the mean over those of the `ALIKE` that are alike by something."""
+    rank = np.empty(len(by), dtype=np.int64)
+    rank[np.argsort(by)] = np.arange(len(by))
+    return _group_means(values, rank // ALIKE)
 
 
 def _group_means(values, groups):

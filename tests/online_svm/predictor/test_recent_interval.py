@@ -1,0 +1,133 @@
+"""The interval of more classes: its bins, counts and shifts, against a literal loop."""
+
+import numpy as np
+import pytest
+from predictor_answers import blocks, stream
+from scipy import stats
+from scipy.special import expit, logit
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.recent_interval import BINS, EVERY, SIZE, RecentIntervals
+from online_svm.stream.labels import ClassView
+
+LEVEL, THREE = 0.9, ClassView("abc", True)
+
+
+def sample(n, n_classes=3, seed=0):
+    """Return columns, some without a label, and probabilities; some of these are alike."""
+    rng = np.random.default_rng(seed)
+    point = rng.dirichlet(np.full(n_classes, 0.4), n)
+    point[:: n // 40 + 1] = 1.0 / n_classes
+    columns = (rng.random((n, 1)) > point.cumsum(axis=1)).sum(axis=1).clip(max=n_classes - 1)
+    columns[rng.random(n) < 0.1] = -1
+    return columns, point
+
+
+def answered(held, columns, point):
+    return np.stack(held.answer(np.empty((len(point), 0)), columns, point), axis=-1)
+
+
+def literally(p, said, came):
+    """Return the interval of p, of what was said of a class and whether it came."""
+    if not len(said):
+        return 0.0, 1.0
+    order = np.sort(said)
+    weights = np.sqrt(order * (1.0 - order)).cumsum()
+    edges = [order[weights * BINS >= weights[-1] * b][0] for b in range(1, BINS)]
+    alike = np.searchsorted(edges, said) == np.searchsorted(edges, p)
+    if not alike.any():
+        return 0.0, 1.0
+    hits, total, middle = came[alike].sum(), alike.sum(), logit(said[alike].mean())
+    tail = (1.0 - LEVEL) / 2.0
+    low = stats.beta.ppf(tail, hits, total - hits + 1) if hits else 0.0
+    high = stats.beta.ppf(1.0 - tail, hits + 1, total - hits) if hits < total else 1.0
+    shifted = [expit(logit(p) + logit(end) - middle) for end in (low, high)]
+    return min(shifted[0], p), max(shifted[1], p)
+
+
+@pytest.mark.parametrize("size", [1, 7, 800])
+def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_the_cuts(size):
+    columns, point = sample(800)
+    held, parts = RecentIntervals(LEVEL, THREE), []
+    for i in range(0, 800, size):
+        parts.append(answered(held, columns[i : i + size], point[i : i + size]))
+        held = RecentIntervals.from_state(held.state(), LEVEL, THREE)
+    found = np.concatenate(parts)
+    learned, counted, due = [], [], 1
+    for i in range(800):
+        if i < 60 or i % 40 == 0:
+            for y in range(3):
+                came = columns[counted] == y
+                expected = literally(point[i, y], point[counted, y], came)
+                assert found[i, y] == pytest.approx(expected, abs=1e-12)
+        if columns[i] >= 0:
+            learned.append(i)
+        if len(learned) == due:
+            counted = learned[-SIZE:]
+            due += min(EVERY, max(1, due // 4))
+    assert len(learned) > SIZE + EVERY
+
+
+def test_intervals_hold_probabilities_of_0_and_1():
+    columns, point = np.zeros(200, dtype=np.int64), np.tile([1.0, 0.0, 0.0], (200, 1))
+    found = answered(RecentIntervals(LEVEL, THREE), columns, point)
+    assert np.isfinite(found).all()
+    assert (found[..., 0] <= point).all()
+    assert (point <= found[..., 1]).all()
+    assert found[-1, 0, 0] > 0.98
+
+
+def test_a_class_that_becomes_known_was_never_said_and_the_others_keep_their_counts():
+    before = RecentIntervals(LEVEL, ClassView("acd", False))
+    columns, point = sample(600, 4)
+    answered(before, columns, point)
+    after = RecentIntervals(LEVEL, ClassView("acdb", False))
+    after.follow(before)
+    places = [0, 2, 3, 4]
+    wider = np.zeros((600, 5))
+    wider[:, places] = point
+    last = np.flatnonzero(columns >= 0)[-SIZE:]
+    found = answered(after, np.full(600, -1), wider)
+    for i in range(0, 600, 50):
+        for y, place in enumerate(places):
+            expected = literally(point[i, y], point[last, y], columns[last] == y)
+            assert found[i, place] == pytest.approx(expected, abs=1e-12)
+    asked = answered(after, np.array([-1]), np.full((1, 5), 0.2))
+    assert asked[0, 1].tolist() == [0.0, pytest.approx(1.0, abs=1e-3)]
+
+
+def test_a_damaged_state_is_refused():
+    held = RecentIntervals(LEVEL, THREE)
+    answered(held, *sample(200))
+    state = held.state()
+    for damage in (
+        {"columns": state["columns"] + 3},
+        {"said": state["said"][:-1]},
+        {"said": state["said"] * np.nan},
+        {"low": state["low"][:, 1:]},
+        {"edges": state["edges"][:2]},
+        {"since": np.array([EVERY - 1])},
+    ):
+        with pytest.raises(ValueError, match=r"RecentIntervals: '|since does not fit"):
+            RecentIntervals.from_state(state | damage, LEVEL, THREE)
+
+
+def test_what_was_said_outlives_a_model_and_an_answer_without_a_label_leaves_no_trace():
+    config = PredictorConfig(classes=("c0", "c1", "c2"), window=80, refit_every=40, refit_lag=0)
+    predictor = OnlinePredictor(config)
+    X, labels = stream(200, 3)
+    said = blocks(predictor.step_many(X, labels), "ok")
+    assert {block.model for block in said} >= {1, 2, 3}
+    held = RecentIntervals(0.9, THREE)
+    codes = np.array([int(label[1]) for label in labels])
+    for i, block in enumerate(said):
+        if i and block.model != said[i - 1].model:
+            before, held = held, RecentIntervals(0.9, THREE)
+            held.follow(before)
+        expected = answered(held, codes[block.n], block.point)
+        np.testing.assert_array_equal(np.stack([block.lower, block.upper], axis=-1), expected)
+    kept = predictor.active.state().arrays
+    predictor.step_many(X[:5], [None] * 5)
+    for name, array in predictor.active.state().arrays.items():
+        np.testing.assert_array_equal(array, kept[name])
