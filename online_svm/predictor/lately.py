@@ -35,6 +35,9 @@ ROOM = 2 * KEPT
 SIZES = (250, 1000)
 """Examples that the recent stacks are fitted to."""
 
+TOL = 1e-2
+"""Of the gradient, a sum over the examples, where a fit ends: the next begins there."""
+
 SHARE = 0.005
 """Part of its weights that the mixture spreads evenly after each label."""
 
@@ -150,18 +153,18 @@ class Lately:
         self._points[:, : self._size] = held.T
 
     def _fit(self) -> None:
-        """Fit the stacks to what was said of the last examples."""
+        """Fit the stacks to what was said of the last examples, from where they are."""
         self._since = 0
-        self._weights = []
-        for size in SIZES:
+        if not self._weights:
+            equal = np.append(np.full(self._inputs, 1.0 / self._inputs), 0.0)
+            self._weights = [equal.copy() for _ in SIZES]
+        for size, weights in zip(SIZES, self._weights, strict=True):
             last = slice(max(0, self._size - size), self._size)
             odds, columns = self._odds[last], self._columns[last]
             if self._decisions == 1:
-                self._weights.append(fit_two(odds[:, :, 0], columns == 1))
+                fit_two(odds[:, :, 0], columns == 1, weights, TOL)
             else:
-                weights = np.full(self._inputs, 1.0 / self._inputs)
-                fit_more(np.ascontiguousarray(odds), columns.copy(), weights)
-                self._weights.append(np.append(weights, 0.0))
+                fit_more(odds, columns, weights[:-1], TOL)
 
     def state(self) -> Arrays:
         """Return the examples, what was said of them, and the weights."""
@@ -171,7 +174,7 @@ class Lately:
             "odds": self._odds[kept].copy(), "since": np.array([self._since]),
         }  # fmt: skip
         for size, weights in zip(SIZES, self._weights, strict=False):
-            arrays |= nest(str(size), {"weights": weights})
+            arrays |= nest(str(size), {"weights": weights.copy()})
         return arrays
 
     @classmethod

@@ -87,10 +87,11 @@ class Stack:
             return stack
         odds = _log_odds(np.ascontiguousarray(scores[recent]), slope, intercept)
         if decisions == 1:
-            weights = fit_two(odds[:, :, 0], sides[recent, 0])
+            weights = np.append(even, 0.0)
+            fit_two(odds[:, :, 0], sides[recent, 0], weights, TOL)
             return cls(slope, intercept, weights[:-1].copy(), weights[-1:].copy())
         weights = even.copy()
-        fit_more(odds, codes[recent], weights)
+        fit_more(odds, codes[recent], weights, TOL)
         return cls(slope, intercept, weights, np.zeros(1))
 
     def log_odds(self, scores: Floats) -> Floats:
@@ -139,16 +140,24 @@ def _fit_sigmoids(scores: Floats, sides: Bools) -> tuple[Floats, Floats]:
     return slope, intercept
 
 
-def fit_two(odds: Floats, positive: Bools) -> Floats:
-    """Return the weights of the members, shape (M + 1,), the intercept last, for two classes."""
+def fit_two(odds: Floats, positive: Bools, weights: Floats, tol: float) -> None:
+    """Move the weights of the members, shape (M + 1,), the intercept last, to those of two classes.
+
+    Parameters
+    ----------
+    odds : ndarray of shape (n, M)
+    positive : ndarray of shape (n,)
+    weights : ndarray of shape (M + 1,)
+        Where the fit begins; the solution afterwards.
+    tol : float
+        The fit ends where no entry of the gradient, a sum over the examples, is larger.
+    """
     n, members = odds.shape
     features = np.vstack([odds.T, np.ones(n)])
     centre = np.append(np.full(members, 1.0 / members), 0.0)
     ridge = np.append(np.full(members, WEIGHT_RIDGE), CONSTANT_RIDGE)
-    weights, targets = centre.copy(), positive.astype(np.float64)
-    problem = Regression(features, targets, np.ones(n), centre, ridge)
-    fit_ridge_logistic(problem, weights, STEPS, TOL)
-    return weights
+    problem = Regression(features, positive.astype(np.float64), np.ones(n), centre, ridge)
+    fit_ridge_logistic(problem, weights, STEPS, tol)
 
 
 @jit
@@ -178,8 +187,8 @@ def _apply(
 
 
 @jit
-def fit_more(odds: Floats, codes: Ints, weights: Floats) -> None:
-    """Move equal weights of M members to the penalised maximum of the softmax likelihood.
+def fit_more(odds: Floats, codes: Ints, weights: Floats, tol: float) -> None:
+    """Move the weights of M members to the penalised maximum of the softmax likelihood.
 
     By Newton's method; a step is halved as long as it would end uphill.
     """
@@ -188,7 +197,7 @@ def fit_more(odds: Floats, codes: Ints, weights: Floats) -> None:
     direction, start = np.empty(members), np.empty(members)
     _moments(odds, codes, weights, gradient, hessian)
     for _ in range(STEPS):
-        if not np.abs(gradient).max() > TOL:
+        if not np.abs(gradient).max() > tol:
             return
         direction[:] = gradient
         _solve(hessian, direction)

@@ -118,7 +118,7 @@ class TreeMachine:
         self.forest = self._bare()
 
     def fit(self, X: Floats, codes: Ints, penalties: Floats, number: int) -> None:
-        """Grow a forest on the rows of X; nothing is left of the one before.
+        """Grow a forest on the rows of X; nothing is left of the one before. Without rows it says 0.
 
         Parameters
         ----------
@@ -132,11 +132,13 @@ class TreeMachine:
         if len(X) >= 2 * self.binned_on or self.fits == NEW_BINS_EVERY:
             self.edges, self.binned_on, self.fits = edges_of(X), len(X), 0
         self.fits += 1
+        self.forest = self._bare()
+        if not len(X):
+            return
         weights = np.asarray(penalties, dtype=np.float64)[codes]
         counts = np.bincount(codes, minlength=len(penalties)).tolist()
         whole = sum(count * p for count, p in zip(counts, penalties.tolist(), strict=True))
         sample = Sample(bins_of(X, self.edges), codes, weights * (len(codes) / whole))
-        self.forest = self._bare()
         grow = grow_two if self._decisions == 1 else grow_more
         grow(sample, self._seed, number, self.forest)
 

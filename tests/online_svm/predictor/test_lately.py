@@ -41,7 +41,7 @@ def written_out(given, point, columns, classes):
             p = [expit(odds[:, 0] @ w[:-1] + w[-1]) for w in weights]
             each = [np.array([1.0 - q, q]) for q in p]
         elif weights:
-            each = [softmax(odds.T @ w) for w in weights]
+            each = [softmax(odds.T @ w[:-1]) for w in weights]
         answers.append(each)
         if not 0 <= column < classes:
             continue
@@ -50,15 +50,15 @@ def written_out(given, point, columns, classes):
         said.append(odds)
         since += 1
         if since == 50:
-            since, weights = 0, []
-            for size in (250, 1000):
+            since = 0
+            inputs = len(odds)
+            weights = weights or [np.append(np.full(inputs, 1.0 / inputs), 0.0) for _ in range(2)]
+            for size, fitted in zip((250, 1000), weights, strict=True):
                 held, of = np.array(said[-size:]), np.array(labels[-size:])
                 if classes == 2:
-                    weights.append(fit_two(held[:, :, 0], of == 1))
+                    fit_two(held[:, :, 0], of == 1, fitted, 1e-2)
                 else:
-                    fitted = np.full(held.shape[1], 1.0 / held.shape[1])
-                    fit_more(held, of, fitted)
-                    weights.append(fitted)
+                    fit_more(held, of, fitted[:-1], 1e-2)
     said = np.array(answers).swapaxes(0, 1)
     return Mixture(3, SHARE).answer([point, *said], columns)
 
