@@ -8,7 +8,7 @@ Raise `SEMANTICS`, once in a release, with the first change of
 - a byte of any answer, report or alarm;
 - the settings that a feed is bound to: one is added, is removed, or has another meaning.
 
-A number is never used again. 1 and 2 were computed before the first release.
+A number is never used again. 1 to 3 were computed before the first release.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from typing import Any
 
 from online_svm.errors import InvalidConfig, InvalidSnapshot
 
-SEMANTICS = 3
+SEMANTICS = 4
 
 _UNNUMBERED = 1
 """Of what was stored before there was a number."""
@@ -37,11 +37,11 @@ def check(number: object) -> None:
     >>> check(3)
     >>> check(2)
     Traceback (most recent call last):
-    online_svm.errors.InvalidConfig: semantics 2 is no longer computed (3 is): begin anew with its \
+    online_svm.errors.InvalidConfig: semantics 2 is no longer computed (4 is): begin anew with its \
 input, as online-svm fork does
     >>> check(9)
     Traceback (most recent call last):
-    online_svm.errors.InvalidConfig: semantics 9 is not known here (3 is): upgrade online-svm
+    online_svm.errors.InvalidConfig: semantics 9 is not known here (4 is): upgrade online-svm
     """
     if type(number) is int and number == SEMANTICS:
         return
@@ -60,7 +60,7 @@ def is_earlier(number: object) -> bool:
 
     Examples
     --------
-    >>> is_earlier(2), is_earlier(3), is_earlier(True)
+    >>> is_earlier(2), is_earlier(4), is_earlier(True)
     (True, False, False)
     """
     return type(number) is int and 0 < number < SEMANTICS
@@ -71,8 +71,8 @@ def of(stored: Mapping[str, Settings]) -> object:
 
     Examples
     --------
-    >>> of({"predictor": {"semantics": 3}, "limits": {}}), of({"predictor": {}, "limits": {}})
-    (3, 1)
+    >>> of({"predictor": {"semantics": 4}, "limits": {}}), of({"predictor": {}, "limits": {}})
+    (4, 1)
     """
     found = (part["semantics"] for part in stored.values() if "semantics" in part)
     return next(found, _UNNUMBERED)
@@ -88,7 +88,7 @@ def are_equal(stored: object, ours: Settings) -> bool:
 
     Examples
     --------
-    >>> are_equal({"semantics": 3, "window": 60}, {"semantics": 3, "window": 50})
+    >>> are_equal({"semantics": 4, "window": 60}, {"semantics": 4, "window": 50})
     False
     """
     if not isinstance(stored, dict):

@@ -10,8 +10,8 @@ from online_svm.predictor.combiner import Combiner, CombinerConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.container import pack, unpack
 
-EARLIER = r"is no longer computed \(3 is\): begin anew with its input, as online-svm fork does"
-UNKNOWN = r"is not known here \(3 is\): upgrade online-svm"
+EARLIER = r"is no longer computed \(4 is\): begin anew with its input, as online-svm fork does"
+UNKNOWN = r"is not known here \(4 is\): upgrade online-svm"
 
 
 def test_what_is_begun_now_carries_the_number_that_is_computed():
@@ -20,7 +20,7 @@ def test_what_is_begun_now_carries_the_number_that_is_computed():
     semantics.check(semantics.SEMANTICS)
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [1, 2, 3])
 def test_earlier_numbers_are_refused_with_what_to_do(number):
     with pytest.raises(InvalidConfig, match=f"semantics {number} {EARLIER}"):
         semantics.check(number)
@@ -28,7 +28,7 @@ def test_earlier_numbers_are_refused_with_what_to_do(number):
         PredictorConfig(semantics=number)
 
 
-@pytest.mark.parametrize("number", [0, 4, 10**30, -1, True, 3.0, "3", None, [3]])
+@pytest.mark.parametrize("number", [0, 5, 10**30, -1, True, 4.0, "4", None, [3]])
 def test_numbers_that_are_not_known_are_refused_with_what_to_do(number):
     with pytest.raises(InvalidConfig, match=UNKNOWN):
         semantics.check(number)

@@ -77,7 +77,7 @@ def test_other_bytes_than_were_committed_are_refused_also_in_an_accepted_environ
 
 def test_a_configuration_that_changed_since_the_preflight_is_refused(worked):
     other = Agreement("{}", "00", OURS.environment)
-    config = '{"predictor":{"C":9.0,"semantics":3}}'
+    config = '{"predictor":{"C":9.0,"semantics":4}}'
     hashed = sha256(config.encode()).hexdigest()
     worked.call("HSET", worked.keys.state, "config", config, "config_hash", hashed)
     with pytest.raises(ConfigurationChanged, match=r"C: feed 9\.0"):

@@ -115,7 +115,7 @@ def shortened(config):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (numbered(9), "feed {!r}: semantics 9 is not known here (3 is): upgrade online-svm"),
+        (numbered(9), "feed {!r}: semantics 9 is not known here (4 is): upgrade online-svm"),
         (lengthened, "feed {!r} was begun by another version, with other settings (novel)"),
         (shortened, "feed {!r} was begun by another version, with other settings (dedupe_window)"),
     ],
