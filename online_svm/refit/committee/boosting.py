@@ -369,4 +369,4 @@ def _divide(own: Bytes, cut: int, lo: int, hi: int, work: Work) -> int:
         right += goes_right
     for i in range(right):
         order[left + i] = beyond[i]
-    return lo + np.int64(left)
+    return lo + int(left)

@@ -118,7 +118,9 @@ class TreeMachine:
         self.forest = self._bare()
 
     def fit(self, X: Floats, codes: Ints, penalties: Floats, number: int) -> None:
-        """Grow a forest on the rows of X; nothing is left of the one before. Without rows it says 0.
+        """Grow a forest on the rows of X; nothing is left of the one before.
+
+        Without rows its scores are 0.
 
         Parameters
         ----------
