@@ -129,23 +129,15 @@ COLUMNS = (
         "method",
         "constant",
         str | None,
-        "What made `probability` and `probabilities`, which `lower`, `upper` and `intervals` hold. "
-        "`venn`: the mean over the distributions of the multiprobability. `venn-abers-mixed`: "
-        "the stack of a committee, clipped to the pair of Venn-Abers, and sigmoids of the most "
-        "recent scores; `joint`: maps of the scores of all classes at once. To both belong stacks "
-        "of members and nearest neighbours by the most recent examples, unless labels are late. "
-        "All are weighed by how probable they made the labels so far. Null while warming. It may "
-        "change at a refit.",
+        "What made `probabilities` and `intervals`: `venn`, `venn-abers-mixed` (a committee, two "
+        "classes) or `joint` (more). Null while warming; may change at a refit.",
     ),
     Column(
         "interval_level",
         "constant",
         Probability | None,
-        "Stated coverage of `intervals`. Of two classes: if the examples are i.i.d., an interval "
-        "holds the frequency of its class among the examples whose scores lie in the same bin, at "
-        "least so often. Of more: about so often it holds the frequency of its class where "
-        "`probabilities` are what they are here, by the last 500 labelled answers. Null where the "
-        "intervals are those of `venn`.",
+        "Stated coverage of [`intervals`](measured.md#intervals); null where they are those of "
+        "`venn`.",
     ),
     Column(
         "classes",

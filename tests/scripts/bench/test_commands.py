@@ -1,4 +1,4 @@
-"""Every benchmark runs, small, and prints the figures and bounds that docs/benchmarks.md names."""
+"""Every benchmark runs, small, and prints the figures and bounds that docs/measured.md names."""
 
 import json
 from importlib import import_module
