@@ -32,6 +32,17 @@ def chromium():
             browser.close()
 
 
+def violations(page):
+    """Return what breaks a rule of WCAG A or AA, by axe-core: rule, place, reason."""
+    axe = package("axe_playwright_python.sync_playwright", "pip install -e '.[dev]'").Axe()
+    found = axe.run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})
+    return [
+        (rule["id"], node["target"], node["failureSummary"])
+        for rule in found.response["violations"]
+        for node in rule["nodes"]
+    ]
+
+
 @contextmanager
 def dashboard(url, *arguments):
     """Run `online-svm dashboard` on any free port; yield the address of the page."""

@@ -39,9 +39,11 @@ _LEGEND = ":host .bk-label { color: var(--ink) !important; }"
 _CONTROL = """:host { color: var(--ink); }
 .bk-input, .bk-input option { background-color: var(--card); color: var(--ink);
   border-color: var(--line); }"""
+TABS_SCRIPT = (ASSETS / "tabs.js").read_text("utf-8")
 PLOTS = (ASSETS / "plots.css").read_text("utf-8")
 
 HEIGHT = 260  # pixels of a plot
+COUNTS = 110  # pixels of the bars below the reliability diagram
 
 
 def markup(text: str = "", **properties: object) -> Div:

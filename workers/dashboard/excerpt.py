@@ -13,6 +13,8 @@ from workers.dashboard.reports import Report
 from workers.feed.state_fields import PendingLabels
 from workers.reading.alarms import RaisedAlarm
 from workers.reading.events import Event
+from workers.reading.incidents import Incident
+from workers.reading.verdict import Verdict, trust
 
 Axis = Literal["n", "time"]
 
@@ -50,6 +52,8 @@ class Choice:
     axis : "n" or "time"
     sort : str
         Column of the table of feeds.
+    tab : str
+        Which of the cards below the pictures are shown; empty for the first.
 
     Examples
     --------
@@ -62,8 +66,9 @@ class Choice:
     feed: str = ""
     range: str = "all"
     axis: Axis = "n"
-    sort: str = "feed"
+    sort: str = "verdict"
     theme: str = "auto"
+    tab: str = ""
 
     @classmethod
     def of(cls, arguments: Mapping[str, str]) -> Self:
@@ -74,8 +79,9 @@ class Choice:
             feed=arguments.get("feed", "")[:80],
             range=asked if asked in RANGES else "all",
             axis="time" if arguments.get("axis") == "time" else "n",
-            sort=arguments.get("sort", "feed")[:20],
+            sort=arguments.get("sort", "verdict")[:20],
             theme=theme if theme in ("light", "dark") else "auto",
+            tab=arguments.get("tab", "")[:20],
         )
 
     @property
@@ -85,7 +91,7 @@ class Choice:
 
     def address(self, **changes: str) -> str:
         """Return the link to this choice, with some of it changed."""
-        usual = {"feed": "", "range": "all", "axis": "n", "sort": "feed", "theme": "auto"}
+        usual = {"feed": "", "range": "all", "axis": "n", "sort": "verdict", "theme": "auto"}
         shown = {name: changes.get(name, getattr(self, name)) for name in usual}
         return "?" + urlencode({k: v for k, v in shown.items() if v != usual[k]})
 
@@ -109,6 +115,8 @@ class Excerpt:
         When alarms were committed, by their entry ID, in milliseconds since 1970; where known.
     pending : PendingLabels or None
         Labels that are still to come, where that is known.
+    incidents : list of Incident
+        The oldest first.
     has_alarms : bool
         False where the source cannot tell whether there were any.
     """
@@ -123,6 +131,7 @@ class Excerpt:
     has_alarms: bool = True
     committed: dict[bytes, int] = field(default_factory=dict)
     pending: PendingLabels | None = None
+    incidents: list[Incident] = field(default_factory=list)
 
     @classmethod
     def of(cls, view: FeedView, choice: Choice) -> Self:
@@ -137,8 +146,20 @@ class Excerpt:
         events = [event for event in list(view.events) if not event.n < first]
         return cls(
             view.feed, choice.axis, drawn, answers, samples, alarms, events,
-            committed=view.committed, pending=view.pending,
+            committed=view.committed, pending=view.pending, incidents=view.incidents,
         )  # fmt: skip
+
+    def trust(self) -> Verdict:
+        """Return whether the answers can be trusted at the end, whoever answers now."""
+        last = self.incidents[-1] if self.incidents else None
+        answers = (one.message for one in reversed(self.answers) if "status" in one.message)
+        said: dict[str, object] = next(answers, {})
+        report = self.reports[-1].message if self.reports else None
+        found = trust(report, said, last if last is not None and last.until is None else None)
+        if self.has_alarms or found.level != "well":
+            return found
+        told = found.sentence.replace("Probabilities hold", "As far as an exported file tells")
+        return Verdict("wait", told, "It holds answers alone, and nothing of alarms.")
 
     def x(self) -> Floats:
         """Return where each report stands on the axis."""

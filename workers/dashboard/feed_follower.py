@@ -19,15 +19,20 @@ from workers.feed.position import parse_id
 from workers.reading.alarms import commit_times, known_alarms
 from workers.reading.answers import message, newest
 from workers.reading.events import known_events
+from workers.reading.incidents import OpenThen, incidents
 from workers.reading.lag import lag
 from workers.reading.registry import holder
 from workers.reading.true_labels import TrueLabels, Truth
+from workers.reading.verdict import newest_label
 
 FIRST_REPORTS = 300
 """Reports that are read of a feed at first; all that fit are read once it is watched."""
 
 PER_READ = 500
 """Answers that are read at once. Where more are new, the older ones are left out."""
+
+LABELS = 50
+"""Newest answers that are read where labels are to come and nobody looks."""
 
 _COUNT_EVERY = 5
 """Readings after which the entries that wait are counted again, where there are very many."""
@@ -121,11 +126,15 @@ class FeedFollower:
         if stream not in self._after or is_deeper:
             found = newest(store, stream, MOST_REPORTS if self.viewers else FIRST_REPORTS)
             kept: list[Report] = []
+            view.marks.clear()
         else:
             pages = store.pages(stream, self._after[stream])
             found = [entry for page in pages for entry in page]
             kept = list(view.reports)
-        kept += parsed((entry[0], message(entry)) for entry in found)
+        told = [(entry[0], message(entry)) for entry in found]
+        kept += parsed(told)
+        marks = (OpenThen.of(*one) for one in told)
+        view.marks.extend(mark for mark in marks if mark is not None)
         view.reports = deque(kept, maxlen=MOST_REPORTS)
         self._mark(stream, found)
 
@@ -135,6 +144,10 @@ class FeedFollower:
             view.alarms = deque([*view.alarms, *news], maxlen=MOST_ALARMS)
             kept = newest(self._store, keys.raised, len(view.alarms))
             view.committed = commit_times(kept)
+        marks, alarms = list(view.marks), list(view.alarms)
+        if len(marks) >= FIRST_REPORTS:  # older ones are not known, and no story begins there
+            alarms = [one for one in alarms if one.alarm.n > marks[0].n]
+        view.incidents = incidents(alarms, marks)
 
     def _read_events(self) -> None:
         """Read events: what people say, and what ends a worker, comes without answers."""
@@ -155,7 +168,10 @@ class FeedFollower:
 
     def _read_answers(self) -> None:
         view, stream = self.view, self._store.keys.out
-        found = self._new_answers(stream) if self.viewers else newest(self._store, stream, 1)
+        waits = view.pending is not None and view.pending.unlabelled > 0
+        few = LABELS if waits else 1
+        found = self._new_answers(stream) if self.viewers else newest(self._store, stream, few)
+        self._note_label(found if waits else [])
         if found and isinstance(last := message(found[-1]), dict):
             view.newest = last
         if self.viewers:
@@ -165,6 +181,15 @@ class FeedFollower:
         self._is_deep = self.viewers > 0
         self._mark(stream, found)
         self._answered = view.seq
+
+    def _note_label(self, found: list[Entry]) -> None:
+        """Note when the newest label came; answers that wait for theirs are among those found."""
+        told = [(entry[0], message(entry)) for entry in found]
+        labels = [
+            one for one in told if isinstance(one[1], dict) and one[1].get("status") == "label"
+        ]
+        if labels or self.view.label_at is None:
+            self.view.label_at = newest_label(labels or told)
 
     def _new_answers(self, stream: str) -> list[Entry]:
         """Return the answers since the last, or the newest if they are too many."""

@@ -12,7 +12,9 @@ from workers.feed.state_fields import PendingLabels
 from workers.reading.alarms import RaisedAlarm
 from workers.reading.answers import message
 from workers.reading.events import Event
+from workers.reading.incidents import Incident, OpenThen
 from workers.reading.true_labels import TrueLabels, Truth
+from workers.reading.verdict import Facts, Verdict, lifecycle, verdict
 
 MOST_REPORTS = 2000
 MOST_ANSWERS = 2000
@@ -100,6 +102,13 @@ class FeedView:
         Labels that are still to come; None where each comes with its example.
     newest : dict
         The last answer.
+    label_at : float or None
+        When the newest label came, in milliseconds since 1970, or the first entry without one that
+        was read; None where no answer waits for a label.
+    marks : deque of OpenThen
+        What each report says of alarms.
+    incidents : list of Incident
+        The oldest first.
     committed : dict of bytes to int
         When entries of `alarms` were committed, in milliseconds since 1970, where that is known.
     version : int
@@ -117,6 +126,9 @@ class FeedView:
     waiting_is_at_least: bool = False
     pending: PendingLabels | None = None
     newest: dict[str, Any] = field(default_factory=dict)
+    label_at: float | None = None
+    marks: deque[OpenThen] = field(default_factory=lambda: deque(maxlen=MOST_REPORTS))
+    incidents: list[Incident] = field(default_factory=list)
     samples: deque[FeedSample] = field(default_factory=lambda: deque(maxlen=SAMPLES))
     reports: deque[Report] = field(default_factory=deque)
     answers: deque[ShownAnswer] = field(default_factory=deque)
@@ -139,16 +151,47 @@ class FeedView:
         self.samples.clear()
         self.reports, self.answers = deque(), deque()
         self.alarms, self.events, self.committed = deque(), deque(), {}
-        self.newest, self.pending = {}, None
+        self.newest, self.pending, self.label_at, self.incidents = {}, None, None, []
+        self.marks.clear()
         self.seq = self.n = 0
         self.version += 1
 
     @property
-    def failure(self) -> str:
-        """Why no worker has the feed, where the last one said so; empty otherwise."""
-        if self.holder is not None or not self.events or self.events[-1].code != "failed":
-            return ""
-        return self.events[-1].detail
+    def incident(self) -> Incident | None:
+        """The incident that is open."""
+        found = self.incidents
+        return found[-1] if found and found[-1].until is None else None
+
+    def verdict(self) -> Verdict:
+        """Return what is to be said of the feed first."""
+        if not (self.is_loaded or self.problem):
+            return Verdict("wait", "Loading …")
+        return verdict(self._facts(time.time()))
+
+    def _facts(self, now: float) -> Facts:
+        samples, reports = list(self.samples), list(self.reports)
+        last = samples[-1] if samples else FeedSample(now, 0, 0.0, 0, 0.0)
+        is_watched = bool(samples) and last.time - samples[0].time >= _RATE_SECONDS
+        label = self.label_at
+        return Facts(
+            self.feed,
+            problem=self.problem,
+            exists=self.exists,
+            has_begun=self.has_begun,
+            holder=self.holder,
+            lifecycle=lifecycle(list(self.events)),
+            now=now,
+            seq=self.seq,
+            waiting=last.waiting,
+            waiting_is_at_least=self.waiting_is_at_least,
+            waiting_seconds=last.behind,
+            rate=last.rate if is_watched else None,
+            unlabelled=0 if self.pending is None else self.pending.unlabelled,
+            label_seconds=None if label is None else max(0.0, now - label / 1000),
+            answer=self.newest,
+            report=reports[-1].message if reports else None,
+            incident=self.incident,
+        )
 
     @property
     def last_sample(self) -> FeedSample | None:

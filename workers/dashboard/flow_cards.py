@@ -62,8 +62,8 @@ class LagCard(_SampleCard):
 
     title = "Lag"
     words = (
-        "Entries of the input that wait for an answer. Above a thousand they are not counted one "
-        "by one. A lag that grows means that the worker is too slow, or gone."
+        "Entries of the input that wait for an answer. A lag that grows means that the worker is "
+        "too slow, or gone."
     )
     unit = "entries"
 

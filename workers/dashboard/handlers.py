@@ -27,7 +27,7 @@ from bokeh.util.token import (
 )
 from tornado.web import ErrorHandler, authenticated
 
-from workers.dashboard.card import ASSETS
+from workers.dashboard.card import ASSETS, TABS_SCRIPT
 from workers.dashboard.excerpt import Choice
 
 
@@ -101,7 +101,12 @@ def _rendered(choice: Choice, token: str, app: BokehTornado) -> str:
         [RenderItem(token=token, elementid="page", use_for_title=True)],
         choice.title,
         template=template,
-        template_variables={"links": links, "theme": choice.theme, "style": style},
+        template_variables={
+            "links": links,
+            "theme": choice.theme,
+            "style": style,
+            "script": TABS_SCRIPT,
+        },
     )
     return page
 

@@ -41,6 +41,7 @@ def rendered() -> str:
         )
     made = MarkdownIt("commonmark", {"html": False}).enable("table")
     text = made.render(SOURCE.read_text("utf-8"))
+    text = text.replace("<table>", '<table tabindex="0">').replace("<pre>", '<pre tabindex="0">')
     for pattern, instead in _LEFT_OUT:
         text = re.sub(pattern, instead, text)
     return _FRAME.format(style=_STYLE, text=re.sub(r"<h([1-6])>(.*?)</h\1>", _with_anchor, text))

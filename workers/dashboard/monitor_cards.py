@@ -24,9 +24,11 @@ from workers.dashboard.drawings import scale
 from workers.dashboard.excerpt import Excerpt, thinned
 from workers.dashboard.reports import Report, as_dict, as_list
 from workers.dashboard.text import safe, table, whole
+from workers.dashboard.verdicts import incident_row
 from workers.reading.alarms import RaisedAlarm
 from workers.reading.answers import number
 from workers.reading.events import Event, moment
+from workers.reading.incidents import Incident
 
 NO_MONITORS = (
     "No report yet that has them. Or the reports of this feed carry no monitors: the feed was "
@@ -105,9 +107,8 @@ class EvidenceCard(Card):
 
     title = "Evidence of the monitors"
     words = (
-        "Natural logarithm of each test's wealth less that of its threshold: an alarm (marked) is "
-        "raised at 0, and the test begins anew. While all is well the lines stay below 0 for ever, "
-        "but with the small probability alarm_level."
+        "How near each test is to an alarm: log of its wealth less that of its threshold. "
+        "An alarm (marked) is raised at 0. While all is well the lines stay below it."
     )
     section = "monitors"
 
@@ -207,14 +208,14 @@ def _part(test: Test) -> str:
 
 
 class AlarmsCard(TextCard):
-    """The last alarms and events."""
+    """The last incidents, their alarms, and events."""
 
-    title = "Alarms and events"
+    title = "Incidents, alarms and events"
     words = (
-        "An alarm is a sequential test that was rejected: after how many examples, and what was "
-        "found. Events tell what happened "
-        "to the workers of the feed, and what people said. Times are UTC; an alarm has that of the "
-        "entry that raised it, and that of its commit where it is known."
+        "The alarms of one change are one incident, from the first until model and calibration are "
+        "of later examples alone. An alarm is a sequential test that was rejected. Events tell "
+        "what happened to the workers, and what people said. Times are UTC; an alarm has that of "
+        "the entry that raised it, and that of its commit where it is known."
     )
     section = "monitors"
     is_wide = True
@@ -225,7 +226,15 @@ class AlarmsCard(TextCard):
             return "An exported file holds answers alone: no alarms, and no events."
         if not (excerpt.alarms or excerpt.events):
             return "No alarm was raised, and nothing happened to a worker, as far as is kept."
-        return self.show(_alarms(excerpt) + _events(excerpt.events))
+        told = _incidents(excerpt.incidents) + _alarms(excerpt) + _events(excerpt.events)
+        return self.show(told)
+
+
+def _incidents(incidents: Sequence[Incident]) -> str:
+    if not incidents:
+        return ""
+    columns = "<since example", "<until", "alarms", "<kinds", "<what it says"
+    return table(columns, map(incident_row, reversed(incidents[-_ALARMS:])))
 
 
 def _alarms(excerpt: Excerpt) -> str:

@@ -1,8 +1,7 @@
-"""Notices of the page: there is little to show, or something is wrong."""
+"""Notices of the page: what a feed's verdict cannot say, for there is no feed, or no Redis."""
 
 import time
 
-from workers.dashboard.feed_view import FeedView
 from workers.dashboard.follower import Follower
 from workers.dashboard.text import safe, seconds
 
@@ -33,38 +32,3 @@ def unknown(feed: str) -> str:
         "digits, dots, underscores or hyphens; a page that was started with names shows only "
         "those.</p>"
     )
-
-
-def of_feed(view: FeedView) -> str:
-    """Return what is wrong with a feed; an empty text if nothing is."""
-    if view.problem:
-        return _note("This feed cannot be read.", safe(view.problem, 300))
-    if not view.is_loaded:
-        return '<p class="empty">Loading …</p>'
-    if not view.exists:
-        return _note(
-            "There is no such feed now.",
-            "It was deleted, or never was. It appears here as soon as examples are pushed to it.",
-        )
-    if view.holder is None and not view.has_begun:
-        return _note(
-            "No worker has begun this feed.",
-            f"Nothing is answered until one does: <code>online-svm worker {safe(view.feed)}</code>"
-            f"{_failure(view)}",
-        )
-    if view.holder is None:
-        return _note(
-            "No worker holds this feed.",
-            "Nothing is answered until one does: "
-            f"<code>online-svm worker {safe(view.feed)}</code>. What was answered is below."
-            f"{_failure(view)}",
-        )
-    return ""
-
-
-def _failure(view: FeedView) -> str:
-    return f" The last one ended with: {safe(view.failure, 300)}" if view.failure else ""
-
-
-def _note(title: str, words: str) -> str:
-    return f'<div class="note" role="status"><b>{title}</b> {words}</div>'

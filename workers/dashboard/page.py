@@ -1,6 +1,6 @@
 """One session: a document that shows what its address asks for, and keeps it up to date."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bokeh.document import Document
 from bokeh.events import DocumentReady
@@ -17,26 +17,25 @@ from workers.dashboard.flow_cards import LagCard, RateCard
 from workers.dashboard.follower import Follower
 from workers.dashboard.monitor_cards import AlarmsCard, DeviationCard, EvidenceCard
 from workers.dashboard.recent_cards import PartsCard, ReliabilityCard
-from workers.dashboard.text import probability, rate, safe, seconds, whole
+from workers.dashboard.tabs import Tabs
+from workers.dashboard.text import rate, safe, seconds, whole
 from workers.dashboard.validity_cards import AccuracyCard, MapsCard, WidthCard
+from workers.dashboard.verdicts import banner
 
-CARDS: Sequence[type[Card]] = (
-    AccuracyCard,
-    EvidenceCard,
-    DeviationCard,
-    AlarmsCard,
-    ReliabilityCard,
-    PartsCard,
-    WidthCard,
-    CostCard,
-    LabelsCard,
-    FeaturesCard,
-    AnswersCard,
-    RateCard,
-    LagCard,
-    MapsCard,
-)
-"""Cards of a feed, in the order of the page."""
+PICTURES: Sequence[type[Card]] = (AccuracyCard, ReliabilityCard, EvidenceCard, LagCard)
+"""Cards that are always shown, below the verdict."""
+
+TABS: Mapping[str, Sequence[type[Card]]] = {
+    "incidents": (AlarmsCard,),
+    "parts": (PartsCard, DeviationCard),
+    "answers": (AnswersCard, LabelsCard, FeaturesCard),
+    "methods": (WidthCard, MapsCard),
+    "rate and costs": (RateCard, CostCard),
+}
+"""The other cards, by the tab that shows them."""
+
+CARDS: Sequence[type[Card]] = (*PICTURES, *(kind for kinds in TABS.values() for kind in kinds))
+"""All cards of a feed, in the order of the page."""
 
 REFRESH_MS = 1000
 _TABLE_EVERY = 2  # refreshes after which the table of all feeds is written again
@@ -109,17 +108,19 @@ class FeedPage(Page):
         if self._view is None:
             return
         document.on_session_destroyed(lambda _: follower.unwatch(choice.feed))
-        self._cards_place = grid("28rem")
-        self._root.children += [self._controls(), self._cards_place]
+        self._pictures, self._tabs = grid("28rem"), Tabs(list(TABS), choice.tab)
+        self._root.children += [self._controls(), self._pictures, *self._tabs.parts]
         # The head is on the screen before the plots are made.
         self._cards: list[Card] = []
         document.on_event(DocumentReady, lambda _: self._make_cards())
 
     def _make_cards(self) -> None:
-        self._cards = [kind(self._choice.axis) for kind in CARDS]
-        self._seen = -1
+        made = {kind: kind(self._choice.axis) for kind in CARDS}
+        self._cards, self._seen = list(made.values()), -1
         self.show()
-        self._cards_place.children = [card.root for card in self._cards]
+        self._pictures.children = [made[kind].root for kind in PICTURES]
+        for name, kinds in TABS.items():
+            self._tabs.fill(name, [made[kind].root for kind in kinds])
 
     def show(self) -> None:
         """Write the head; draw the cards again where anything changed."""
@@ -127,7 +128,7 @@ class FeedPage(Page):
         if view is None:
             _say(self._head, notices.unknown(self._choice.feed))
             return
-        _say(self._head, head(view) + notices.of_feed(view))
+        _say(self._head, head(view))
         is_shown = view.is_loaded and not view.problem
         if is_shown:
             self._draw(view)
@@ -151,7 +152,7 @@ class FeedPage(Page):
 
     def _changed(self, name: str) -> object:
         def take(_attribute: str, _old: str, new: str) -> None:
-            asked = {n: getattr(self._choice, n) for n in ("feed", "range", "axis", "theme")}
+            asked = {n: getattr(self._choice, n) for n in ("feed", "range", "axis", "theme", "tab")}
             self._choice = Choice.of(asked | {name: new})
             self._make_cards()
 
@@ -159,24 +160,19 @@ class FeedPage(Page):
 
 
 def head(view: FeedView) -> str:
-    """Return the name of a feed and its main figures as HTML."""
+    """Return the name of a feed, the verdict on it and its main figures as HTML."""
     row = row_of(view)
-    sample = view.last_sample
     figures = (
-        ("state", row.state),
         ("worker", safe(view.holder) if view.holder else "none"),
         ("rate, entries / s", rate(row.rate)),
         ("lag, entries", whole(row.lag) + "+" * row.lag_is_at_least),
-        ("lag, time", seconds(sample.behind if sample else 0.0)),
+        ("lag, time", seconds(row.behind)),
         ("answered, entries", whole(view.seq)),
         ("learned, examples", whole(view.n)),
-        ("accuracy, windowed", probability(row.accuracy)),
-        ("announced, windowed", probability(row.announced)),
-        ("guarantee", row.guarantee),
+        ("guarantee", safe(view.newest.get("guarantee"))),
     )
     drawn = "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in figures)
-    reason = f'<p class="soft">Guarantee {row.guarantee}: {row.reason}</p>' if row.reason else ""
-    return f'<h1>{safe(view.feed, 64)}</h1><div class="figures">{drawn}</div>{reason}'
+    return f'<h1>{safe(view.feed, 64)}</h1>{banner(row.verdict)}<div class="figures">{drawn}</div>'
 
 
 def _say(place: UIElement, text: str) -> None:

@@ -11,6 +11,7 @@ from workers.dashboard.card import (
     ANNOUNCED,
     BAND,
     BAND_ALPHA,
+    COUNTS,
     Card,
     TextCard,
     plot,
@@ -38,9 +39,8 @@ class ReliabilityCard(Card):
 
     title = "Reliability diagram"
     words = (
-        "Answers in bins of equal count: how often the event came true (points, 0 to 1) against "
-        "how probable it was said to be. Points inside the band differ from the diagonal by no "
-        "more than chance allows, in nine of ten bins. Below: answers in each bin."
+        "How often the event came true (points, 0 to 1) against how probable it was said to be, in "
+        "bins of equal count. Inside the band a point is off by no more than chance allows."
     )
     section = "recent-figures"
 
@@ -54,7 +54,7 @@ class ReliabilityCard(Card):
         )
         drawn.line("probability", "frequency", source=self._source, color=ACCURACY)
         drawn.scatter("probability", "frequency", source=self._source, color=ACCURACY, size=9)
-        counts = plot(None, "answers", height=110, x_range=drawn.x_range)
+        counts = plot(None, "answers", height=COUNTS, x_range=drawn.x_range)
         counts.xaxis.axis_label = "announced probability"
         counts.segment(
             "probability", 0, "probability", "count", source=self._source, color=ANNOUNCED, width=7

@@ -51,7 +51,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         for name in columns
     )
     body = "".join(f"<tr>{_cells(columns, row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><tr>{heads}</tr>{body}</table></div>'
+    return f'<div class="scroll" tabindex="0"><table><tr>{heads}</tr>{body}</table></div>'
 
 
 def _cells(columns: Sequence[str], row: Sequence[str]) -> str:

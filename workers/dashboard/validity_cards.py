@@ -11,6 +11,8 @@ from workers.dashboard.card import (
     ANNOUNCED,
     BAND,
     BAND_ALPHA,
+    COUNTS,
+    HEIGHT,
     Card,
     grid,
     legend,
@@ -47,19 +49,17 @@ class AccuracyCard(Card):
 
     title = "Accuracy against what was announced"
     words = (
-        "Share of right answers (0 to 1) over the last scored examples (metrics_window, or 500), "
-        "beside the mean probability and interval that the answers announced. A calibrated feed "
-        "keeps the two lines together; the dashed means over all examples hide a drift. Vertical "
-        "lines are alarms, and notes: online-svm note FEED TEXT."
+        "Share of right answers (0 to 1) over the last scored examples, beside the probability and "
+        "interval that they announced. While all is well the two lines stay together. Vertical "
+        "lines are alarms, and notes."
     )
     section = "recent-figures"
-    is_wide = True
 
     def body(self) -> Sequence[UIElement]:
         """Make the plot."""
         self._window, self._all = source(*COLUMNS), source(*COLUMNS)
         self._alarms, self._notes = source("x"), source("x", "text")
-        drawn = plot(self.axis, "share of examples", height=320)
+        drawn = plot(self.axis, "share of examples", height=HEIGHT + COUNTS)
         band = drawn.varea("x", "lower", "upper", source=self._window, color=BAND, alpha=BAND_ALPHA)
         said = drawn.line("x", "probability", source=self._window, color=ANNOUNCED, width=2)
         right = drawn.line("x", "accuracy", source=self._window, color=ACCURACY, width=3)

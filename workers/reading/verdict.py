@@ -210,7 +210,7 @@ def trust(
     accuracy, announced = number(figures.get("accuracy")), number(figures.get("probability"))
     if over < LEAST or accuracy != accuracy or announced != announced:
         scored = counted(over, "answer")
-        return Verdict("wait", f"Too early to say: {scored} scored", f"From {LEAST} on, it is.")
+        return Verdict("wait", f"Too early to say: {scored} scored", f"A verdict needs {LEAST}.")
     beside = f"{_share(accuracy)} right where {_share(announced)} was announced, {_over(report)}"
     if abs(accuracy - announced) > FAR and abs(number(figures.get("z"))) > FAR_Z:
         return Verdict("care", f"Take care: {beside}", "No test has raised an alarm.")
@@ -327,7 +327,8 @@ def _without_worker(facts: Facts, start: str) -> Verdict:
         why = f". The last one {'stopped' if event.code == 'stopped' else 'ended with'}: "
         why += _text(event.detail)
     level: Level = "bad" if facts.waiting else "care"
-    return Verdict(level, f"No worker{since}{_waits(facts)}", f"{start}{why}")
+    waits = _waits(facts, with_age=not since)
+    return Verdict(level, f"No worker{since}{waits}", f"{start}{why}")
 
 
 def _old(facts: Facts) -> Verdict | None:
@@ -348,13 +349,15 @@ def _old(facts: Facts) -> Verdict | None:
     return None
 
 
-def _waits(facts: Facts) -> str:
+def _waits(facts: Facts, with_age: bool = True) -> str:
     if not facts.waiting:
         return ""
     more = " or more" if facts.waiting_is_at_least else ""
     noun = "entry waits" if facts.waiting == 1 and not more else "entries wait"
-    age = f", the oldest for {duration(facts.waiting_seconds)}" if facts.waiting_seconds > 1 else ""
-    return f"; {facts.waiting:,}{more} {noun}{age}"
+    told = f"; {facts.waiting:,}{more} {noun}"
+    if not (with_age and facts.waiting_seconds > 1.0):
+        return told
+    return f"{told}, the oldest for {duration(facts.waiting_seconds)}"
 
 
 def _began_at(event: Event | None) -> int | None:

@@ -12,7 +12,7 @@ from workers.dashboard.answer_cards import LEAST as LEAST_FEATURES
 from workers.dashboard.answer_cards import AnswersCard, FeaturesCard, LabelsCard
 from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
 from workers.dashboard.feed_view import MOST_FEATURES, FeedSample, FeedView, ShownAnswer, bounded
-from workers.dashboard.feeds_table import row_of, table
+from workers.dashboard.feeds_table import table
 from workers.dashboard.help_page import rendered
 from workers.dashboard.monitor_cards import AlarmsCard, DeviationCard, EvidenceCard
 from workers.dashboard.page import CARDS
@@ -251,15 +251,6 @@ def test_the_feature_that_moved_most_comes_first():
     assert bounded(wide).features is None
 
 
-def test_an_alarm_is_open_until_a_report_says_that_it_is_not():
-    view = FeedView("f")
-    view.alarms.extend([alarm(50), alarm(350)])
-    view.reports.extend(reports(3, monitors={"open": [{}]}))
-    assert (row_of(view).open_alarms, row_of(view).alarms) == (2, 2)
-    view.reports.extend(reports(4, monitors={"open": []}))
-    assert (row_of(view).open_alarms, row_of(view).alarms) == (0, 2)
-
-
 def test_the_table_is_sorted_as_asked_and_a_column_that_is_none_changes_nothing():
     views = [FeedView(name, is_loaded=True, n=n) for name, n in (("a", 1), ("b", 9), ("c", 5))]
 
@@ -267,4 +258,7 @@ def test_the_table_is_sorted_as_asked_and_a_column_that_is_none_changes_nothing(
         return re.findall(r">([abc])</a>", table(views, Choice(sort=sort)))
 
     assert order("learned") == ["b", "c", "a"]
-    assert order("feed") == order("<script>") == ["a", "b", "c"]
+    assert order("feed") == ["a", "b", "c"]
+    views[1].problem, views[2].exists = "it is damaged", False
+    assert order("verdict") == order("<script>") == ["b", "a", "c"]  # the worst first
+    assert "<h1>0 well, 2 not, 1 to be seen</h1>" in table(views, Choice())

@@ -13,9 +13,9 @@ from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
 from workers.dashboard.excerpt import Choice
 from workers.dashboard.feed_follower import FeedFollower
-from workers.dashboard.feeds_table import state_of, table
+from workers.dashboard.feeds_table import table
 from workers.dashboard.follower import Follower
-from workers.dashboard.notices import of_feed
+from workers.dashboard.verdicts import banner
 from workers.runner.shard import Shard
 
 
@@ -44,6 +44,11 @@ def read():
         yield begin
 
 
+def said(view):
+    """Return the sentence of a feed."""
+    return view.verdict().sentence
+
+
 def entries_read(monkeypatch):
     """Count the entries of pages and of the newest entries that are read from now on."""
     counted, call = [], FeedReader.call
@@ -67,20 +72,23 @@ def entries_read(monkeypatch):
 
 def test_a_feed_that_never_was_or_that_no_worker_began_says_so(mail, follower):
     follower.update()
-    assert state_of(follower.view) == "gone"
+    assert said(follower.view) == "There is no such feed now"
     mail.wait_for_answer(count=3)
     follower.update()
-    assert state_of(follower.view) == "not begun"
+    assert said(follower.view).startswith("No worker has begun this feed; 3 entries wait")
     assert follower.view.last_sample.waiting == 3
 
 
 def test_a_feed_whose_worker_is_gone_says_so_and_is_idle_with_one(mail, follower):
     mail.answer()
     follower.update()
-    assert state_of(follower.view) == "no worker"
+    assert said(follower.view) == "No worker"
     mail.hold()
     follower.update()
-    assert (state_of(follower.view), follower.view.holder) == ("idle", "host-1")
+    assert (said(follower.view), follower.view.holder) == (
+        "Too early to say: 0 answers scored",
+        "host-1",
+    )
 
 
 def test_a_deleted_feed_is_forgotten_and_a_new_one_of_its_name_is_read_from_its_start(
@@ -93,7 +101,7 @@ def test_a_deleted_feed_is_forgotten_and_a_new_one_of_its_name_is_read_from_its_
     follower.update()
     mail.delete()
     follower.update()
-    assert state_of(follower.view) == "gone"
+    assert said(follower.view) == "There is no such feed now"
     assert (len(follower.view.reports), len(follower.view.answers)) == (0, 0)
     mail.seq = 0
     mail.answer(label="spam")
@@ -167,7 +175,7 @@ def test_entries_that_are_not_of_this_program_are_passed_over(mail, follower):
     follower.viewers = 1
     follower.update()
     assert (len(follower.view.answers), len(follower.view.reports)) == (1, 1)
-    assert state_of(follower.view) == "no worker"
+    assert said(follower.view) == "No worker"
 
 
 def test_a_key_of_another_type_is_told_of_its_feed_and_harms_no_other(feeds, read, redis_url, feed):
@@ -176,9 +184,9 @@ def test_a_key_of_another_type_is_told_of_its_feed_and_harms_no_other(feeds, rea
     bad.store.call("SET", bad.keys.state, "text")
     following = read(redis_url, (bad.name, good.name))
     views = {view.feed: view for view in following.views()}
-    assert state_of(views[bad.name]) == "cannot be read"
+    assert said(views[bad.name]) == "This feed cannot be read"
     assert "WRONGTYPE" in views[bad.name].problem or "type" in views[bad.name].problem
-    assert (state_of(views[good.name]), following.lost) == ("no worker", "")
+    assert (said(views[good.name]), following.lost) == ("No worker", "")
 
 
 def test_patterns_select_the_listed_feeds_that_are_followed_and_a_shard_its_own(
@@ -241,15 +249,51 @@ def test_why_a_worker_gave_a_feed_up_is_told_although_no_answer_came(mail, follo
     mail.hold()
     mail.answer()
     follower.update()
-    assert of_feed(follower.view) == ""
+    assert "No worker" not in said(follower.view)
     mail.store.call("DEL", mail.keys.lease)
     mail.put(mail.keys.events, "*", {"code": "failed", "detail": "WrongKeyType: <b>dlq</b>"})
     follower.update()
-    assert "The last one ended with: WrongKeyType: &lt;b&gt;dlq" in of_feed(follower.view)
-    assert 'title="WrongKeyType: &lt;b&gt;dlq' in table([follower.view], Choice())
+    told = banner(follower.view.verdict())
+    assert "The last one ended with: WrongKeyType: &lt;b&gt;dlq" in told
+    assert "No worker for " in table([follower.view], Choice())
     mail.hold()
     follower.update()
-    assert follower.view.failure == ""
+    assert "No worker" not in said(follower.view)
+
+
+def test_the_alarms_of_a_change_are_one_incident_until_a_report_has_none_open(mail, follower):
+    alarm = asdict(Alarm(7, "exchangeability", "overall", None, "ranks", 5.7, 5.3, 1))
+    mail.hold()
+    mail.answer()
+    mail.put(mail.keys.alarms, "1000-0", {"v": 2, "seq": 6, "alarms": [alarm, alarm | {"n": 8}]})
+    follower.update()
+    assert said(follower.view) == "Do not trust them since example 7: the labels changed"
+    mail.answer()
+    mail.report(9, monitors={"open": [alarm]})
+    follower.update()
+    assert len(follower.view.incidents) == 1
+    mail.answer()
+    mail.report(120, monitors={"open": []})
+    follower.update()
+    assert [(one.since, one.until) for one in follower.view.incidents] == [(7, 120)]
+    assert said(follower.view) == (
+        "Probabilities hold: .800 right where .800 was announced, over all 120"
+    )
+
+
+def test_no_label_for_long_is_told_while_answers_wait(mail, follower):
+    mail.hold()
+    mail.answer()
+    long_ago = int(1000 * (time.time() - 7500))
+    mail.store.call("HSET", mail.keys.state, "pending", f"900 900 {long_ago}")
+    mail.put(mail.keys.out, f"{long_ago}-0", {"v": 2, "status": "label", "seq": 2, "n": 1})
+    mail.put(mail.keys.out, "*", answer(3))
+    follower.update()
+    assert said(follower.view) == "No label for 2 hours; 900 answers wait"
+    mail.put(mail.keys.out, "*", {"v": 2, "status": "label", "seq": 4, "n": 1})
+    mail.store.call("HSET", mail.keys.state, "seq", 5)
+    follower.update()
+    assert "No label" not in said(follower.view)
 
 
 def test_what_somebody_notes_is_read_at_once_where_somebody_looks(mail, follower):

@@ -1,16 +1,18 @@
 """The page in Debian's Chromium: what somebody sees, and that no state of Redis breaks it."""
 
 import re
+from dataclasses import asdict
 
 import pytest
 from alarm_receiver import receiving
-from browser import chromium, dashboard, expecting, tab
+from browser import chromium, dashboard, expecting, tab, violations
 from fault_redis import Server
 from world import Worker, wait_until
 
+from online_svm.stream.alarm import Alarm
 from workers.admin.notes import note
 from workers.broker.store import Store
-from workers.dashboard.page import CARDS
+from workers.dashboard.page import PICTURES, TABS
 from workers.push.ingest import push
 from workers.push.sources import Row
 
@@ -47,10 +49,11 @@ def test_the_table_leads_to_a_feed_whose_answers_appear_as_they_come_and_back(
     mail.report(1)
     with tab(browser, page_of) as page:
         row = page.get_by_role("row").filter(has_text=mail.name)
-        expect(row).to_contain_text("idle")
-        expect(row).to_contain_text("0.800 / 0.800")
+        expect(row).to_contain_text("Too early to say: 1 answer scored")
         row.get_by_role("link").click()
         expect(page.get_by_role("heading", level=1)).to_have_text(mail.name)
+        expect(page.get_by_text("Too early to say: 1 answer scored.")).to_be_visible()
+        page.get_by_role("tab", name="Answers").click()
         expect(page.get_by_text("right ham")).to_be_visible()
         mail.answer(label="eggs", y="spam")  # it appears by itself
         expect(page.get_by_text("wrong spam")).to_be_visible()
@@ -64,6 +67,7 @@ def test_hostile_labels_ids_reasons_and_maps_stay_text(browser, page_of, mail):
     mail.hold(HOSTILE)
     with tab(browser, f"{page_of}?feed={mail.name}") as page:
         page.on("dialog", lambda _: pytest.fail("a script ran"))
+        page.get_by_role("tab", name="Answers").click()
         expect(page.get_by_text("<img src=x onerror").first).to_be_visible()
         expect(page.get_by_text("$$x$$").first).to_be_visible()
         assert page.locator("img").count() == 0
@@ -79,7 +83,7 @@ def test_a_feed_that_never_was_or_is_deleted_has_a_clear_state(browser, page_of,
         expect(page.get_by_text("No feed <script> on this page.")).to_be_visible()
         mail.answer()
         page.goto(f"{page_of}?feed={mail.name}")
-        expect(page.get_by_text("No worker holds this feed.")).to_be_visible()
+        expect(page.get_by_text("No worker.")).to_be_visible()
         mail.delete()
         expect(page.get_by_text("There is no such feed now.")).to_be_visible()
 
@@ -93,24 +97,83 @@ def test_what_was_chosen_stands_in_the_address_and_is_shown_again(browser, page_
         page.get_by_label("Range").select_option("last 1,000 examples")
         page.get_by_label("Along").select_option("time")
         page.wait_for_url("**range=1000**axis=time**")
+        page.get_by_role("tab", name="Parts").click()
+        page.wait_for_url("**tab=parts**")
         page.reload()
+        expect(page.get_by_role("tab", name="Parts")).to_have_attribute("aria-selected", "true")
+        expect(page.get_by_role("heading", name="Classes and slices")).to_be_visible()
         expect(page.get_by_label("Range")).to_have_value("last 1,000 examples")
         expect(page.get_by_label("Along")).to_have_value("time")
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("narrow", "dark")])
 def test_nothing_is_wider_than_the_screen_and_the_theme_is_that_of_the_reader(
     browser, page_of, mail, size, scheme
 ):
     mail.answer()
     mail.report(1)
     with tab(browser, f"{page_of}?feed={mail.name}", size, scheme) as page:
-        expect(page.get_by_role("heading", name="Last answers")).to_be_visible()
-        links = page.get_by_role("link", name="what it means").count()
-        assert links == page.get_by_role("heading", level=2).count() == len(CARDS)
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        for name, cards in TABS.items():
+            page.get_by_role("tab", name=name).click()
+            panel = page.get_by_role("tabpanel")
+            expect(panel).to_have_count(1)
+            expect(panel.get_by_role("heading", level=2)).to_have_count(len(cards))
+            expect(panel.get_by_role("link", name="what it means")).to_have_count(len(cards))
+            expect(page.get_by_role("heading", level=2)).to_have_count(len(cards) + len(PICTURES))
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         paper = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
         assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 19, 23)"}[scheme]
+
+
+def test_the_tabs_are_reached_and_chosen_by_keyboard(browser, page_of, mail):
+    mail.answer()
+    with tab(browser, f"{page_of}?feed={mail.name}") as page:
+        chosen = page.get_by_role("tab", selected=True)
+        expect(chosen).to_have_text("Incidents")
+        expect(page.get_by_role("tab")).to_have_count(len(TABS))
+        page.get_by_role("combobox", name="Along").focus()
+        for _ in range(40):  # plots and links are on the way
+            page.keyboard.press("Tab")
+            if chosen.evaluate("one => one.matches(':focus')"):
+                break
+        for key, name in (
+            ("ArrowRight", "Parts"), ("ArrowLeft", "Incidents"), ("ArrowLeft", "Rate and costs"),
+            ("Home", "Incidents"), ("End", "Rate and costs"), ("ArrowRight", "Incidents"),
+        ):  # fmt: skip
+            page.keyboard.press(key)
+            expect(chosen).to_have_text(name)
+            expect(chosen).to_be_focused()
+            expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("narrow", "dark")])
+def test_no_page_breaks_a_rule_of_wcag_a_or_aa(
+    browser, page_of, mail, feeds, embedded_url, tmp_path, run_command, size, scheme
+):
+    late = feeds(embedded_url, f"{mail.name}-2")
+    alarm = asdict(Alarm(2, "exchangeability", "overall", None, "ranks", 5.7, 5.3, 1))
+    for one in (mail, late):
+        one.hold()
+        one.answer()
+        one.report(1)
+        one.answer(y="spam")
+        one.report(2, monitors={"open": []})
+    late.put(late.keys.alarms, "3000-0", {"v": 2, "seq": 2, "alarms": [alarm]})
+    out = tmp_path / "report.html"
+    assert run_command("report", mail.name, "--out", str(out), "--redis", embedded_url)[0] == 0
+    found = {}
+    with tab(browser, "", size, scheme) as page:
+        for address in (page_of, f"{page_of}help", out.as_uri()):
+            page.goto(address)
+            expect(page.get_by_role("heading", level=1).first).to_be_visible()
+            found[address] = violations(page)
+        page.goto(f"{page_of}?feed={late.name}")
+        for name in TABS:
+            page.get_by_role("tab", name=name).click()
+            expect(page.get_by_role("tabpanel").get_by_role("heading").first).to_be_visible()
+            found[name] = violations(page)
+    late.delete()
+    assert found == {place: [] for place in found}
 
 
 def test_the_first_feed_appears_by_itself_and_redis_may_go_away_and_come_back(
@@ -122,6 +185,7 @@ def test_the_first_feed_appears_by_itself_and_redis_may_go_away_and_come_back(
         mail = feeds(server.url, "mail")
         mail.answer()
         page.get_by_role("link", name="mail").click()
+        page.get_by_role("tab", name="Answers").click()
         expect(page.get_by_text("right ham")).to_be_visible()
         server.kill()
         expect(page.get_by_text("Redis does not answer")).to_be_visible()
@@ -144,17 +208,18 @@ def test_the_page_follows_a_worker_and_shows_a_drift_as_it_comes(
 ):
     with tab(browser, f"{page_of}?feed={feed}") as page:
         push(ROWS, embedded_url, feed)
-        expect(page.get_by_text("No worker has begun this feed.")).to_be_visible()
+        expect(page.get_by_text("No worker has begun this feed; 300 entries wait")).to_be_visible()
         with Worker("worker", feed, "--redis", embedded_url, *WORKER) as worker:
             figures = page.locator(".figures").first
             expect(figures).to_contain_text("300learned, examples", timeout=60_000)
-            expect(page.get_by_text("✓ right").first).to_be_visible()
+            expect(page.get_by_text("Probabilities hold: ")).to_be_visible()
             expect(page.get_by_role("cell", name="calibration")).to_have_count(0)
             push(DRIFTED, embedded_url, feed)
             expect(figures).to_contain_text("400learned, examples")
             expect(page.get_by_role("cell", name="calibration").first).to_be_visible()
+            expect(page.get_by_text("Do not trust them since example 3")).to_be_visible()
             worker.stopped()
-        expect(page.get_by_text("No worker holds this feed.")).to_be_visible()
+        expect(page.get_by_text("No worker for ")).to_be_visible()
 
 
 @pytest.mark.slow
@@ -174,11 +239,13 @@ def test_a_worker_of_many_feeds_serves_their_page_and_posts_their_alarms(
                     row = page.get_by_role("row").filter(has_text=name)
                     return expect(row.get_by_role("cell").nth(place))
 
-                cell(first, 7).to_have_text("300", timeout=60_000)
-                cell(first, 2).to_have_text("0, 0")
+                cell(first, 4).to_have_text("300", timeout=60_000)
+                cell(first, 0).to_contain_text("Probabilities hold: ")
                 expect(page.get_by_role("row")).to_have_count(2)
                 push(ROWS + DRIFTED, embedded_url, late)  # a feed that appears later
-                cell(late, 7).to_have_text("400", timeout=60_000)
+                cell(late, 4).to_have_text("400", timeout=60_000)
+                cell(late, 0).to_contain_text("Do not trust them since example 3")
+                expect(page.get_by_role("heading", level=1)).to_have_text("1 well, 1 not")
                 assert {message["feed"] for message in received.wait(1)} == {late}
                 with Store(embedded_url, late) as store:
                     note(store, "labels swapped", 300)

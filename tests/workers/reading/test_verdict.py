@@ -118,6 +118,16 @@ STATES = {
         "bad",
         "No worker; 12 entries wait, the oldest for 3 minutes",
     ),
+    "no worker since it stopped, entries wait": (
+        {
+            "holder": None,
+            "lifecycle": event("stopped"),
+            "waiting": 1200,
+            "waiting_seconds": 180.0,
+        },
+        "bad",
+        "No worker for 3 minutes; 1,200 entries wait",
+    ),
     "no worker in an incident": (
         {"holder": None, "lifecycle": event("failed", "killed"), "incident": LABELS},
         "bad",

@@ -13,6 +13,7 @@ from workers.dashboard.excerpt import Excerpt
 from workers.dashboard.page import CARDS
 from workers.dashboard.report.summary import sentences
 from workers.dashboard.text import safe
+from workers.dashboard.verdicts import banner
 
 _SENTENCE = 1000  # characters
 
@@ -36,6 +37,7 @@ def html_report(past: Excerpt) -> str:
         template_variables={
             "links": [],
             "theme": "auto",
+            "script": "",
             "style": (ASSETS / "page.css").read_text("utf-8"),
         },
         suppress_callback_warning=True,
@@ -44,8 +46,8 @@ def html_report(past: Excerpt) -> str:
 
 
 def _head(past: Excerpt) -> object:
-    told = "".join(f"<li>{safe(text, _SENTENCE)}</li>" for text in sentences(past))
+    told = "".join(f"<li>{safe(text, _SENTENCE)}</li>" for text in sentences(past)[1:])
     return markup(
-        f"<h1>{safe(past.feed, 64)}</h1><h2>Summary</h2><ul>{told}</ul>"
+        f"<h1>{safe(past.feed, 64)}</h1>{banner(past.trust())}<h2>Summary</h2><ul>{told}</ul>"
         '<p class="soft">docs/monitoring.md of online-svm says what each figure means.</p>'
     )

@@ -5,12 +5,13 @@ from typing import Any
 
 from workers.dashboard.excerpt import Axis, Excerpt
 from workers.dashboard.feed_view import MOST_ANSWERS, ShownAnswer, bounded
-from workers.dashboard.report.past_feed import MOST_ALARMS, NothingKept, Thinned
+from workers.dashboard.report.past_feed import MOST_ALARMS, Marks, NothingKept, Thinned
 from workers.dashboard.reports import parsed
 from workers.feed.position import previous_id
 from workers.history.archive.reader import Archive
 from workers.message.compact.decode import parse
 from workers.reading.alarms import known_alarms
+from workers.reading.incidents import incidents
 from workers.reading.true_labels import ANSWERED, Truth, features_of
 
 
@@ -26,18 +27,23 @@ def read_archive(
     """
     after = b"0-0" if since is None else previous_id(b"%d-0" % since)
     upto = None if until is None else b"%d-18446744073709551615" % until
-    reports = Thinned()
+    last = archive.tail("alarms", ("payload",), MOST_ALARMS, after, upto)
+    alarms = known_alarms(_messages(last))[-MOST_ALARMS:]
+    reports, marks = Thinned(), Marks(alarms)
     for page in archive.pages("reports", ("payload",), after, upto):
-        reports.add(parsed(_messages(page)))
+        told = list(_messages(page))
+        reports.add(parsed(told))
+        marks.add(told)
     answers = _answers(archive, after, upto)
     if not reports.kept and not answers:
         raise NothingKept(
             f"{archive.directory}: holds no answers and no reports of this time: choose another "
             "--since or --until"
         )
-    found = archive.tail("alarms", ("payload",), MOST_ALARMS, after, upto)
-    alarms = known_alarms(_messages(found))[-MOST_ALARMS:]
-    return Excerpt(archive.identity.feed, axis, reports.kept, answers, [], alarms)
+    return Excerpt(
+        archive.identity.feed, axis, reports.kept, answers, [], alarms,
+        incidents=incidents(alarms, marks.kept),
+    )  # fmt: skip
 
 
 def _answers(archive: Archive, after: bytes, upto: bytes | None) -> list[ShownAnswer]:

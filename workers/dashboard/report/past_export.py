@@ -131,4 +131,6 @@ class _Sums:
         """Return the means so far as a report."""
         nan = float("nan")
         means = tuple(total / self.scored for total in self._sums)
-        return Report(time, self._n, self.scored, {"headline": (*means, nan, nan)}, {})
+        own = dict(zip(("accuracy", "lower", "probability", "upper"), means, strict=True))
+        message = {"n": self._n, "scored": self.scored, "headline": {"predicted": own}}
+        return Report(time, self._n, self.scored, {"headline": (*means, nan, nan)}, message)

@@ -1,6 +1,7 @@
 """A past run as the feed has kept it."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from workers.broker.store import Store
@@ -8,10 +9,11 @@ from workers.dashboard.excerpt import Axis, Excerpt
 from workers.dashboard.feed_view import MOST_ANSWERS, MOST_REPORTS, ShownAnswer, shown_answers
 from workers.dashboard.reports import Report, parsed
 from workers.errors import BadConfiguration
-from workers.feed.position import previous_id
+from workers.feed.position import parse_id, previous_id
 from workers.reading.alarms import RaisedAlarm, commit_times, known_alarms
 from workers.reading.answers import message
 from workers.reading.events import known_events
+from workers.reading.incidents import OpenThen, incidents
 from workers.reading.true_labels import TrueLabels
 
 MOST_ALARMS = 10_000
@@ -74,9 +76,13 @@ def read_past(
     keys = store.keys
     after = b"0-0" if since is None else previous_id(b"%d-0" % since)
     upto = b"+" if until is None else b"%d-18446744073709551615" % until
-    thinned = Thinned()
+    alarms: list[RaisedAlarm] = []
+    for found in _parsed_pages(store, keys.alarms, after, upto):
+        alarms = [*alarms, *known_alarms(found)][-MOST_ALARMS:]
+    thinned, marks = Thinned(), Marks(alarms)
     for found in _parsed_pages(store, keys.met, after, upto):
         thinned.add(parsed(found))
+        marks.add(found)
     reports = thinned.kept
     answers = _answers(store, after, upto)
     if not reports and not answers:
@@ -84,9 +90,6 @@ def read_past(
             f"feed {keys.feed!r} keeps no answers and no reports of this time: see online-svm "
             f"status {keys.feed}, and choose another --since or --until"
         )
-    alarms: list[RaisedAlarm] = []
-    for found in _parsed_pages(store, keys.alarms, after, upto):
-        alarms = [*alarms, *known_alarms(found)][-MOST_ALARMS:]
     events = [
         event
         for found in _parsed_pages(store, keys.events, after, upto)
@@ -94,7 +97,40 @@ def read_past(
     ]
     kept = store.call("XRANGE", keys.raised, "-", "+")
     times = commit_times(kept)
-    return Excerpt(keys.feed, axis, reports, answers, [], alarms, events, committed=times)
+    return Excerpt(
+        keys.feed, axis, reports, answers, [], alarms, events, committed=times,
+        incidents=incidents(alarms, marks.kept),
+    )  # fmt: skip
+
+
+class Marks:
+    """What reports say of alarms, without those that repeat that none is open.
+
+    Parameters
+    ----------
+    alarms : sequence of RaisedAlarm
+        In the order of their stream.
+
+    Attributes
+    ----------
+    kept : list of OpenThen
+    """
+
+    def __init__(self, alarms: Sequence[RaisedAlarm]) -> None:
+        self.kept: list[OpenThen] = []
+        self._raised = [parse_id(one.entry) for one in alarms]
+        self._before = 0  # alarms up to the last report
+
+    def add(self, entries: Iterable[tuple[bytes, Any]]) -> None:
+        """Add the next entries of `met`: IDs and parsed payloads."""
+        for entry in entries:
+            mark = OpenThen.of(*entry)
+            if mark is None:
+                continue
+            before, self._before = self._before, bisect_right(self._raised, parse_id(mark.entry))
+            is_news = not self.kept or self.kept[-1].alarms or self._before > before
+            if mark.alarms or is_news:
+                self.kept.append(mark)
 
 
 def _answers(store: Store, after: bytes, upto: bytes) -> list[ShownAnswer]:

@@ -25,9 +25,22 @@ _SHOWN = 60  # characters of a label or a name
 
 def sentences(past: Excerpt) -> list[str]:
     """Return the summary, a sentence an item, as plain text on one line each."""
-    found = [*_span(past), *_accuracy(past), *_notes(past), *_alarms(past), *_parts(past)]
+    found = [
+        *_verdict(past),
+        *_span(past),
+        *_accuracy(past),
+        *_notes(past),
+        *_alarms(past),
+        *_parts(past),
+    ]
     found += [*_costs(past), *_guarantee(past)]
     return [printable(text) for text in found]
+
+
+def _verdict(past: Excerpt) -> Iterator[str]:
+    """Yield the verdict at the end, in one item: the page of the report has it as its head."""
+    found = past.trust()
+    yield f"{found.sentence}. {found.advice}".strip()
 
 
 def _span(past: Excerpt) -> Iterator[str]:
@@ -76,12 +89,25 @@ def _alarms(past: Excerpt) -> Iterator[str]:
         yield "No alarm was raised."
         return
     yield f"{counted(len(past.alarms), 'alarm')} {_were(len(past.alarms))} raised."
+    yield from _incidents(past)
     for alarm in past.alarms[:TOLD]:
         yield alarm_sentence(alarm, past)
     rest = len(past.alarms) - TOLD
     if rest > 0:
         last = past.alarms[-1]
         yield f"{counted(rest, 'alarm')} followed, the last at {moment(last.time)}."
+
+
+def _incidents(past: Excerpt) -> Iterator[str]:
+    """Yield how many incidents the alarms are of, and how long the last one was open."""
+    if not past.incidents:
+        return
+    last = past.incidents[-1]
+    until = "and is open" if last.until is None else f"until example {last.until:,}"
+    count = counted(len(past.incidents), "incident")
+    yield (
+        f"They are of {count}; the last one began at example {last.since:,} {until}: {last.cause}."
+    )
 
 
 def _were(count: int) -> str:
