@@ -101,6 +101,10 @@ def of_webhook(keys: FeedKeys) -> list[Command]:
         ("XREADGROUP", "GROUP", "g", "c", "STREAMS", alarms, ">"),
         ("XGROUP", "SETID", alarms, "g", "0"), ("XINFO", "GROUPS", alarms),
         ("XINFO", "STREAM", alarms), ("XRANGE", keys.events, "-", "+"),
+        ("XGROUP", "CREATE", keys.met, "g", "0"), ("XGROUP", "SETID", keys.met, "g", "0"),
+        ("XINFO", "GROUPS", keys.met), ("XREVRANGE", keys.met, "+", "-"), ("EXISTS", keys.met),
+        ("XREVRANGE", alarms, "+", "-"), ("XRANGE", keys.met, "-", "+"),
+        ("XRANGE", alarms, "-", "+"),
     ]  # fmt: skip
 
 

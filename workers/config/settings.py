@@ -170,7 +170,7 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
     )
     alarm_url: SecretStr | None = Field(
         None,
-        description="http:// or https:// address to which each alarm is posted, at least once.",
+        description="http:// or https:// address to which incidents are posted, at least once.",
     )
     alarm_secret: SecretStr | None = Field(
         None, description="Key of the signature of what is posted, HMAC-SHA256."

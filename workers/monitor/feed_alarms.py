@@ -1,4 +1,8 @@
-"""The delivery of one feed's alarms: what is to be posted next, and how that went so far."""
+"""The delivery of one feed's incidents: what is to be posted next, and how that went so far.
+
+The first alarm of an incident is posted, one that worsens it, and its end. Its other alarms are
+read and acknowledged, and stand in the stream.
+"""
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -9,13 +13,17 @@ import structlog
 from workers.broker.backoff import delays
 from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
+from workers.broker.feed_reader import FeedReader
 from workers.errors import StateLost
 from workers.feed.keys import FeedKeys
 from workers.monitor.alarm_queue import AlarmQueue
+from workers.monitor.incident_ends import End, IncidentEnds
 from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, ReceiverGone, delivery
-from workers.reading.alarms import raised_alarms
+from workers.reading.alarms import known_alarms, raised_alarms
 from workers.reading.answers import message
 from workers.reading.events import Silences
+from workers.reading.incidents import open_at_alarm, story
+from workers.reading.verdict import of_end, of_incident
 
 log = structlog.get_logger("online_svm.webhook")
 
@@ -58,6 +66,9 @@ class FeedAlarms:
         keys = FeedKeys(feed)
         self.feed, self._receiver, self._wake = feed, receiver, wake
         self._queue, self._silences = AlarmQueue(connection, keys), Silences(connection, keys)
+        shared = (connection, connection)
+        self._reader = FeedReader(connection.url, feed, connections=shared)
+        self._ends = IncidentEnds(self._reader)
         self._first, self._cap = first, cap
         self._waits = delays(first=first, cap=cap)
         self._entry: Entry | None = None
@@ -74,13 +85,19 @@ class FeedAlarms:
     def begins(self, cursor: bytes) -> None:
         """Note that this process has the feed; alarms after the cursor are new."""
         if not self.is_at_work:
-            self._queue.after, self._begins_anew = cursor, True
+            self._queue.after = self._ends.after = cursor
+            self._begins_anew = True
         self.is_at_work = True
         self._wake(self)
 
     def raised(self) -> None:
         """Note that alarms were committed."""
         self._wake(self)
+
+    def reported(self) -> None:
+        """Note that reports were committed: one may end an incident."""
+        if self._ends.is_open:
+            self._wake(self)
 
     def ends(self) -> None:
         """Note that this process has the feed no more."""
@@ -99,7 +116,14 @@ class FeedAlarms:
         if self._begins_anew or not self.is_at_work:
             self._begins_anew, self._entry = False, None
             self._queue.reset()
-        if not self.is_at_work or not self._has_entry():
+            self._ends.reset()
+        if not self.is_at_work:
+            return None
+        has_entry = self._has_entry()
+        end = self._ends.next(self._entry[0] if self._entry is not None else None)
+        if end is not None:
+            return self._deliver_end(end)
+        if not has_entry:
             return None
         if self._left:
             wait = self._deliver(self._left[0])
@@ -132,10 +156,22 @@ class FeedAlarms:
                 "an alarm was trimmed before it was delivered", feed=self.feed, entry=entry_id
             )
             return []
-        return [
-            delivery(self.feed, entry_id, number, alarm)
-            for number, alarm in enumerate(_alarms_of(entry))
-        ]
+        alarms = _alarms_of(entry)
+        raised = known_alarms([(entry[0], {"seq": 0, "alarms": alarms})])
+        before = open_at_alarm(self._reader, entry[0]) if raised else None
+        told = [one for one in story(raised, (), before) if one.what != "went_on"]
+        self._ends.is_open = self._ends.is_open or bool(raised)
+        return [delivery(self.feed, one, of_incident(one.incident), alarms[0]) for one in told]
+
+    def _deliver_end(self, end: End) -> float:
+        """Tell the end of an incident; return the seconds until the next turn."""
+        verdict = of_end(end.chapter.incident, end.report)
+        wait = self._deliver(delivery(self.feed, end.chapter, verdict))
+        if wait is not None:
+            self._ends.reset()
+            return wait
+        self._ends.told(end.chapter.entry)
+        return 0.0
 
     def _deliver(self, sent: Delivery) -> float | None:
         """Post an alarm; return the seconds until it is to be tried again, None if it was taken."""

@@ -168,6 +168,8 @@ class FeedRecord(Telemetry):
             self.answered_at = time.time()
         if self.posts is not None and commit.alarms:
             self.posts.raised()
+        elif self.posts is not None and commit.met:
+            self.posts.reported()
 
     @override
     def kept_snapshot(self, size: int) -> None:

@@ -1,10 +1,11 @@
-"""One alarm as a signed HTTP request."""
+"""What happens to an incident, as a signed HTTP request."""
 
 import hashlib
 import hmac
 import http.client
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -13,6 +14,8 @@ from online_svm import __version__
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
+from workers.reading.incidents import Chapter
+from workers.reading.verdict import Verdict
 
 SECONDS = 10.0
 """Seconds to connect, and to wait for each part of a reply."""
@@ -27,7 +30,7 @@ class Delivery(NamedTuple):
     Attributes
     ----------
     key : str
-        Names the alarm: the same in every attempt, so that a receiver knows a repeat.
+        Names what happened: the same in every attempt, so that a receiver knows a repeat.
     body : bytes
     """
 
@@ -43,27 +46,46 @@ class ReceiverGone(PostFailed):
     """The receiver is there no more: nothing further is to be posted to it."""
 
 
-def delivery(feed: str, entry: str, number: int, alarm: Mapping[str, Any]) -> Delivery:
-    """Return the request for one alarm.
+def delivery(
+    feed: str, chapter: Chapter, verdict: Verdict, alarm: Mapping[str, Any] | None = None
+) -> Delivery:
+    """Return the request for what happened to an incident.
 
     Parameters
     ----------
     feed : str
-    entry : str
-        ID of its entry in `alarms`.
-    number : int
-        Its place among the alarms of that entry, from 0 on.
-    alarm : mapping
-        As `AlarmMessage`.
+    chapter : Chapter
+    verdict : Verdict
+        What is to be said of the answers now.
+    alarm : mapping, optional
+        The one that began or worsened it, as `AlarmMessage`.
 
     Examples
     --------
-    >>> delivery("fraud", "7-0", 1, {"kind": "calibration"})
-    Delivery(key='fraud/7-0/1', body=b'{"v":1,"key":"fraud/7-0/1","feed":"fraud","entry":"7-0",\
-"alarm":{"kind":"calibration"}}')
+    >>> from online_svm.stream.alarm import Alarm
+    >>> incident = Incident((Alarm(50, "exchangeability", "overall", None, "ranks", 5.0, 4.6, 10),))
+    >>> sent = delivery("fraud", Chapter("began", b"7-0", incident), Verdict("bad", "No trust"))
+    >>> sent.key, json.loads(sent.body)["verdict"]["sentence"]
+    ('fraud/7-0/began', 'No trust')
     """
-    key = f"{feed}/{entry}/{number}"
-    message = {"v": 1, "key": key, "feed": feed, "entry": entry, "alarm": alarm}
+    incident, entry = chapter.incident, chapter.entry.decode()
+    key = f"{feed}/{entry}/{chapter.what}"
+    message = {
+        "v": 1,
+        "key": key,
+        "feed": feed,
+        "entry": entry,
+        "what": chapter.what,
+        "verdict": asdict(verdict),
+        "incident": {
+            "since": incident.since,
+            "until": incident.until,
+            "alarms": len(incident.parts),
+            "kinds": sorted(incident.kinds),
+        },
+    }
+    if alarm is not None:
+        message["alarm"] = alarm
     return Delivery(key, json.dumps(message, separators=(",", ":")).encode())
 
 
@@ -77,15 +99,15 @@ def event_headers(key: str) -> dict[str, str]:
 
     Examples
     --------
-    >>> event_headers("fraud/1700000000123-0/1")["ce-time"]
+    >>> event_headers("fraud/1700000000123-0/began")["ce-time"]
     '2023-11-14T22:13:20.123Z'
     """
-    feed, entry, _ = key.split("/")
+    feed, entry, what = key.split("/")
     headers = {
         "ce-specversion": "1.0",
         "ce-id": key,
         "ce-source": f"/feeds/{feed}",
-        "ce-type": "online-svm.alarm",
+        "ce-type": f"online-svm.incident.{what}",
     }
     time = _time(parse_id(entry.encode())[0])
     return headers if time is None else headers | {"ce-time": time}

@@ -15,7 +15,7 @@ from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
 from workers.feed.position import parse_id
 from workers.reading.alarms import RaisedAlarm, alarm_of, known_alarms
-from workers.reading.answers import message, newest
+from workers.reading.answers import message
 
 MOST_PARTS = 200
 """Alarms of an incident that are looked for, and kept."""
@@ -258,7 +258,23 @@ def open_incident(reader: FeedReader, report: Sequence[Any] | None) -> Incident 
         The newest of `met`.
     """
     last = None if report is None else OpenThen.of(report[0], message(report))
-    read = newest(reader, reader.keys.alarms, MOST_PARTS)
+    return _open_at(reader, "+", last)
+
+
+def open_at_alarm(reader: FeedReader, entry: bytes) -> Incident | None:
+    """Return the incident that was open before an entry of `alarms`; None where none was."""
+    return _open_at(reader, b"(" + entry, open_before(reader, entry))
+
+
+def open_at_report(reader: FeedReader, entry: bytes) -> Incident | None:
+    """Return the incident that was open before a report; None where none was."""
+    return _open_at(reader, entry, open_before(reader, entry))
+
+
+def _open_at(reader: FeedReader, upto: bytes | str, last: OpenThen | None) -> Incident | None:
+    """Return the incident that is open after the alarms up to an ID, and a last report."""
+    alarms = reader.keys.alarms
+    read = reader.call("XREVRANGE", alarms, upto, "-", "COUNT", MOST_PARTS)[::-1]
     raised = [
         one
         for one in known_alarms((entry[0], message(entry)) for entry in read)

@@ -188,7 +188,7 @@ def test_the_status_is_that_of_the_command(gateway, answered, run_command):
 
 
 def test_alarms_are_told_with_their_entries(gateway, stores):
-    raise_alarms(stores["plain"], 3, first=2, together=2)
+    raise_alarms(stores["plain"], 3, first=2, together=2, closed=False)
     found = gateway.get("/feeds/plain/alarms").json
     assert [one["entry"] for one in found] == ["2-0", "3-0", "4-0"]
     assert [alarm["n"] for alarm in found[0]["alarms"]] == [20, 21]

@@ -5,6 +5,7 @@ import hmac
 import json
 import time
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -41,20 +42,20 @@ def begun(store):
     return store
 
 
-def expected(store, numbers, together=1):
-    return [f"{store.keys.feed}/{i}-0/{j}" for i in numbers for j in range(together)]
+def expected(store, numbers):
+    return [f"{store.keys.feed}/{i}-0/began" for i in numbers]
 
 
-def test_each_alarm_is_posted_once_in_order(begun):
+def test_each_incident_is_posted_once_in_order(begun):
     with receiving() as received, delivering(begun, received) as webhook:
         raise_alarms(begun, 5, FIRST, together=2)
-        messages = received.wait(10)
+        messages = received.wait(5)
         wait_until(lambda: pending(begun) == 0)
         time.sleep(0.05)
-    assert received.keys == expected(begun, range(FIRST, FIRST + 5), 2)
+    assert received.keys == expected(begun, range(FIRST, FIRST + 5))
     assert messages[0]["alarm"] == json.loads(encode_alarms([alarm(10 * FIRST)], 0))["alarms"][0]
     assert (messages[0]["feed"], messages[0]["entry"]) == (begun.keys.feed, f"{FIRST}-0")
-    assert webhook.delivered == 10
+    assert webhook.delivered == 5
     assert SIGNATURE not in received.requests[0][0]
 
 
@@ -94,9 +95,82 @@ def test_what_is_not_taken_is_posted_until_it_is(begun, answer):
     assert set(received.keys) == set(expected(begun, range(FIRST, FIRST + 2)))
 
 
+def reports(store, n, *alarms):
+    said = {"n": n, "scored": 90, "monitors": {"open": [asdict(one) for one in alarms]}}
+    store.call("XADD", store.keys.met, f"{n}-1", "p", json.dumps(said))
+
+
+def raises(store, n, **changes):
+    found = replace(alarm(n), **changes)
+    store.call("XADD", store.keys.alarms, f"{n}-0", "p", encode_alarms([found], n))
+    return found
+
+
+def test_one_change_is_told_by_its_beginning_its_worsening_and_its_end(begun):
+    with receiving() as received, delivering(begun, received) as webhook:
+        first = raises(begun, 50, scope="slice", name="x=1")
+        same = raises(begun, 52, scope="slice", name="x=2")
+        other = raises(begun, 54, kind="exchangeability")
+        reports(begun, 60, first, same, other)
+        reports(begun, 70)
+        again = raises(begun, 80)
+        webhook.raised()
+        messages = received.wait(4)
+        wait_until(lambda: pending(begun) == 0)
+    told = [(m["what"], m["entry"], m["verdict"]["sentence"]) for m in messages]
+    part = "was off by more than the tolerance"
+    assert told == [
+        ("began", "50-0", f"Take care since example 50: the probability in slice x=1 {part}"),
+        ("worsened", "54-0", "Do not trust them since example 50: the labels changed"),
+        (
+            "ended",
+            "70-1",
+            "The guarantee is back since example 70. Too early to say: 90 answers scored",
+        ),
+        (
+            "began",
+            "80-0",
+            f"Do not trust them since example 80: the probability of the SVM's class {part}",
+        ),
+    ]
+    assert messages[2]["incident"] == {
+        "since": 50, "until": 70, "alarms": 3, "kinds": ["calibration", "exchangeability"],
+    }  # fmt: skip
+    assert messages[3]["alarm"]["n"] == again.n
+    assert [dict(h)["ce-type"].rpartition(".")[2] for h, _ in received.requests] == [
+        "began", "worsened", "ended", "began",
+    ]  # fmt: skip
+
+
+def test_the_next_process_tells_an_end_and_no_beginning_that_was_told(begun):
+    with receiving() as received:
+        with delivering(begun, received):
+            open_one = raises(begun, 50)
+            reports(begun, 60, open_one)
+            received.wait(1)
+            wait_until(lambda: pending(begun) == 0)
+        reports(begun, 70, open_one)
+        reports(begun, 80)
+        received.status = 500
+        with delivering(begun, received):
+            received.wait(3)  # it is tried again
+        received.status = 204
+        with delivering(begun, received) as webhook:
+            wait_until(lambda: webhook.delivered == 1)
+        reports(begun, 90)
+        with delivering(begun, received) as webhook:
+            webhook.raised()
+            time.sleep(0.2)
+            assert webhook.delivered == 0
+    feed = begun.keys.feed
+    assert set(received.keys) == {f"{feed}/50-0/began", f"{feed}/80-1/ended"}
+    assert received.keys.count(f"{feed}/50-0/began") == 1
+
+
 def test_an_alarm_is_a_cloud_event_in_binary_mode_beside_its_body(begun):
     begun.call("XADD", begun.keys.alarms, "1700000000123-4", "p", encode_alarms([alarm(7)], 1))
-    begun.call("XADD", begun.keys.alarms, f"{2**62}-0", "p", encode_alarms([alarm(9)], 2))
+    other = replace(alarm(9), kind="exchangeability")
+    begun.call("XADD", begun.keys.alarms, f"{2**62}-0", "p", encode_alarms([other], 2))
     with receiving() as received, delivering(begun, received):
         first, second = received.wait(2)
     feed = begun.keys.feed
@@ -105,9 +179,9 @@ def test_an_alarm_is_a_cloud_event_in_binary_mode_beside_its_body(begun):
     )
     assert {name: value for name, value in sent.items() if name.startswith("ce-")} == {
         "ce-specversion": "1.0",
-        "ce-id": f"{feed}/1700000000123-4/0",
+        "ce-id": f"{feed}/1700000000123-4/began",
         "ce-source": f"/feeds/{feed}",
-        "ce-type": "online-svm.alarm",
+        "ce-type": "online-svm.incident.began",
         "ce-time": "2023-11-14T22:13:20.123Z",
     }
     assert sent["content-type"] == "application/json"
@@ -213,7 +287,7 @@ def test_a_redis_that_goes_away_and_comes_back_loses_no_alarm(own_redis, feed):
 def test_ten_thousand_alarms_are_no_burden_to_a_worker(store):
     push(store)
     work(store, Telemetry())
-    raise_alarms(store, 10_000, COUNT + 1)
+    raise_alarms(store, 10_000, COUNT + 1, closed=False)
     with receiving() as received, delivering(store, received):
         received.status = 500
         received.wait(1)

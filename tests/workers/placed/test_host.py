@@ -145,7 +145,7 @@ def test_alarms_are_posted_where_the_machine_says_so(fleet, redis_url, feed, mon
         with hosts(redis_url, feed, 0):
             wait_until(feeds.is_answered)
             for store in feeds.stores:
-                raise_alarms(store, 1, first=10**15)
+                raise_alarms(store, 1, first=10**15, closed=False)
             received.wait(2)
         assert {message["feed"] for message in received.messages} == {
             store.keys.feed for store in feeds.stores

@@ -30,7 +30,7 @@ def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_pat
         with running(["*"], cluster.url, settings=posts, watch=watch), closing(webhooks):
             wait_for(60, *stores)
             for store in stores:
-                raise_alarms(store, 1, first=10**15)
+                raise_alarms(store, 1, first=10**15, closed=False)
             told = [record.posts for record in watch.feeds.values()]
             wait_until(lambda: all(one.failures["ConnectionRefusedError"] for one in told))
             assert len(told) == len(stores)
