@@ -14,7 +14,7 @@ R = TypeVar("R")
 # caller's, and one that makes an array cannot be compiled without.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": False, "_nrt": True}
 _NO_DOOR: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-# A private option: pyproject.toml admits the minor version of numba that it was tried with.
+# A private option: pyproject.toml admits the versions of numba that it was tried with.
 _NO_COUNTS: dict[str, Any] = {"_nrt": False}
 
 
