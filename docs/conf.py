@@ -68,6 +68,7 @@ def _append_navigation(_app: Any, docname: str, source: list[str]) -> None:
         source[0] += "".join(
             f"\n```{{toctree}}\n:hidden:\n:caption: {heading}\n\n{_entries(pages)}\n```\n"
             for heading, pages in NAVIGATION.items()
+            if pages
         )
     if docname == "docs/python":
         source[0] += f"\n```{{eval-rst}}\n{_directives()}```\n"

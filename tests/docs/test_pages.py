@@ -39,6 +39,7 @@ def applications(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # a dozen commands a page, each of which imports the library
 @pytest.mark.parametrize("name", TYPED)
 def test_what_a_page_says_to_type_can_be_typed(name, tmp_path, monkeypatch):
     need(PAGES[name])

@@ -8,8 +8,10 @@ Before a fence may stand
     <!-- not run: needs systemd -->
     <!-- run by: tests/docs/test_backtest_page.py -->
     <!-- file: costs.toml -->
+    <!-- printed by: status -->
 
-where a block cannot run here, another test runs it, or the reader saves it as a file.
+where a block cannot run here, another test runs it, the reader saves it as a file, or a command
+before it printed it, with these words, whatever the numbers are.
 """
 
 import json
@@ -38,7 +40,7 @@ REDIS, PORT = "redis://localhost:6379/0", "8765"
 PATIENCE = 60.0  # seconds, on a machine that does much else
 
 FENCE = re.compile(
-    r"(?:^<!-- (not run|run by|file): (.+?) -->\n\n?)?^```([\w-]*)\n(.*?)^```$",
+    r"(?:^<!-- (not run|run by|file|printed by): (.+?) -->\n\n?)?^```([\w-]*)\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 SHELL = {"sh", "console"}
@@ -58,7 +60,7 @@ class Block:
     @property
     def is_run(self):
         typed = self.language in SHELL or self.language == "python"
-        return self.mark == "file" or (typed and not self.mark)
+        return self.mark in ("file", "printed by") or (typed and not self.mark)
 
 
 def blocks(page):
@@ -73,6 +75,11 @@ def commands(text):
     if any(line.startswith("$ ") for line in lines):
         lines = [line[2:] for line in lines if line.startswith("$ ")]
     return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def words(line):
+    """Return what a line says beside its numbers."""
+    return re.sub(r"[+-]?[\d.,]*\d", "#", " ".join(line.split()))
 
 
 def need(page):
@@ -101,7 +108,7 @@ class Reader:
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "XDG_STATE_HOME": str(folder),
         }  # fmt: skip
         self._port, self._names = str(free_port()), {}
-        self._at_work, self._opened = [], ExitStack()
+        self._at_work, self._opened, self._printed = [], ExitStack(), set()
 
     def __enter__(self):
         return self
@@ -117,6 +124,8 @@ class Reader:
         """Type a block; a command that fails, and an exception, fail the test."""
         if block.mark == "file":
             (self._folder / block.reason).write_text(block.text, "utf-8")
+        elif block.mark == "printed by":
+            assert {*map(words, block.text.splitlines())} <= self._printed
         elif block.language in SHELL:
             for line in commands(self._own(block.text)):
                 self._enter(line)
@@ -140,6 +149,7 @@ class Reader:
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        self._printed |= {*map(words, (done.stdout + done.stderr).splitlines())}
         if pushed := re.match(r"online-svm push (\S+)", line):
             self._wait_until_answered(pushed[1])
 
