@@ -152,17 +152,17 @@ def _refits() -> Iterator[Result]:
     """
     config = PredictorConfig(classes=("0", "1"), features=N_FEATURES)
     assert config.window is not None
-    X, codes = _noisy(config.window + (REFITS + 2) * config.refit_every)
+    X, codes = _noisy(config.window + (REFITS + 2) * config.distance)
     for since in (0, config.lag):
         bench, times = _Refits(config, X, codes), list[tuple[float, float]]()
         bench.refit(config.window, since)
         for i in range(1, REFITS + 1):
-            freeze = config.window + i * config.refit_every
+            freeze = config.window + i * config.distance
             ours, _ = timed(lambda: bench.refit(freeze, since))  # noqa: B023 - called at once
             held, trains = bench.split(freeze)
             times.append((ours, _svc_fit_seconds(X[held][trains], codes[held][trains])))
         ours, peer = (float(np.median(column)) for column in zip(*times, strict=True))
-        name = f"refit, {config.refit_every} in and out of {config.window}, {since} since"
+        name = f"refit, {config.distance} in and out of {config.window}, {since} since"
         yield beside(name, ours, peer, "medians, beside SVC.fit alone")
 
 

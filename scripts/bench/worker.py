@@ -162,7 +162,7 @@ def _refits_alone(config: PredictorConfig, examples: Pairs) -> float:
     predictor.step_many(X[:WARM_UP], labels[:WARM_UP])
     refitter.seconds.clear()
     predictor.step_many(X[WARM_UP:], labels[WARM_UP:])
-    return config.refit_every / statistics.fmean(refitter.seconds)
+    return (len(X) - WARM_UP) / sum(refitter.seconds)
 
 
 class _TimedRefitter(InlineRefitter):

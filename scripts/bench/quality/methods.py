@@ -359,6 +359,11 @@ PEERS: dict[str, Peer] = {
     "majority": majority,
 }
 
+DISTANCES: dict[str, dict[str, Any]] = {
+    f"refit every {n:,}": {"refit_every": n} for n in (250, 500, 1000, 2000)
+}
+"""Distances between refits that do not vary."""
+
 METHODS = (*OURS, *PEERS)
 
 
@@ -373,7 +378,7 @@ def answered(method: str, X: Floats, codes: Ints, n_classes: int) -> dict[str, P
     """
     if method in PEERS:
         return {method: Published(PEERS[method](X, codes, n_classes))}
-    found = ours(X, codes, n_classes, **OURS[method])
+    found = ours(X, codes, n_classes, **(OURS | DISTANCES)[method])
     return {
         method if name == HEADLINE else f"{method}: {name}": said for name, said in found.items()
     }

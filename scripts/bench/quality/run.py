@@ -21,10 +21,10 @@ from scripts.bench.kept import (
     measured_cells,
     stream_cells,
 )
-from scripts.bench.quality.groups import GROUPS, of_group
-from scripts.bench.quality.methods import EVERY, METHODS, answered
+from scripts.bench.quality.groups import GROUPS, HEADLINE, of_group
+from scripts.bench.quality.methods import DISTANCES, EVERY, METHODS, answered
 from scripts.bench.quality.stream_quality import HEADINGS, MethodRun, Quality, qualities
-from scripts.bench.quality.streams import DEVELOPMENT, HELD_OUT, STREAMS, stream
+from scripts.bench.quality.streams import DEVELOPMENT, HELD_OUT, LONG, STREAMS, stream
 from scripts.bench.report import Result
 from scripts.command_line import chosen
 from scripts.tables import printed
@@ -53,6 +53,14 @@ def run(
             "--held-out", help="The streams on which nothing was chosen as well: look once."
         ),
     ] = False,
+    long: Annotated[
+        bool,
+        typer.Option(
+            "--long",
+            help="Streams of up to 50,000: the default beside refits at fixed distances, log loss "
+            "against cost.",
+        ),
+    ] = False,
     jobs: Jobs = 1,
     results: ResultsFile = Path("quality.jsonl"),
     data_dir: DataDir = None,
@@ -64,8 +72,9 @@ def run(
     processor time; then means over the streams of two and of more classes, and the headline beside
     its best rival on each stream. The venn-abers package comes with the dev extra.
     """
-    names = chosen("--streams", streams, ",", tuple(STREAMS if held_out else DEVELOPMENT))
-    methods = chosen("--rows", rows, ";", METHODS)
+    asked = LONG if long else DEVELOPMENT | HELD_OUT if held_out else DEVELOPMENT
+    names = chosen("--streams", streams, ",", tuple(asked))
+    methods = chosen("--rows", rows, ";", (HEADLINE, *DISTANCES) if long else METHODS)
     cells = stream_cells(
         names, methods, shuffles, lambda name: STREAMS[name].is_single, examples, data_dir
     )

@@ -132,18 +132,27 @@ def seed_of(seed: int, part: int) -> int:
     return 1000 * seed + part
 
 
-def _drawn(generator: Callable[[int], Any]) -> Read:
+def _drawn(generator: Callable[[int], Any], count: int = _DRAWN) -> Read:
     """Return a reader of what a generator of river draws, given a seed."""
-    return lambda _, seed: as_examples(list(islice(generator(seed), _DRAWN)))
+    return lambda _, seed: as_examples(list(islice(generator(seed), count)))
 
 
-def _changing(part_of: Callable[[int, int], Any]) -> Read:
-    """Return the same, each `CHANGE_EVERY` examples by the generator of a part and its seed."""
+def _gaussians(_: Path | None, seed: int) -> Examples:
+    """Return two overlapping normal classes in twenty features."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 2, _LONG)
+    return rng.normal(size=(_LONG, 20)) + 0.5 * codes[:, None], codes
+
+
+def _changing(
+    part_of: Callable[[int, int], Any], every: int = CHANGE_EVERY, count: int = _DRAWN
+) -> Read:
+    """Return the same, each so many examples by the generator of a part and its seed."""
 
     def read(_: Path | None, seed: int) -> Examples:
         pairs: Pairs = []
-        while len(pairs) < _DRAWN:
-            part, size = len(pairs) // CHANGE_EVERY, min(CHANGE_EVERY, _DRAWN - len(pairs))
+        while len(pairs) < count:
+            part, size = len(pairs) // every, min(every, count - len(pairs))
             pairs += islice(part_of(part, seed_of(seed, part)), size)
         return as_examples(pairs)
 
@@ -209,4 +218,29 @@ HELD_OUT: dict[str, StreamKind] = {
 MEMBERS_COMPARED = ("australian", "ionosphere")
 """A first comparison of members had these of `HELD_OUT`."""
 
-STREAMS = DEVELOPMENT | HELD_OUT
+_LONG = 50_000
+"""Examples of a long stream: refits are nearly all of a full window then."""
+
+_long = partial(StreamKind, order="drawn", limit=_LONG)
+
+LONG: dict[str, StreamKind] = {
+    "agrawal-long": _long(_drawn(lambda seed: synth.Agrawal(1, seed, perturbation=0.05), _LONG), 2),
+    "sea-long": _long(_changing(lambda part, seed: synth.SEA(part % 4, 0.1, seed), 5000, _LONG), 2),
+    "hyperplane-long": _long(
+        _drawn(lambda seed: synth.Hyperplane(seed, 10, 5, mag_change=0.001), _LONG), 2
+    ),
+    "random-rbf-long": _long(_drawn(lambda seed: synth.RandomRBF(seed, seed), _LONG), 2),
+    "gaussians-long": _long(_gaussians, 2),
+    "elec2-long": StreamKind(_of_file("elec2"), 2, order="time", limit=_LONG),
+    "2cdt-long": StreamKind(_of_file("2cdt"), 2, order="time", limit=_LONG),
+    "rbf-drift-long": _long(
+        _drawn(
+            lambda seed: synth.RandomRBFDrift(seed, seed, n_classes=5, change_speed=0.0005), _LONG
+        ),
+        5,
+    ),
+    "moving-squares-long": StreamKind(_of_file("moving-squares"), 4, order="time", limit=_LONG),
+}
+"""On these the distance between two refits was chosen."""
+
+STREAMS = DEVELOPMENT | HELD_OUT | LONG
