@@ -67,8 +67,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         One machine, or several unlike ones; None is "default" where the kernel is "rbf".
     window : int or None
         Examples that are kept; None keeps all.
-    refit_every : int
-        Examples between two refits; the first ones come sooner.
+    refit_every : int or None
+        Examples between two refits; the first ones come sooner. None: 250 to 2,000, as they pay.
     interval_level : float or None
         Stated coverage of the intervals; None takes the hull of the Venn predictor.
     missing : {"reject", "mean"}
@@ -120,7 +120,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         committee: Literal["single", "default"] | tuple[MemberName, ...] | None = None,
         window: int | None = 2000,
-        refit_every: int = 250,
+        refit_every: int | None = None,
         interval_level: float | None = 0.9,
         missing: Literal["reject", "mean"] = "reject",
         on_drift: Literal["report", "refit", "reset"] = "report",

@@ -45,8 +45,8 @@ class OnlineClassifier(base.MiniBatchClassifier):
     committee : {"single", "default"}, tuple of str or None
     window : int or None
         Examples that are kept; None keeps all.
-    refit_every : int
-        Examples between two refits; the first ones come sooner.
+    refit_every : int or None
+        Examples between two refits; the first ones come sooner. None: 250 to 2,000, as they pay.
     interval_level : float or None
         Stated coverage of the intervals; None takes the hull of the Venn predictor.
     on_drift : {"report", "refit", "reset"}
@@ -79,7 +79,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         committee: Literal["single", "default"] | tuple[MemberName, ...] | None = None,
         window: int | None = 2000,
-        refit_every: int = 250,
+        refit_every: int | None = None,
         interval_level: float | None = 0.9,
         on_drift: Literal["report", "refit", "reset"] = "report",
         seed: int = 0,

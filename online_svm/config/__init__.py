@@ -37,6 +37,9 @@ EARLY_UNTIL = 2000
 those below `refit_every` always do: answers improve fastest then, and a refit is short. As many as
 the default window holds."""
 
+REFIT_EVERY = 250
+"""Learned examples between two refits, where none are given: the shortest distance."""
+
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "trees", "logistic")
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -105,12 +108,16 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
     window: Annotated[int, Field(ge=10)] | None = Field(
         2000, description="Learned examples that are kept; none keeps all."
     )
-    refit_every: int = Field(250, ge=1, description="Learned examples between two refits.")
+    refit_every: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="Learned examples between two refits. Default: 250, and of a committee up to "
+        "2000, as long as newer models were no better than older ones.",
+    )
     refit_lag: int | None = Field(
         None,
         ge=0,
-        description="Learned examples between the start of a refit and its effect; "
-        "default refit_every - 1, so that a background refit has all the time there is.",
+        description="Learned examples between the start of a refit and its effect; default "
+        "refit_every - 1 (249), so that a background refit has all the time there is.",
     )
 
     maps: tuple[MapName, ...] = Field(
@@ -176,8 +183,8 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
                 f"{', '.join(self.classes or ('none',))[:200]}: declare as classes the true labels "
                 "that it has, and no others"
             )
-        if self.refit_lag is not None and self.refit_lag >= self.refit_every:
-            raise ValueError("refit_lag: must be smaller than refit_every")
+        if self.refit_lag is not None and self.refit_lag >= self.distance:
+            raise ValueError("refit_lag: must be smaller than refit_every (250 without one)")
         if self.learner == "psvm" and len(self.classes or ()) != 2:
             raise ValueError(
                 "learner: psvm learns probabilities of the second of two classes; declare two"
@@ -271,9 +278,25 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         return "venn-abers" if n_known == 2 else "class-rank"
 
     @property
+    def distance(self) -> int:
+        """Learned examples between two refits; the shortest where that varies."""
+        return REFIT_EVERY if self.refit_every is None else self.refit_every
+
+    @property
+    def varies_from(self) -> int | None:
+        """Learned examples from which on each refit decides when the next is; None where none does.
+
+        Examples
+        --------
+        >>> PredictorConfig().varies_from, PredictorConfig(refit_every=250).varies_from
+        (2000, None)
+        """
+        return EARLY_UNTIL if self.refit_every is None and self.members else None
+
+    @property
     def lag(self) -> int:
         """Learned examples between the freeze of a refit and its activation."""
-        return self.refit_every - 1 if self.refit_lag is None else self.refit_lag
+        return self.distance - 1 if self.refit_lag is None else self.refit_lag
 
     @property
     def lags_from(self) -> int:
@@ -300,7 +323,7 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         """
         if not self.members:
             return 0
-        return max(self.refit_every, min(4 * self.refit_every, self.lags_from))
+        return max(self.distance, min(4 * self.distance, self.lags_from))
 
     @property
     def published(self) -> tuple[str, ...]:

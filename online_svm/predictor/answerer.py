@@ -97,6 +97,7 @@ class Answerer:
             return
         self.model = self._activated(due)
         self._schedule.activated()
+        self._schedule.freeze_what_is_held()  # its result may have decided when the next one is
         self.scoring.coding = self.model.result.scaling.coding
         self.scoring.close(due.start)
 

@@ -5,7 +5,8 @@ The schedule goes by n, the number of learned examples, alone:
 - after the n-th example a report is due where n is a multiple of `metrics_every`;
 - a refit freezes the last `window` examples where n is a multiple of `refit_every` (and early, at
   10, 20, 40, ...), and its model becomes active `lag` examples later, or at once while n is
-  below `lags_from`;
+  below `lags_from`; without `refit_every`, a committee's refits from the 2,000th example on each
+  say when the next one is (`refit_distance`);
 - the maps are fitted at activation.
 
 Between two such points nothing but counts changes, so rows are answered in blocks; where the

@@ -7,6 +7,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.learning_order import LearningOrder
+from online_svm.predictor.refit_distance import RefitDistance
 from online_svm.refit.task import RefitResult, RefitTask, Refitter
 from online_svm.storage.arrays import require
 from online_svm.storage.fields import Fields, number
@@ -120,6 +121,7 @@ class RefitSchedule:
         self._examples = AvailableExamples(len(self.labels.labels))
         self._pending: PendingRefit | None = None
         self._following: PendingRefit | None = None  # within a call of the predictor only
+        self._distance = RefitDistance(config)
         self._frozen = 0  # examples learned at the last freeze that was due
         self._is_current = False  # a model of examples since the last alarm is active
 
@@ -143,13 +145,14 @@ class RefitSchedule:
         pending = self._pending
         if pending is not None and pending.result is None and pending.activation > self.n:
             return pending.activation - self.n
-        return self._activation_of(self._next_freeze()) - self.n
+        return self._activation_of(self._next_freeze() or self._earliest_freeze()) - self.n
 
     @property
     def changes(self) -> list[int]:
         """Numbers of learned examples at which the answering is to stop for a refit."""
         due = [] if self._pending is None else [self._pending.activation]
-        return [*due, self._next_freeze()] if self.acts else due
+        freeze = self._next_freeze()
+        return [*due, freeze] if self.acts and freeze is not None else due
 
     def hold(self, order: LearningOrder) -> None:
         """Take the examples that will be learned in this order."""
@@ -165,7 +168,10 @@ class RefitSchedule:
         """Submit the refits whose examples are held; the second waits in line behind the first."""
         # What a refit is given may depend on answers where alarms are acted on.
         held = self.n if self.acts else self._examples.stop
-        while self._following is None and (due := self._next_freeze()) <= held:
+        while self._following is None:
+            due = self._next_freeze()
+            if due is None or due > held:
+                return
             self._freeze(due)
 
     def begin_anew(self) -> None:
@@ -173,6 +179,7 @@ class RefitSchedule:
         self.since = self._frozen = self.n
         self._is_current = False
         self._pending = self._following = None
+        self._distance = RefitDistance(self._config)
         self._refitter.withdraw()
         self._examples.begin_anew(self.n)
 
@@ -189,7 +196,7 @@ class RefitSchedule:
         pending, config = self._pending, self._config
         if pending is None or pending.activation != self.n:
             return None
-        result = pending.result or self._refitter.result()
+        result = pending.result = pending.result or self._refitter.result()
         trains, calibrates = window_parts(
             config.split, pending.start, pending.freeze, config.training_share, config.seed
         )
@@ -208,6 +215,8 @@ class RefitSchedule:
     def activated(self) -> None:
         """Note that the model that was due is active; give up what no later refit can use."""
         window = self._config.window
+        if self._pending is not None and self._pending.result is not None:
+            self._distance.follow(self._pending.freeze - self.since, self._pending.result.staleness)
         self._pending, self._following = self._following, None
         self._is_current = True
         self._examples.drop_given()
@@ -218,7 +227,7 @@ class RefitSchedule:
 
         That is waited for.
         """
-        header: Header = {"n": self.n}
+        header: Header = {"n": self.n, "frozen": self._frozen, "distance": self._distance.state()}
         numbers, arrays = self._examples.state()
         header |= self.labels.state().header | numbers
         if self._pending is not None:
@@ -243,8 +252,10 @@ class RefitSchedule:
         """
         header, arrays = state
         schedule = cls(config, refitter)
-        schedule.n = schedule._frozen = header["n"]
+        schedule.n, schedule._frozen = header["n"], header["frozen"]
         require(type(schedule.n) is int and schedule.n >= 0, "n")
+        require(type(schedule._frozen) is int and 0 <= schedule._frozen <= schedule.n, "frozen")
+        schedule._distance = RefitDistance.from_state(header["distance"], config)
         schedule.labels = LabelIndex.from_state(state, config.classes)
         known = len(schedule.labels.labels)
         schedule._examples = AvailableExamples.from_state(state, known)
@@ -277,16 +288,27 @@ class RefitSchedule:
         """Whether the learner was given anything since it began."""
         return self._pending is not None or self._is_current
 
-    def _next_freeze(self) -> int:
-        """Return the number of learned examples at the next freeze; alarms begin the count anew."""
-        every, since = self._config.refit_every, self.since
-        return since + next_refit(self._frozen - since, every, self._dense_until)
+    def _next_freeze(self) -> int | None:
+        """Return the number of learned examples at the next freeze; alarms begin the count anew.
+
+        None where the refit under way decides it.
+        """
+        k = self._frozen - self.since
+        if not self._distance.is_free_from(k):
+            return self._earliest_freeze()
+        if self._pending is not None and self._pending.freeze == self._frozen:
+            return None
+        return self._frozen + self._distance.examples
+
+    def _earliest_freeze(self) -> int:
+        k = self._frozen - self.since
+        return self.since + next_refit(k, self._config.distance, self._dense_until)
 
     def _activation_of(self, freeze: int) -> int:
         """Return the number of learned examples at which a refit frozen at `freeze` is active."""
         config, k = self._config, freeze - self.since
-        early = k < config.lags_from or is_early_refit(k, config.refit_every, config.dense_until)
-        return freeze if early else freeze + config.lag
+        early = k < config.lags_from or is_early_refit(k, config.distance, config.dense_until)
+        return freeze if early else freeze + self._distance.lag
 
     def _freeze(self, n: int) -> None:
         """Freeze the examples available after the n-th, and submit a refit of them."""

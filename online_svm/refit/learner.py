@@ -10,6 +10,7 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.refit.committee.committee import Committee, Window
+from online_svm.refit.committee.staleness import UNKNOWN, Staleness
 from online_svm.refit.crossfit import FOLDS, FoldMachines
 from online_svm.refit.implied_training import train_banks
 from online_svm.refit.scaling import Scaling, WindowScaling
@@ -17,7 +18,7 @@ from online_svm.refit.state_checks import opened
 from online_svm.refit.task import Fitted, RefitResult, RefitTask
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack
-from online_svm.storage.state import State
+from online_svm.storage.state import State, as_array
 from online_svm.stream.cells import widened
 from online_svm.stream.split import fold_numbers, window_parts
 from online_svm.svm.exact.rolling_machine import STRICTNESS, TOLERANCE, RollingMachine
@@ -45,6 +46,7 @@ class Learner:
         self._held, self._scaling = HeldWindow(config), WindowScaling(config)
         self._machine: RollingMachine | FoldMachines | None = None
         self._committee = Committee(config) if config.members else None
+        self._older: RefitResult | None = None  # of the refit but one, without its scores
         self._n_classes = self._refits = 0
 
     def refit(self, task: RefitTask) -> RefitResult:
@@ -55,9 +57,10 @@ class Learner:
         if task.relabelled:
             self._begin_anew()
         # 2. The machines of a committee as they are score the new rows of T.
+        staleness = UNKNOWN
         if self._committee is not None:
-            new = self._held.rows[held:][trains[held:]]
-            self._committee.foresee(self._scaling.transform(new), left, task.n_classes)
+            new = np.flatnonzero(trains[held:]) + held
+            staleness = self._foresee(self._committee, task, new, left)
         # 3. Where coding, scaling and gamma are fitted anew on T, kernels are computed anew.
         cells = self._held.rows[trains] if len(task.order) else None
         if self._scaling.is_due(trains, self._refits, cells, task.order):
@@ -66,7 +69,7 @@ class Learner:
         # 4. The model, and its scores of the available examples.
         fitted = self._fit(task, trains, forgotten)
         scaling, banks = self._scaling.scaling, self._train_banks(task, trains)
-        return RefitResult(task.freeze, fitted.model, scaling, *fitted[1:], banks)
+        return RefitResult(task.freeze, fitted.model, scaling, *fitted[1:], banks, staleness)
 
     def state(self) -> bytes:
         """Return everything that `from_state` continues from, byte for byte."""
@@ -88,6 +91,8 @@ class Learner:
             committee = self._committee.state()
             own["committee"] = committee.header
             parts |= nest("committee", committee.arrays)
+        if self._older is not None:
+            parts["older"] = as_array(self._older.state())
         return pack(own, parts | {"rows": self._held.rows})
 
     @classmethod
@@ -115,6 +120,8 @@ class Learner:
             freeze = held.start + len(held.rows)
             window = Window(scaling.transform(held.rows), NO_CODES, held.trains, freeze)
             learner._committee = Committee.from_state(committee, config, window, learner._n_classes)
+        if "older" in parts:
+            learner._older = RefitResult.from_state(parts["older"].tobytes())
         return learner
 
     def _begin_anew(self) -> None:
@@ -122,6 +129,23 @@ class Learner:
         self._machine = None
         if self._committee is not None:
             self._committee.begin_anew()
+
+    def _foresee(
+        self, committee: Committee, task: RefitTask, new: Ints, departed: int
+    ) -> Staleness:
+        """Let the committee score the new rows of T, and where distances vary an older one too."""
+        last, older, self._older = committee.model(), self._older, None
+        is_as_before = last is not None and task.n_classes == self._n_classes
+        rows = self._held.rows[new]
+        scores = committee.foresee(self._scaling.transform(rows), departed, task.n_classes)
+        if last is None or not (is_as_before and self.config.varies_from is not None):
+            return UNKNOWN
+        none = np.empty((0, last.stack.slope.shape[1]))
+        self._older = RefitResult(task.freeze, last, self._scaling.scaling, none, none)
+        if older is None or not len(new):
+            return UNKNOWN
+        said = older.model.scores(older.scaling.transform(rows))
+        return Staleness.between(said, last.stack.apply(scores), task.codes[new])
 
     def _fit(self, task: RefitTask, trains: Bools, forgotten: int) -> Fitted:
         if self.config.learner == "psvm":

@@ -11,8 +11,11 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.refit.coding import Coding
 from online_svm.refit.committee.members import MEMBERS, LogisticMachine
+from online_svm.refit.committee.model import CommitteeModel
+from online_svm.refit.committee.stack import Stack
 from online_svm.refit.committee.trees import TreeMachine
 from online_svm.refit.crossfit import FOLDS, FoldMachines
+from online_svm.refit.task import RefitResult
 from online_svm.storage.arrays import require, under
 from online_svm.storage.container import unpack
 from online_svm.storage.fields import Fields, floats, ints, number, one, real
@@ -78,6 +81,8 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
     if config.members:
         committee = State(own["committee"], under("committee", parts))
         _check_committee(config, own["n_classes"], committee, (n, d), training)
+    if "older" in parts:
+        _check_older(config, own["n_classes"], parts)
 
 
 def _check_committee(
@@ -93,6 +98,9 @@ def _check_committee(
     said = np.isfinite(foreseen)
     require((said | np.isnan(foreseen)).all(), "foreseen")
     require((said.all(axis=(1, 2)) == said.any(axis=(1, 2))).all(), "foreseen")
+    if config.varies_from is not None:
+        shape_of_stack = Stack.from_state(under("stack", arrays)).slope.shape
+        require(shape_of_stack == (len(config.members), machines), "stack")
     require(len(header["machines"]) == len(config.members), "machines")
     for m, (name, own) in enumerate(zip(config.members, header["machines"], strict=True)):
         parts, kind = under(str(m), arrays), MEMBERS[name].kind
@@ -104,6 +112,17 @@ def _check_committee(
         else:
             held = _check_solver(config, classes, own, parts, (shape[0], kind))
             require(held == training, "rings")
+
+
+def _check_older(config: PredictorConfig, classes: int, parts: Arrays) -> None:
+    """Check the model of the refit before the last one, which is to score rows to come."""
+    older = RefitResult.from_state(parts["older"].tobytes())
+    decisions = 1 if classes == 2 else classes
+    require(config.varies_from is not None and isinstance(older.model, CommitteeModel), "older")
+    require(older.training_scores.shape == (0, decisions), "older")
+    coding, width = older.scaling.coding, older.scaling.mean.size
+    require((coding is None) == ("scaling.coding.kinds" not in parts), "older")
+    require(coding is not None or width == parts["rows"].shape[1], "older")
 
 
 def _check_folds(

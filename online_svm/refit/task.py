@@ -11,6 +11,7 @@ import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.refit.committee.model import CommitteeModel
+from online_svm.refit.committee.staleness import UNKNOWN, Staleness
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.container import pack, unpack
@@ -123,6 +124,9 @@ class RefitResult:
     banks : tuple of PackedBank
         Of the implied map, over scaled features, with the model's kernel; none where it is not
         published.
+    staleness : Staleness
+        What the model of the refit but one before lost against the last one, on the examples of T
+        that are new; of none where distances are fixed.
     """
 
     freeze: int
@@ -131,6 +135,7 @@ class RefitResult:
     calibration_scores: Floats
     training_scores: Floats
     banks: tuple[PackedBank, ...] = ()
+    staleness: Staleness = UNKNOWN
 
     def state(self) -> bytes:
         """Return the result as bytes, for the pipe and for snapshots."""
@@ -139,6 +144,7 @@ class RefitResult:
         for k, bank in enumerate(self.banks):
             parts |= nest(f"bank.{k}", bank.state())
         header: dict[str, Any] = {"freeze": self.freeze, "banks": len(self.banks)}
+        header["staleness"] = list(self.staleness)
         if isinstance(self.model, CommitteeModel):
             header["members"] = [k if k is None else asdict(k) for k in self.model.kernels]
         else:
@@ -168,6 +174,7 @@ class RefitResult:
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
             banks=tuple(PackedBank.from_state(arrays, bank_kernel) for arrays in banks),
+            staleness=Staleness.from_state(header["staleness"]),
         )
 
 

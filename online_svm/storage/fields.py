@@ -117,6 +117,11 @@ def number(attribute: str, *, optional: bool = False) -> Field:
     return Field(attribute, "number", optional=optional)
 
 
+def whole(attribute: str) -> Field:
+    """Return the field of a whole number of either sign."""
+    return Field(attribute, "number", least=-LARGEST)
+
+
 def real(attribute: str) -> Field:
     """Return the field of a finite number."""
     return Field(attribute, "real")

@@ -184,6 +184,8 @@ def library_inputs():
         "two": (two, plain(two_classes(40, 300))),
         "four": ({"classes": ("a", "b", "c", "d")} | quick, plain(four_classes(41, 260))),
         "late": (two | {"horizon": 40}, late(two_classes(42, 260), 40, 42)),
+        # Refits are as far apart as they are worth from the 2,000th example on.
+        "default": ({"classes": ("no", "yes")}, plain(two_classes(43, 4200))),
     }
 
 

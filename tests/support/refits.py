@@ -18,6 +18,7 @@ MODES = {
     "cross-fit": {"committee": "single", "split": "crossfit"},
     "implied": {"committee": "single", "maps": ("implied",)},
     "psvm": {"learner": "psvm"},
+    "varying": {"refit_every": None},
 }
 """Settings of each kind of learner, beside `BASE`."""
 

@@ -67,11 +67,18 @@ class Committee:
         self._members: list[Member] = [MEMBERS[name] for name in config.members]
         self._machines: list[Machine] = []
         self._models: tuple[Scorer, ...] = ()  # of the machines as they are, once made
+        self._stack: Stack | None = None  # of the last refit
         self._n_classes = 0
         # Of each row of T, in order; NaN where no machine was there to score it.
         self._foreseen: Floats = np.empty((0, len(self._members), 1))
 
-    def foresee(self, X: Floats, departed: int, n_classes: int) -> None:
+    def model(self) -> CommitteeModel | None:
+        """Return the model of the last refit; None where its machines were given up."""
+        if not self._machines or self._stack is None:
+            return None
+        return CommitteeModel(self._made(), self._stack)
+
+    def foresee(self, X: Floats, departed: int, n_classes: int) -> Floats:
         """Let the machines of the last refit score the new rows of T, before they learn them.
 
         Parameters
@@ -82,6 +89,11 @@ class Committee:
             Rows of the last T that have left the window.
         n_classes : int
             Where it is not that of the last refit, all scores and machines are given up.
+
+        Returns
+        -------
+        ndarray of shape (m, M, S)
+            NaN where there are no machines.
         """
         kept = self._foreseen[departed:]
         if n_classes != self._n_classes:
@@ -92,6 +104,7 @@ class Committee:
         if self._machines and len(X):
             scores = member_scores(self._made(), X)
         self._foreseen = np.concatenate([kept, scores])
+        return scores
 
     def begin_anew(self) -> None:
         """Give up the machines, whose rows are scaled otherwise from now on; keep the scores."""
@@ -149,6 +162,7 @@ class Committee:
         taken = ~unsaid & (age <= SIGMOIDS_FROM)
         codes = window.codes[window.trains][taken]
         stack = Stack.fit(self._foreseen[taken], codes, age[taken] <= STACK_FROM)
+        self._stack = stack
         # 3. What it makes of the scores of the examples.
         return Fitted(
             CommitteeModel(models, stack), stack.apply(calibration), stack.apply(training)
@@ -160,6 +174,8 @@ class Committee:
         The arrays of a machine are named after the number of its member.
         """
         arrays: Arrays = {"foreseen": self._foreseen}
+        if self._stack is not None and self.config.varies_from is not None:
+            arrays |= nest("stack", self._stack.state())
         headers: list[Header] = []
         for m, machine in enumerate(self._machines):
             if isinstance(machine, LogisticMachine):
@@ -188,6 +204,8 @@ class Committee:
         committee = cls(config)
         committee._n_classes = n_classes
         committee._foreseen = np.ascontiguousarray(arrays["foreseen"])
+        if config.varies_from is not None:
+            committee._stack = Stack.from_state(under("stack", arrays))
         X, trains = window.X, window.trains
         points = np.concatenate([X[trains], X[~trains]])  # in the order a machine gives its own
         for m, member in enumerate(committee._members):

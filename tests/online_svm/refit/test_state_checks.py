@@ -10,6 +10,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.inline import InlineRefitter
 from online_svm.refit.learner import Learner
+from online_svm.refit.scaling import Scaling
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.storage.container import pack, unpack
@@ -22,6 +23,7 @@ COMMITTEE = CONFIG.model_copy(update={"committee": "default"})
 FOLDED = CONFIG.model_copy(update={"split": "crossfit"})
 TWO = PredictorConfig(classes=("a", "b"), window=60, refit_every=20)
 IMPLIED = TWO.model_copy(update={"committee": "single", "maps": ("implied",)})
+VARYING = PredictorConfig(classes=("a", "b"), window=60)
 UNSCALED = {"committee": ("logistic", "trees"), "scale": "none", "class_weight": "balanced"}
 OTHERS = [
     CONFIG.model_copy(update={"classes": ("a", "b"), "kernel": "poly", "scale": "standard"}),
@@ -30,6 +32,7 @@ OTHERS = [
     CONFIG.model_copy(update={"split": "oldest", "class_weight": "balanced"}),
     PredictorConfig(classes=("a", "b"), window=20, refit_every=7, learner="psvm"),
     PredictorConfig(classes=("a", "b"), window=None, refit_every=50, refit_lag=0),
+    VARYING,
 ]
 
 
@@ -175,6 +178,19 @@ def test_a_header_with_another_value_is_refused_or_can_be_computed_with(left, co
         assert "learner" in str(error)  # noqa: PT017  (either outcome is fine)
     else:
         assert np.isfinite(learner.refit(task).calibration_scores).all()
+
+
+def test_an_older_model_that_cannot_score_the_rows_to_come_is_refused():
+    *_, (_, _, result, state) = recorded(VARYING)
+    header, parts = unpack(state)
+    of_three = recorded(VARYING.model_copy(update={"classes": ("a", "b", "c")}))[-1][2]
+    narrow = RefitResult(0, result.model, Scaling.identity(2), np.empty((0, 1)), np.empty((0, 1)))
+    for older in (result, of_three, narrow):  # with its scores; of three classes; of two features
+        with pytest.raises(InvalidSnapshot):
+            opened(VARYING, pack(header, parts | {"older": as_array(older.state())}))
+    with pytest.raises(InvalidSnapshot, match="older"):
+        opened(VARYING.model_copy(update={"refit_every": 250}), state)
+    opened(VARYING, state)
 
 
 def test_folds_that_contradict_the_machines_are_refused(left):
