@@ -32,6 +32,9 @@ COUNTS, MEMORIES = np.array([5, 10, 10]), np.array([100, 250, 1000])
 KINDS = len(COUNTS)
 KEPT = int(MEMORIES[-1])
 ROOM = 2 * KEPT
+WIDEST = 100_000
+"""Features of a stored example: as many as a feed may have."""
+
 SIZES = (250, 1000)
 """Examples that the recent stacks are fitted to."""
 
@@ -194,6 +197,7 @@ class Lately:
         ).values(cls, None, state)  # fmt: skip
         size = len(held["columns"])
         require(size <= KEPT, "columns")
+        require(held["X"].shape[1] <= WIDEST, "X")  # by it memory is allocated
         lately._size, lately._since = size, held["since"]
         lately._X = np.empty((ROOM, held["X"].shape[1]))
         for name in ("X", "columns", "odds"):

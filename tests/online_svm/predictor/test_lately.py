@@ -149,6 +149,13 @@ def test_a_state_that_does_not_fit_is_refused(name):
                 Lately.from_state(state | {name: changed}, 3, 2, Scaling.identity(2))
 
 
+@pytest.mark.parametrize("width", [100_001, 10**12])
+def test_a_state_of_no_examples_that_names_too_many_features_is_refused(width):
+    state = Lately(3, 2).state()
+    with pytest.raises(ValueError, match="X"):
+        Lately.from_state(state | {"X": np.empty((0, width))}, 3, 2, Scaling.identity(2))
+
+
 def turned_round():
     """The accuracy after the labels of a stream changed places, and its blocks."""
     rng = np.random.default_rng(0)
