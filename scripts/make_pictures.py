@@ -114,8 +114,8 @@ def photograph(browser: str, address: str) -> None:
     from playwright.sync_api import sync_playwright
 
     shots = (
-        ("page", "?feed=payments", (1280, 1130)),
-        ("feeds", "", (1280, 230)),
+        ("page", "?feed=payments", (1280, 1180)),
+        ("feeds", "", (1280, 220)),
     )
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])

@@ -212,14 +212,14 @@ def test_the_page_follows_a_worker_and_shows_a_drift_as_it_comes(
         with Worker("worker", feed, "--redis", embedded_url, *WORKER) as worker:
             figures = page.locator(".figures").first
             expect(figures).to_contain_text("300learned, examples", timeout=60_000)
-            expect(page.get_by_text("Probabilities hold: ")).to_be_visible()
+            expect(page.get_by_text("Probabilities hold: ").first).to_be_visible()
             expect(page.get_by_role("cell", name="calibration")).to_have_count(0)
             push(DRIFTED, embedded_url, feed)
             expect(figures).to_contain_text("400learned, examples")
             expect(page.get_by_role("cell", name="calibration").first).to_be_visible()
-            expect(page.get_by_text("Do not trust them since example 3")).to_be_visible()
+            expect(page.get_by_text("Do not trust them since example 3").first).to_be_visible()
             worker.stopped()
-        expect(page.get_by_text("No worker for ")).to_be_visible()
+        expect(page.get_by_text("No worker for ").first).to_be_visible()
 
 
 @pytest.mark.slow
