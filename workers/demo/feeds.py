@@ -27,7 +27,7 @@ class Drift:
     at : int
         Rows that are still right.
     feature : str
-        Of the rows after them it has the wrong sign.
+        Of the rows after them it is stuck at 0.
     """
 
     at: int
@@ -36,7 +36,7 @@ class Drift:
     @property
     def sentence(self) -> str:
         """What happens, for people."""
-        return f"feature {self.feature} changes its sign after {self.at:,} examples"
+        return f"feature {self.feature} is stuck at 0 after {self.at:,} examples"
 
     def applied_to(self, rows: Iterable[Row]) -> list[Row]:
         """Return the rows with the fault in those after the first `at`.
@@ -45,16 +45,16 @@ class Drift:
         --------
         >>> rows = [Row({"a": 1.0, "b": 2.0}), Row({"a": 3.0, "b": 4.0})]
         >>> [row.x for row in Drift(1, "b").applied_to(rows)]
-        [{'a': 1.0, 'b': 2.0}, {'a': 3.0, 'b': -4.0}]
+        [{'a': 1.0, 'b': 2.0}, {'a': 3.0, 'b': 0.0}]
         """
         return [
-            replace(row, x=self._with_wrong_sign(row.x)) if i >= self.at else row
+            replace(row, x=self._stuck(row.x)) if i >= self.at else row
             for i, row in enumerate(rows)
         ]
 
-    def _with_wrong_sign(self, x: Features) -> Features:
+    def _stuck(self, x: Features) -> Features:
         assert isinstance(x, Mapping), "the data sets of the demonstration name their features"
-        return {name: -float(value) if name == self.feature else value for name, value in x.items()}
+        return {name: 0.0 if name == self.feature else value for name, value in x.items()}
 
 
 @dataclass(frozen=True, slots=True)

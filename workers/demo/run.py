@@ -54,6 +54,8 @@ PLANS = (
 METRICS_EVERY = 25
 REPORT = "report.html"
 """The file beside the curves with the report of the feed that drifts."""
+_WARM = 3_000
+"""Examples of the feeds that only compile."""
 COMPILING = "preparing the numerical kernels: a first run compiles them, for a minute or more"
 _PATIENCE = 120.0  # seconds after which a feed that does not move has failed
 _REFRESH = 0.2
@@ -148,7 +150,8 @@ def warm_up() -> None:
     """Compile the numerical kernels once, where two workers would each do it at their first refit.
 
     The refits are in a process of their own, as those of a worker are: what comes through its pipe
-    is read-only, and numba compiles a kernel once more for that.
+    is read-only, and numba compiles a kernel once more for that. From the 2,000th example on refits
+    ask how much the last one was worth.
     """
     import numpy as np
 
@@ -159,11 +162,11 @@ def warm_up() -> None:
 
     load_compiler()  # as a worker does when it begins
     for classes in (("a", "b"), ("a", "b", "c")):
-        config = PredictorConfig(classes=classes, window=40, refit_every=20, metrics_every=20)
-        X = np.random.default_rng(SEED).normal(size=(90, 3))
+        config = PredictorConfig(classes=classes, window=40, metrics_every=20)
+        X = np.random.default_rng(SEED).normal(size=(_WARM, 3))
         with RefitPool(processes=1) as pool, pool.refitter(config) as refits:
             predictor = OnlinePredictor(config, refits)
-            predictor.step_many(X, [classes[i % len(classes)] for i in range(90)])
+            predictor.step_many(X, [classes[i % len(classes)] for i in range(_WARM)])
 
 
 @contextmanager
