@@ -129,8 +129,11 @@ class PackageCache(FunctionCache):
     _impl_class = _Named
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the machine code for one signature."""
-        super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # as above
+        """Keep the machine code for one signature; where that fails, a later start compiles it."""
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # as above
+        except (OSError, RuntimeError):  # a full disk; seen under load: "no compiled object yet"
+            return
         named: _Named = self._impl
         _delete_others(Path(self.cache_path), named.source, named.digest)
 

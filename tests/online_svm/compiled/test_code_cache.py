@@ -104,6 +104,12 @@ def test_where_nothing_can_be_kept_the_code_is_compiled_with_a_warning(copied, t
     assert "set NUMBA_CACHE_DIR to a directory that can be written" in ran.stderr
 
 
+def test_code_that_can_no_longer_be_kept_runs_all_the_same(copied):
+    program = "import resource; from online_svm.svm.caller import far"
+    program += "; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); print(far(1.0))"
+    assert copied.started(program, {}).stdout == "11.0\n"
+
+
 def modules():
     """Return the name of each module that compiles functions."""
     for path in sorted(ROOT.rglob("*.py")):
