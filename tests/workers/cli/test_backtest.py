@@ -110,6 +110,23 @@ def test_the_table_fits_80_columns_and_names_every_figure(run):
     assert "+0.0000" in next(line for line in lines if line.startswith("  probability"))
 
 
+@pytest.mark.parametrize("wide", ["gamma=0.1", "gamma=1e-9"])
+def test_the_table_ends_with_what_lost_least_and_what_it_takes(run, wide):
+    code, out, _ = run("Phishing", *LIMIT, *SMALL, "--set", f"wide:{wide}")
+    assert code == 0
+    (told,) = re.findall(r"least log loss of probability: (.*)", " ".join(out.split()))
+    column = [line.split()[2] for line in out.splitlines() if line.startswith("  probability")]
+    least = float(column[1])
+    if least < 0.0:
+        assert re.match(rf"wide, {-least:.4f} below base, at \d+\.\d times its time", told)
+    else:
+        assert told.startswith("base ")
+
+
+def test_a_single_configuration_is_not_said_to_be_the_best(run):
+    assert "least log loss" not in run("Phishing", *LIMIT, *SMALL)[1]
+
+
 def test_the_curves_are_a_picture_that_tells_its_figures(run, tmp_path):
     path = tmp_path / "curves.png"
     code, _, _ = run("Phishing", *LIMIT, *SMALL, "--set", "wide:gamma=0.1", "--curves", str(path))

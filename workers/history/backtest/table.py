@@ -40,7 +40,27 @@ def table(finished: Sequence[Finished]) -> list[str]:
         lines += _heading(one)
         for name, scores in one.result.methods.items():
             lines.append(f"  {name:<{_NAME - 2}}{_figures(scores, base)}".rstrip())
-    return [*lines, "", *LEGEND]
+    return [*lines, "", *_least(finished), *LEGEND]
+
+
+def _least(finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield which configuration lost least, and what it takes; nothing where there is one."""
+    first = finished[0]
+    scored = [one for one in finished if HEADLINE in one.result.methods]
+    if first not in scored or len(scored) == 1:
+        return
+    losses = {id(one): one.result.methods[HEADLINE].log_loss for one in scored}
+    best = min(scored, key=lambda one: losses[id(one)])
+    if best is first:
+        yield from _wrapped(f"least log loss of {HEADLINE}: {first.configuration.name}")
+    else:
+        less = losses[id(first)] - losses[id(best)]
+        cost = best.result.microseconds / first.result.microseconds
+        yield from _wrapped(
+            f"least log loss of {HEADLINE}: {best.configuration.name}, {less:.4f} below "
+            f"{first.configuration.name}, at {cost:.1f} times its time"
+        )
+    yield ""
 
 
 def _heading(one: Finished) -> Iterator[str]:
