@@ -68,15 +68,18 @@ class RefitDistance:
         return self._from is not None and k >= self._from
 
     def follow(self, k: int, found: Staleness) -> None:
-        """Take what the refit frozen at k learned examples found on its proper training set."""
-        if self._from is None or k <= self._gathers_from:
+        """Take what the refit frozen at k learned examples found on its proper training set.
+
+        Where it found nothing to compare, as after a correction, the distance stays.
+        """
+        if self._from is None or k <= self._gathers_from or found.n == 0:
             return
         self._total = self._total * KEPT // 16 + found.total
         self._squares = self._squares * KEPT // 16 + found.squares
         if not self.is_free_from(k):
             return
         # More than half a standard error: the squares estimate the variance of the total.
-        is_stale = self._total > 0 and 4 * self._total**2 > self._squares
+        is_stale = self._total > 0 and 4 * self._total * self._total > self._squares
         wanted = self.examples // 2 if is_stale else 2 * self.examples
         self.examples = min(max(wanted, self._shortest), self._longest)
 

@@ -174,7 +174,7 @@ class RefitResult:
             calibration_scores=parts["calibration"],
             training_scores=parts["training"],
             banks=tuple(PackedBank.from_state(arrays, bank_kernel) for arrays in banks),
-            staleness=Staleness.from_state(header["staleness"]),
+            staleness=Staleness.of(header["staleness"]),
         )
 
 

@@ -92,7 +92,9 @@ def dumped(store):
 
 
 def restored(store, kept):
-    """Put the keys of a kept feed into Redis."""
+    """Put the keys of a kept feed into Redis, in place of those of that name."""
+    for key in store.call("KEYS", f"osvm:{{{store.keys.feed}}}:*"):
+        store.call("DEL", key)
     for name, value in kept.items():
         key = f"osvm:{{{store.keys.feed}}}:{name}"
         if isinstance(value, list):

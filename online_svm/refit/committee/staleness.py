@@ -43,7 +43,7 @@ class Staleness(NamedTuple):
         return cls(*map(int, _compare(older, newer, codes)))
 
     @classmethod
-    def from_state(cls, stored: list[int]) -> Self:
+    def of(cls, stored: list[int]) -> Self:
         """Return the differences that were stored as a list.
 
         Raises

@@ -94,7 +94,7 @@ def test_a_report_scores_headline_and_venn_predictor_each_by_its_own_probabiliti
 def test_every_method_that_an_answer_may_name_is_described(run):
     (column,) = [column for column in COLUMNS if column.name == "method"]
     for block in run[1]:
-        assert f"`{block.method}`:" in column.description
+        assert f"`{block.method}`" in column.description
 
 
 def test_the_headline_of_two_classes_mixes_the_stack_and_what_the_pair_makes_of_it():

@@ -62,7 +62,7 @@ def test_the_refits_of_a_committee_lie_close_together_at_first():
 )
 def test_a_refit_of_a_committee_takes_effect_before_the_next_but_one_begins(settings):
     config = PredictorConfig(committee="default", **settings)
-    every, until = config.refit_every, config.dense_until
+    every, until = config.distance, config.dense_until
     due = [n for n in range(1, 5000) if is_refit_due(n, every, until)]
     early = [n < config.lags_from or is_early_refit(n, every, until) for n in due]
     active = [n + (0 if at_once else config.lag) for n, at_once in zip(due, early, strict=True)]

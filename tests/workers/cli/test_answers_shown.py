@@ -259,7 +259,7 @@ def hostile_feed(store):
         (("tail", "--features"), 6),
         (("tail", "--stream", "dlq"), 2),
         (("tail", "--stream", "dlq", "--json"), 2),
-        (("status",), 8),
+        (("status",), 10),
         (("status", "--json"), 1),
     ],
 )

@@ -264,7 +264,7 @@ ANSWER = (
 SHAPES = [
     (("status", "answered"), "feed holder writer epoch seq n cursor digest waiting waiting_bytes "
      "waiting_seconds waiting_is_at_least pending out met dlq alarms open_alarms consumers "
-     "scoring snapshots stored validity"),
+     "scoring snapshots stored validity verdict incident"),
     (("check", "answered"), " ".join((*WorkerSettings.model_fields, "semantics"))),
     (("tail", "answered", "-n", "2"), ANSWER),
     (("tail", "answered", "-n", "1"), "v id status seq n code reason true_label is_right"),
