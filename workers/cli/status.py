@@ -51,8 +51,7 @@ def status(
 ) -> None:
     """Show the status of a feed: answered and waiting entries, its worker, its validity.
 
-    The figures of the last scored examples come first. Without a name, show a table with a line
-    for each feed.
+    The verdict comes first. Without a name, show a table with a line for each feed.
     """
     from workers.errors import BadConfiguration, EmbeddedNotRunning
 

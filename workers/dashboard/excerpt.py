@@ -14,7 +14,7 @@ from workers.feed.state_fields import PendingLabels
 from workers.reading.alarms import RaisedAlarm
 from workers.reading.events import Event
 from workers.reading.incidents import Incident
-from workers.reading.verdict import Verdict, trust
+from workers.reading.verdict import Verdict, newest_answer, trust
 
 Axis = Literal["n", "time"]
 
@@ -152,8 +152,7 @@ class Excerpt:
     def trust(self) -> Verdict:
         """Return whether the answers can be trusted at the end, whoever answers now."""
         last = self.incidents[-1] if self.incidents else None
-        answers = (one.message for one in reversed(self.answers) if "status" in one.message)
-        said: dict[str, object] = next(answers, {})
+        said = newest_answer(one.message for one in self.answers if "status" in one.message)
         report = self.reports[-1].message if self.reports else None
         found = trust(report, said, last if last is not None and last.until is None else None)
         if self.has_alarms or found.level != "well":

@@ -23,7 +23,7 @@ from workers.reading.incidents import OpenThen, incidents
 from workers.reading.lag import lag
 from workers.reading.registry import holder
 from workers.reading.true_labels import TrueLabels, Truth
-from workers.reading.verdict import newest_label
+from workers.reading.verdict import newest_answer, newest_label, tells_guarantee
 
 FIRST_REPORTS = 300
 """Reports that are read of a feed at first; all that fit are read once it is watched."""
@@ -32,7 +32,8 @@ PER_READ = 500
 """Answers that are read at once. Where more are new, the older ones are left out."""
 
 LABELS = 50
-"""Newest answers that are read where labels are to come and nobody looks."""
+"""Newest answers that are read, while nobody looks, where labels are to come or the newest tells
+no guarantee."""
 
 _COUNT_EVERY = 5
 """Readings after which the entries that wait are counted again, where there are very many."""
@@ -67,7 +68,7 @@ class FeedFollower:
         self._after: dict[str, bytes] = {}
         self._is_deep = False
         self._readings = 0
-        self._epoch = self._answered = 0
+        self._answered = 0
 
     def close(self) -> None:
         """Give up the connection; a later reading makes another."""
@@ -86,9 +87,9 @@ class FeedFollower:
         view, keys = self.view, self._store.keys
         fields = self._store.call("HMGET", keys.state, "epoch", "seq", "n")
         epoch, seq, n = (_count(value) for value in fields)
-        if seq < view.seq or (view.is_loaded and epoch < self._epoch):
+        if seq < view.seq or (view.is_loaded and epoch < view.epoch):
             self._restart()
-        view.has_begun, self._epoch = fields[0] is not None, epoch
+        view.has_begun, view.epoch = fields[0] is not None, epoch
         view.exists = view.has_begun or bool(self._store.types())
         is_new = seq > view.seq or not view.is_loaded
         before, view.holder, view.n = view.holder, holder(self._store), n
@@ -98,7 +99,7 @@ class FeedFollower:
             self._read_answers()
             self._read_alarms()
             view.version += 1
-        if is_new or self.viewers or view.holder != before:
+        if is_new or self.viewers or view.holder != before or view.is_replayed:
             self._read_events()
         view.is_loaded, view.problem = True, ""
 
@@ -171,9 +172,14 @@ class FeedFollower:
         waits = view.pending is not None and view.pending.unlabelled > 0
         few = LABELS if waits else 1
         found = self._new_answers(stream) if self.viewers else newest(self._store, stream, few)
-        self._note_label(found if waits else [])
-        if found and isinstance(last := message(found[-1]), dict):
-            view.newest = last
+        is_alone = not self.viewers and len(found) == 1
+        if is_alone and not tells_guarantee(message(found[0])):
+            found = newest(self._store, stream, LABELS)
+        if waits:
+            self._note_label(found)
+        else:
+            view.label_at = None
+        view.newest = newest_answer([view.newest, *map(message, found)])
         if self.viewers:
             added = shown_answers(found, self._truths)
             kept = list(view.answers) if self._is_deep else []

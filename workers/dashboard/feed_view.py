@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from workers.reading.answers import message
 from workers.reading.events import Event
 from workers.reading.incidents import Incident, OpenThen
 from workers.reading.true_labels import TrueLabels, Truth
-from workers.reading.verdict import Facts, Verdict, lifecycle, verdict
+from workers.reading.verdict import Facts, Verdict, is_replayed, lifecycle, missing_for, verdict
 
 MOST_REPORTS = 2000
 MOST_ANSWERS = 2000
@@ -94,6 +94,8 @@ class FeedView:
         The worker that holds it.
     has_begun : bool
         Whether a worker ever held it.
+    epoch : int
+        Number of its last writer.
     seq, n : int
         Entries answered, examples learned.
     waiting_is_at_least : bool
@@ -101,7 +103,7 @@ class FeedView:
     pending : PendingLabels or None
         Labels that are still to come; None where each comes with its example.
     newest : dict
-        The last answer.
+        The last answer that tells its guarantee; see `verdict.newest_answer`.
     label_at : float or None
         When the newest label came, in milliseconds since 1970, or the first entry without one that
         was read; None where no answer waits for a label.
@@ -121,11 +123,12 @@ class FeedView:
     problem: str = ""
     holder: str | None = None
     has_begun: bool = False
+    epoch: int = 0
     seq: int = 0
     n: int = 0
     waiting_is_at_least: bool = False
     pending: PendingLabels | None = None
-    newest: dict[str, Any] = field(default_factory=dict)
+    newest: Mapping[str, Any] = field(default_factory=dict)
     label_at: float | None = None
     marks: deque[OpenThen] = field(default_factory=lambda: deque(maxlen=MOST_REPORTS))
     incidents: list[Incident] = field(default_factory=list)
@@ -153,7 +156,7 @@ class FeedView:
         self.alarms, self.events, self.committed = deque(), deque(), {}
         self.newest, self.pending, self.label_at, self.incidents = {}, None, None, []
         self.marks.clear()
-        self.seq = self.n = 0
+        self.epoch = self.seq = self.n = 0
         self.version += 1
 
     @property
@@ -161,6 +164,11 @@ class FeedView:
         """The incident that is open."""
         found = self.incidents
         return found[-1] if found and found[-1].until is None else None
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether the last writer has not begun to answer."""
+        return is_replayed(self.epoch, list(self.events))
 
     def verdict(self) -> Verdict:
         """Return what is to be said of the feed first."""
@@ -172,7 +180,6 @@ class FeedView:
         samples, reports = list(self.samples), list(self.reports)
         last = samples[-1] if samples else FeedSample(now, 0, 0.0, 0, 0.0)
         is_watched = bool(samples) and last.time - samples[0].time >= _RATE_SECONDS
-        label = self.label_at
         return Facts(
             self.feed,
             problem=self.problem,
@@ -181,13 +188,13 @@ class FeedView:
             holder=self.holder,
             lifecycle=lifecycle(list(self.events)),
             now=now,
-            seq=self.seq,
+            is_replayed=self.is_replayed,
             waiting=last.waiting,
             waiting_is_at_least=self.waiting_is_at_least,
             waiting_seconds=last.behind,
             rate=last.rate if is_watched else None,
             unlabelled=0 if self.pending is None else self.pending.unlabelled,
-            label_seconds=None if label is None else max(0.0, now - label / 1000),
+            label_seconds=missing_for(self.label_at, self.pending, now),
             answer=self.newest,
             report=reports[-1].message if reports else None,
             incident=self.incident,

@@ -19,10 +19,10 @@ from workers.feed.keys import FeedKeys
 from workers.monitor.alarm_queue import AlarmQueue
 from workers.monitor.incident_ends import End, IncidentEnds
 from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, ReceiverGone, delivery
-from workers.reading.alarms import known_alarms, raised_alarms
+from workers.reading.alarms import RaisedAlarm, known_alarms, raised_alarms
 from workers.reading.answers import message
 from workers.reading.events import Silences
-from workers.reading.incidents import open_at_alarm, story
+from workers.reading.incidents import Incident, open_at_alarm, story
 from workers.reading.verdict import of_end, of_incident
 
 log = structlog.get_logger("online_svm.webhook")
@@ -161,7 +161,8 @@ class FeedAlarms:
         before = open_at_alarm(self._reader, entry[0]) if raised else None
         told = [one for one in story(raised, (), before) if one.what != "went_on"]
         self._ends.is_open = self._ends.is_open or bool(raised)
-        return [delivery(self.feed, one, of_incident(one.incident), alarms[0]) for one in told]
+        cause = alarms[_place_of_change(raised, before)] if told else None
+        return [delivery(self.feed, one, of_incident(one.incident), cause) for one in told]
 
     def _deliver_end(self, end: End) -> float:
         """Tell the end of an incident; return the seconds until the next turn."""
@@ -199,6 +200,12 @@ class FeedAlarms:
         self.delivered += 1
         self._waits = delays(first=self._first, cap=self._cap)
         return None
+
+
+def _place_of_change(raised: Sequence[RaisedAlarm], before: Incident | None) -> int:
+    """Return the place of the first alarm of an entry that begins or worsens an incident."""
+    told = ([one.what for one in story([alarm], (), before)] for alarm in raised)
+    return next((place for place, what in enumerate(told) if what not in ([], ["went_on"])), 0)
 
 
 def _alarms_of(entry: Entry) -> Sequence[Any]:

@@ -28,12 +28,22 @@ from workers.reading.incidents import Incident, open_incident
 from workers.reading.lag import Lag, lag
 from workers.reading.registry import holder, require
 from workers.reading.stream_info import Backlog, backlog
-from workers.reading.verdict import Facts, Verdict, lifecycle, newest_label, verdict
+from workers.reading.verdict import (
+    Facts,
+    Verdict,
+    is_replayed,
+    lifecycle,
+    missing_for,
+    newest_answer,
+    newest_label,
+    tells_guarantee,
+    verdict,
+)
 
 _EVENTS = 50  # events in which the last word of a worker is looked for
 
 LABELS = 200
-"""Entries of `out` in which the newest label is looked for."""
+"""Entries of `out` in which the newest label, and the newest guarantee, is looked for."""
 
 _SAMPLES = 5  # nodes of a stream that are measured: a few microseconds, whatever its length
 
@@ -237,26 +247,32 @@ def _verdict(
     """Return the verdict, with what is read for it alone."""
     keys, now = store.keys, time.time()
     unlabelled = 0 if waits.labels is None else waits.labels.unlabelled
-    answers = newest(store, keys.out, LABELS if unlabelled else 1)
-    said = message(answers[-1]) if answers else None
+    answers = _messages(store, keys.out, LABELS if unlabelled else 1)
+    if answers and not (unlabelled or tells_guarantee(answers[-1][1])):
+        answers = _messages(store, keys.out, LABELS)
     told = message(report) if report is not None else None
-    label = newest_label((entry[0], message(entry)) for entry in answers) if unlabelled else None
-    events = newest(store, keys.events, _EVENTS)
+    label = newest_label(answers) if unlabelled else None
+    events = known_events(_messages(store, keys.events, _EVENTS))
     return verdict(
         Facts(
             keys.feed,
             has_begun=state is not None,
             holder=held,
-            lifecycle=lifecycle(known_events((entry[0], message(entry)) for entry in events)),
+            lifecycle=lifecycle(events),
             now=now,
-            seq=0 if state is None else state.position.seq,
+            is_replayed=state is not None and is_replayed(state.epoch, events),
             waiting=waits.entries,
             waiting_is_at_least=waits.is_at_least,
             waiting_seconds=waits.seconds,
             unlabelled=unlabelled,
-            label_seconds=None if label is None else max(0.0, now - label / 1000),
-            answer=said if isinstance(said, dict) else {},
+            label_seconds=missing_for(label, waits.labels, now),
+            answer=newest_answer(said for _, said in answers),
             report=told if isinstance(told, dict) else None,
             incident=incident,
         )
     )
+
+
+def _messages(store: FeedReader, stream: str, count: int) -> list[tuple[bytes, Any]]:
+    """Return the IDs and parsed payloads of the newest entries of a stream, the oldest first."""
+    return [(entry[0], message(entry)) for entry in newest(store, stream, count)]

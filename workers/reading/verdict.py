@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from workers.feed.position import parse_id
+from workers.feed.state_fields import PendingLabels
 from workers.plural import counted
 from workers.reading.answers import number
 from workers.reading.events import Event
@@ -26,15 +27,17 @@ from workers.reading.incidents import Incident
 
 Level = Literal["bad", "care", "wait", "well"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-"""How serious a verdict is, the worst first."""
-
-COLOURS: Mapping[Level, str] = {"bad": "red", "care": "amber", "wait": "grey", "well": "green"}
+"""How serious a verdict is, the worst first; it decides the colour: red, amber, grey, green."""
 
 BEHIND = 10.0
 """Seconds that the oldest entry waits from which a feed is called behind."""
 
 STUCK = 30.0
 """The same where no entry was answered meanwhile, from which a feed is called stuck."""
+
+SET_ASIDE = 660.0
+"""Seconds after which a feed that was set aside has no worker: one that lives tries it again within
+ten minutes."""
 
 NO_LABEL = 600.0
 """Seconds without a label, while answers wait for theirs, from which that is said."""
@@ -66,11 +69,6 @@ class Verdict:
     sentence: str
     advice: str = ""
 
-    @property
-    def colour(self) -> str:
-        """Colour of the level, by name."""
-        return COLOURS[self.level]
-
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -89,8 +87,10 @@ class Facts:
         The newest event `began`, `stopped`, `failed` or `input_ended`.
     now : float
         Seconds since 1970.
-    seq, waiting : int
-        Entries answered, and entries that wait.
+    is_replayed : bool
+        Whether the last writer has not begun to answer; see the function.
+    waiting : int
+        Entries that wait.
     waiting_is_at_least : bool
         Whether more may wait.
     waiting_seconds : float
@@ -100,9 +100,9 @@ class Facts:
     unlabelled : int
         Answers that wait for their label.
     label_seconds : float or None
-        How long no label has come, at least; None where that is not known.
+        How long a label has been missing, at least; see `missing_for`.
     answer : mapping
-        The newest answer.
+        The newest answer; see `newest_answer`.
     report : mapping or None
         The newest report.
     incident : Incident or None
@@ -116,7 +116,7 @@ class Facts:
     holder: str | None = None
     lifecycle: Event | None = None
     now: float = 0.0
-    seq: int = 0
+    is_replayed: bool = False
     waiting: int = 0
     waiting_is_at_least: bool = False
     waiting_seconds: float = 0.0
@@ -160,6 +160,76 @@ def lifecycle(events: Iterable[Event]) -> Event | None:
     return found[-1] if found else None
 
 
+def is_replayed(epoch: int, events: Iterable[Event]) -> bool:
+    """Return whether the last writer of a feed has not begun to answer: it still replays.
+
+    Parameters
+    ----------
+    epoch : int
+        Of the feed: number of its last writer.
+    events : iterable of Event
+        The oldest first. Without a beginning among them nothing is known.
+
+    Examples
+    --------
+    >>> began = Event(0.0, "began", "host-1", "epoch 2, seq 5000")
+    >>> is_replayed(2, [began]), is_replayed(3, [began]), is_replayed(3, [])
+    (False, True, False)
+    """
+    told = [event.detail for event in events if event.code == "began"]
+    found = re.match(r"epoch (\d{1,18}),", told[-1]) if told else None
+    return found is not None and epoch > int(found[1])
+
+
+def tells_guarantee(said: Any) -> bool:
+    """Return whether an entry of `out` says how far it can be trusted: a label, say, does not."""
+    return isinstance(said, dict) and (
+        "guarantee" in said or said.get("status") in ("warming", "ok")
+    )
+
+
+def newest_answer(said: Iterable[Any]) -> Mapping[str, Any]:
+    """Return the newest entry that tells its guarantee; without one the newest of this program.
+
+    Parameters
+    ----------
+    said : iterable of object
+        Parsed payloads of `out`, the oldest first.
+
+    Examples
+    --------
+    >>> newest_answer([{"status": "ok", "guarantee": "none"}, {"status": "label"}, None])
+    {'status': 'ok', 'guarantee': 'none'}
+    """
+    known = [one for one in said if isinstance(one, dict)]
+    told = [one for one in known if tells_guarantee(one)] or known
+    return told[-1] if told else {}
+
+
+def missing_for(label_at: float | None, pending: PendingLabels | None, now: float) -> float | None:
+    """Return for how many seconds a label has been missing; None where that is not known.
+
+    That is the time since the last label, or since the oldest answer without one if that is less.
+
+    Parameters
+    ----------
+    label_at : float or None
+        See `newest_label`.
+    pending : PendingLabels or None
+    now : float
+        Seconds since 1970.
+
+    Examples
+    --------
+    >>> missing_for(1000.0, PendingLabels(2, 1, 8000), 10.0)
+    2.0
+    """
+    if label_at is None:
+        return None
+    since = None if pending is None else pending.since
+    return max(0.0, now - max(label_at, since or 0.0) / 1000)
+
+
 def newest_label(entries: Iterable[tuple[bytes, Any]]) -> float | None:
     """Return when the newest label came, in milliseconds since 1970; None without any entry.
 
@@ -192,7 +262,7 @@ def trust(
     report : mapping or None
         The newest message of `met`.
     answer : mapping
-        The newest message of `out`.
+        See `newest_answer`.
     incident : Incident or None
         The one that is open.
     """
@@ -291,7 +361,7 @@ def duration(seconds: float) -> str:
 
 def _unanswered(facts: Facts) -> Verdict | None:
     """Return why nothing is answered now; None where something is."""
-    worker = f"Start one: online-svm worker {facts.feed}"
+    worker = f"start one: online-svm worker {facts.feed}"
     if facts.problem:
         return Verdict("bad", "This feed cannot be read", _text(facts.problem))
     if not facts.exists:
@@ -300,15 +370,13 @@ def _unanswered(facts: Facts) -> Verdict | None:
     if facts.holder is None:
         return _without_worker(facts, worker)
     event = facts.lifecycle
+    if facts.is_replayed and facts.waiting and not facts.rate:
+        advice = "The worker answers again what the last one had learned."
+        return Verdict("care", f"Replaying{_waits(facts)}", advice)
     if event is not None and event.code == "failed" and event.writer == facts.holder:
         return Verdict("bad", f"Set aside by its worker{_waits(facts)}", f"{_text(event.detail)}")
     if not facts.waiting:
         return None
-    since = 0.0 if event is None else max(0.0, facts.now - event.time / 1000)
-    has_begun = event is not None and event.code == "began" and _began_at(event) == facts.seq
-    if has_begun and facts.waiting_seconds > since > 1.0 and not facts.rate:
-        sentence = f"Replaying for {duration(since)}{_waits(facts)}"
-        return Verdict("care", sentence, "The worker answers again what the last one had learned.")
     if facts.rate == 0.0 and facts.waiting_seconds > STUCK:
         advice = f"See the log of worker {_text(facts.holder)}, and the memory of Redis."
         return Verdict("bad", f"Nothing is answered{_waits(facts)}", advice)
@@ -317,18 +385,23 @@ def _unanswered(facts: Facts) -> Verdict | None:
 
 def _without_worker(facts: Facts, start: str) -> Verdict:
     if not facts.has_begun:
-        return Verdict("care", f"No worker has begun this feed{_waits(facts)}", start)
+        return Verdict("care", f"No worker has begun this feed{_waits(facts)}", _upper(start))
     event = facts.lifecycle
     if event is not None and event.code == "input_ended":
         return Verdict("wait", "The input has ended", _text(event.detail))
     since, why = "", ""
+    ago = 0.0 if event is None else max(0.0, facts.now - event.time / 1000)
+    if event is not None and event.code == "failed" and ago < SET_ASIDE:
+        why = f"{_text(event.detail)}. It is tried again while that worker runs. If none runs: "
+        sentence = f"Set aside by its worker{_waits(facts)}"
+        return Verdict("bad", sentence, f"{why}{start}")
     if event is not None and event.code in ("stopped", "failed"):
-        since = f" for {duration(max(0.0, facts.now - event.time / 1000))}"
+        since = f" for {duration(ago)}"
         why = f". The last one {'stopped' if event.code == 'stopped' else 'ended with'}: "
         why += _text(event.detail)
     level: Level = "bad" if facts.waiting else "care"
     waits = _waits(facts, with_age=not since)
-    return Verdict(level, f"No worker{since}{waits}", f"{start}{why}")
+    return Verdict(level, f"No worker{since}{waits}", f"{_upper(start)}{why}")
 
 
 def _old(facts: Facts) -> Verdict | None:
@@ -358,12 +431,6 @@ def _waits(facts: Facts, with_age: bool = True) -> str:
     if not (with_age and facts.waiting_seconds > 1.0):
         return told
     return f"{told}, the oldest for {duration(facts.waiting_seconds)}"
-
-
-def _began_at(event: Event | None) -> int | None:
-    """Return how many entries were answered when a worker took the feed over."""
-    found = None if event is None else re.search(r"seq (\d{1,18})$", event.detail)
-    return None if found is None else int(found[1])
 
 
 def _level(incident: Incident) -> Level:

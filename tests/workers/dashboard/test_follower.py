@@ -254,8 +254,9 @@ def test_why_a_worker_gave_a_feed_up_is_told_although_no_answer_came(mail, follo
     mail.put(mail.keys.events, "*", {"code": "failed", "detail": "WrongKeyType: <b>dlq</b>"})
     follower.update()
     told = banner(follower.view.verdict())
-    assert "The last one ended with: WrongKeyType: &lt;b&gt;dlq" in told
-    assert "No worker for " in table([follower.view], Choice())
+    assert "Set aside by its worker" in told
+    assert "WrongKeyType: &lt;b&gt;dlq" in told
+    assert "Set aside by its worker" in table([follower.view], Choice())
     mail.hold()
     follower.update()
     assert "No worker" not in said(follower.view)
@@ -294,6 +295,59 @@ def test_no_label_for_long_is_told_while_answers_wait(mail, follower):
     mail.store.call("HSET", mail.keys.state, "seq", 5)
     follower.update()
     assert "No label" not in said(follower.view)
+
+
+def test_an_answer_hours_after_the_last_label_does_not_miss_one_at_once(mail, follower):
+    mail.hold()
+    mail.answer()
+    long_ago, now = int(1000 * (time.time() - 7500)), int(1000 * time.time())
+    mail.put(mail.keys.out, f"{long_ago}-0", {"v": 2, "status": "label", "seq": 2, "n": 1})
+    mail.store.call("HSET", mail.keys.state, "pending", f"1 1 {now}", "seq", 2)
+    follower.update()
+    assert follower.view.label_at == long_ago
+    assert "No label" not in said(follower.view)
+    mail.store.call("HSET", mail.keys.state, "pending", "0 0 -", "seq", 3)
+    follower.update()
+    assert follower.view.label_at is None
+
+
+@pytest.mark.parametrize("viewers", [0, 1])
+def test_no_guarantee_stays_told_whatever_comes_after_the_answer(mail, follower, viewers):
+    mail.hold()
+    mail.answer(guarantee="none", reason="no calibration example")
+    mail.report(120)
+    others = [
+        {"v": 2, "status": "label", "seq": 2, "n": 1},
+        {"v": 2, "status": "duplicate", "seq": 3, "n": 1, "first": 0},
+        {"v": 2, "status": "rejected", "seq": 4, "n": 1, "code": "label", "reason": "empty"},
+    ]
+    follower.viewers = viewers
+    for seq, other in enumerate(others, 2):
+        mail.put(mail.keys.out, "*", other)
+        mail.store.call("HSET", mail.keys.state, "seq", seq)
+        follower.update()
+        assert said(follower.view) == "Take care: the answers have no guarantee"
+        assert len(follower.view.answers) == viewers * seq
+
+
+def test_a_feed_is_replayed_from_when_a_worker_takes_it_over_until_it_begins(mail, follower):
+    def told():
+        follower.update()
+        return said(follower.view)
+
+    def begin(epoch):
+        detail = f"epoch {epoch}, seq 1"
+        mail.put(mail.keys.events, "*", {"code": "began", "writer": "host-1", "detail": detail})
+
+    mail.answer()
+    mail.wait_for_answer()
+    begin(1)
+    mail.put(mail.keys.events, "*", {"code": "stopped", "writer": "host-1", "detail": "in order"})
+    mail.store.call("HSET", mail.keys.state, "epoch", 2)
+    mail.hold()
+    assert told() == "Replaying; 1 entry waits"
+    begin(2)
+    assert told() == "Too early to say: 0 answers scored"
 
 
 def test_what_somebody_notes_is_read_at_once_where_somebody_looks(mail, follower):

@@ -142,6 +142,32 @@ def test_one_change_is_told_by_its_beginning_its_worsening_and_its_end(begun):
     ]  # fmt: skip
 
 
+def test_the_alarm_that_is_posted_is_the_one_that_began_or_worsened_the_incident(begun):
+    def raises_all(n, *alarms):
+        text = encode_alarms([replace(alarm(n), **changes) for changes in alarms], n)
+        begun.call("XADD", begun.keys.alarms, f"{n}-0", "p", text)
+
+    compared = {"kind": "comparison", "scope": "venn"}
+    part, other_part = ({"scope": "slice", "name": f"x={i}"} for i in (1, 2))
+    labels = {"kind": "exchangeability"}
+    with receiving() as received, delivering(begun, received) as webhook:
+        raises_all(50, compared, part, labels)
+        raises_all(60, compared, labels)
+        reports(begun, 70)
+        raises_all(80, part)
+        raises_all(90, compared, other_part, labels)
+        webhook.raised()
+        messages = received.wait(4)
+        wait_until(lambda: pending(begun) == 0)
+    told = [
+        (m["what"], "alarm" in m and (m["alarm"]["kind"], m["alarm"]["name"])) for m in messages
+    ]
+    assert told == [
+        ("began", ("calibration", "x=1")), ("ended", False),
+        ("began", ("calibration", "x=1")), ("worsened", ("exchangeability", None)),
+    ]  # fmt: skip
+
+
 def test_the_next_process_tells_an_end_and_no_beginning_that_was_told(begun):
     with receiving() as received:
         with delivering(begun, received):

@@ -1,6 +1,7 @@
 """`status` says what scorers have, who reads the answers, and what a feed takes in Redis."""
 
 import json
+import time
 from contextlib import closing
 from dataclasses import asdict
 
@@ -9,10 +10,11 @@ import pytest
 from published_feed import examples, push, session, work
 
 from workers.broker.connection import client
+from workers.broker.lease import Holder
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
 from workers.cli.status import describe
-from workers.reading.status import status
+from workers.reading.status import LABELS, status
 from workers.reading.stream_info import COUNTED, backlog
 from workers.scorer.asker import Asker
 from workers.stop import Stop
@@ -122,6 +124,48 @@ def test_the_status_of_a_feed_costs_redis_no_more_where_it_holds_more(store, wor
     push(store, examples(600, first=60))
     work(worked, 660)
     assert sent() < 2 * first
+
+
+def test_a_feed_is_replayed_from_when_a_worker_takes_it_over_until_it_begins(store, worked):
+    def told():
+        return status(store).verdict.sentence.partition(";")[0]
+
+    store.note("began", f"epoch {worked.epoch}, seq 0")
+    push(store, examples(5, first=60))
+    store.call("SET", store.keys.lease, Holder.here("host-1").encode())
+    assert (store.state().epoch, told() == "Replaying") == (worked.epoch, False)
+    store.note("stopped", "killed")
+    state = store.fence("host-1", None)
+    assert (state.epoch, told()) == (worked.epoch + 1, "Replaying")
+    store.note("began", f"epoch {state.epoch}, seq 60")
+    assert not told().startswith("Replaying")
+
+
+def test_what_comes_after_an_answer_does_not_give_its_guarantee_back(store, worked):
+    store.call("SET", store.keys.lease, Holder.here("host-1").encode())
+    said = {"v": 2, "status": "ok", "seq": 60, "n": 60, "guarantee": "none", "reason": "none yet"}
+    store.call("XADD", store.keys.out, "*", "p", orjson.dumps(said))
+    for i in range(LABELS - 1):
+        other = {
+            "v": 2,
+            "status": ("label", "duplicate", "rejected")[i % 3],
+            "seq": 61 + i,
+            "n": 60,
+        }
+        store.call("XADD", store.keys.out, "*", "p", orjson.dumps(other))
+    assert status(store).verdict.sentence == "Take care: the answers have no guarantee"
+
+
+def test_an_answer_hours_after_the_last_label_does_not_miss_one_at_once(store, worked):
+    store.call("SET", store.keys.lease, Holder.here("host-1").encode())
+    long_ago, now = int(1000 * (time.time() - 7500)), int(1000 * time.time())
+    store.call("DEL", store.keys.out)
+    label = {"v": 2, "status": "label", "seq": 60, "n": 60}
+    store.call("XADD", store.keys.out, f"{long_ago}-0", "p", orjson.dumps(label))
+    for since, is_told in ((now, False), (long_ago, True)):
+        store.call("HSET", store.keys.state, "pending", f"1 1 {since}")
+        told = status(store).verdict.sentence
+        assert (told == "No label for 2 hours; 1 answer waits") is is_told
 
 
 def test_all_of_it_is_in_the_json_of_the_command(store, worked, run):

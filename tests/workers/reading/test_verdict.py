@@ -7,25 +7,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online_svm.stream.alarm import Alarm
+from workers.feed.state_fields import PendingLabels
 from workers.reading.events import Event
 from workers.reading.incidents import Incident
 from workers.reading.verdict import (
     LEVELS,
+    SET_ASIDE,
     Facts,
     Verdict,
     lifecycle,
+    missing_for,
+    newest_answer,
     newest_label,
     of_end,
-    of_incident,
     summary,
     verdict,
 )
+from workers.runner.hosted_feed import LAST_RETRY
 
 NOW = 1_700_000_000.0
 FIGURES = {"scored": 1000, "accuracy": 0.757, "probability": 0.739, "z": 1.3}
 REPORT = {"n": 5000, "scored": 4900, "windowed": {"overall": FIGURES}}
 EXACT = {"status": "ok", "guarantee": "exact", "reason": None}
-WELL = Facts("mail", holder="host-1", now=NOW, seq=5000, answer=EXACT, report=REPORT)
+WELL = Facts("mail", holder="host-1", now=NOW, answer=EXACT, report=REPORT)
 HOLD = "Probabilities hold: .757 right where .739 was announced, over the last 1,000"
 
 
@@ -129,9 +133,9 @@ STATES = {
         "No worker for 3 minutes; 1,200 entries wait",
     ),
     "no worker in an incident": (
-        {"holder": None, "lifecycle": event("failed", "killed"), "incident": LABELS},
+        {"holder": None, "lifecycle": event("failed", "x", seconds=660.0), "incident": LABELS},
         "bad",
-        "No worker for 3 minutes. Do not trust them since example 4,047: the labels changed",
+        "No worker for 11 minutes. Do not trust them since example 4,047: the labels changed",
     ),
     "not begun": (
         {"holder": None, "has_begun": False, "waiting": 1, "answer": {}, "report": None},
@@ -148,6 +152,11 @@ STATES = {
         "bad",
         "Set aside by its worker; 3 entries wait",
     ),
+    "set aside, its lease given back": (
+        {"holder": None, "lifecycle": event("failed", "x", seconds=600.0), "waiting": 3},
+        "bad",
+        "Set aside by its worker; 3 entries wait",
+    ),
     "fenced: another worker has it now": (
         {"lifecycle": event("failed", "fenced", writer="host-0")},
         "well",
@@ -155,12 +164,23 @@ STATES = {
     ),
     "replaying": (
         {
-            "lifecycle": event("began", "epoch 3, seq 5000", seconds=12.0),
+            "lifecycle": event("failed", "the state is damaged"),
+            "is_replayed": True,
             "waiting": 900,
             "waiting_seconds": 40.0,
         },
         "care",
-        "Replaying for 12 seconds; 900 entries wait, the oldest for 40 seconds",
+        "Replaying; 900 entries wait, the oldest for 40 seconds",
+    ),
+    "blocked since it began": (
+        {
+            "lifecycle": event("began", "epoch 3, seq 5000"),
+            "waiting": 900,
+            "waiting_seconds": 240.0,
+            "rate": 0.0,
+        },
+        "bad",
+        "Nothing is answered; 900 entries wait, the oldest for 4 minutes",
     ),
     "blocked": (
         {"waiting": 900, "waiting_is_at_least": True, "waiting_seconds": 240.0, "rate": 0.0},
@@ -200,7 +220,12 @@ def test_each_state_has_its_sentence_and_its_colour(name):
 
 
 def test_what_to_do_names_the_reason_and_the_command():
-    facts = replace(WELL, holder=None, lifecycle=event("failed", "disk is full"))
+    facts = replace(WELL, holder=None, lifecycle=event("failed", "disk is full", seconds=3.0))
+    assert verdict(facts).advice == (
+        "disk is full. It is tried again while that worker runs. If none runs: "
+        "start one: online-svm worker mail"
+    )
+    facts = replace(WELL, holder=None, lifecycle=event("failed", "disk is full", seconds=900.0))
     assert verdict(facts).advice == (
         "Start one: online-svm worker mail. The last one ended with: disk is full"
     )
@@ -223,7 +248,7 @@ RANGES = st.builds(
         [None, event("began", "epoch 1, seq 5000"), event("failed", "x"), event("input_ended")]
     ),
     now=st.just(NOW),
-    seq=st.just(5000),
+    is_replayed=st.booleans(),
     waiting=st.sampled_from([0, 1, 900]),
     waiting_seconds=st.sampled_from([0.0, 20.0, 500.0]),
     rate=st.sampled_from([None, 0.0, 3.0]),
@@ -250,6 +275,48 @@ def test_nothing_holds_while_an_incident_is_open_and_no_state_is_without_words(f
         assert facts.holder is not None
 
 
+def test_a_feed_that_was_set_aside_has_a_worker_until_the_longest_wait_of_one_is_over():
+    assert SET_ASIDE - LAST_RETRY == 60.0
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"v": 2, "status": "label", "seq": 9, "n": 8},
+        {"v": 2, "status": "duplicate", "seq": 9, "n": 8, "first": 1},
+        REJECTED,
+        None,
+        [],
+    ],
+)
+def test_what_says_nothing_of_a_guarantee_does_not_give_it_back(later):
+    for said, sentence in (
+        (UNCALIBRATED, "Take care: the answers have no guarantee"),
+        (WARMING, "Warming up"),
+        (EXACT, HOLD),
+    ):
+        answer = newest_answer([EXACT, said, later, later])
+        assert answer == said
+        assert verdict(replace(WELL, answer=answer)).sentence == sentence
+
+
+def test_without_a_guarantee_the_newest_answer_is_told():
+    assert newest_answer([{"status": "label"}, REJECTED, None]) == REJECTED
+    assert newest_answer([None]) == {}
+
+
+def test_a_label_is_missing_for_no_longer_than_an_answer_waits_for_it():
+    def told(label_seconds, answer_seconds):
+        since = None if answer_seconds is None else int(1000 * (NOW - answer_seconds))
+        return missing_for(1000 * (NOW - label_seconds), PendingLabels(1, 1, since), NOW)
+
+    assert told(7300.0, 20.0) == 20.0
+    assert told(20.0, 7300.0) == 20.0
+    assert told(7300.0, None) == 7300.0
+    assert told(20.0, -5.0) == 0.0  # a producer's clock is ahead
+    assert missing_for(None, PendingLabels(1, 1, 0), NOW) is None
+
+
 def test_the_last_word_of_a_worker_is_no_note():
     began, note = event("began", "epoch 1, seq 0"), event("note", "deployed")
     assert lifecycle([event("stopped"), began, note]) == began
@@ -268,7 +335,6 @@ def test_the_end_of_an_incident_tells_how_the_answers_stand():
     assert of_end(ended, REPORT) == Verdict(
         "well", f"The guarantee is back since example 5,000. {HOLD}"
     )
-    assert of_incident(LABELS).colour == "red"
 
 
 def test_all_feeds_are_summed_up():
