@@ -15,7 +15,7 @@ NEEDS_PROMTOOL = (
     "tests/deploy/test_alerting.py::"
     "test_promtool_takes_the_configuration_and_each_rule_fires_when_it_should_and_not_before"
 )
-NEED_PYARROW = ["tests/docs/test_archive_page.py", "tests/workers/history/archive/test_reading.py"]
+NEED_PYARROW = ["tests/docs/test_operate_page.py", "tests/workers/history/archive/test_reading.py"]
 
 
 def suite(folder, *arguments):

@@ -34,7 +34,7 @@ def check(number: object) -> None:
 
     Examples
     --------
-    >>> check(3)
+    >>> check(4)
     >>> check(2)
     Traceback (most recent call last):
     online_svm.errors.InvalidConfig: semantics 2 is no longer computed (4 is): begin anew with its \

@@ -50,7 +50,7 @@ def test_a_c_library_without_fma_changes_no_byte_of_a_few_modes():
 @pytest.mark.timeout(2 * COMPILING)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="these are processors of x86-64")
 @pytest.mark.parametrize("variant", [
-    pytest.param(OFTEN, marks=pytest.mark.slow),
+    pytest.param(OFTEN, marks=pytest.mark.scale),
     *(pytest.param(name, marks=pytest.mark.scale) for name in VARIANTS if name != OFTEN),
 ])  # fmt: skip
 def test_every_mode_gives_the_same_bytes_on_another_machine(variant, plain, kept):

@@ -63,6 +63,8 @@ def delivery(
     Examples
     --------
     >>> from online_svm.stream.alarm import Alarm
+    >>> from workers.reading.incidents import Chapter, Incident
+    >>> from workers.reading.verdict import Verdict
     >>> incident = Incident((Alarm(50, "exchangeability", "overall", None, "ranks", 5.0, 4.6, 10),))
     >>> sent = delivery("fraud", Chapter("began", b"7-0", incident), Verdict("bad", "No trust"))
     >>> sent.key, json.loads(sent.body)["verdict"]["sentence"]
