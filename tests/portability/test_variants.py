@@ -23,9 +23,6 @@ FEW = (
 )  # fmt: skip
 """Modes which together compute with every function that once differed."""
 OTHER_LIBM = Path(__file__).parents[1] / "support" / "other_libm.c"
-OFTEN = "a Nehalem throughout"
-"""What CI computes: it differs in all that the others differ in one by one, but for what surrounds
-a process."""
 COMPILING = 1500.0
 """Seconds that all modes may take where all machine code has to be made, on a busy machine."""
 
@@ -49,10 +46,8 @@ def test_a_c_library_without_fma_changes_no_byte_of_a_few_modes():
 
 @pytest.mark.timeout(2 * COMPILING)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="these are processors of x86-64")
-@pytest.mark.parametrize("variant", [
-    pytest.param(OFTEN, marks=pytest.mark.scale),
-    *(pytest.param(name, marks=pytest.mark.scale) for name in VARIANTS if name != OFTEN),
-])  # fmt: skip
+@pytest.mark.scale
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_every_mode_gives_the_same_bytes_on_another_machine(variant, plain, kept):
     found = digests(VARIANTS[variant], kept=kept, seconds=COMPILING)
     check_reached(VARIANTS[variant], found["machine"], plain["machine"])
