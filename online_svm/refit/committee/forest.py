@@ -88,14 +88,21 @@ def bins_of(X: Floats, edges: Floats) -> Bytes:
 def add_leaves(
     features: NDArray[np.int32], cuts: Floats, leaves: Shorts, X: Floats, totals: Ints
 ) -> None:
-    """Add the leaves that each row of X falls in to `totals`, shape (m, S)."""
+    """Add the leaves that each row of X falls in to `totals`, shape (m, S).
+
+    Level by level: the rows of one do not wait for each other, the levels of a row do.
+    """
+    nodes = np.empty(len(X), dtype=np.uint32)
     for t in range(len(features)):
         own, limits = features[t], cuts[t]
+        nodes[:] = 0
+        for _ in range(DEPTH):
+            for i in range(len(X)):
+                node = np.uint64(nodes[i])
+                goes_right = np.uint64(X[i, own[node]] > limits[node])
+                nodes[i] = np.uint32(node + node + _ONE + goes_right)
         for i in range(len(X)):
-            node = 0
-            for _ in range(DEPTH):
-                node = 2 * node + (2 if X[i, own[node]] > limits[node] else 1)
-            leaf = leaves[t, node - NODES]
+            leaf = leaves[t, nodes[i] - NODES]
             for s in range(len(leaf)):
                 totals[i, s] += leaf[s]
 
