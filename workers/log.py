@@ -1,10 +1,24 @@
-"""Loggers that load structlog when something is logged: without it a command starts faster."""
+"""Logging to standard error: one bounded line for each event, with quoted text escaped.
 
-from typing import Any
+Standard output is for results alone: whoever reads JSON there would stumble over a line of a log.
+"""
+
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Literal
+
+from workers.printable import printable
+
+LONGEST = 500
+"""Characters of a value in a log line."""
+
+Format = Literal["text", "json"]
 
 
 class Logger:
     """The structlog logger of a name, made when something is logged.
+
+    Without it a command starts faster. A command that has not called `configure` logs as text.
 
     Examples
     --------
@@ -18,4 +32,61 @@ class Logger:
     def __getattr__(self, level: str) -> Any:
         import structlog
 
+        if not structlog.is_configured():
+            configure()
         return getattr(structlog.get_logger(self._name), level)
+
+
+def configure(form: Format = "text") -> None:
+    """Set structlog up for this process.
+
+    Parameters
+    ----------
+    form : {"text", "json"}
+        One line an event: words and name=value pairs, or a JSON object.
+    """
+    import structlog
+
+    as_text = structlog.processors.LogfmtRenderer(
+        key_order=("timestamp", "level", "event"), drop_missing=True
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            bounded,
+            structlog.processors.JSONRenderer() if form == "json" else as_text,
+        ],
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def tell_as_json(error: str) -> bool:
+    """Log an error if this process logs JSON objects; return whether it does."""
+    import structlog
+
+    is_json = isinstance(
+        structlog.get_config()["processors"][-1], structlog.processors.JSONRenderer
+    )
+    if is_json:
+        structlog.get_logger("online_svm").error(error)
+    return is_json
+
+
+def bounded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
+    r"""Shorten and escape every value, so that quoted input cannot forge a log line.
+
+    Examples
+    --------
+    >>> bounded(None, "info", {"event": "a\nb", "size": 3})
+    {'event': 'a\\nb', 'size': 3}
+    """
+    return {name: _safe(value) for name, value in event.items()}
+
+
+def _safe(value: object) -> object:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+    return printable(text[:LONGEST])

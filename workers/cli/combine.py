@@ -105,13 +105,13 @@ def combine(
     Venn interval. The answers follow the order of the first feed and carry no guarantee. Of a
     combination that was begun, options that are not given are as it was begun with.
     """
-    from workers.cli import logs
     from workers.config.settings import WorkerSettings
+    from workers.log import configure
     from workers.monitor.watching import watching
     from workers.runner import combination
     from workers.session.known_feeds import KnownFeeds
 
-    logs.configure(work.log_format)
+    configure(work.log_format)
     options = {name: value for name, value in asdict(decision).items() if value is not None}
     told = _Count()
     url = redis.url()

@@ -63,10 +63,10 @@ def dashboard(
     owns = None if shard is None else Shard.parse(shard).owns
     url = redis.url()
     with importing():
-        from workers.cli import logs
         from workers.dashboard.server import Dashboard
         from workers.dashboard.token import read_token
-    logs.configure()
+        from workers.log import configure
+    configure()
     token = None if server.token_file is None else read_token(server.token_file)
     page = Dashboard(url, feeds or (), server.address, server.port, token, owns)
     if json:

@@ -73,12 +73,12 @@ def gateway(
             import uvicorn  # noqa: F401  (likewise)
         except ImportError:
             raise BadConfiguration(MISSING) from None
-        from workers.cli import logs
         from workers.gateway.gateway import Gateway
         from workers.gateway.limits import GatewayLimits
         from workers.gateway.server import GatewayServer
         from workers.gateway.tokens import Tokens
-    logs.configure()
+        from workers.log import configure
+    configure()
     limits = GatewayLimits(server.high_water, server.max_body, server.connections)
     serving = GatewayServer(
         Gateway(url, [*dict.fromkeys(feeds)], Tokens(server.token_file), limits),

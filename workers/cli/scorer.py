@@ -86,16 +86,16 @@ def scorer(
     --publish-every.
     """
     with importing():
-        from workers.cli import logs
         from workers.cli.common import attached_url
         from workers.config.settings import load
+        from workers.log import configure
         from workers.scorer import service
         from workers.scorer.counts import ScorerCounts
         from workers.scorer.endpoint import serving_scorer
 
         given = {key: value for key, value in shared.items() if value is not None}
         known = load(given | redis.flags, redis.config, is_whole=False, feed=feed)
-        logs.configure(known.log_format)
+        configure(known.log_format)
     settings = ScorerSettings(**asdict(options), wait=known.wait_redis)
     url, counts = known.url or attached_url(), ScorerCounts()
     with serving_scorer(feed, counts, known.metrics):

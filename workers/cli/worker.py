@@ -99,12 +99,12 @@ def worker(
     answers that a worker of its own gives it.
     """
     with importing():
-        from workers.cli import logs
         from workers.config.feed_settings import FeedSettings
         from workers.feed.selection import Selection
+        from workers.log import configure
 
         known = FeedSettings(given_flags(settings, redis, sigma), redis.config)
-        logs.configure(known.general.log_format)
+        configure(known.general.log_format)
         part = None if process.shard is None else _shard(process.shard)
         selection = Selection(feeds, None if part is None else part.owns)
         url = known.general.url or embedded_url()

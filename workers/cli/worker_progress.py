@@ -145,11 +145,11 @@ class LoggedProgress(WorkerProgress):
 
     @override
     def _write_alarms(self, feed: str, payload: bytes) -> None:
-        import structlog
+        from workers.log import Logger
 
         for alarm in _alarms(payload):
             told = {name: getattr(alarm, name) for name in _ALARM_FIELDS} | {"words": alarm.words}
-            structlog.get_logger("online_svm.worker").warning("alarm", feed=feed, **told)
+            Logger("online_svm.worker").warning("alarm", feed=feed, **told)
 
     @override
     def _write_one(self, feed: str, at: "Position", rate: float | None) -> None:
@@ -162,13 +162,13 @@ class LoggedProgress(WorkerProgress):
         self._log({"feeds": len(self._feeds), "answered": self._total}, rate, {})
 
     def _log(self, figures: dict[str, object], rate: float | None, more: dict[str, object]) -> None:
-        import structlog
+        from workers.log import Logger
 
         if rate is not None:
             figures["answers_per_second"] = round(rate, 1)
         if self._rejected:
             figures["rejected"] = self._rejected
-        structlog.get_logger("online_svm.worker").info(
+        Logger("online_svm.worker").info(
             "stopped" if rate is None else "progress", **figures, **more
         )
 

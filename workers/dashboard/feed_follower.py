@@ -147,7 +147,8 @@ class FeedFollower:
             view.committed = commit_times(kept)
         marks, alarms = list(view.marks), list(view.alarms)
         if len(marks) >= FIRST_REPORTS:  # older ones are not known, and no story begins there
-            alarms = [one for one in alarms if one.alarm.n > marks[0].n]
+            first = parse_id(marks[0].entry)  # by ID: after an `erase` n begins lower
+            alarms = [one for one in alarms if parse_id(one.entry) > first]
         view.incidents = incidents(alarms, marks)
 
     def _read_events(self) -> None:

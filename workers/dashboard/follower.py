@@ -4,8 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-import structlog
-
 from workers.broker.nodes import node_of
 from workers.broker.store import Store
 from workers.config.redis_servers import CLUSTER, kind_of
@@ -14,6 +12,7 @@ from workers.dashboard.feed_view import FeedView
 from workers.errors import Unavailable, WorkerError
 from workers.feed.keys import FeedKeys, is_feed_name
 from workers.feed.selection import Selection
+from workers.log import Logger
 from workers.printable import printable
 from workers.reading.registry import names
 
@@ -25,7 +24,7 @@ MOST_FEEDS = 500
 
 _SHOWN = 300  # characters of an error
 
-log = structlog.get_logger("online_svm.dashboard")
+log = Logger("online_svm.dashboard")
 
 
 class Follower:

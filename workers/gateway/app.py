@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -24,12 +23,13 @@ from workers.gateway.limits import json_body, seconds
 from workers.gateway.refused import Refused, later, outward
 from workers.gateway.rows import example, label, objects, parsed
 from workers.gateway.waiting import LARGEST
+from workers.log import Logger
 from workers.reading.registry import NoSuchFeed
 
 _ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 _ALARMS = 100
 
-log = structlog.get_logger("online_svm.gateway")
+log = Logger("online_svm.gateway")
 
 Handler = Callable[[Request], Awaitable[Response]]
 

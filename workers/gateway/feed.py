@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
-import structlog
 
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
@@ -20,6 +19,7 @@ from workers.feed.position import parse_id
 from workers.gateway.awaited_connection import AwaitedConnection
 from workers.gateway.refused import Refused, later, outward
 from workers.gateway.waiting import BLOCK_MS, AwaitedAnswers
+from workers.log import Logger
 from workers.message.compact.decode import parse
 from workers.push.ingest import Fields
 from workers.reading.answers import message, newest
@@ -35,7 +35,7 @@ _LOOKED_AT = 20  # newest answers, of which one tells whether the feed warms up
 _MOST_BACK = 1000  # answers that are read back for the one that a repeated id got
 _LONGEST = 60  # seconds of Retry-After, at most
 
-log = structlog.get_logger("online_svm.gateway")
+log = Logger("online_svm.gateway")
 
 
 @dataclass(frozen=True, slots=True)

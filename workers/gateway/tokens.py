@@ -15,11 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import structlog
-
 from workers.errors import BadConfiguration
 from workers.feed.selection import Selection
 from workers.gateway.refused import Refused
+from workers.log import Logger
 
 RIGHTS = ("ask", "label", "read")
 """Add examples and read their answers; add labels; read status, alarms and answers."""
@@ -30,7 +29,7 @@ LEAST = 16
 _MOST_BYTES = 1 << 20  # of the file
 _SCHEME = "bearer"
 
-log = structlog.get_logger("online_svm.gateway")
+log = Logger("online_svm.gateway")
 
 
 class Grant(NamedTuple):

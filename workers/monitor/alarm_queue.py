@@ -9,14 +9,13 @@ Redis 7 the stream counts all entries that it ever got, and the group those that
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import structlog
-
 from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import pairs_of
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
+from workers.log import Logger
 from workers.reading.stream_info import StreamInfo
 
 GROUP = "osvm-webhook"
@@ -25,7 +24,7 @@ GROUP = "osvm-webhook"
 CONSUMER = "webhook"
 """One name for every process, so that the next one finds what the last one did not finish."""
 
-log = structlog.get_logger("online_svm.webhook")
+log = Logger("online_svm.webhook")
 
 
 class AlarmQueue:

@@ -8,14 +8,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import structlog
-
 from workers.broker.backoff import delays
 from workers.broker.batch_size import Entry
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader
 from workers.errors import StateLost
 from workers.feed.keys import FeedKeys
+from workers.log import Logger
 from workers.monitor.alarm_queue import AlarmQueue
 from workers.monitor.incident_ends import End, IncidentEnds
 from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, ReceiverGone, delivery
@@ -25,7 +24,7 @@ from workers.reading.events import Silences
 from workers.reading.incidents import Incident, open_at_alarm, story
 from workers.reading.verdict import of_end, of_incident
 
-log = structlog.get_logger("online_svm.webhook")
+log = Logger("online_svm.webhook")
 
 
 class FeedAlarms:
@@ -160,7 +159,6 @@ class FeedAlarms:
         raised = known_alarms([(entry[0], {"seq": 0, "alarms": alarms})])
         before = open_at_alarm(self._reader, entry[0]) if raised else None
         told = [one for one in story(raised, (), before) if one.what != "went_on"]
-        self._ends.is_open = self._ends.is_open or bool(raised)
         cause = alarms[_place_of_change(raised, before)] if told else None
         return [delivery(self.feed, one, of_incident(one.incident), cause) for one in told]
 

@@ -66,6 +66,7 @@ class IncidentEnds:
         self._at = None  # in case of an error
         if at is None:
             if (at := self._open()) is None:
+                self.is_open = True
                 return None
             last = open_before(self._reader, _following(at))
         upto = b"+" if bound is None else b"(" + bound
@@ -81,7 +82,7 @@ class IncidentEnds:
                     self._at, self._last = at, last
                     return found
         self._at, self._last = at, last
-        self.is_open = bool(last is None or last.alarms)
+        self.is_open = last is None or bool(last.alarms) or self._is_followed(last)
         if self._passed >= _KEEP_EVERY:
             self.told(at)
         return None
@@ -104,6 +105,11 @@ class IncidentEnds:
         if incident is None:  # what was raised is of no incident
             return None
         return End(Chapter("ended", mark.entry, Incident(incident.parts, mark.n)), answer(entry))
+
+    def _is_followed(self, last: OpenThen) -> bool:
+        """Return whether alarms were raised since the last report: the next lists them as open."""
+        alarms = self._reader.keys.alarms
+        return bool(self._reader.call("XRANGE", alarms, b"(" + last.entry, "+", "COUNT", 1))
 
     def _raised(self, after: bytes, upto: bytes) -> list[tuple[int, int]]:
         """Return the IDs of the entries with alarms between two reports."""

@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
-import structlog
 from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
 from workers.config.settings import WorkerSettings
+from workers.log import Logger
 from workers.monitor.health import Health
 from workers.monitor.metrics import WorkerMetrics
 from workers.monitor.server import Address, Endpoint, serving
@@ -17,7 +17,7 @@ from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhooks
 from workers.monitor.webhook_post import receiver_of
 
-log = structlog.get_logger("online_svm.monitor")
+log = Logger("online_svm.monitor")
 
 
 def check_outlets(settings: WorkerSettings) -> None:

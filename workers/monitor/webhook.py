@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 
-import structlog
-
 from workers.broker.backoff import delays
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, Unavailable, WorkerError
+from workers.log import Logger
 from workers.monitor.feed_alarms import FeedAlarms
 from workers.monitor.webhook_post import Receiver, ReceiverGone, receiver_of
 from workers.stop import Stop
@@ -36,7 +35,7 @@ ROUND = 60
 _PAUSE = 10.0
 """Seconds without any command while Redis does not answer, at most."""
 
-log = structlog.get_logger("online_svm.webhook")
+log = Logger("online_svm.webhook")
 
 
 class Webhook:

@@ -14,21 +14,20 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-import structlog
-
 from workers.broker.connection import Connection
 from workers.config import feed_sections
 from workers.config import settings as known
 from workers.config.settings import WorkerSettings
 from workers.errors import WorkerError
 from workers.feed.selection import Selection
+from workers.log import Logger
 from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhooks
 from workers.placed.definition import FleetDefinition, FleetStore
 from workers.runner.shard import owner
 from workers.stop import Stop
 
-log = structlog.get_logger("online_svm.fleet")
+log = Logger("online_svm.fleet")
 
 LOOK = 1.0
 """Seconds between two looks at the definition and at the list of feeds."""

@@ -16,6 +16,8 @@ from workers.broker.feed_reader import FeedReader
 from workers.feed.position import parse_id
 from workers.reading.alarms import RaisedAlarm, alarm_of, known_alarms
 from workers.reading.answers import message
+from workers.reading.consumers import permitted
+from workers.reading.stream_info import StreamInfo
 
 MOST_PARTS = 200
 """Alarms of an incident that are looked for, and kept."""
@@ -295,12 +297,28 @@ def _first_of(reader: FeedReader, raised: Sequence[RaisedAlarm]) -> int:
     while begin > 0:
         entry = raised[begin - 1].entry
         begin = next(place for place, one in enumerate(raised) if one.entry == entry)
-        earlier = raised[begin - 1] if begin else None
         mark = open_before(reader, entry)
-        is_quiet = mark is None or not mark.alarms
-        if is_quiet and (earlier is None or (mark is not None and not _is_after(earlier, mark))):
+        if mark is None:
+            return _first_before_reports(reader, raised, begin)
+        if not mark.alarms and not (begin and _is_after(raised[begin - 1], mark)):
             break
     return begin
+
+
+def _first_before_reports(reader: FeedReader, raised: Sequence[RaisedAlarm], begin: int) -> int:
+    """Return the same where no report is kept of before the alarms at `begin`.
+
+    Without one there was nothing between them and the earlier ones, all are of one incident. Where
+    reports were trimmed that is not known: the first report that is kept lists those that are.
+    """
+    met = reader.keys.met
+    first = reader.call("XRANGE", met, "-", "+", "COUNT", 1)
+    told = permitted(reader, "XINFO", "STREAM", met) if first else None
+    if told is None or not StreamInfo.parse(told).gone:
+        return 0
+    mark = OpenThen.of(first[0][0], message(first[0]))
+    listed = () if mark is None else mark.alarms
+    return next((i for i, one in enumerate(raised[:begin]) if one.alarm in listed), begin)
 
 
 def _is_after(one: RaisedAlarm, report: OpenThen) -> bool:

@@ -155,9 +155,20 @@ _LIFECYCLE = ("began", "stopped", "failed", "input_ended")
 
 
 def lifecycle(events: Iterable[Event]) -> Event | None:
-    """Return the newest event that says whether a worker is there."""
+    """Return the newest event that says whether a worker is there.
+
+    An input that has ended stays so: that a worker stopped since says less.
+
+    Examples
+    --------
+    >>> events = [Event(0.0, code, "host-1", "") for code in ("began", "input_ended", "stopped")]
+    >>> lifecycle(events).code
+    'input_ended'
+    """
     found = [event for event in events if event.code in _LIFECYCLE]
-    return found[-1] if found else None
+    ended = [event for event in found if event.code == "input_ended"]
+    last = found[-1] if found else None
+    return ended[-1] if ended and last is not None and last.code != "failed" else last
 
 
 def is_replayed(epoch: int, events: Iterable[Event]) -> bool:

@@ -2,9 +2,8 @@
 
 import threading
 
-import structlog
-
 from workers.errors import RefitFailed, Stopped
+from workers.log import Logger
 from workers.refit.child import begin
 from workers.refit.learner_queue import FETCH, LearnerQueue, ProcessSlot, Reply
 from workers.refit.messages import STATE, WEIGH, WEIGHT, Message
@@ -26,7 +25,7 @@ PATIENCE = 300.0
 FAILURES = (ChildFailed, MemoryError, OSError, RuntimeError)
 """By which a process fails, or cannot be begun. The thread outlives them: callers wait for it."""
 
-log = structlog.get_logger("online_svm.refit")
+log = Logger("online_svm.refit")
 
 
 class PoolProcess:

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from online_svm.predictor.combiner import CombinerConfig
@@ -17,6 +16,7 @@ from workers.errors import BadConfiguration
 from workers.feed.agreement import bound_to, check_names, stored_groups
 from workers.feed.selection import Selection
 from workers.feed.state import Agreement
+from workers.log import Logger
 from workers.monitor.watch import WorkerWatch
 from workers.runner import service
 from workers.runner.link import Link
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from workers.session.join.session import JoinedSession
     from workers.session.join.sources import Source
 
-log = structlog.get_logger("online_svm.combine")
+log = Logger("online_svm.combine")
 
 JOIN_WINDOW = 100
 """Room for producers that send in another order; a missing id holds the answers up for as long."""

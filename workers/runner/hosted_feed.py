@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Literal
 
-import structlog
-
 from online_svm.errors import OnlineSVMError
 from workers.broker.leases import FeedLease
 from workers.errors import Fenced, Stopped, Unavailable, WorkerError
+from workers.log import Logger
 from workers.runner.link import SLICE
 from workers.runner.opening import FeedOpening, Shared
 from workers.runner.shared_reader import Wanted
@@ -18,7 +17,7 @@ from workers.session.downstream import SECONDS
 from workers.session.feed_session import Arriving, FeedSession
 from workers.session.telemetry import Telemetry
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 FAIR_SLICE = 128
 """Entries of one feed that are answered at once, at most, while others wait for so long."""

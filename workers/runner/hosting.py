@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from time import monotonic
 
-import structlog
-
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
 from workers.broker.leases import Leases
 from workers.config.settings import WorkerSettings
 from workers.feed.selection import Selection
+from workers.log import Logger
 from workers.monitor.watch import WorkerWatch
 from workers.refit.child import Child
 from workers.refit.pool import RefitPool
@@ -29,7 +28,7 @@ from workers.session.answer import Outcome
 from workers.session.telemetry import Telemetry
 from workers.stop import Stop
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 
 class Hosting:

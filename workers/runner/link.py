@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import structlog
-
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader
@@ -17,6 +15,7 @@ from workers.feed.agreement import agreement
 from workers.feed.keys import FeedKeys
 from workers.feed.state import Agreement, FeedState
 from workers.feed.stored_settings import effective_settings
+from workers.log import Logger
 from workers.runner.outages import HASTE, REPLY
 from workers.session import preflight
 from workers.session.durability import durability
@@ -24,7 +23,7 @@ from workers.session.known_feeds import KnownFeeds
 from workers.session.opening import commands_of
 from workers.stop import Stop
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 SLICE = 256
 """Entries of one feed that are answered at once, at most."""

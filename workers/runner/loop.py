@@ -10,10 +10,9 @@ import os
 import time
 from collections import deque
 
-import structlog
-
 from workers.broker.leases import Leases
 from workers.errors import WrongKeyType
+from workers.log import Logger
 from workers.runner.fair_turns import FairTurns
 from workers.runner.full_collections import FullCollections
 from workers.runner.hosted_feed import HostedFeed, Need
@@ -22,7 +21,7 @@ from workers.runner.outages import Outages
 from workers.runner.shared_reader import SharedReader, Wanted
 from workers.session.downstream import SECONDS
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 SERVE = 0.01
 """Seconds of answering before the loop looks at what arrived meanwhile."""

@@ -8,13 +8,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import structlog
-
 from workers.broker.lease import is_held
 from workers.broker.leases import FeedLease
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.state import Pointer
+from workers.log import Logger
 from workers.runner.link import SLICE, Link, Settled
 from workers.runner.replay_budget import ReplayBudget
 from workers.runner.snapshot_fetcher import Fetched, SnapshotFetcher
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from workers.session.answer import Outcome
     from workers.session.feed_session import FeedSession
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 Refits = Callable[[WorkerSettings, Telemetry], "PooledRefitter"]
 """Returns what computes the refits of a feed with these settings."""

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
-import structlog
-
 from workers.broker.backoff import delays
 from workers.broker.connection import Connection
 from workers.broker.leases import Leases
@@ -21,6 +19,7 @@ from workers.broker.nodes import NodeHealth, nodes_of
 from workers.config.redis_url import redacted
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
+from workers.log import Logger
 from workers.stop import Stop
 
 REPLY = 1.25
@@ -33,7 +32,7 @@ HASTE = 10.0
 PAUSE = 0.1
 """Seconds between two questions to nodes that do not answer."""
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 
 @dataclass(slots=True)

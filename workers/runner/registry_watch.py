@@ -14,17 +14,16 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
-import structlog
-
 from workers.broker.connection import Connection
 from workers.broker.nodes import NodeHealth, nodes_of
 from workers.broker.script import Script
 from workers.errors import AccessDenied, Unavailable, WrongKeyType
 from workers.feed.keys import REGISTRY, FeedKeys, is_feed_name
 from workers.feed.selection import Selection
+from workers.log import Logger
 from workers.session.known_feeds import KnownFeeds
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 PAGE = 1000
 """Names of one page, or keys of one of SCAN, about: that keeps Redis from others for .3 ms."""

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-import structlog
-
 from workers.broker import permissions
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, WorkerError
 from workers.fast_imports import importing
 from workers.feed.selection import Selection
+from workers.log import Logger
 from workers.monitor.watch import WorkerWatch
 from workers.refit import child as refit_child
 from workers.refit.child import Child
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from workers.refit.pool import RefitPool
     from workers.session.answer import Outcome
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 LOOK = 5.0
 """Seconds between two looks at the list of feeds, and at whose share they are."""

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import structlog
 from prometheus_client import (
     GC_COLLECTOR,
     PROCESS_COLLECTOR,
@@ -15,12 +14,13 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from workers.log import Logger
 from workers.monitor.health import LIVE, Probes
 from workers.monitor.reported import counted, gauge
 from workers.monitor.server import Address, Endpoint, serving
 from workers.scorer.counts import ScorerCounts
 
-log = structlog.get_logger("online_svm.scorer")
+log = Logger("online_svm.scorer")
 
 
 class ScorerMetrics(Collector):

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import structlog
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
@@ -18,6 +17,7 @@ from workers.feed.agreement import agreement, check_environment
 from workers.feed.publication import Publication
 from workers.feed.state import FeedState
 from workers.feed.stored_settings import stored_settings
+from workers.log import Logger
 from workers.trouble import Trouble
 
 AGAIN = 1.0
@@ -28,7 +28,7 @@ _ACCEPTING = (
     "from the worker's in their last digits"
 )
 
-log = structlog.get_logger("online_svm.scorer")
+log = Logger("online_svm.scorer")
 
 
 @dataclass(frozen=True, slots=True)

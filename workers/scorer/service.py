@@ -6,21 +6,20 @@ import secrets
 import time
 from contextlib import ExitStack, closing
 
-import structlog
-
 from workers.broker import permissions
 from workers.broker.feed_reader import FeedReader
 from workers.broker.request_queue import RequestQueue
 from workers.errors import BadConfiguration, Stopped
 from workers.fast_imports import importing
 from workers.feed.state import FeedState
+from workers.log import Logger
 from workers.scorer.counts import ScorerCounts
 from workers.scorer.settings import ScorerSettings
 from workers.stop import Stop, signals
 
 _LOOK = 0.5  # seconds between two looks for a feed that does not exist yet
 
-log = structlog.get_logger("online_svm.scorer")
+log = Logger("online_svm.scorer")
 
 
 def run(

@@ -4,7 +4,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import structlog
 from numba.core import event
 from typing_extensions import override
 
@@ -19,6 +18,7 @@ from workers.config.settings import WorkerSettings
 from workers.feed.agreement import agreement
 from workers.feed.output_retention import DOWNSTREAM
 from workers.feed.state import Agreement
+from workers.log import Logger
 from workers.refit.pooled_refitter import PooledRefitter
 from workers.session.downstream import SECONDS, AcknowledgedGate, Gate, OpenGate
 from workers.session.feed_session import Observer
@@ -30,7 +30,7 @@ from workers.session.session import Session
 from workers.session.telemetry import Telemetry
 from workers.stop import Stop
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 _TEXT = "compiling the numerical kernels, once: the first answers wait, for a minute or more"
 

@@ -4,18 +4,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import structlog
-
 from workers.broker.pipeline import Sent
 from workers.broker.store import Store
 from workers.errors import InvalidStoredSnapshot
 from workers.feed.commit import Commit
 from workers.feed.state import Pointer
+from workers.log import Logger
 from workers.session import snapshots
 from workers.session.downstream import Gate
 from workers.session.snapshots import KeptSnapshots
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 
 @dataclass(frozen=True, slots=True)

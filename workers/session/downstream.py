@@ -8,10 +8,9 @@ worker reads no input. The input waits in `in`; nothing is lost.
 
 from typing import Any, Protocol
 
-import structlog
-
 from workers.broker.store import Store
 from workers.feed.position import LAST_ID, next_id, parse_id
+from workers.log import Logger
 from workers.session.telemetry import Telemetry
 from workers.stop import Stop
 
@@ -22,7 +21,7 @@ _OUT = 0
 _BESIDE = (1, 2)
 """Places of reports and alarms among the outputs: their entries belong to answers."""
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 
 class Gate(Protocol):

@@ -14,19 +14,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-import structlog
-
 from workers.broker.batch_size import Entry
 from workers.broker.lease import HeldLease
 from workers.broker.store import Store
 from workers.errors import BatchChanged, PositionMoved, Unavailable
 from workers.feed.position import START
+from workers.log import Logger
 from workers.session.answer import Outcome
 from workers.session.commit_writer import SentCommit
 from workers.session.ownership import Ownership
 from workers.session.telemetry import Telemetry
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 Observer = Callable[[Outcome], None]
 

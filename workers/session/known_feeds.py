@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
-import structlog
-
 from workers.broker.embedded_directory import state_directory
 from workers.broker.feed_reader import FeedReader
 from workers.config.redis_url import redacted
 from workers.errors import StateLost
+from workers.log import Logger
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 _UNKEPT = "later processes will not know which feeds were answered: set XDG_STATE_HOME"
 

@@ -11,14 +11,13 @@ Redis holds of states that were replaced. What was due meanwhile is published th
 import time
 from collections.abc import Callable
 
-import structlog
-
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.broker.pipeline import Sent
 from workers.broker.store import Store
 from workers.errors import InvalidPublication
 from workers.feed.position import Position
 from workers.feed.publication import Publication
+from workers.log import Logger
 
 SHARE = 0.05
 """Largest part of the worker's time that goes into publishing."""
@@ -29,7 +28,7 @@ PAUSE = 0.1
 PART_BYTES = 1 << 20
 """Largest number of bytes under one key: another client waits for about a part at most."""
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 
 class Publisher:

@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
-import structlog
-
 from online_svm.predictor.batch_result import Waits
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.broker.store import Store
@@ -22,6 +20,7 @@ from workers.feed.input_retention import known_marks
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Agreement, FeedState, Pointer
+from workers.log import Logger
 from workers.session.answer import Outcome
 from workers.session.pace import OwnPace, Pace
 from workers.session.replay import Fetched, Replay, check_same, none_fetched, restored
@@ -29,7 +28,7 @@ from workers.session.snapshots import KeptSnapshots
 from workers.session.telemetry import Telemetry
 from workers.stop import Stop
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 
 @dataclass(frozen=True, slots=True)

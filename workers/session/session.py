@@ -3,7 +3,6 @@
 import time
 from collections.abc import Generator, Sequence
 
-import structlog
 from typing_extensions import override
 
 from online_svm.predictor.batch_result import Waits
@@ -15,6 +14,7 @@ from workers.errors import BatchChanged, PositionMoved, Unavailable
 from workers.feed.commit import Commit
 from workers.feed.position import END, LAST_ID
 from workers.feed.state_fields import PENDING, PendingLabels
+from workers.log import Logger
 from workers.refit.pooled_refitter import PooledRefitter
 from workers.session.answer import Outcome, processing
 from workers.session.commit_writer import CommitWriter, SentCommit
@@ -28,7 +28,7 @@ from workers.session.snapshot_request import SnapshotRequest
 from workers.session.snapshots import PART_BYTES
 from workers.session.telemetry import Telemetry
 
-log = structlog.get_logger("online_svm.worker")
+log = Logger("online_svm.worker")
 
 BATCH_BYTES = 1 << 22
 """Bytes of input of one feed that are answered at once, about; it also bounds what is read."""

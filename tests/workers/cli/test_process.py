@@ -11,11 +11,13 @@ import pytest
 import structlog
 from system_tools import package
 
+import workers
+from workers import log as logs
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.cli import logs
 from workers.fast_imports import importing
+from workers.log import Logger
 from workers.push.ingest import push
 from workers.push.sources import Reading, rows
 
@@ -232,6 +234,19 @@ def test_a_block_that_imports_nothing_leaves_later_garbage_to_the_collector():
     with importing():
         pass
     assert gc.get_freeze_count() == frozen
+
+
+def test_a_command_that_sets_no_logs_up_logs_to_standard_error_like_the_others(capsys):
+    Logger("online_svm.redis").warning("no answer", after=0.5)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert 'level=warning event="no answer" after=0.5' in told.err
+
+
+def test_every_module_logs_through_the_logger_that_never_writes_to_standard_output():
+    root = Path(workers.__file__).parent
+    found = [path.name for path in root.rglob("*.py") if "structlog" in path.read_text()]
+    assert sorted(found) == ["app.py", "log.py"]
 
 
 def test_a_log_line_has_time_and_level_and_no_value_forges_another_or_is_long(capsys):

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
 from workers.dashboard.excerpt import Choice
-from workers.dashboard.feed_follower import FeedFollower
+from workers.dashboard.feed_follower import FIRST_REPORTS, FeedFollower
 from workers.dashboard.feeds_table import table
 from workers.dashboard.follower import Follower
 from workers.dashboard.verdicts import banner
@@ -280,6 +280,20 @@ def test_the_alarms_of_a_change_are_one_incident_until_a_report_has_none_open(ma
     assert said(follower.view) == (
         "Probabilities hold: .800 right where .800 was announced, over all 120"
     )
+
+
+def test_after_an_erasure_the_alarms_since_then_are_shown_though_n_is_lower(mail, follower):
+    """So many reports that the older ones are not read; then n begins lower."""
+    mail.hold()
+    for n in range(FIRST_REPORTS + 5):
+        mail.seq = n + 1
+        mail.report(1000 + n, monitors={"open": []})
+    alarm = asdict(Alarm(900, "exchangeability", "overall", None, "ranks", 5.7, 5.3, 1))
+    mail.answer()
+    mail.put(mail.keys.alarms, f"{1000 * mail.seq}-0", {"v": 2, "seq": 6, "alarms": [alarm]})
+    follower.update()
+    assert [one.since for one in follower.view.incidents] == [900]
+    assert said(follower.view) == "Do not trust them since example 900: the labels changed"
 
 
 def test_no_label_for_long_is_told_while_answers_wait(mail, follower):

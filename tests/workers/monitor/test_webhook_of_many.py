@@ -1,12 +1,14 @@
 """One webhook posts the alarms of many feeds: in fair turns, each feed with its own place."""
 
+import json
 import time
+from dataclasses import asdict
 
 import pytest
 from alarm_receiver import receiving
 from drifting import CHEAP, inverted
 from many_feeds import has_answered, running, settings
-from posted_alarms import pending, posting, raise_alarms
+from posted_alarms import alarm, pending, posting, raise_alarms
 from structlog.testing import capture_logs
 from world import push, wait_until
 
@@ -89,6 +91,32 @@ def test_an_alarm_that_the_worker_tells_of_is_posted_at_once(feeds, redis_url):
             raise_alarms(store, 1, first=number)
             alarms.raised()
             received.wait(number - 1)
+
+
+def test_an_end_that_the_worker_tells_of_is_posted_at_once_whatever_was_reported_before(
+    feeds, redis_url
+):
+    """The alarm came after a report without any, and before the one that lists it."""
+    (store,) = feeds("a")
+    report(store, "9-1", 9)
+    with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
+        (alarms,) = begun(webhook, store)
+        raise_alarms(store, 1, first=10, closed=False)
+        alarms.raised()
+        received.wait(1)
+        wait_until(lambda: pending(store) == 0)
+        time.sleep(0.1)  # the turn after it has looked for reports
+        report(store, "10-1", 110, alarm(100))
+        alarms.reported()
+        time.sleep(0.1)
+        report(store, "11-1", 120)
+        alarms.reported()
+        assert received.wait(2)[-1]["what"] == "ended"
+
+
+def report(store, at, n, *alarms):
+    said = {"n": n, "monitors": {"open": [asdict(one) for one in alarms]}}
+    store.call("XADD", store.keys.met, at, "p", json.dumps(said))
 
 
 def test_a_feed_that_was_given_up_is_left_to_others_and_goes_on_where_it_was_later(

@@ -81,6 +81,32 @@ def test_what_is_no_report_says_nothing(odd):
     assert OpenThen.of(b"1-0", odd) is None
 
 
+@pytest.mark.servers("system")
+def test_alarms_of_before_a_trimmed_report_are_only_those_that_the_first_kept_one_lists(store):
+    met, alarms = store.keys.met, store.keys.alarms
+
+    def say(n, *is_open):
+        said = {"n": n, "monitors": {"open": [asdict(one) for one in is_open]}}
+        store.call("XADD", met, f"{n}-0", "p", orjson.dumps(said))
+
+    for one in (FIRST, SAME):
+        store.call("XADD", alarms, f"{one.n}-0", "p", encode_alarms([one], one.n - 1))
+    say(65, SAME)  # no report came between the two: one incident
+    (newest_report,) = newest(store, met, 1)
+    assert open_incident(store, newest_report).parts == (FIRST, SAME)
+    store.call("DEL", met)
+    say(55)  # the first has ended
+    say(65, SAME)
+    (newest_report,) = newest(store, met, 1)
+    assert open_incident(store, newest_report).parts == (SAME,)
+    store.call("XTRIM", met, "MAXLEN", 1)
+    assert open_incident(store, newest_report).parts == (SAME,)
+    store.call("XADD", alarms, "70-0", "p", encode_alarms([OTHER], 69))
+    say(75, SAME, OTHER)
+    (newest_report,) = newest(store, met, 1)
+    assert open_incident(store, newest_report).parts == (SAME, OTHER)
+
+
 STREAM = st.lists(
     st.one_of(
         st.builds(alarm, st.just(0), st.sampled_from(["calibration", "exchangeability"])),

@@ -323,6 +323,14 @@ def test_the_last_word_of_a_worker_is_no_note():
     assert lifecycle([note]) is None
 
 
+def test_an_input_that_has_ended_is_told_whoever_stops_or_begins_afterwards():
+    began, ended = event("began", "epoch 1, seq 0"), event("input_ended", "the last ID")
+    for later in ([], [event("stopped")], [event("stopped"), began, event("stopped")]):
+        assert lifecycle([began, ended, *later]) == ended
+    failed = event("failed", "WrongKeyType")
+    assert lifecycle([began, ended, failed]) == failed
+
+
 def test_where_no_label_is_among_the_answers_none_has_come_since_the_first_of_them():
     entries = [(b"%d-0" % i, {"status": "ok"}) for i in (5, 6, 7)]
     assert newest_label(entries) == 5.0

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from workers.admin.erase.streams import erased_of
 from workers.broker.batch_size import Entry
 from workers.broker.store import Store
@@ -25,6 +23,7 @@ from workers.history.archive.identity import claim
 from workers.history.archive.parquet import HeldRows
 from workers.history.archive.reader import BegunAnew, last_archived
 from workers.history.archive.writer import ArchiveWriter
+from workers.log import Logger
 from workers.stop import Stop
 
 EVERY = 30.0
@@ -38,7 +37,7 @@ HELD_BYTES = 1 << 23
 
 _IDLE = 0.5  # seconds between two looks at a feed that has nothing new
 
-log = structlog.get_logger("online_svm.archive")
+log = Logger("online_svm.archive")
 
 
 @dataclass(slots=True)

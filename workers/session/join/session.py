@@ -7,7 +7,6 @@ nothing is ever replayed, and there are no snapshots.
 import time
 from collections.abc import Callable, Generator, Sequence
 
-import structlog
 from typing_extensions import override
 
 from online_svm.errors import InvalidSnapshot
@@ -17,6 +16,7 @@ from workers.broker.store import Store
 from workers.errors import StateLost
 from workers.feed.commit import Commit
 from workers.feed.state import Agreement
+from workers.log import Logger
 from workers.session.answer import Outcome
 from workers.session.commit_writer import SentCommit
 from workers.session.feed_session import Awaited, FeedSession, Observer
@@ -28,7 +28,7 @@ from workers.session.join.sources import Source
 from workers.session.ownership import Ownership
 from workers.session.telemetry import Telemetry
 
-log = structlog.get_logger("online_svm.combine")
+log = Logger("online_svm.combine")
 
 
 class JoinedSession(FeedSession[JoinedRow]):
