@@ -212,6 +212,16 @@ def pytest_configure(config):
         subprocess.run([sys.executable, "-c", warm_up], check=True, timeout=900)
 
 
+@pytest.hookimpl(trylast=True)  # once the tests of other markers are left out
+def pytest_collection_modifyitems(items):
+    """Begin with the files of the longest time limits: at the end one process would wait alone."""
+    limits = Counter()
+    for item in items:
+        mark = item.get_closest_marker("timeout")
+        limits[item.path] = max(limits[item.path], mark.args[0] if mark else 0)
+    items.sort(key=lambda item: -limits[item.path])
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--nothing-missing", action="store_true",
