@@ -59,7 +59,7 @@ def test_of_half_a_million_categories_the_last_cost_what_the_first_did():
     def row(i):
         return {"each its own": f"u{i}", "twice": f"t{i // 2 * 7919 % 500_009}", "q": i % 7}
 
-    feed = Feed(row).go_on(100_000)
+    feed = Feed(row, refit_every=BATCH).go_on(100_000)  # what a batch costs is not its refits alone
     snapshot, grown = len(feed.predictor.snapshot()), peak_since()
     feed.go_on(500_000)
     assert grown() < 32 * MIB

@@ -7,6 +7,7 @@ p(c). Both are held here against what chance alone gives.
 """
 
 import math
+import os
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -112,9 +113,19 @@ def answers_of(case, chunks=CHUNKS):
     bounds = np.linspace(0, case.draws, min(chunks, case.draws) + 1).astype(int).tolist()
     parts = [range(*pair) for pair in pairwise(bounds)]
     work = partial(_answers, case)
-    found = each(work, parts) if len(parts) > 1 else [work(part) for part in parts]
+    found = spread(work, parts)
     names = ("is_exact", "picked", "truth")
     return Answers(*(np.concatenate([getattr(part, name) for part in found]) for name in names))
+
+
+def spread(function, tasks):
+    """Return `function` of each task, by all processors where no other test has them.
+
+    A process that starts imports and loads as long as hundreds of streams take.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ or len(tasks) == 1:
+        return [function(task) for task in tasks]
+    return each(function, tasks)
 
 
 def judged(name, steps, answers):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from exact_streams import centres, stream
+from exact_streams import centres, spread, stream
 from scipy.special import expit, ndtri
 from sklearn.linear_model import LogisticRegression
 
@@ -19,7 +19,6 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.frequency_interval import bin_edges
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
-from scripts.parallel import each
 
 SHARES = {
     "2 %": (0.98, 0.02), "10 %": (0.9, 0.1), "50 %": (0.5, 0.5),
@@ -43,11 +42,15 @@ def settings_of(committee, n, **settings):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Streams of one kind of which n are learned, under one configuration without its classes."""
+    """Streams of one kind of which n are learned, under one configuration without its classes.
+
+    `has_band` says whether the logistic band is drawn as well.
+    """
 
     n: int
     shares: tuple
     settings: dict
+    has_band: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,7 @@ def means(name, case, draws):
 
     More than two classes are asked one by one, each against the rest; the figures are means.
     """
-    work = partial(measured, case)
-    numbers = list(range(draws))
-    # A process takes a while to start: not for a few draws.
-    found = each(work, numbers) if draws > 8 else [work(number) for number in numbers]
+    found = spread(partial(measured, case), list(range(draws)))
     for interval in dict.fromkeys(key for one in found for key in one):
         figures = np.mean([one[interval] for one in found if interval in one], axis=0)
         yield Coverage(name, interval, *figures.tolist())
@@ -113,7 +113,9 @@ def measured(case, draw):
         scores = block.scores[:, g]
         of_bin = _group_means(truth[:, k], np.searchsorted(bin_edges(training[:, g]), scores))
         of_score, of_point = (_nearest(truth[:, k], by) for by in (scores, block.point[:, k]))
-        band = logistic_band(calibration.scores[:, g], calibration.codes == k, scores)
+        band = None
+        if case.has_band:
+            band = logistic_band(calibration.scores[:, g], calibration.codes == k, scores)
         for name, lower, upper in _published(block, k, band):
             line = [_share(lower, of, upper) for of in (of_bin, of_score, of_point)]
             found.setdefault(name, []).append((*line, float((upper - lower).mean())))

@@ -85,7 +85,7 @@ def check_headline(name, kind, n, draws, tell_line):
 def test_the_headline_holds_what_its_probability_means_for_two_classes_and_for_more(k, tell_line):
     found = []
     for n in (500, 1000, 2600):
-        case = Case(n, BY_CLASSES[k], {"maps": ()})
+        case = Case(n, BY_CLASSES[k], {"maps": ()}, has_band=False)
         line, *_ = means(f"default, {k} classes, n = {n:,}", case, DRAWS)
         assert line.interval == "headline"
         tell_line(line)
