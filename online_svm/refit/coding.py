@@ -15,6 +15,8 @@ time      sine and cosine of the hour of the day, the day of the week and the da
 text      none: it is set aside
 ========  =====================================================================================
 
+Boosted trees take all columns of a category as one feature (`committee.ranks`).
+
 One more column, 0 or 1, says that the value is a gap, where T has such rows. Of more than
 `max_categories` categories the rarest share one column; one that T does not have is none of them:
 0 in every column. Columns of 0 and 1 are centred and not scaled by their spread, so that the
@@ -228,6 +230,23 @@ class Coding:
         scaled[self.starts[:-1][self.kinds == _NUMBER]] = True
         scaled[self.starts[:-1][self.kinds == _TIME] + WAVES] = True
         return scaled
+
+    @property
+    def categories(self) -> Ints | None:
+        """Number of the category or boolean that each coded column is of, shape (width,).
+
+        It is -1 for those of numbers and times; None where all are. Gaps of a category are its own.
+
+        Examples
+        --------
+        >>> T = np.array([[1.0, cell("a")], [2.0, cell("b")], [3.0, np.nan], [4.0, cell("b")]])
+        >>> Coding.fit(T).categories.tolist()
+        [-1, 0, 0, 0]
+        """
+        of = np.isin(self.kinds, (_BOOLEAN, _CATEGORY)) & (np.diff(self.starts) > 0)
+        if not of.any():
+            return None
+        return np.repeat(np.where(of, np.cumsum(of) - 1, -1), np.diff(self.starts))
 
     def told(self) -> dict[int, FeatureReport]:
         """Return what is known of each column, by its place in a row of cells.

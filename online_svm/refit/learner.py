@@ -118,7 +118,7 @@ class Learner:
         if config.members:
             committee = State(own["committee"], under("committee", parts))
             freeze = held.start + len(held.rows)
-            window = Window(scaling.transform(held.rows), NO_CODES, held.trains, freeze)
+            window = learner._window(NO_CODES, held.trains, freeze)
             learner._committee = Committee.from_state(committee, config, window, learner._n_classes)
         if "older" in parts:
             learner._older = RefitResult.from_state(parts["older"].tobytes())
@@ -153,14 +153,17 @@ class Learner:
         penalties = self._penalties(task, trains)
         if self._committee is not None:
             self._n_classes = task.n_classes
-            window = Window(
-                self._scaling.transform(self._held.rows), task.codes, trains, task.freeze
-            )
+            window = self._window(task.codes, trains, task.freeze)
             return self._committee.fit(window, forgotten, penalties, self._scaling.gamma)
         machine = self._advance(task, forgotten, trains)
         machine.set_penalties(penalties)
         machine.solve()
         return Fitted(machine.model(), machine.observer_values(), machine.training_values())
+
+    def _window(self, codes: Ints, trains: Bools, freeze: int) -> Window:
+        """Return the available examples as a committee takes them."""
+        coding, X = self._scaling.scaling.coding, self._scaling.transform(self._held.rows)
+        return Window(X, codes, trains, freeze, None if coding is None else coding.categories)
 
     def _fit_tubes(self, task: RefitTask, trains: Bools) -> Fitted:
         """Fit a P-SVM on T, from nothing, and score every available example by it."""

@@ -33,7 +33,7 @@ from online_svm.svm.exact.kernel_cache import (
     TRAIN_TAIL,
 )
 from online_svm.svm.exact.rolling_machine import FIELDS, TOLERANCE, RollingMachine
-from online_svm.types import Arrays
+from online_svm.types import Arrays, Ints
 
 LEARNER = Fields(
     number("start"), number("n_classes"), number("refits"), number("fitted_on"), number("grown_at"),
@@ -68,9 +68,8 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
     require(checked["gamma"] >= 0.0, "gamma")
     n, d = len(checked["rows"]), len(checked["scaling.mean"])
     require(config.window is None or n <= config.window, "rows")
-    coding = under("scaling.coding", parts)
-    width = Coding.from_state(coding).width if coding else checked["rows"].shape[1]
-    require(d == width, "scaling")
+    coding = _coding(parts)
+    require(d == (checked["rows"].shape[1] if coding is None else coding.width), "scaling")
     if "machine" in own:
         check = _check_folds if config.split == "crossfit" else _check_machine
         check(config, own["n_classes"], own["machine"], under("machine", parts), (n, d))
@@ -80,13 +79,25 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
     training = int(trains.sum())
     if config.members:
         committee = State(own["committee"], under("committee", parts))
-        _check_committee(config, own["n_classes"], committee, (n, d), training)
+        categories = None if coding is None else coding.categories
+        _check_committee(config, own["n_classes"], committee, (n, d), training, categories)
     if "older" in parts:
         _check_older(config, own["n_classes"], parts)
 
 
+def _coding(parts: Arrays) -> Coding | None:
+    """Return the coding of the rows; None where they are numbers without names."""
+    coding = under("scaling.coding", parts)
+    return Coding.from_state(coding) if coding else None
+
+
 def _check_committee(
-    config: PredictorConfig, classes: int, state: State, shape: tuple[int, int], training: int
+    config: PredictorConfig,
+    classes: int,
+    state: State,
+    shape: tuple[int, int],
+    training: int,
+    categories: Ints | None,
 ) -> None:
     """Check the machines of a committee, over rows of that shape, `training` of which are in T."""
     header, arrays = state
@@ -108,7 +119,7 @@ def _check_committee(
             table = Fields(floats("weights", f"{machines} {shape[1] + 1}"))
             table.values(LogisticMachine, None, parts)
         elif kind == "trees":
-            TreeMachine.fields(classes, shape[1]).values(TreeMachine, None, parts)
+            TreeMachine.check(parts, classes, shape[1], categories)
         else:
             held = _check_solver(config, classes, own, parts, (shape[0], kind))
             require(held == training, "rings")

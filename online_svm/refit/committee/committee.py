@@ -45,12 +45,15 @@ class Window(NamedTuple):
         Which are in T.
     freeze : int
         Number of the example after the last.
+    categories : ndarray of shape (n_features,), optional
+        Number of the category that a column is of, ascending; -1 for a number. None of all numbers.
     """
 
     X: Floats
     codes: Ints
     trains: Bools
     freeze: int
+    categories: Ints | None = None
 
 
 class Committee:
@@ -130,8 +133,7 @@ class Committee:
         """Bring every machine to its optimum over the rows of T."""
         self._models = ()
         if not self._machines:
-            dimension = window.X.shape[1]
-            self._machines = [self._new_machine(m, dimension, gamma) for m in self._members]
+            self._machines = [self._new_machine(m, window, gamma) for m in self._members]
         X, codes = window.X[window.trains], window.codes[window.trains]
         for member, machine in zip(self._members, self._machines, strict=True):
             own = member.C * penalties
@@ -215,19 +217,19 @@ class Committee:
                 machine.weights = parts["weights"].copy()
                 committee._machines.append(machine)
             elif member.kind == "trees":
-                trees = TreeMachine.from_state(parts, n_classes, config.seed)
+                trees = TreeMachine.from_state(parts, n_classes, config.seed, window.categories)
                 committee._machines.append(trees)
             else:
                 whole = State(own, parts | {"X": points})
                 committee._machines.append(RollingMachine.from_state(whole))
         return committee
 
-    def _new_machine(self, member: Member, dimension: int, gamma: float) -> Machine:
+    def _new_machine(self, member: Member, window: Window, gamma: float) -> Machine:
         config = self.config
         if member.kind == "logistic":
-            return LogisticMachine(self._n_classes, dimension)
+            return LogisticMachine(self._n_classes, window.X.shape[1])
         if member.kind == "trees":
-            return TreeMachine(self._n_classes, config.seed)
+            return TreeMachine(self._n_classes, config.seed, window.categories)
         return RollingMachine(
             Kernel("rbf", member.gamma * gamma),
             np.full(self._n_classes, config.C),

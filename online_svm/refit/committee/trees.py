@@ -21,7 +21,8 @@ from online_svm.refit.committee.forest import (
     edges_of,
     log_odds,
 )
-from online_svm.storage.arrays import require
+from online_svm.refit.committee.ranks import EDGES, Ranks, places_of
+from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.fields import Fields, bytes_of, floats, ints, shorts, words
 from online_svm.types import Arrays, Floats, Ints
 
@@ -47,6 +48,8 @@ class TreeModel:
     cuts : ndarray of shape (n_trees, NODES)
         A row with a larger value goes right.
     leaves : ndarray of int16, shape (n_trees, LEAVES, S)
+    ranks : Ranks or None
+        Of the values of categories; None where all features are numbers.
 
     Examples
     --------
@@ -61,10 +64,11 @@ class TreeModel:
     features: NDArray[np.int32]
     cuts: Floats
     leaves: Shorts
+    ranks: Ranks | None = None
 
     def scores(self, X: Floats) -> Floats:
         """Return the log-odds of the rows of X, shape (m, S)."""
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        X = _seen(np.ascontiguousarray(X, dtype=np.float64), self.ranks)
         totals = np.zeros((len(X), self.leaves.shape[2]), dtype=np.int64)
         add_leaves(self.features, self.cuts, self.leaves, X, totals)
         out = np.empty(totals.shape)
@@ -73,7 +77,7 @@ class TreeModel:
 
     def state(self) -> Arrays:
         """Return the attributes by name."""
-        return MODEL.arrays_of(self)
+        return MODEL.arrays_of(self) | _ranks_state(self.ranks)
 
     @classmethod
     def from_state(cls, state: Arrays, n_features: int) -> Self:
@@ -84,8 +88,10 @@ class TreeModel:
         ValueError
             If the parts do not fit one another.
         """
-        model = cls(**MODEL.values(cls, None, state))
-        require(model.features.size and model.features.max() < n_features, "features")
+        ranks = _stored_ranks(state, n_features)
+        model = cls(**MODEL.values(cls, None, state), ranks=ranks)
+        seen = n_features if ranks is None else ranks.width
+        require(model.features.size and model.features.max() < seen, "features")
         return model
 
 
@@ -100,18 +106,23 @@ class TreeMachine:
     n_classes : int
     seed : int
         Of the random cuts.
+    categories : ndarray of shape (n_features,), optional
+        Number of the category that a column is of, ascending; -1 for a number.
 
     Attributes
     ----------
     edges : ndarray of shape (n_features, BINS - 1)
-        Of the bins; none before the first fit.
+        Of the bins of what the trees see; none before the first fit.
+    ranks : Ranks or None
+        Of the values of categories in the last fit.
     binned_on, fits : int
         Rows that they were made of; fits since.
     forest : Forest
     """
 
-    def __init__(self, n_classes: int, seed: int) -> None:
-        self._seed = seed
+    def __init__(self, n_classes: int, seed: int, categories: Ints | None = None) -> None:
+        self._seed, self._categories = seed, categories
+        self.ranks: Ranks | None = None
         self._trees, self._decisions = _shape(n_classes)
         self.edges: Floats = np.empty((0, BINS - 1))
         self.binned_on = self.fits = 0
@@ -131,8 +142,13 @@ class TreeMachine:
         number : int
             Of the fit: another one tries other cuts.
         """
+        if self._categories is not None:
+            self.ranks = Ranks.fit(X, codes, len(penalties), self._categories)
+            X = self.ranks.features(X)
         if len(X) >= 2 * self.binned_on or self.fits == NEW_BINS_EVERY:
             self.edges, self.binned_on, self.fits = edges_of(X), len(X), 0
+            if self.ranks is not None:
+                self.edges[self.ranks.are_ranks] = EDGES
         self.fits += 1
         self.forest = self._bare()
         if not len(X):
@@ -150,33 +166,50 @@ class TreeMachine:
         # Beyond the last bin lies nothing.
         largest = np.full((len(self.edges), 1), np.finfo(np.float64).max)
         cuts = np.concatenate([self.edges, largest], axis=1)[features, bins]
-        return TreeModel(features, cuts, leaves)
+        return TreeModel(features, cuts, leaves, self.ranks)
 
     def state(self) -> Arrays:
-        """Return edges, counts and forest by name."""
+        """Return edges, counts, forest and ranks by name."""
         counts = {"binned_on": np.array([self.binned_on]), "fits": np.array([self.fits])}
-        return {"edges": self.edges, **counts, **self.forest._asdict()}
+        ranks = _ranks_state(self.ranks)
+        return {"edges": self.edges, **counts, **self.forest._asdict(), **ranks}
 
     @classmethod
-    def from_state(cls, state: Arrays, n_classes: int, seed: int) -> Self:
-        """Return the machine that `state` describes; see `fields`."""
-        machine = cls(n_classes, seed)
+    def from_state(
+        cls, state: Arrays, n_classes: int, seed: int, categories: Ints | None = None
+    ) -> Self:
+        """Return the machine that `state` describes, which `check` has passed."""
+        machine = cls(n_classes, seed, categories)
+        if categories is not None:
+            machine.ranks = Ranks.from_state(under("ranks", state), len(categories))
         machine.edges = state["edges"].copy()
         machine.binned_on, machine.fits = int(state["binned_on"][0]), int(state["fits"][0])
         machine.forest = Forest(*(state[name].copy() for name in Forest._fields))
         return machine
 
     @staticmethod
-    def fields(n_classes: int, n_features: int) -> Fields:
-        """Return the fields of the state of a machine for so many classes and features."""
+    def check(state: Arrays, n_classes: int, n_features: int, categories: Ints | None) -> None:
+        """Check the state of a machine for so many classes, and columns of these categories.
+
+        Raises
+        ------
+        InvalidSnapshot, ValueError
+            If a part is absent, or does not fit.
+        """
+        seen, ranks = n_features, _stored_ranks(state, n_features)
+        require((ranks is None) == (categories is None), "ranks")
+        if ranks is not None and categories is not None:
+            seen = ranks.width
+            require((ranks.places == places_of(categories, n_classes)).all(), "places")
+            require(((ranks.ranks[:, 0] != 0) == (categories >= 0)).all(), "ranks")
         trees, decisions = _shape(n_classes)
-        return Fields(
-            floats("edges", f"{n_features} {BINS - 1}"),
+        Fields(
+            floats("edges", f"{seen} {BINS - 1}"),
             ints("binned_on", "1"), ints("fits", "1", below=NEW_BINS_EVERY + 1),
-            words("features", f"{trees} {NODES}", below=n_features),
+            words("features", f"{trees} {NODES}", below=seen),
             bytes_of("bins", f"{trees} {NODES}"),
             shorts("leaves", f"{trees} {LEAVES} {decisions}", least=-MOST_LEAF),
-        )  # fmt: skip
+        ).values(TreeMachine, None, state)  # fmt: skip
 
     def _bare(self) -> Forest:
         return Forest(
@@ -184,6 +217,21 @@ class TreeMachine:
             np.zeros((self._trees, NODES), dtype=np.uint8),
             np.zeros((self._trees, LEAVES, self._decisions), dtype=np.int16),
         )
+
+
+def _seen(X: Floats, ranks: Ranks | None) -> Floats:
+    """Return rows as the trees see them."""
+    return X if ranks is None else ranks.features(X)
+
+
+def _ranks_state(ranks: Ranks | None) -> Arrays:
+    return {} if ranks is None else nest("ranks", ranks._asdict())
+
+
+def _stored_ranks(state: Arrays, n_features: int) -> Ranks | None:
+    """Return the ranks that a state has, if any, of rows with so many features."""
+    parts = under("ranks", state)
+    return Ranks.from_state(parts, n_features) if parts else None
 
 
 def _shape(n_classes: int) -> tuple[int, int]:

@@ -242,8 +242,8 @@ def test_a_score_has_the_same_bits_whatever_it_is_scored_with_and_after_it_was_s
     with pytest.raises(ValueError, match="features"):
         TreeModel.from_state(model.state(), int(model.features.max()))
     machine.fits = NEW_BINS_EVERY - 1
-    held = TreeMachine.fields(classes, 4).values("trees", None, machine.state())
-    restored = TreeMachine.from_state(held, classes, 3)
+    TreeMachine.check(machine.state(), classes, 4, None)
+    restored = TreeMachine.from_state(machine.state(), classes, 3)
     for number in (500, 750):
         before = machine.edges
         for other in (restored, machine):
@@ -258,7 +258,7 @@ def test_a_state_with_a_feature_that_no_row_has_is_refused():
     state = fitted(X, codes, np.ones(2)).state()
     state["features"][0, 0] = 4
     with pytest.raises(InvalidSnapshot, match="features"):
-        TreeMachine.fields(2, 4).values("trees", None, state)
+        TreeMachine.check(state, 2, 4, None)
 
 
 @pytest.mark.parametrize(("classes", "best"), [(2, 0.25), (3, 0.45)])
