@@ -256,7 +256,7 @@ class ActiveModel:
         """Return the active model that `state` describes."""
         header, arrays = state
         view = ClassView(header["labels"], config.classes is not None)
-        result = RefitResult.from_state(arrays["result"].tobytes())
+        result = RefitResult.from_state(arrays["result"].tobytes(), len(config.members))
         machines, classes = result.calibration_scores.shape[1], len(view.classes)
         checked = Fields(
             floats("set.scores", f"n {machines}"), ints("set.codes", "n", below=classes),

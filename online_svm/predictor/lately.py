@@ -19,7 +19,7 @@ from online_svm.compiled.kernels import squared_distances
 from online_svm.compiled.logistic import logistic, logit
 from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.recent_map import EVERY, fit_stops
-from online_svm.refit.committee.stack import fit_more, fit_two
+from online_svm.refit.committee.stack import fit_more, fit_two, require_weights
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.fields import Fields, floats, ints, one
@@ -209,6 +209,7 @@ class Lately:
             if fitted:
                 weights = Fields(floats("weights", f"{lately._inputs + 1}"))
                 lately._weights.append(weights.values(cls, None, fitted)["weights"])
+                require_weights(lately._weights[-1])
         require(len(lately._weights) in (0, len(SIZES)), "weights")
         parts = under("mixture", state)
         lately._mixture = Mixture.from_state(parts, 1 + len(SIZES), SHARE)

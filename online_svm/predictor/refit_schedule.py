@@ -81,11 +81,11 @@ class PendingRefit:
         return State(header, {"pending": as_array(self.result.state())})
 
     @classmethod
-    def from_state(cls, state: State, declared: bool) -> Self:
+    def from_state(cls, state: State, config: PredictorConfig) -> Self:
         """Return the pending refit that `state` describes."""
         header, arrays = state
-        view = ClassView(header["labels"], declared)
-        result = RefitResult.from_state(arrays["pending"].tobytes())
+        view = ClassView(header["labels"], config.classes is not None)
+        result = RefitResult.from_state(arrays["pending"].tobytes(), len(config.members))
         return cls(view=view, result=result, **_FIELDS.values(cls, header, {}))
 
 
@@ -264,7 +264,7 @@ class RefitSchedule:
             schedule._load_drift(**header["drift"])
         if "pending" in header:
             pending = State(header["pending"], arrays)
-            schedule._pending = PendingRefit.from_state(pending, config.classes is not None)
+            schedule._pending = PendingRefit.from_state(pending, config)
         return schedule
 
     def continue_refits(self, state: State) -> None:

@@ -127,7 +127,7 @@ def _check_committee(
 
 def _check_older(config: PredictorConfig, classes: int, parts: Arrays) -> None:
     """Check the model of the refit before the last one, which is to score rows to come."""
-    older = RefitResult.from_state(parts["older"].tobytes())
+    older = RefitResult.from_state(parts["older"].tobytes(), len(config.members))
     decisions = 1 if classes == 2 else classes
     require(config.varies_from is not None and isinstance(older.model, CommitteeModel), "older")
     require(older.training_scores.shape == (0, decisions), "older")

@@ -154,8 +154,14 @@ class RefitResult:
         return pack(header, parts)
 
     @classmethod
-    def from_state(cls, state: bytes) -> Self:
+    def from_state(cls, state: bytes, n_members: int | None = None) -> Self:
         """Return the result that `state` describes.
+
+        Parameters
+        ----------
+        state : bytes
+        n_members : int, optional
+            How many machines the committee must have, 0 for a machine without one.
 
         Raises
         ------
@@ -164,6 +170,7 @@ class RefitResult:
         """
         header, parts = unpack(state)
         _check_result(parts)
+        require(n_members is None or len(header.get("members", ())) == n_members, "members")
         require(header["banks"] in range(len(parts)), "banks")  # each has arrays of its own
         banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
         bank_kernel = Kernel(**header.get("bank_kernel", {}))

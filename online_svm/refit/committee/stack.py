@@ -32,6 +32,13 @@ MOST_LOG_ODDS = 8.0
 WEIGHT_RIDGE, CONSTANT_RIDGE = 10.0, 0.1
 FEW = 20  # with no more scores, the weights are equal
 STEPS, TOL = 12, 1e-6
+MOST_WEIGHT = 1e6
+"""Of a weight or constant that is stored.
+
+Where it is least, the penalty is at most the loss of equal weights: at most 21 an example, of
+1,000. So weights are below 65; of two classes, with a loss of 8.1, the constant is below 410. What
+is beyond this was not fitted, and sums of it might overflow.
+"""
 
 FIELDS = Fields(
     floats("slope", "M S"), floats("intercept", "M S"), floats("weights", "M"),
@@ -119,7 +126,14 @@ class Stack:
         """
         stack = cls(**FIELDS.values(cls, None, state))
         require(stack.slope.size, "slope")
+        require_weights(stack.weights)
+        require_weights(stack.constant)
         return stack
+
+
+def require_weights(weights: Floats) -> None:
+    """Raise ValueError unless weights that were stored are such as a fit reaches."""
+    require((np.abs(weights) <= MOST_WEIGHT).all(), "weights")
 
 
 def _fit_sigmoids(scores: Floats, sides: Bools) -> tuple[Floats, Floats]:

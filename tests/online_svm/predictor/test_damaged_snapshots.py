@@ -13,6 +13,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack, unpack
+from online_svm.storage.state import as_array
 
 CONFIGS = {
     "plain": PredictorConfig(window=60, refit_every=25, metrics_every=7),
@@ -51,6 +52,32 @@ def of_two_classes(name):
     return damage
 
 
+def a_member_less(header, parts):
+    """Let the model of a refit be of the first two members of the three."""
+    last = len(header["members"]) - 1
+    header["members"].pop()
+    for name in ("slope", "intercept", "weights"):
+        parts[f"model.stack.{name}"] = parts[f"model.stack.{name}"][:last]
+    for name in [name for name in parts if name.startswith(f"model.{last}.")]:
+        del parts[name]
+
+
+def filled(name):
+    """Return a damage: an array of numbers that no fit reaches."""
+    return lambda _, arrays: arrays.update({name: np.full_like(arrays[name], -1e308)})
+
+
+def of_result(change, where="active.result"):
+    """Return a damage: what changes the header and the arrays of the result of a refit."""
+
+    def damage(_, arrays):
+        header, parts = unpack(arrays[where].tobytes())
+        change(header, parts)
+        arrays[where] = as_array(pack(header, parts))
+
+    return damage
+
+
 def put(*path, value):
     """Return a damage: a value in the header, by the keys that lead to it."""
 
@@ -68,6 +95,10 @@ DAMAGES = {
     "no learner": ("plain", lambda _, a: a.pop("learner")),
     "a temperature of two classes": ("three classes", of_two_classes("temperature")),
     "sigmoids of two classes": ("three classes", of_two_classes("platt")),
+    "a member less": ("plain", of_result(a_member_less)),
+    "weights beyond any": ("plain", of_result(filled("model.stack.weights"))),
+    "a constant beyond any": ("plain", of_result(filled("model.stack.constant"))),
+    "late weights beyond any": ("plain", filled("active.lately.250.weights")),
     "a window of -1": ("plain", put("windowed", "count", value=-1)),
     "a window of too few": ("plain", put("windowed", "count", value=3)),
     "a window of a text": ("plain", put("windowed", "count", value="60")),
