@@ -58,7 +58,8 @@ class Coverage:
     """One interval: how often it holds what it is about, and how wide it is on average.
 
     `of_bin`, `of_score` and `of_point` are shares of the fresh examples: their interval holds the
-    frequency in the bin of their score, P(y | score), or P(y | p).
+    frequency in the bin of their score, P(y | score), or P(y | p). `error` is the standard error
+    of the last, over the streams.
     """
 
     name: str
@@ -67,11 +68,12 @@ class Coverage:
     of_score: float
     of_point: float
     width: float
+    error: float
 
     def __str__(self):
         return (
             f"{self.name:<34}{self.interval:<20}bin {self.of_bin:6.1%}  score {self.of_score:6.1%}"
-            f"  p {self.of_point:6.1%}  width {self.width:.3f}"
+            f"  p {self.of_point:6.1%} +- {self.error:.1%}  width {self.width:.3f}"
         )
 
 
@@ -82,8 +84,9 @@ def means(name, case, draws):
     """
     found = spread(partial(measured, case), list(range(draws)))
     for interval in dict.fromkeys(key for one in found for key in one):
-        figures = np.mean([one[interval] for one in found if interval in one], axis=0)
-        yield Coverage(name, interval, *figures.tolist())
+        figures = np.array([one[interval] for one in found if interval in one])
+        error = float(figures[:, 2].std() / np.sqrt(len(figures)))
+        yield Coverage(name, interval, *figures.mean(axis=0).tolist(), error)
 
 
 def measured(case, draw):

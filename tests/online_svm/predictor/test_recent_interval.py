@@ -64,13 +64,13 @@ def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_th
         if columns[i] >= 0:
             learned.append(i)
         if len(learned) == due:
-            counted = learned[-SIZE:]
+            counted = learned[len(learned) // 3 :][-SIZE:]
             due += min(EVERY, max(1, due // 4))
     assert len(learned) > SIZE + EVERY
 
 
 def test_intervals_hold_probabilities_of_0_and_1():
-    columns, point = np.zeros(200, dtype=np.int64), np.tile([1.0, 0.0, 0.0], (200, 1))
+    columns, point = np.zeros(300, dtype=np.int64), np.tile([1.0, 0.0, 0.0], (300, 1))
     found = answered(RecentIntervals(LEVEL, THREE), columns, point)
     assert np.isfinite(found).all()
     assert (found[..., 0] <= point).all()
@@ -78,18 +78,20 @@ def test_intervals_hold_probabilities_of_0_and_1():
     assert found[-1, 0, 0] > 0.98
 
 
-def test_a_class_that_becomes_known_was_never_said_and_the_others_keep_their_counts():
+@pytest.mark.parametrize("size", [400, 600, 900])
+def test_a_class_that_becomes_known_was_never_said_and_the_others_keep_their_counts(size):
     before = RecentIntervals(LEVEL, ClassView("acd", False))
-    columns, point = sample(600, 4)
+    columns, point = sample(size, 4)
     answered(before, columns, point)
     after = RecentIntervals(LEVEL, ClassView("acdb", False))
     after.follow(before)
     places = [0, 2, 3, 4]
-    wider = np.zeros((600, 5))
+    wider = np.zeros((size, 5))
     wider[:, places] = point
-    last = np.flatnonzero(columns >= 0)[-SIZE:]
-    found = answered(after, np.full(600, -1), wider)
-    for i in range(0, 600, 50):
+    learned = np.flatnonzero(columns >= 0)
+    last = learned[len(learned) // 3 :][-SIZE:]
+    found = answered(after, np.full(size, -1), wider)
+    for i in range(0, size, 50):
         for y, place in enumerate(places):
             expected = literally(point[i, y], point[last, y], columns[last] == y)
             assert found[i, place] == pytest.approx(expected, abs=1e-12)
@@ -108,8 +110,10 @@ def test_a_damaged_state_is_refused():
         {"low": state["low"][:, 1:]},
         {"edges": state["edges"][:2]},
         {"since": np.array([EVERY - 1])},
+        {"first": np.array([1])},
+        {"first": np.array([-1])},
     ):
-        with pytest.raises(ValueError, match=r"RecentIntervals: '|since does not fit"):
+        with pytest.raises(ValueError, match=r"RecentIntervals: '|(since|first) does not fit"):
             RecentIntervals.from_state(state | damage, LEVEL, THREE)
 
 
