@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import matplotlib.image
+import numpy as np
 import orjson
 import pytest
 from answered_feed import ROWS, SETTINGS, copy
@@ -176,3 +177,37 @@ def test_rows_that_cannot_be_used_are_told_with_the_reason(run, tmp_path):
     assert code == 0
     assert re.search(r"not scored: \d+ warming up, 10 rejected$", out, re.MULTILINE)
     assert "the first rejected: label '2' is not declared" in out
+
+
+def rows_of(angle, count=2250, seed=3):
+    """Rows of two classes on both sides of a plane, which turns by an angle in all."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(count, 12))
+    at = np.linspace(0.0, angle, count)
+    scores = 2.0 * (X[:, 0] * np.cos(at) + X[:, 1] * np.sin(at))
+    labels = np.where(rng.random(count) < 1.0 / (1.0 + np.exp(-scores)), "yes", "no")
+    return [{"x": x.tolist(), "y": y} for x, y in zip(X.round(6), labels.tolist(), strict=True)]
+
+
+@pytest.mark.servers("embedded")
+@pytest.mark.parametrize(
+    ("angle", "helps", "told"),
+    [
+        (0.0, True, r"Older rows would help: .*; try --set long:window=2000\."),
+        (2.0, False, r"Older rows would not help: .* standard errors\)\."),
+    ],
+)
+def test_a_feed_is_told_whether_older_rows_would_help(store, run, angle, helps, told):
+    for row in rows_of(angle):
+        store.call("XADD", store.keys.input, "*", "x", orjson.dumps(row["x"]), "y", row["y"])
+    arguments = (store.keys.feed, "--redis", store.url, "--processes", "1", "--set")
+    settings = "base:window=200,refit_every=100,classes=no,yes,committee=single,gamma=0.1"
+    code, out, err = run(*arguments, settings, "--json")
+    assert code == 0, err
+    (found,) = figures(out)
+    older = found["older_rows"]
+    assert older["helps"] is helps
+    assert (older["window"], older["most"], older["is_all"]) == (200, 2000, False)
+    assert abs(older["errors"]) > 2.0
+    text = " ".join(run(*arguments, settings)[1].split())
+    assert re.search(told, text)

@@ -281,7 +281,7 @@ SHAPES = [
     (("report", "answered", "--against", "answered"), "first second compared only_first "
      "only_second level losses"),
     (("backtest", "answered", "--processes", "1", "--limit", "60"), "name changes settings classes "
-     "methods counts loss reliability microseconds was_kept"),
+     "methods counts loss reliability microseconds was_kept older_rows"),
 ]  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from online_svm.predictor.batch_result import BatchResult
 from online_svm.predictor.late_labels import LateLabels
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.pending_examples import answer_runs
+from online_svm.refit.older_rows import OlderRows, OlderRowsCheck
+from online_svm.stream.cells import stacked
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
@@ -77,6 +79,8 @@ class Answered:
         Why the first one was refused.
     seconds : float
         Processor time of decoding, answering and learning.
+    older_rows : OlderRows or None
+        Whether a longer memory would help; None without a window, or with too few examples.
     """
 
     classes: Classes = ()
@@ -91,6 +95,7 @@ class Answered:
     rejected: dict[str, int] = field(default_factory=dict)
     reason: str | None = None
     seconds: float = 0.0
+    older_rows: OlderRows | None = None
 
 
 def answer(
@@ -118,6 +123,9 @@ def answer(
     (10, ('a', 'b', None), array([0, 1, 0, 1]))
     """
     found, scored = Answered(), _Scored()
+    check = (
+        None if configuration.predictor.window is None else OlderRowsCheck(configuration.predictor)
+    )
     replay = Replay(OnlinePredictor(configuration.predictor), configuration.limits)
     for batch in batches:
         began = time.process_time()
@@ -127,11 +135,16 @@ def answer(
             _score(answered, scored, found)
         else:
             _score_late(answered.result, replay.predictor.late, scored, found)
+        if check is not None:
+            X, learned = _learned(answered, replay.predictor.late)
+            if learned:
+                check.learn(X, learned, is_named=replay.predictor.schema.is_mixed)
         found.n_repeated += len(answered.result.repeats)
         _count_rejected(found, answered.decoded.rejected | answered.result.rejected)
         found.n_entries = replay.position.seq
         told(found.n_entries)
     found.n_learned = replay.predictor.n
+    found.older_rows = None if check is None else check.result()
     scored.finish(found)
     return found
 
@@ -166,6 +179,19 @@ def _score_late(result: BatchResult, late: LateLabels, scored: "_Scored", found:
         learned = result.learned[begin:stop]
         found.n_warming += scored.add([block], [example.label for example in learned])
     found.n_unlabelled = late.counts.censored + late.counts.dropped
+
+
+def _learned(answered: AnsweredBatch, late: LateLabels | None) -> tuple[Floats, list[str]]:
+    """Return the rows with a label that a batch let be learned, and their labels."""
+    decoded, result = answered
+    if late is not None:
+        told = [(one.x, one.label) for one in result.learned if one.label is not None]
+        return stacked([x for x, _ in told]), [label for _, label in told]
+    taken, labels = set(result.answered), decoded.labels
+    rows = [
+        row for row, at in enumerate(decoded.accepted) if at in taken and labels[row] is not None
+    ]
+    return decoded.X[rows], [label for row in rows if (label := labels[row]) is not None]
 
 
 def _count_rejected(found: Answered, rejected: Mapping[int, InvalidExample]) -> None:

@@ -88,6 +88,27 @@ class Reliability(_Kept):
     examples: list[int]
 
 
+SURE = 2.0
+"""Standard errors from which it is said that older rows help, or do not."""
+
+
+class OlderRowsResult(_Kept):
+    """Whether older rows helped a logistic regression; see `online_svm.refit.older_rows`.
+
+    `helps` says whether they would help the headline: only where the regression, with them, loses
+    less than the headline does. Where it loses more, what helps it says little.
+    """
+
+    window: int
+    most: int
+    is_all: bool
+    window_loss: float
+    older_loss: float
+    errors: float
+    blocks: int
+    helps: bool
+
+
 class Result(_Kept):
     """All figures of one configuration.
 
@@ -101,6 +122,8 @@ class Result(_Kept):
         Processor time an entry: decoding, answering and learning, refits included.
     loss : CumulativeLoss
     reliability : Reliability
+    older_rows : OlderRowsResult or None
+        None without a window, or with too few examples.
     """
 
     classes: list[str | None]
@@ -109,6 +132,7 @@ class Result(_Kept):
     microseconds: float
     loss: CumulativeLoss
     reliability: Reliability
+    older_rows: OlderRowsResult | None = None
 
 
 def result_of(answered: Answered) -> Result:
@@ -125,16 +149,24 @@ def result_of(answered: Answered) -> Result:
     )
     is_enough = len(answered.truth) >= FEWEST
     methods = answered.methods if is_enough else {}
+    figures = {name: scores(one, answered.classes, answered.truth) for name, one in methods.items()}
     return Result(
         classes=list(answered.classes),
         counts=counts,
-        methods={
-            name: scores(one, answered.classes, answered.truth) for name, one in methods.items()
-        },
+        methods=figures,
         microseconds=1e6 * answered.seconds / max(1, answered.n_entries),
         loss=_cumulative(answered, methods.get(HEADLINE)),
         reliability=_reliability(answered, methods.get(HEADLINE)),
+        older_rows=_older_rows(answered, figures.get(HEADLINE)),
     )
+
+
+def _older_rows(answered: Answered, headline: Scores | None) -> OlderRowsResult | None:
+    found = answered.older_rows
+    if found is None or headline is None:
+        return None
+    helps = found.errors >= SURE and found.older_loss < headline.log_loss
+    return OlderRowsResult(**found._asdict(), helps=helps)
 
 
 def scores(method: Published, classes: Classes, truth: Ints) -> Scores:

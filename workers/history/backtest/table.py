@@ -5,7 +5,7 @@ from functools import partial
 from textwrap import wrap
 
 from workers.history.backtest.prequential import HEADLINE
-from workers.history.backtest.result import EntryCounts, Scores
+from workers.history.backtest.result import SURE, EntryCounts, Scores
 from workers.history.backtest.run import Finished
 from workers.plural import counted
 
@@ -40,7 +40,7 @@ def table(finished: Sequence[Finished]) -> list[str]:
         lines += _heading(one)
         for name, scores in one.result.methods.items():
             lines.append(f"  {name:<{_NAME - 2}}{_figures(scores, base)}".rstrip())
-    return [*lines, "", *_least(finished), *LEGEND]
+    return [*lines, "", *_least(finished), *_memory(finished), *LEGEND]
 
 
 def _least(finished: Sequence[Finished]) -> Iterator[str]:
@@ -61,6 +61,35 @@ def _least(finished: Sequence[Finished]) -> Iterator[str]:
             f"{first.configuration.name}, at {cost:.1f} times its time"
         )
     yield ""
+
+
+def _memory(finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield whether older rows would help, where one configuration is told and that is known."""
+    found = finished[0].result.older_rows
+    if len(finished) > 1 or found is None or not (found.helps or found.errors <= -SURE):
+        return
+    rows = "all rows" if found.is_all else f"the last {found.most:,} rows"
+    losses = (
+        f"a logistic regression on {rows} loses {_share(found.older_loss)} an example, on the last "
+        f"{found.window:,} {_share(found.window_loss)} (by {abs(found.errors):.1f} standard errors)"
+    )
+    if found.helps:
+        tried = "all:window=none" if found.is_all else f"long:window={found.most}"
+        yield from _wrapped(f"Older rows would help: {losses}; try --set {tried}.")
+    else:
+        yield from _wrapped(f"Older rows would not help: {losses}.")
+    yield ""
+
+
+def _share(loss: float) -> str:
+    """Return a loss without its zero.
+
+    Examples
+    --------
+    >>> _share(0.3289), _share(1.25)
+    ('.329', '1.250')
+    """
+    return f"{loss:.3f}".removeprefix("0")
 
 
 def _heading(one: Finished) -> Iterator[str]:
