@@ -31,6 +31,7 @@ OUTSIDE = {
     "metrics/interval_coverage.py": "of whole runs",
     "metrics/scores.py": "of whole runs; a feed takes CLIP alone",
     "predictor/explanation.py": "explains an answer, which it does not change",
+    "refit/older_rows.py": "of whole runs: the advice of a backtest",
     "svm/out_of_fold.py": "of ProbabilitySVC, whose machines are those of libsvm",
     "svm/probability_svc.py": "no feed is answered by it, and its machines are those of libsvm",
 }
