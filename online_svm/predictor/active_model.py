@@ -10,7 +10,7 @@ from online_svm.config import MIXED, PredictorConfig
 from online_svm.predictor.frequency_interval import FrequencyIntervals
 from online_svm.predictor.headline import held_answers
 from online_svm.predictor.headlines import follows_recent, headline_from_state, headline_of
-from online_svm.predictor.lately import Given, Lately
+from online_svm.predictor.lately import Earlier, Given, Lately
 from online_svm.predictor.published_maps import (
     ClassMap,
     fit_maps,
@@ -97,7 +97,8 @@ class ActiveModel:
         self.headline = headline_of(config, view.n_known)
         self.lately: Lately | None = None
         if follows_recent(config, view.n_known):
-            self.lately = Lately(len(config.members), view.n_known)
+            is_late = config.takes_late_labels
+            self.lately = Lately(len(config.members), view.n_known, is_late=is_late)
         self._published = [name for name in config.published if name != MIXED]
         self._interval_maps = interval_maps(config)
         self.maps: dict[str, ClassMap] = {}
@@ -165,7 +166,13 @@ class ActiveModel:
         self.headline.fit(scores[known], columns[known])
 
     def answer(
-        self, X: Floats, columns: Ints, n: Ints, *, lacks: str | None = None
+        self,
+        X: Floats,
+        columns: Ints,
+        n: Ints,
+        *,
+        lacks: str | None = None,
+        earlier: Earlier | None = None,
     ) -> PredictionBlock:
         """Answer rows in order; each labelled one joins the calibration set after its answer.
 
@@ -178,6 +185,8 @@ class ActiveModel:
             Examples learned before each row.
         lacks : str or None
             Why the labels of the window before these rows are not all that they should be.
+        earlier : Earlier or None
+            Where labels come late, what was said of the rows that are learned.
         """
         rows = self.result.scaling.transform(X)
         model = self.result.model
@@ -188,8 +197,10 @@ class ActiveModel:
             scores = model.scores(rows)
         venn = self.calibration.answer(scores, columns)
         headline = self.headline.answer(scores, venn, columns)
+        said = None
         if self.lately is not None and odds is not None:
-            point = self.lately.answer(Given(X, rows, odds), headline.point, columns)
+            given = Given(X, rows, odds)
+            point, said = self.lately.answer(given, headline.point, columns, earlier)
             headline = held_answers(point, venn)
         lower, upper, level = headline.lower, headline.upper, self.headline.interval_level
         if self._intervals is not None:
@@ -221,6 +232,7 @@ class ActiveModel:
             reason=reason,
             method=self.headline.method,
             interval_level=level,
+            said=said,
         )
 
     def note_learned(self, codes: Ints) -> None:
@@ -275,8 +287,9 @@ class ActiveModel:
         active.headline = headline_from_state(under("headline", arrays), config, view.n_known)
         if active.lately is not None:
             active.lately = Lately.from_state(
-                under("lately", arrays), len(config.members), view.n_known, result.scaling
-            )
+                under("lately", arrays), len(config.members), view.n_known, result.scaling,
+                is_late=config.takes_late_labels,
+            )  # fmt: skip
         return active
 
     def _make_set(self, scores: Floats, columns: Ints) -> VennSet:

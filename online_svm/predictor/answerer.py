@@ -13,9 +13,10 @@ from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.answering_state import AnsweringState, request_schema
 from online_svm.predictor.batch_result import Answers, Waits
 from online_svm.predictor.label_gaps import LabelGaps
+from online_svm.predictor.lately import Earlier
 from online_svm.predictor.learning_order import Correction, LabelStep, LearningOrder
 from online_svm.predictor.mixture import SHARE, Mixture
-from online_svm.predictor.pending_examples import PendingExample, give
+from online_svm.predictor.pending_examples import PendingExample, earlier_of, give
 from online_svm.predictor.published_maps import interval_maps
 from online_svm.predictor.refit_schedule import DueModel, RefitSchedule
 from online_svm.predictor.warm_up import warming_block
@@ -270,12 +271,15 @@ class Answerer:
         rows = order.computed(is_answered)
         if not len(rows):
             return None
-        block, _ = self._block(rows, lacks)
+        concerned = order.late.chosen(order.learns | is_answered)
+        block, _ = self._block(rows, lacks, earlier_of(concerned, rows.learns))
         given = block.taken(is_answered[order.learns | is_answered])
         give(order.late.chosen(is_answered), given)
         return self._decided(given)
 
-    def _block(self, rows: LearningOrder, lacks: str | None) -> tuple[PredictionBlock, Ints]:
+    def _block(
+        self, rows: LearningOrder, lacks: str | None, earlier: Earlier | None = None
+    ) -> tuple[PredictionBlock, Ints]:
         """Return the answers to rows, and the columns of what was learned of each after its answer.
 
         A row that was answered before is answered again on the way, since what a model has seen is
@@ -290,7 +294,7 @@ class Answerer:
             )
             return block, rows.codes
         columns = active.view.columns(rows.codes)
-        block = active.answer(rows.X, columns, rows.before, lacks=lacks)
+        block = active.answer(rows.X, columns, rows.before, lacks=lacks, earlier=earlier)
         if self._mixture is not None:
             block = self._mixture.added_to(block, columns)
         active.note_learned(rows.learned().codes)

@@ -5,6 +5,12 @@ everything changes at once, the last labelled examples know it first. Their neig
 votes; a stack of the members and of these neighbours is fitted to what they said of the last
 examples before they learned them. Where nothing changes, the weights stay with the headline.
 
+Where labels come late, an example is learned by what was said of it when it was answered, which is
+kept until its label comes: the neighbours that came between would know more. But a model becomes
+better while labels are on their way, and the weights are as old as the labels. So the headline is
+credited halfway between what it said then and what it says now, and has most of the weight at
+first; the weights are slow; and the stacks are not heard before labels came for what they said.
+
 These are of several models and see every label: the Venn pair beside them is untouched by them.
 """
 
@@ -14,7 +20,7 @@ import numpy as np
 
 from online_svm.compiled.elementary import exp_nonpositive
 from online_svm.compiled.intrinsics import fma
-from online_svm.compiled.jit import jit
+from online_svm.compiled.jit import inner, jit
 from online_svm.compiled.kernels import squared_distances
 from online_svm.compiled.logistic import logistic, logit
 from online_svm.predictor.mixture import Mixture
@@ -24,7 +30,7 @@ from online_svm.refit.scaling import Scaling
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.fields import Fields, floats, ints, one
 from online_svm.stream.cells import widened
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Arrays, Bools, Floats, Ints
 
 COUNTS, MEMORIES = np.array([5, 10, 10]), np.array([100, 250, 1000])
 """So many neighbours, of so many labelled examples: the last ones."""
@@ -44,6 +50,16 @@ TOL = 1e-2
 SHARE = 0.005
 """Part of its weights that the mixture spreads evenly after each label."""
 
+LATE_SHARE, FIRST, RATE = 0.002, 0.7, 0.03
+"""Where labels come late, of the mixture: its share, the headline's part of that and of the first
+weights, and the power of what labels say.
+
+They were chosen for horizons of 250 and 2,000: see docs/measured.md.
+"""
+
+_HEARD = Fields(one("heard", below=EVERY + 1))
+_SAID = Fields(floats("odds", "m i s"), floats("parts", "m k c"))
+
 
 class Given(NamedTuple):
     """What is known of m rows besides the headline.
@@ -62,6 +78,29 @@ class Given(NamedTuple):
     rows: Floats
     odds: Floats
 
+    def part(self, rows: slice) -> "Given":
+        """Return what is known of some rows."""
+        return Given(*(part[rows] for part in self))
+
+
+class Earlier(NamedTuple):
+    """What was said of m rows when they were answered, where their labels come late.
+
+    Attributes
+    ----------
+    learns : ndarray of shape (m,)
+        Which rows are learned; the others are answered here.
+    rows : ndarray of shape (m,)
+        The row of the same call in which a row that is learned was answered; -1 if there is none.
+    answers : list of m dict or None
+        Of the other rows that are learned, what `Lately.answer` returned beside the point, if
+        there was a model.
+    """
+
+    learns: Bools
+    rows: Ints
+    answers: list[dict[str, Floats] | None]
+
 
 class Lately:
     """Neighbours and recent stacks of a feed; it outlives the models.
@@ -70,14 +109,17 @@ class Lately:
     ----------
     n_members, n_known : int
         M, and the classes that are known.
+    is_late : bool
+        Whether labels come late.
     """
 
-    def __init__(self, n_members: int, n_known: int) -> None:
+    def __init__(self, n_members: int, n_known: int, *, is_late: bool = False) -> None:
         self._n_known = n_known
         self._decisions = 1 if n_known == 2 else n_known
         self._inputs = n_members + KINDS
-        self._mixture = Mixture(1 + len(SIZES), SHARE)
-        self._size = self._since = 0
+        self._is_late, self._heard = is_late, 0
+        self._mixture = self._mixture_of(None)
+        self._size = self._joined = self._since = 0
         self._X: Floats = np.empty((ROOM, 0))
         self._points: Floats = np.empty((0, ROOM))
         self._columns: Ints = np.empty(ROOM, dtype=np.int64)
@@ -90,7 +132,9 @@ class Lately:
             self.__dict__.update(before.__dict__)
             self._scale(scaling)
 
-    def answer(self, given: Given, point: Floats, columns: Ints) -> Floats:
+    def answer(
+        self, given: Given, point: Floats, columns: Ints, earlier: Earlier | None = None
+    ) -> tuple[Floats, dict[str, Floats] | None]:
         """Mix rows in turn with the headline's; each labelled one is learned after its answer.
 
         Parameters
@@ -100,42 +144,62 @@ class Lately:
             Of the headline.
         columns : ndarray of shape (m,)
             Class columns of the labels; -1 where there is none.
+        earlier : Earlier or None
+            None where labels come with their examples, or none is learned.
 
         Returns
         -------
-        ndarray of shape (m, n_classes)
+        point : ndarray of shape (m, n_classes)
+        said : dict of str to ndarray, or None
+            Where labels come late, what is to be kept with each row, for `Earlier`.
         """
         of_known = np.where(columns < self._n_known, columns, -1)
-        said = np.empty((len(SIZES), *point.shape))
+        parts = np.repeat(point[None], 1 + len(SIZES), axis=0)  # until there is a fit
+        odds = np.empty((len(point), self._inputs, self._decisions))
+        spoke = np.zeros(len(point), dtype=bool)
         begin = 0
         for stop in fit_stops(of_known, self._since):
             rows = slice(begin, stop)
-            said[:, rows] = point[rows]  # until there is a fit
-            self._answer(Given(*(part[rows] for part in given)), of_known[rows], said[:, rows])
+            asks = np.ones(stop - begin, dtype=bool) if earlier is None else ~earlier.learns[rows]
+            self._answer(given.part(rows), of_known[rows], asks, parts[:, rows], odds[rows])
+            if earlier is not None:
+                _put_earlier(earlier, range(begin, stop), parts, odds, spoke)
+            self._keep(given.X[rows], of_known[rows], odds[rows])
             if self._since == EVERY:
                 self._fit()
             begin = stop
-        return self._mixture.answer([point, *said], columns)
+        if not self._is_late:
+            return self._mixture.answer(parts, columns), None
+        mixed = self._mixture.answer(parts, np.where(np.isnan(odds[:, 0, 0]), -1, columns))
+        spoke &= columns >= 0
+        heard = self._heard + np.cumsum(spoke)
+        self._heard = min(EVERY, int(heard[-1])) if len(heard) else self._heard
+        is_early = heard - spoke < EVERY
+        mixed[is_early] = point[is_early]
+        return mixed, {"odds": odds, "parts": parts.swapaxes(0, 1)}
 
-    def _answer(self, given: Given, columns: Ints, said: Floats) -> None:
-        """Write what the stacks say of rows, none of which is due for a fit but the last.
+    def _answer(
+        self, given: Given, columns: Ints, asks: Bools, parts: Floats, odds: Floats
+    ) -> None:
+        """Write the inputs of the stacks and what they say, of rows none but the last before a fit.
 
-        As long as there is none, `said` stays as it is: the headline.
+        Of rows that do not ask only the labels are learned.
         """
-        labelled = columns >= 0
         self._make_room(given)
-        m, first = len(columns), self._size
-        odds = np.empty((m, self._inputs, self._decisions))
         odds[:, :-KINDS] = given.odds
-        self._size = _neighbours(
-            self._points, self._columns, first, given.rows, columns, odds[:, -KINDS:]
+        self._joined = _neighbours(
+            (self._points, self._columns), self._size, given.rows, columns, asks, odds[:, -KINDS:]
         )
-        for weights, values in zip(self._weights, said, strict=False):
-            _stacked(odds, weights, values)
-        new = slice(first, self._size)
-        self._X[new] = widened(given.X[labelled], self._X.shape[1])
+        for weights, said in zip(self._weights, parts[1:], strict=False):
+            _stacked(odds, weights, said)
+
+    def _keep(self, X: Floats, columns: Ints, odds: Floats) -> None:
+        """Keep what was said of labelled rows, which are neighbours already."""
+        new, labelled = slice(self._size, self._joined), columns >= 0
+        self._X[new] = widened(X[labelled], self._X.shape[1])
         self._odds[new] = odds[labelled]
-        self._since += self._size - first
+        self._since += self._joined - self._size
+        self._size = self._joined
 
     def _make_room(self, given: Given) -> None:
         """Keep the last examples alone where others might not fit; widen what is held."""
@@ -158,16 +222,31 @@ class Lately:
     def _fit(self) -> None:
         """Fit the stacks to what was said of the last examples, from where they are."""
         self._since = 0
+        is_said = ~np.isnan(self._odds[: self._size, 0, 0])  # of some nothing: see `_put_earlier`
+        if np.count_nonzero(is_said[-SIZES[0] :]) < EVERY:
+            return
         if not self._weights:
             equal = np.append(np.full(self._inputs, 1.0 / self._inputs), 0.0)
             self._weights = [equal.copy() for _ in SIZES]
         for size, weights in zip(SIZES, self._weights, strict=True):
             last = slice(max(0, self._size - size), self._size)
             odds, columns = self._odds[last], self._columns[last]
+            if not is_said[last].all():
+                odds, columns = odds[is_said[last]], columns[is_said[last]]
             if self._decisions == 1:
                 fit_two(odds[:, :, 0], columns == 1, weights, TOL)
             else:
                 fit_more(odds, columns, weights[:-1], TOL)
+
+    def _mixture_of(self, state: Arrays | None) -> Mixture:
+        """Return the mixture that a state describes, or one that begins."""
+        if not self._is_late:
+            held = Mixture(1 + len(SIZES), SHARE)
+        else:
+            held = Mixture(1 + len(SIZES), LATE_SHARE, first=FIRST, rate=RATE)
+        if state is not None:
+            held.restore(state)
+        return held
 
     def state(self) -> Arrays:
         """Return the examples, what was said of them, and the weights."""
@@ -178,10 +257,18 @@ class Lately:
         }  # fmt: skip
         for size, weights in zip(SIZES, self._weights, strict=False):
             arrays |= nest(str(size), {"weights": weights.copy()})
-        return arrays
+        return arrays | ({"heard": np.array([self._heard])} if self._is_late else {})
 
     @classmethod
-    def from_state(cls, state: Arrays, n_members: int, n_known: int, scaling: Scaling) -> Self:
+    def from_state(
+        cls,
+        state: Arrays,
+        n_members: int,
+        n_known: int,
+        scaling: Scaling,
+        *,
+        is_late: bool = False,
+    ) -> Self:
         """Return what `state` describes.
 
         Raises
@@ -189,16 +276,20 @@ class Lately:
         InvalidSnapshot, LookupError, ValueError
             If an array is absent or has another type, length or range.
         """
-        lately = cls(n_members, n_known)
+        lately = cls(n_members, n_known, is_late=is_late)
         shape = f"n {lately._inputs} {lately._decisions}"
         held = Fields(
             floats("X", "n f", optional=True), ints("columns", "n", below=n_known),
-            floats("odds", shape), one("since", below=EVERY),
+            floats("odds", shape, optional=is_late), one("since", below=EVERY),
         ).values(cls, None, state)  # fmt: skip
         size = len(held["columns"])
         require(size <= KEPT, "columns")
         require(held["X"].shape[1] <= WIDEST, "X")  # by it memory is allocated
-        lately._size, lately._since = size, held["since"]
+        odds = held["odds"]
+        is_said = np.isfinite(odds).all(axis=(1, 2))
+        require(bool((is_said | np.isnan(odds).all(axis=(1, 2))).all()), "odds")
+        lately._size = lately._joined = size
+        lately._since = held["since"]
         lately._X = np.empty((ROOM, held["X"].shape[1]))
         for name in ("X", "columns", "odds"):
             getattr(lately, f"_{name}")[:size] = held[name]
@@ -211,24 +302,64 @@ class Lately:
                 lately._weights.append(weights.values(cls, None, fitted)["weights"])
                 require_weights(lately._weights[-1])
         require(len(lately._weights) in (0, len(SIZES)), "weights")
-        parts = under("mixture", state)
-        lately._mixture = Mixture.from_state(parts, 1 + len(SIZES), SHARE)
+        lately._mixture = lately._mixture_of(under("mixture", state))
+        if is_late:
+            lately._heard = _HEARD.values(cls, None, state)["heard"]
         return lately
+
+
+def said_from_state(state: Arrays) -> dict[str, Floats]:
+    """Return what was said of waiting examples, as `Lately.answer` did.
+
+    Raises
+    ------
+    InvalidSnapshot, ValueError
+        If an array is absent, of another type or out of range.
+    """
+    said = _SAID.values("waiting answers", None, state)
+    parts = said["parts"]
+    require(bool(((parts >= 0.0) & (parts <= 1.0 + 1e-9)).all()), "parts")
+    return said
+
+
+def _put_earlier(earlier: Earlier, rows: range, parts: Floats, odds: Floats, spoke: Bools) -> None:
+    """Put what was said before in the place of what is said of rows that are learned now.
+
+    Of the headline it is the mean of both. The odds of a row of which nothing was said, or of other
+    classes, are NaN, and all its parts are the headline. It is noted where the stacks spoke.
+    """
+    for i in np.flatnonzero(earlier.learns[rows.start : rows.stop]).tolist():
+        row, now = rows[i], parts[:, rows[i]]
+        here, answer = int(earlier.rows[row]), earlier.answers[row]
+        if here >= 0:
+            answer = {"odds": odds[here], "parts": parts[:, here]}
+        if answer is None or not _fits(answer, now, odds[row]):
+            odds[row], now[1:] = np.nan, now[0]
+            continue
+        then = answer["parts"]
+        odds[row], now[1:] = answer["odds"], then[1:]
+        now[0] = 0.5 * (now[0] + then[0])
+        spoke[row] = not np.array_equal(then[0], then[1])
+
+
+def _fits(answer: dict[str, Floats], parts: Floats, odds: Floats) -> bool:
+    return answer["parts"].shape == parts.shape and answer["odds"].shape == odds.shape
 
 
 @jit
 def _neighbours(
-    points: Floats, labels: Ints, size: int, rows: Floats, columns: Ints, odds: Floats
+    held: tuple[Floats, Ints], size: int, rows: Floats, columns: Ints, asks: Bools, odds: Floats
 ) -> int:
     """Write the log-odds of the votes of each row's neighbours; a labelled row then joins them.
 
     Parameters
     ----------
-    points : ndarray of shape (d, room)
-        Labelled examples, the oldest first; `size` of them.
-    labels : ndarray of shape (room,)
+    held : tuple of ndarray of shape (d, room) and ndarray of shape (room,)
+        Labelled examples, the oldest first, and their labels; `size` of them.
     rows : ndarray of shape (m, d)
     columns : ndarray of shape (m,)
+    asks : ndarray of bool, shape (m,)
+        Whether there is anything to write of a row.
     odds : ndarray of shape (m, KINDS, S)
 
     Returns
@@ -236,39 +367,50 @@ def _neighbours(
     int
         The new number of examples.
     """
-    decisions = odds.shape[2]
-    classes = max(decisions, 2)
+    points, labels = held
     most = COUNTS.max()
     distances, nearest, of = np.empty(KEPT), np.empty(most), np.empty(most, dtype=np.int64)
     for i in range(len(rows)):
-        first = max(0, size - KEPT)
-        squared_distances(points, rows[i], first, size, distances[: size - first])
-        found, place = 0, size - 1
-        for kind in range(KINDS):
-            # 1. The nearest, sorted, of the examples up to this memory; of equal ones the newest.
-            while place >= max(first, size - MEMORIES[kind]):
-                distance = distances[place - first]
-                if found < most or distance < nearest[found - 1]:
-                    at = min(found, most - 1)
-                    while at > 0 and distance < nearest[at - 1]:
-                        nearest[at], of[at] = nearest[at - 1], of[at - 1]
-                        at -= 1
-                    nearest[at], of[at] = distance, labels[place]
-                    found = min(found + 1, most)
-                place -= 1
-            # 2. Their votes.
-            count = min(found, COUNTS[kind])
-            for s in range(decisions):
-                votes = 1.0 / classes
-                for k in range(count):
-                    votes += of[k] == (1 if decisions == 1 else s)
-                odds[i, kind, s] = logit(votes / (count + 1.0))
-        # 3. A labelled row joins the examples.
+        if asks[i]:
+            first = max(0, size - KEPT)
+            squared_distances(points, rows[i], first, size, distances[: size - first])
+            _vote(distances, labels[first:size], (nearest, of), odds[i])
         if columns[i] >= 0:
             points[:, size] = rows[i]
             labels[size] = columns[i]
             size += 1
     return size
+
+
+@inner
+def _vote(distances: Floats, labels: Ints, found: tuple[Floats, Ints], odds: Floats) -> None:
+    """Write the log-odds of the votes of a row's neighbours, given its distances to the examples.
+
+    The arrays of `found` are written over.
+    """
+    (nearest, of), size = found, len(labels)
+    decisions = odds.shape[1]
+    classes, most = max(decisions, 2), len(nearest)
+    held, place = 0, size - 1
+    for kind in range(KINDS):
+        # 1. The nearest, sorted, of the examples up to this memory; of equal ones the newest.
+        while place >= max(0, size - MEMORIES[kind]):
+            distance = distances[place]
+            if held < most or distance < nearest[held - 1]:
+                at = min(held, most - 1)
+                while at > 0 and distance < nearest[at - 1]:
+                    nearest[at], of[at] = nearest[at - 1], of[at - 1]
+                    at -= 1
+                nearest[at], of[at] = distance, labels[place]
+                held = min(held + 1, most)
+            place -= 1
+        # 2. Their votes.
+        count = min(held, COUNTS[kind])
+        for s in range(decisions):
+            votes = 1.0 / classes
+            for k in range(count):
+                votes += of[k] == (1 if decisions == 1 else s)
+            odds[kind, s] = logit(votes / (count + 1.0))
 
 
 @jit

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.compiled.elementary import exp, exps, log
+from online_svm.compiled.elementary import logs as logarithms
 from online_svm.compiled.jit import inner, jit
 from online_svm.config import MIXED, PredictorConfig
 from online_svm.storage.fields import Fields, floats
@@ -45,6 +46,12 @@ class Mixture:
         K, the number of probabilities that are mixed.
     share : float
         Part of the weight that each label moves, in [0, 1].
+    first : float, optional
+        Weight with which the first of the p_i begins, and its part of what each label moves; the
+        others have equal parts of the rest. By default all are equal.
+    rate : float
+        Power of p_i(y) in the product. Where labels come late, the weights are wrong for as long
+        as labels take; a rate below 1 lets them go there more slowly.
 
     References
     ----------
@@ -60,9 +67,16 @@ class Mixture:
     [0.6429, 0.3571]
     """
 
-    def __init__(self, n_components: int, share: float) -> None:
-        self.share = share
+    def __init__(
+        self, n_components: int, share: float, *, first: float | None = None, rate: float = 1.0
+    ) -> None:
+        self._share, self._rate = share, rate
         self._logs = np.zeros(n_components)
+        self._moved = np.full(n_components, share / n_components)
+        if first is not None:
+            begin = np.full(n_components, (1.0 - first) / (n_components - 1))
+            begin[0] = first
+            self._logs, self._moved = logarithms(begin), share * begin
 
     @classmethod
     def of(cls, config: PredictorConfig) -> "Mixture | None":
@@ -101,7 +115,7 @@ class Mixture:
         """
         stacked = np.asarray(components)
         mixed = np.empty(stacked.shape[1:])
-        _mix(stacked, columns, self._logs, self.share, mixed)
+        _mix(stacked, columns, self._logs, self._moved, (self._share, self._rate), mixed)
         return mixed
 
     def added_to(self, block: PredictionBlock, columns: Ints) -> PredictionBlock:
@@ -123,13 +137,33 @@ class Mixture:
             If they are of another number of probabilities, or not finite.
         """
         mixture = cls(n_components, share)
-        _FIELDS.fill(mixture, None, state)
+        mixture.restore(state)
         return mixture
+
+    def restore(self, state: Arrays) -> None:
+        """Go on with the weights that `state` describes.
+
+        Raises
+        ------
+        InvalidSnapshot
+            As in `from_state`.
+        """
+        _FIELDS.fill(self, None, state)
 
 
 @jit
-def _mix(components: Floats, columns: Ints, logs: Floats, share: float, mixed: Floats) -> None:
-    """Write the mixed rows, and change the logarithms of the weights with each label."""
+def _mix(
+    components: Floats,
+    columns: Ints,
+    logs: Floats,
+    moved: Floats,
+    pace: tuple[float, float],
+    mixed: Floats,
+) -> None:
+    """Write the mixed rows, and change the logarithms of the weights with each label.
+
+    The pace is the share and the rate; of the share each component gets what `moved` says.
+    """
     parts = np.empty((len(logs), mixed.shape[1]))
     for i in range(len(columns)):
         # 1. The weights, from their logarithms, and the weighted sum of the rows.
@@ -147,7 +181,7 @@ def _mix(components: Floats, columns: Ints, logs: Floats, share: float, mixed: F
             mixed[i, y] /= total
         # 3. Learn the label.
         if 0 <= columns[i] < mixed.shape[1]:
-            _learn(logs, parts[:, columns[i]], share)
+            _learn(logs, parts[:, columns[i]], moved, pace)
 
 
 @inner
@@ -166,11 +200,12 @@ def _clip(values: Floats, clipped: Floats) -> None:
 
 
 @inner
-def _learn(logs: Floats, given: Floats, share: float) -> None:
+def _learn(logs: Floats, given: Floats, moved: Floats, pace: tuple[float, float]) -> None:
     """Multiply each weight by what its component gave the label; then move the share."""
+    share, rate = pace
     top = -math.inf
     for k in range(len(logs)):
-        logs[k] += log(given[k])
+        logs[k] += rate * log(given[k])
         top = max(top, logs[k])
     total = 0.0
     for k in range(len(logs)):
@@ -179,4 +214,4 @@ def _learn(logs: Floats, given: Floats, share: float) -> None:
     if share > 0.0:
         for k in range(len(logs)):
             kept = (1.0 - share) * exp(logs[k]) / total
-            logs[k] = log(kept + share / len(logs))
+            logs[k] = log(kept + moved[k])

@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from online_svm.predictor.lately import Earlier, said_from_state
 from online_svm.predictor.open_answers import possible_terms
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.state import Header, State
 from online_svm.stream.cells import stacked
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.types import Arrays, Floats, Ints
+from online_svm.types import Arrays, Bools, Floats, Ints
 
-_MAPS = ("maps", "map_intervals")
+_MAPS = ("maps", "map_intervals", "said")
 _FIELDS = tuple(f.name for f in fields(PredictionBlock))
 _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
 _DECIDED = ("actions", "action", "expected_cost")  # they follow from the rest
@@ -66,8 +67,8 @@ def block_from_state(state: State) -> PredictionBlock:
 
     Raises
     ------
-    LookupError, TypeError, ValueError
-        If a part is missing, or has another number of rows.
+    InvalidSnapshot, LookupError, TypeError, ValueError
+        If a part is missing, or has another number of rows, or one that is learned another range.
     """
     header, arrays = state
     values: dict[str, Any] = {name: header[name] for name in _CONSTANTS}
@@ -76,6 +77,8 @@ def block_from_state(state: State) -> PredictionBlock:
     for name in _MAPS:
         held = under(name, arrays)
         values[name] = None if header[name] is None else {key: held[key] for key in header[name]}
+    if values["said"] is not None:
+        values["said"] = said_from_state(values["said"])
     size = len(arrays["n"])
     require(all(len(array) == size for array in arrays.values()), "an answer")
     return PredictionBlock(**values)
@@ -158,6 +161,28 @@ def give(examples: Iterable[PendingExample], block: PredictionBlock) -> None:
     terms = possible_terms(block)
     for row, example in enumerate(examples):
         example.answer = OriginalAnswer(block, terms, row)
+
+
+def earlier_of(examples: Sequence[PendingExample], learns: Bools) -> Earlier:
+    """Return what was said of the rows that are learned, when they were answered.
+
+    Parameters
+    ----------
+    examples : sequence of m PendingExample
+    learns : ndarray of shape (m,)
+        The others are answered here.
+    """
+    rows = np.full(len(examples), -1, dtype=np.int64)
+    answers: list[dict[str, Floats] | None] = [None] * len(examples)
+    here = {e.number: i for i, e in enumerate(examples) if not learns[i]}
+    for i in np.flatnonzero(learns).tolist():
+        example = examples[i]
+        if example.number in here:
+            rows[i] = here[example.number]
+        elif example.answer is not None and example.answer.block.said is not None:
+            said, row = example.answer.block.said, example.answer.row
+            answers[i] = {name: values[row] for name, values in said.items()}
+    return Earlier(learns, rows, answers)
 
 
 def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:

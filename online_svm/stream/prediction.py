@@ -73,6 +73,8 @@ class PredictionBlock:
         Index of the action that costs least.
     expected_cost : ndarray of shape (m,), or None
         What that costs on average.
+    said : dict of str to ndarray with m rows, or None
+        Where labels come late, what `Lately` learns of a row when its label comes; not published.
     """
 
     status: Status
@@ -102,6 +104,7 @@ class PredictionBlock:
     actions: tuple[str, ...] = ()
     action: Ints | None = None
     expected_cost: Floats | None = None
+    said: dict[str, Floats] | None = None
 
     def __len__(self) -> int:
         return len(self.n)
@@ -112,7 +115,7 @@ class PredictionBlock:
 
     def taken(self, chosen: slice | Bools) -> "PredictionBlock":
         """Return the chosen rows as a block; the arrays of a slice are views."""
-        intervals = self.map_intervals
+        intervals, said = self.map_intervals, self.said
         return replace(
             self,
             **{name: getattr(self, name)[chosen] for name in _ARRAYS},
@@ -120,6 +123,7 @@ class PredictionBlock:
             map_intervals=intervals and {name: v[chosen] for name, v in intervals.items()},
             action=None if self.action is None else self.action[chosen],
             expected_cost=None if self.expected_cost is None else self.expected_cost[chosen],
+            said=said and {name: v[chosen] for name, v in said.items()},
         )
 
     def row(self, i: int) -> "Prediction":
