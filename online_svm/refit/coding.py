@@ -239,6 +239,7 @@ class Coding:
 
         Examples
         --------
+        >>> from online_svm.stream.cells import cell
         >>> T = np.array([[1.0, cell("a")], [2.0, cell("b")], [3.0, np.nan], [4.0, cell("b")]])
         >>> Coding.fit(T).categories.tolist()
         [-1, 0, 0, 0]
