@@ -70,14 +70,14 @@ class Ranks(NamedTuple):
         # One of the two numbers is never above 0, the other never below.
         middle = 0.5 * X.min(axis=0, initial=0.0) + 0.5 * X.max(axis=0, initial=0.0)
         limits = np.where(are_values, middle, 0.0)
-        has = ((limits < X) & are_values).astype(np.float64)
+        has = (limits < X) & are_values
         counts = np.bincount(codes, minlength=n_classes)
         often = np.argsort(-counts, kind="stable") if n_classes > 2 else np.array([1])
         ranks = np.zeros((len(categories), orders_of(n_classes)), dtype=np.int16)
         for order, k in enumerate(often[: ranks.shape[1]].tolist()):
             # Counts are whole, so that sums are exact; of one row more the share is that of all.
             share = counts[k] / max(len(X), 1)
-            shares = ((codes == k).astype(np.float64) @ has + share) / (has.sum(axis=0) + 1.0)
+            shares = (has[codes == k].sum(axis=0) + share) / (has.sum(axis=0) + 1.0)
             for category in range(int(categories.max()) + 1):
                 own = categories == category
                 ranks[own, order] = _ranked(shares[own], share)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.servers("embedded")
 
 
 def get(capsys, path, at=[]):  # noqa: B006  (the address is logged once)
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     if "http://" in said:
         at[:] = [said.split("http://")[1].split("/metrics")[0]]
     try:

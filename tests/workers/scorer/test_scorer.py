@@ -297,11 +297,11 @@ def test_a_damaged_state_is_refused_and_the_one_before_goes_on(desk, capsys):
     desk.store.call("SET", key, held[:-1] + bytes([held[-1] ^ 1]))
     answer = desk.ask(scorer, ASKED[:1])[0]
     assert (answer.state, answer.behind) == (before, 100 - int(before.split("-")[0]))
-    assert capsys.readouterr().out.count("cannot be used") == 1
+    assert capsys.readouterr().err.count("cannot be used") == 1
     desk.store.call("SET", key, held)
     scorer._newest._clock = lambda: float("inf")
     assert desk.ask(scorer, ASKED[:1])[0].state == found.name
-    assert capsys.readouterr().out.count("can be used again") == 1
+    assert capsys.readouterr().err.count("can be used again") == 1
 
 
 def test_a_feed_that_is_begun_anew_is_not_answered_by_what_it_was(desk):
@@ -497,7 +497,7 @@ def test_bytes_of_other_software_under_a_right_checksum_are_refused(desk, made, 
     changed = ("sha256", name, "size", len(made), "parts", 1, "n", 60, "seq", 60)
     desk.store.call("HSET", keys.published, *changed)
     assert desk.ask(scorer, ASKED[:1])[0].state == before
-    assert "cannot be used" in capsys.readouterr().out
+    assert "cannot be used" in capsys.readouterr().err
 
 
 def test_an_id_of_control_characters_is_answered_under_it_and_escaped_in_the_answer(desk):
