@@ -240,13 +240,11 @@ class Lately:
 
     def _mixture_of(self, state: Arrays | None) -> Mixture:
         """Return the mixture that a state describes, or one that begins."""
-        if not self._is_late:
-            held = Mixture(1 + len(SIZES), SHARE)
-        else:
-            held = Mixture(1 + len(SIZES), LATE_SHARE, first=FIRST, rate=RATE)
-        if state is not None:
-            held.restore(state)
-        return held
+        share = LATE_SHARE if self._is_late else SHARE
+        first, rate = (FIRST, RATE) if self._is_late else (None, 1.0)
+        if state is None:
+            return Mixture(1 + len(SIZES), share, first=first, rate=rate)
+        return Mixture.from_state(state, 1 + len(SIZES), share, first=first, rate=rate)
 
     def state(self) -> Arrays:
         """Return the examples, what was said of them, and the weights."""

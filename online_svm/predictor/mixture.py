@@ -128,7 +128,15 @@ class Mixture:
         return _FIELDS.arrays_of(self)
 
     @classmethod
-    def from_state(cls, state: Arrays, n_components: int, share: float) -> Self:
+    def from_state(
+        cls,
+        state: Arrays,
+        n_components: int,
+        share: float,
+        *,
+        first: float | None = None,
+        rate: float = 1.0,
+    ) -> Self:
         """Return the mixture that `state` describes.
 
         Raises
@@ -136,19 +144,9 @@ class Mixture:
         InvalidSnapshot
             If they are of another number of probabilities, or not finite.
         """
-        mixture = cls(n_components, share)
-        mixture.restore(state)
+        mixture = cls(n_components, share, first=first, rate=rate)
+        _FIELDS.fill(mixture, None, state)
         return mixture
-
-    def restore(self, state: Arrays) -> None:
-        """Go on with the weights that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            As in `from_state`.
-        """
-        _FIELDS.fill(self, None, state)
 
 
 @jit

@@ -35,9 +35,7 @@ PACKAGES = (
     "orjson",
     "pydantic",
     "pydantic_settings",
-    "structlog",
     "typer",
-    "rich",
 )
 """What a worker imports that is not its own or Python's."""
 

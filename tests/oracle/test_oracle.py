@@ -153,6 +153,7 @@ def served_by_one_process(notes):
         return {name: digests(client, name) for name in (*feeds(), INTO)}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_a_worker_of_all_feeds_gives_the_bytes_that_are_kept(tmp_path):
     assert differing(served_by_one_process(tmp_path / "notes")) == {}

@@ -42,6 +42,7 @@ def plain():
     return digests({}, seconds=COMPILING)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(620)  # where no machine code is kept yet, it is made
 def test_a_c_library_without_fma_changes_no_byte_of_a_few_modes():
     assert digests(OLD_LIBC, FEW)["digests"] == digests({}, FEW)["digests"]

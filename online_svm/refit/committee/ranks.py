@@ -102,6 +102,10 @@ class Ranks(NamedTuple):
         _write(X, self.places, self.limits, self.ranks, out)
         return out
 
+    def state(self) -> Arrays:
+        """Return the attributes by name."""
+        return FIELDS.arrays_of(self)
+
     @classmethod
     def from_state(cls, state: Arrays, n_features: int) -> Self:
         """Return the ranks that `state` describes, of rows with so many features.

@@ -225,7 +225,7 @@ def _seen(X: Floats, ranks: Ranks | None) -> Floats:
 
 
 def _ranks_state(ranks: Ranks | None) -> Arrays:
-    return {} if ranks is None else nest("ranks", ranks._asdict())
+    return {} if ranks is None else nest("ranks", ranks.state())
 
 
 def _stored_ranks(state: Arrays, n_features: int) -> Ranks | None:
