@@ -48,7 +48,7 @@ def receiving(port=0):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             received.add(dict(self.headers), body)
             received.blocks.wait(30)
-            is_refused = json.loads(body)["feed"] in received.refused
+            is_refused = json.loads(body).get("feed") in received.refused
             self.send_response(500 if is_refused else received.status)
             self.send_header("Location", "/elsewhere")
             self.end_headers()
