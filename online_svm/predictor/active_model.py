@@ -7,10 +7,11 @@ import numpy as np
 
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
+from online_svm.predictor.earlier import Earlier
 from online_svm.predictor.frequency_interval import FrequencyIntervals
 from online_svm.predictor.headline import held_answers
 from online_svm.predictor.headlines import follows_recent, headline_from_state, headline_of
-from online_svm.predictor.lately import Earlier, Given, Lately
+from online_svm.predictor.lately import Given, Lately
 from online_svm.predictor.published_maps import (
     ClassMap,
     fit_maps,

@@ -12,8 +12,8 @@ from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.answering_state import AnsweringState, request_schema
 from online_svm.predictor.batch_result import Answers, Waits
+from online_svm.predictor.earlier import Earlier
 from online_svm.predictor.label_gaps import LabelGaps
-from online_svm.predictor.lately import Earlier
 from online_svm.predictor.learning_order import Correction, LabelStep, LearningOrder
 from online_svm.predictor.mixture import SHARE, Mixture
 from online_svm.predictor.pending_examples import PendingExample, earlier_of, give

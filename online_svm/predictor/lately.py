@@ -20,10 +20,11 @@ import numpy as np
 
 from online_svm.compiled.elementary import exp_nonpositive
 from online_svm.compiled.intrinsics import fma
-from online_svm.compiled.jit import inner, jit
-from online_svm.compiled.kernels import squared_distances
-from online_svm.compiled.logistic import logistic, logit
+from online_svm.compiled.jit import jit
+from online_svm.compiled.logistic import logistic
+from online_svm.predictor.earlier import Earlier, put_earlier
 from online_svm.predictor.mixture import Mixture
+from online_svm.predictor.neighbours import KEPT, KINDS, write_votes
 from online_svm.predictor.recent_map import EVERY, fit_stops
 from online_svm.refit.committee.stack import fit_more, fit_two, require_weights
 from online_svm.refit.scaling import Scaling
@@ -32,11 +33,6 @@ from online_svm.storage.fields import Fields, floats, ints, one
 from online_svm.stream.cells import widened
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-COUNTS, MEMORIES = np.array([5, 10, 10]), np.array([100, 250, 1000])
-"""So many neighbours, of so many labelled examples: the last ones."""
-
-KINDS = len(COUNTS)
-KEPT = int(MEMORIES[-1])
 ROOM = 2 * KEPT
 WIDEST = 100_000
 """Features of a stored example: as many as a feed may have."""
@@ -58,7 +54,6 @@ They were chosen for horizons of 250 and 2,000: see docs/measured.md.
 """
 
 _HEARD = Fields(one("heard", below=EVERY + 1))
-_SAID = Fields(floats("odds", "m i s"), floats("parts", "m k c"))
 
 
 class Given(NamedTuple):
@@ -81,25 +76,6 @@ class Given(NamedTuple):
     def part(self, rows: slice) -> "Given":
         """Return what is known of some rows."""
         return Given(*(part[rows] for part in self))
-
-
-class Earlier(NamedTuple):
-    """What was said of m rows when they were answered, where their labels come late.
-
-    Attributes
-    ----------
-    learns : ndarray of shape (m,)
-        Which rows are learned; the others are answered here.
-    rows : ndarray of shape (m,)
-        The row of the same call in which a row that is learned was answered; -1 if there is none.
-    answers : list of m dict or None
-        Of the other rows that are learned, what `Lately.answer` returned beside the point, if
-        there was a model.
-    """
-
-    learns: Bools
-    rows: Ints
-    answers: list[dict[str, Floats] | None]
 
 
 class Lately:
@@ -163,7 +139,7 @@ class Lately:
             asks = np.ones(stop - begin, dtype=bool) if earlier is None else ~earlier.learns[rows]
             self._answer(given.part(rows), of_known[rows], asks, parts[:, rows], odds[rows])
             if earlier is not None:
-                _put_earlier(earlier, range(begin, stop), parts, odds, spoke)
+                put_earlier(earlier, range(begin, stop), parts, odds, spoke)
             self._keep(given.X[rows], of_known[rows], odds[rows])
             if self._since == EVERY:
                 self._fit()
@@ -187,7 +163,7 @@ class Lately:
         """
         self._make_room(given)
         odds[:, :-KINDS] = given.odds
-        self._joined = _neighbours(
+        self._joined = write_votes(
             (self._points, self._columns), self._size, given.rows, columns, asks, odds[:, -KINDS:]
         )
         for weights, said in zip(self._weights, parts[1:], strict=False):
@@ -222,7 +198,7 @@ class Lately:
     def _fit(self) -> None:
         """Fit the stacks to what was said of the last examples, from where they are."""
         self._since = 0
-        is_said = ~np.isnan(self._odds[: self._size, 0, 0])  # of some nothing: see `_put_earlier`
+        is_said = ~np.isnan(self._odds[: self._size, 0, 0])  # of some nothing: see `put_earlier`
         if np.count_nonzero(is_said[-SIZES[0] :]) < EVERY:
             return
         if not self._weights:
@@ -304,111 +280,6 @@ class Lately:
         if is_late:
             lately._heard = _HEARD.values(cls, None, state)["heard"]
         return lately
-
-
-def said_from_state(state: Arrays) -> dict[str, Floats]:
-    """Return what was said of waiting examples, as `Lately.answer` did.
-
-    Raises
-    ------
-    InvalidSnapshot, ValueError
-        If an array is absent, of another type or out of range.
-    """
-    said = _SAID.values("waiting answers", None, state)
-    parts = said["parts"]
-    require(bool(((parts >= 0.0) & (parts <= 1.0 + 1e-9)).all()), "parts")
-    return said
-
-
-def _put_earlier(earlier: Earlier, rows: range, parts: Floats, odds: Floats, spoke: Bools) -> None:
-    """Put what was said before in the place of what is said of rows that are learned now.
-
-    Of the headline it is the mean of both. The odds of a row of which nothing was said, or of other
-    classes, are NaN, and all its parts are the headline. It is noted where the stacks spoke.
-    """
-    for i in np.flatnonzero(earlier.learns[rows.start : rows.stop]).tolist():
-        row, now = rows[i], parts[:, rows[i]]
-        here, answer = int(earlier.rows[row]), earlier.answers[row]
-        if here >= 0:
-            answer = {"odds": odds[here], "parts": parts[:, here]}
-        if answer is None or not _fits(answer, now, odds[row]):
-            odds[row], now[1:] = np.nan, now[0]
-            continue
-        then = answer["parts"]
-        odds[row], now[1:] = answer["odds"], then[1:]
-        now[0] = 0.5 * (now[0] + then[0])
-        spoke[row] = not np.array_equal(then[0], then[1])
-
-
-def _fits(answer: dict[str, Floats], parts: Floats, odds: Floats) -> bool:
-    return answer["parts"].shape == parts.shape and answer["odds"].shape == odds.shape
-
-
-@jit
-def _neighbours(
-    held: tuple[Floats, Ints], size: int, rows: Floats, columns: Ints, asks: Bools, odds: Floats
-) -> int:
-    """Write the log-odds of the votes of each row's neighbours; a labelled row then joins them.
-
-    Parameters
-    ----------
-    held : tuple of ndarray of shape (d, room) and ndarray of shape (room,)
-        Labelled examples, the oldest first, and their labels; `size` of them.
-    rows : ndarray of shape (m, d)
-    columns : ndarray of shape (m,)
-    asks : ndarray of bool, shape (m,)
-        Whether there is anything to write of a row.
-    odds : ndarray of shape (m, KINDS, S)
-
-    Returns
-    -------
-    int
-        The new number of examples.
-    """
-    points, labels = held
-    most = COUNTS.max()
-    distances, nearest, of = np.empty(KEPT), np.empty(most), np.empty(most, dtype=np.int64)
-    for i in range(len(rows)):
-        if asks[i]:
-            first = max(0, size - KEPT)
-            squared_distances(points, rows[i], first, size, distances[: size - first])
-            _vote(distances, labels[first:size], (nearest, of), odds[i])
-        if columns[i] >= 0:
-            points[:, size] = rows[i]
-            labels[size] = columns[i]
-            size += 1
-    return size
-
-
-@inner
-def _vote(distances: Floats, labels: Ints, found: tuple[Floats, Ints], odds: Floats) -> None:
-    """Write the log-odds of the votes of a row's neighbours, given its distances to the examples.
-
-    The arrays of `found` are written over.
-    """
-    (nearest, of), size = found, len(labels)
-    decisions = odds.shape[1]
-    classes, most = max(decisions, 2), len(nearest)
-    held, place = 0, size - 1
-    for kind in range(KINDS):
-        # 1. The nearest, sorted, of the examples up to this memory; of equal ones the newest.
-        while place >= max(0, size - MEMORIES[kind]):
-            distance = distances[place]
-            if held < most or distance < nearest[held - 1]:
-                at = min(held, most - 1)
-                while at > 0 and distance < nearest[at - 1]:
-                    nearest[at], of[at] = nearest[at - 1], of[at - 1]
-                    at -= 1
-                nearest[at], of[at] = distance, labels[place]
-                held = min(held + 1, most)
-            place -= 1
-        # 2. Their votes.
-        count = min(held, COUNTS[kind])
-        for s in range(decisions):
-            votes = 1.0 / classes
-            for k in range(count):
-                votes += of[k] == (1 if decisions == 1 else s)
-            odds[kind, s] = logit(votes / (count + 1.0))
 
 
 @jit

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from online_svm.predictor.lately import Earlier, said_from_state
+from online_svm.predictor.earlier import Earlier, said_from_state
 from online_svm.predictor.open_answers import possible_terms
 from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.state import Header, State

@@ -6,7 +6,8 @@ from scipy.special import expit, softmax
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor.lately import SHARE, Earlier, Given, Lately, said_from_state
+from online_svm.predictor.earlier import Earlier, said_from_state
+from online_svm.predictor.lately import SHARE, Given, Lately
 from online_svm.predictor.mixture import Mixture
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.committee.stack import fit_more, fit_two
