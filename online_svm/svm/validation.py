@@ -39,7 +39,7 @@ def checked_examples(
         )
         check_classification_targets(labels)
     except ValueError as error:
-        raise InvalidInput(str(error)) from error
+        raise InvalidInput(_told(error)) from error
     return rows, labels
 
 
@@ -59,7 +59,7 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike, allow_nan: bool = False
             estimator, X, dtype=np.float64, reset=False, ensure_all_finite=finite
         )
     except ValueError as error:
-        raise InvalidInput(str(error)) from error
+        raise InvalidInput(_told(error)) from error
     return rows
 
 
@@ -166,3 +166,17 @@ def warn_of_max_steps(max_steps: int, tol: float) -> None:
         ConvergenceWarning,
         stacklevel=4,
     )
+
+
+def _told(error: Exception) -> str:
+    """Return what scikit-learn says, and what to do where a row has text.
+
+    Examples
+    --------
+    >>> _told(ValueError("could not convert string to float: 'a'")).split("; ")[1]
+    'give rows with text to OnlineClassifier as a data frame'
+    """
+    said = str(error)
+    if "could not convert string" in said:
+        said += "; give rows with text to OnlineClassifier as a data frame"
+    return said

@@ -203,3 +203,8 @@ def test_further_settings_are_those_of_the_predictor():
     before = model.progressive_proba(X, y)
     answers, _ = stepped(PredictorConfig(classes=("a", "b"), **QUICK, **given), X, y)
     assert before.tolist() == [list(a.probabilities or (0.5, 0.5)) for a in answers]
+
+
+def test_an_array_with_text_is_refused_with_the_way_on():
+    with pytest.raises(InvalidInput, match=r"'a'; give rows with text .* as a data frame"):
+        OnlineClassifier().fit([["a", 1], ["b", 2]], [True, False])
