@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz oracle lint types audit lock release-check doctest docs pictures clean
+.PHONY: help demo test slow scale chaos chaos-full histories soak bench papers fuzz oracle lint sanitize types audit lock release-check doctest docs pictures clean
 
 # What compiles the package to bytecode once is faster: tests start thousands of short processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,16 +14,19 @@ help:            ## list the targets
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# What is installed depends on pyproject.toml alone; the stamp lets second runs reuse it.
-$(VENV)/.run: pyproject.toml | $(BIN)/python
+# What is installed depends on pyproject.toml alone; the stamp lets second runs reuse it. The kernels
+# are built with it, and anew where a C file has changed.
+KERNELS := $(shell find online_svm -name '*.[ch]')
+
+$(VENV)/.run: pyproject.toml $(KERNELS) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[service]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml $(KERNELS) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@ $(VENV)/.run
 
-demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis (half a minute; the first time minutes)
+demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis (half a minute; the first time it installs packages)
 	$(BIN)/online-svm demo
 
 # A file in one process, and one process more than a machine of two cores has: each of them often
@@ -69,9 +72,15 @@ fuzz: $(VENV)/.dev   ## feed everything that parses with garbage, at length (20 
 oracle: $(VENV)/.dev ## write the digests of tests/oracle anew
 	PYTHONPATH=.:tests/support $(BIN)/python tests/oracle/test_oracle.py
 
-lint: $(VENV)/.dev   ## ruff: rules and format
+lint: $(VENV)/.dev   ## ruff, clang-format and clang-tidy: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m scripts.building.analysis
+
+# Needs gcc. The whole of it takes two minutes.
+sanitize: $(VENV)/.dev ## tests of the kernels and the fuzzers under AddressSanitizer and UBSan
+	$(BIN)/python -m scripts.building.sanitize tests/online_svm/compiled tests/online_svm/svm/exact \
+		tests/fuzz/test_fuzz_parsers.py
 
 types: $(VENV)/.dev  ## mypy, strict
 	$(BIN)/mypy
@@ -82,7 +91,7 @@ lock: $(VENV)/.dev   ## write deploy/lock and deploy/licences.md: versions, hash
 	$(BIN)/python scripts/make_lock.py
 	$(BIN)/python -m scripts.release.licences
 
-# --python PROGRAM, again and again, for other Pythons; --quick leaves out what compiles: models, demo and worker.
+# --python PROGRAM, again and again, for other Pythons; --quick: this platform alone, no models, demo and worker.
 release-check: $(VENV)/.dev ## build the release twice, compare, install it in an empty place and use it
 	$(BIN)/python -m scripts.release $(ARGS)
 

@@ -21,7 +21,8 @@ sys.path.insert(0, str(ROOT))
 NAVIGATION = {
     "Learn": ["tutorial"],
     "How to": sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
-    "Explained": ["guide", "operate", "scale", "monitoring", "guarantees", "architecture"],
+    "Explained": ["guide", "operate", "scale", "monitoring", "guarantees",
+                  "explanation/architecture", "explanation/extending"],
     "Look up": ["settings", "errors", "messages", "measured", "python", "glossary"],
     "The project": ["../CHANGELOG", "../CONTRIBUTING", "../SECURITY", "../deploy/README",
                     "../deploy/redis/README", "../deploy/licences"],

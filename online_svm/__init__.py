@@ -1,20 +1,26 @@
-"""Online SVM with calibrated probabilities: pure numerics, no Redis, no clock, no threads.
+"""Online SVM with calibrated probabilities: pure numerics, without Redis, clock or threads.
 
-Public names are imported when they are first used: numba and scikit-learn take seconds to load,
-and a program that needs only a setting or a message should not wait for them.
+Here live the estimators for scikit-learn and river, the errors, and one folder for each part of the
+method. The service (`workers`) lives elsewhere: it imports this package, never the reverse. Public
+names are imported at first use, because scikit-learn takes a second to load and a program that
+needs one setting or one message should not wait for it.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from online_svm.version import __version__ as __version__
+
 if TYPE_CHECKING:
-    from online_svm.calibration.binning import ScoreBinning
     from online_svm.calibration.evidential.blocks import EvidentialBinning, EvidentialIsotonic
-    from online_svm.calibration.evidential.combination import dempster_combine
     from online_svm.calibration.evidential.logistic import EvidentialLogistic
-    from online_svm.calibration.evidential.masses import inverse_pignistic, pignistic
-    from online_svm.calibration.isotonic import IsotonicMap
-    from online_svm.calibration.joint.maps import MatrixScaling, TemperatureScaling, VectorScaling
+    from online_svm.calibration.evidential.masses import (
+        dempster_combine,
+        inverse_pignistic,
+        pignistic,
+    )
+    from online_svm.calibration.isotonic import IsotonicMap, ScoreBinning
+    from online_svm.calibration.joint import MatrixScaling, TemperatureScaling, VectorScaling
     from online_svm.calibration.platt import PlattScaling
     from online_svm.calibration.venn_abers import VennAbers
     from online_svm.classifier import OnlineClassifier
@@ -38,7 +44,7 @@ _HOMES = {
     "InductiveVennClassifier": "venn.classifier",
     "InvalidExample": "errors",
     "IsotonicMap": "calibration.isotonic",
-    "MatrixScaling": "calibration.joint.maps",
+    "MatrixScaling": "calibration.joint",
     "OnlineClassifier": "classifier",
     "OnlinePredictor": "predictor.online_predictor",
     "OnlineSVC": "svm.online_svc",
@@ -48,16 +54,14 @@ _HOMES = {
     "PredictorConfig": "config",
     "ProbabilisticSVC": "svm.probabilistic_svc",
     "ProbabilitySVC": "svm.probability_svc",
-    "ScoreBinning": "calibration.binning",
-    "TemperatureScaling": "calibration.joint.maps",
-    "VectorScaling": "calibration.joint.maps",
+    "ScoreBinning": "calibration.isotonic",
+    "TemperatureScaling": "calibration.joint",
+    "VectorScaling": "calibration.joint",
     "VennAbers": "calibration.venn_abers",
-    "dempster_combine": "calibration.evidential.combination",
+    "dempster_combine": "calibration.evidential.masses",
     "inverse_pignistic": "calibration.evidential.masses",
     "pignistic": "calibration.evidential.masses",
 }
-
-__version__ = "0.1.0"
 
 __all__ = [
     "EvidentialBinning",
@@ -89,7 +93,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its home, at its first use (PEP 562)."""
+    """Import a public name from its module at first use (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module 'online_svm' has no attribute {name!r}")
     return getattr(import_module(f"online_svm.{_HOMES[name]}"), name)

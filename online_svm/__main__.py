@@ -1,14 +1,14 @@
-"""`python -m online_svm` is the command `online-svm`.
+"""Run the command `online-svm` with `python -m online_svm`.
 
-The library does not import the service. It finds the command by its entry point, as an installer
-does that writes `bin/online-svm`.
+The library does not import the service. It finds the command through its entry point, as the
+installed script `bin/online-svm` does.
 """
 
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 
 NAME = "online-svm"
-"""Of the distribution and of its command."""
+"""Name of the distribution and of its command."""
 
 
 def main() -> None:
@@ -17,8 +17,8 @@ def main() -> None:
     Raises
     ------
     SystemExit
-        With the exit code of the command; with 2 and a line on standard error where the
-        distribution is not installed.
+        With the exit code of the command. With 2 and a line on standard error if the distribution
+        is not installed.
     """
     try:
         entry_points = distribution(NAME).entry_points

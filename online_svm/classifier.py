@@ -1,4 +1,4 @@
-"""OnlineClassifier: the online predictor, for scikit-learn."""
+"""Provide the online predictor as a scikit-learn estimator, `OnlineClassifier`."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -15,18 +15,18 @@ from online_svm.compiled.elementary import logs
 from online_svm.compiled.kernels import KernelName
 from online_svm.config import PredictorConfig
 from online_svm.config.groups import MemberName
-from online_svm.errors import InvalidInput, InvalidSnapshot
+from online_svm.errors import InvalidConfig, InvalidInput, InvalidSnapshot
 from online_svm.predictor.labelled_predictor import (
     LabelledPredictor,
     config_of,
     parameters_of,
-    stored_config,
 )
-from online_svm.storage.saved_model import SavedModel
+from online_svm.storage.saved_model import SavedModel, stored_config
 from online_svm.stream import frames
-from online_svm.stream.label_texts import LabelTexts
+from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.schema import FeatureSchema, invalid_values
+from online_svm.stream.split import shuffled
 from online_svm.svm.validation import (
     check_same_classes,
     checked_examples,
@@ -38,46 +38,49 @@ from online_svm.svm.validation import (
 from online_svm.types import Floats
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
-"""Stands for a probability of zero where its logarithm is taken."""
+"""Replaces a probability of zero before the logarithm is taken."""
 
 
 class OnlineClassifier(ClassifierMixin, BaseEstimator):
-    """Calibrated probabilities, with intervals, of a support vector machine that goes on learning.
+    """Online support vector machine with calibrated probabilities and intervals.
 
-    It is the model of a feed, in this process: the same rows in the same order, under the same
-    settings, get the same answers, bit for bit. It refits by itself on a schedule, keeps a window
-    of examples, and learns in the order of the rows. `predict_proba` does not learn.
+    The estimator runs the model of a feed in this process: the same rows in the same order under
+    the same settings get the same answers, bit for bit. It refits on a schedule and keeps a window
+    of examples. `partial_fit` learns the rows in order; `fit` shuffles them, because recent rows
+    count most. `predict_proba` does not learn.
 
-    Rows are arrays of numbers, or data frames of pandas, polars or another library whose columns
-    have names: those may be numbers, texts, booleans, times and gaps.
+    Rows are arrays of numbers, or data frames of pandas, polars or another library with named
+    columns. Named columns may hold numbers, texts, booleans, times and gaps.
 
     Parameters
     ----------
     C : float
         Penalty of a margin violation.
     kernel : {"rbf", "linear", "poly"}
-        Any but "rbf" takes a single machine.
+        Any kernel except "rbf" uses a single machine.
     gamma : "scale" or float
     class_weight : dict, "balanced" or None
-        Multiplies C for a class. Probabilities stay calibrated, so `predict` then takes the class
-        whose probability times its weight is largest. It stands for `sample_weight`, which there is
-        none of: a row is put into the training or the calibration set by its place, so a weight
-        would not be the same as repeating it.
+        Multiplies C for a class. Probabilities stay calibrated, so `predict` takes the class with
+        the largest product of probability and weight. `sample_weight` is refused: the position of a
+        row decides whether it trains or calibrates, so a weight would not equal repeating the row.
     committee : {"single", "default"}, tuple of str or None
-        One machine, or several unlike ones; None is "default" where the kernel is "rbf".
+        One machine, or several different ones; None is "default" if the kernel is "rbf".
     window : int or None
-        Examples that are kept; None keeps all.
+        Number of examples kept; None keeps all.
     refit_every : int or None
-        Examples between two refits; the first ones come sooner. None: 250 to 2,000, as they pay.
+        Examples between two refits; the first refits come sooner. None adapts the distance between
+        250 and 2,000 to the gain of a refit.
     interval_level : float or None
-        Stated coverage of the intervals; None takes the hull of the Venn predictor.
+        Nominal coverage of the intervals; None uses the hull of the Venn predictor.
     missing : {"reject", "mean"}
-        Whether NaN in an array is an error, or becomes the mean of the training set. In a data
-        frame it is a gap, whatever this says.
+        NaN in an array is an error, or becomes the mean of the training set. In a data frame NaN is
+        always a gap.
     on_drift : {"report", "refit", "reset"}
-        What an alarm of the monitors does.
+        Action of the predictor on an alarm of the monitors.
     seed : int
-        Of the split into training and calibration set.
+        Seed of the split into training and calibration set, and of the order of `fit`.
+    order : {"shuffled", "given"}
+        Order in which `fit` learns its rows. Use "given" for rows sorted by time.
     settings : dict, optional
         Further settings of `PredictorConfig` by name.
 
@@ -87,7 +90,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Sorted.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where the columns of X are named.
+        Present if the columns of X have names.
 
     See Also
     --------
@@ -126,6 +129,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         on_drift: Literal["report", "refit", "reset"] = "report",
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
+        order: Literal["shuffled", "given"] = "shuffled",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -139,50 +143,55 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self.on_drift = on_drift
         self.seed = seed
         self.settings = settings
+        self.order = order
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Forget everything; then learn these rows in order.
+    def fit(self, X: Any, y: ArrayLike, **refused: Any) -> Self:
+        """Discard the model, then learn these rows, shuffled unless `order` is "given".
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         y : array-like of shape (n,)
             Labels of any type that sorts: text, numbers, booleans.
+        **refused
+            `sample_weight` is refused with the reason.
 
-        Raises
-        ------
-        InvalidInput
-            If X or y cannot be used, or y holds one class only.
-        InvalidConfig
-            If a parameter cannot work.
+        Raises InvalidInput if X or y cannot be used, or y holds one class only; InvalidConfig if a
+        parameter cannot work.
         """
-        self._learn(X, y, None, anew=True)
+        _refuse("fit", refused)
+        self._learn(X, y, None, from_scratch=True)
         return self
 
-    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Learn more rows in order; what was learned stays.
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, **refused: Any
+    ) -> Self:
+        """Learn more rows in the given order, on top of the present model.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         y : array-like of shape (n,)
         classes : array-like of shape (K,), optional
-            All labels that will ever come. Needed in the first call unless its y holds them all.
+            All labels that will ever occur. Required in the first call unless y contains them all.
+        **refused
+            As in `fit`.
 
         Raises
         ------
         InvalidInput
-            As `fit`, or if the classes are others than in the first call.
+            As `fit`, or if the classes differ from those given in the first call.
         InvalidExample
             If a label is not one of the classes.
         """
+        _refuse("partial_fit", refused)
         self._learn(X, y, classes)
         return self
 
     def progressive_proba(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Floats:
-        """Return the probabilities of each row as they were before it was learned; learn all rows.
+        """Return the probabilities of each row before it is learned; learn all rows.
 
-        They are what an honest test of an online model goes by, and what a feed answers.
+        This is prequential (test-then-train) evaluation, and the order in which a feed answers.
 
         Parameters
         ----------
@@ -194,7 +203,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, K)
-            1 / K while there is no model yet.
+            1 / K before the first model.
 
         Raises
         ------
@@ -205,12 +214,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return self._of_classes(np.concatenate([self._model.probabilities(b) for b in blocks]))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class, shape (n, K); 1 / K while there is no model yet.
+        """Return the probability of each class, shape (n, K); 1 / K before the first model.
 
-        Raises
-        ------
-        InvalidInput
-            If X cannot be used.
+        Raises InvalidInput if X cannot be used.
         """
         block = self._answers(X)
         return self._of_classes(self._model.probabilities(block))
@@ -218,23 +224,17 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def predict_interval(self, X: Any) -> Floats:
         """Return the lower and upper probability of each class, shape (n, K, 2).
 
-        They are [0, 1] while there is no model yet.
+        Before the first model every interval is [0, 1].
 
-        Raises
-        ------
-        InvalidInput
-            If X cannot be used.
+        Raises InvalidInput if X cannot be used.
         """
         block = self._answers(X)
         return self._of_classes(self._model.intervals(block))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of the largest probability, shape (n,); see also `class_weight`.
+        """Return the most probable class of each row, shape (n,); see also `class_weight`.
 
-        Raises
-        ------
-        InvalidInput
-            If X cannot be used.
+        Raises InvalidInput if X cannot be used.
         """
         block = self._answers(X)
         best = self._model.best(block)
@@ -242,15 +242,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return chosen
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the log-odds of the second class, shape (n,), by which `predict` decides.
+        """Return the log-odds of the second class, shape (n,); `predict` takes their sign.
 
-        With more than two classes the shape is (n, K), and these are logarithms of probabilities.
-        With `class_weight` probabilities are multiplied by the weights first.
+        With more than two classes the result has shape (n, K) and holds log-probabilities. With
+        `class_weight` the probabilities are first multiplied by the weights.
 
-        Raises
-        ------
-        InvalidInput
-            If X cannot be used.
+        Raises InvalidInput if X cannot be used.
         """
         block = self._answers(X)
         weighed = self._of_classes(self._model.weighed(block))
@@ -258,14 +255,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return odds[:, 1] - odds[:, 0] if len(self.classes_) == 2 else odds
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save the fitted estimator to a file, without pickle; `load` goes on from it.
+        """Save the fitted estimator to a file, without pickle; `load` continues from it.
 
-        Raises
-        ------
-        InvalidInput
-            If a label is neither text nor a number nor a boolean.
-        OSError
-            If the file cannot be written.
+        Raises InvalidInput if a label is neither text nor a number nor a boolean; OSError if the
+        file cannot be written.
         """
         check_is_fitted(self, "classes_")
         labels, target = self.classes_.tolist(), Path(path)
@@ -275,6 +268,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             "labels": labels,
             "dtype": self.classes_.dtype.str,
             "columns": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
+            "order": self.order,
         }
         saved = SavedModel(notes, self._model.predictor.snapshot())
         partial = target.with_name(target.name + ".part")
@@ -283,17 +277,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the estimator in a file: of `save`, or a backup of a feed.
+        """Load an estimator from a file written by `save`, or from a backup of a feed.
 
-        That of a feed has the feed's settings, and its labels as text, or as integers where the
-        feed says so. With a horizon it can be asked, but not taught.
+        A backup brings the settings of the feed, and its labels as text, or as integers if the feed
+        declares integers. A model from a feed with a horizon can predict but not learn.
 
-        Raises
-        ------
-        InvalidSnapshot
-            If the file is neither, is damaged, or was made by another version.
-        OSError
-            If it cannot be read.
+        Raises InvalidSnapshot if the file is of neither kind, is damaged, or was written by another
+        version; OSError if the file cannot be read.
 
         Examples
         --------
@@ -324,7 +314,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             model.texts.add(map(int, model.labels) if config.labels == "integer" else model.labels)
         elif {model.texts.text(k) for k in notes["labels"]} != set(model.predictor.classes):
             raise ValueError("its labels are not those of its predictor")
-        made = cls(**parameters_of(config, cls._get_param_names(), model.texts))
+        names = [name for name in cls._get_param_names() if name != "order"]
+        made = cls(
+            **parameters_of(config, names, model.texts), order=notes.get("order", "shuffled")
+        )
         made._model = model
         made.classes_ = _sorted(model.labels)
         if saved.notes is not None:
@@ -333,7 +326,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return made
 
     def _note_columns(self, columns: list[str] | None) -> None:
-        """Note the features of a model that was loaded; without names, those of its feed."""
+        """Set the feature attributes of a loaded model; without names, use its feed's names."""
         schema = self._model.schema
         names = sorted(schema.known) if columns is None else columns
         if not schema.known.keys() >= set(names):
@@ -350,19 +343,19 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _order(self) -> list[int]:
-        """The column of each of `classes_` among those of the model."""
+        """The model's column of each of `classes_`."""
         places = {label: i for i, label in enumerate(self._model.labels)}
         return [places[label] for label in self.classes_.tolist()]
 
     def _of_classes(self, columns: Floats) -> Floats:
-        """Return columns in the order of `classes_`."""
+        """Reorder columns to match `classes_`."""
         return columns[:, self._order]
 
     def _learn(
-        self, X: Any, y: ArrayLike, classes: ArrayLike | None, anew: bool = False
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None, from_scratch: bool = False
     ) -> list[PredictionBlock]:
-        """Learn rows; return their answers."""
-        is_first = anew or not hasattr(self, "_model")
+        """Learn rows and return their answers; `from_scratch` starts an empty model first."""
+        is_first = from_scratch or not hasattr(self, "_model")
         is_named = frames.is_frame(X) and (is_first or hasattr(self, "feature_names_in_"))
         if is_named:
             rows, labels = checked_frame(self, X, reset=is_first), checked_labels(X, y)
@@ -376,8 +369,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             model, known = self._model, self.classes_
         first = dict.fromkeys(self.feature_names_in_) if is_named else rows[0]
         schema = model.schema.knowing(first).of_example(first)
-        found = model.learn(self._rows(rows, schema), labels.tolist(), schema)
-        if not schema.declares_labels:  # of a feed that discovers them
+        rows = self._rows(rows, schema)
+        if from_scratch and self.order == "shuffled":
+            order = shuffled(len(labels), model.predictor.config.seed)
+            rows, labels = rows[order], labels[order]
+        found = model.learn(rows, labels.tolist(), schema)
+        if not schema.declares_labels:  # a feed that discovers its labels
             known = _sorted(model.labels)
         self._model, self.classes_ = model, known
         return [block for block in found if isinstance(block, PredictionBlock)]
@@ -385,10 +382,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def _begun(
         self, labels: NDArray[Any], classes: ArrayLike | None
     ) -> tuple[LabelledPredictor, NDArray[Any]]:
-        """Return a model that has learned nothing, and its classes."""
-        known = declared_classes(labels, classes)
+        """Return an empty model and its classes."""
+        known = declared_classes(labels, classes, may_declare=True)
         texts = LabelTexts(known)
-        config = config_of(self.get_params(deep=False), texts, [texts.text(k) for k in known])
+        parameters = self.get_params(deep=False)
+        if parameters.pop("order") not in ("shuffled", "given"):
+            raise InvalidConfig(f"order: {self.order!r} is unknown; use 'shuffled' or 'given'")
+        config = config_of(parameters, texts, [texts.text(k) for k in known])
         return LabelledPredictor(config, known), known
 
     def _answers(self, X: Any) -> PredictionBlock:
@@ -397,15 +397,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             rows = checked_frame(self, X)
         else:
             rows = checked_rows(self, X, allow_nan=self._allows_nan())
-        return self._model.ask(self._rows(rows, self._model.answering.schema))
+        return self._model.ask(self._rows(rows, self._model.frozen.schema))
 
     def _allows_nan(self, is_first: bool = False) -> bool:
-        """Return whether NaN may be in an array: columns that were named have gaps."""
+        """Return whether an array may contain NaN: named columns may have gaps."""
         was_named = not is_first and hasattr(self, "feature_names_in_")
         return self.missing == "mean" or was_named
 
     def _rows(self, X: Any, schema: FeatureSchema) -> Floats:
-        """Return a data frame, or checked numbers, as rows that the schema accepts."""
+        """Convert a data frame or checked numbers to rows that the schema accepts."""
         if not isinstance(X, np.ndarray):
             return frames.rows(X, schema)
         if schema.is_mixed and hasattr(self, "feature_names_in_"):
@@ -413,6 +413,18 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         for i in np.flatnonzero(invalid_values(X, schema.allows_missing).any(axis=1))[:1]:
             schema.check(X[i])
         return X
+
+
+def _refuse(method: str, given: Mapping[str, Any]) -> None:
+    """Raise for each argument that the method does not take, unless it is None."""
+    for name in given:
+        if name != "sample_weight":
+            raise TypeError(f"OnlineClassifier.{method}() got an unexpected argument {name!r}")
+    if given.get("sample_weight") is not None:
+        raise InvalidInput(
+            "sample_weight: rows have no weights, since the place of a row decides whether it "
+            "trains or calibrates; weigh classes by class_weight, or leave it out"
+        )
 
 
 def _sorted(labels: list[Any]) -> NDArray[Any]:

@@ -7,6 +7,13 @@ OnlineSVMError
 └── InvalidInput       (also ValueError)   an argument of a method that cannot be used
 """
 
+from typing import Any
+
+from online_svm.rejections import CASES, CODES, PARSER_WORDS, SENTENCES, SENTENCES_OF_4, sentence
+
+SHOWN = 40
+"""Number of characters of an input that an error message repeats."""
+
 
 class OnlineSVMError(Exception):
     """Base class of every error the library raises on purpose."""
@@ -17,50 +24,72 @@ class InvalidConfig(OnlineSVMError, ValueError):
 
 
 class InvalidInput(OnlineSVMError, ValueError):
-    """An argument of a method that cannot be used: the message names it and says what to do."""
+    """An unusable argument of a method; the message names it and how to fix it."""
 
 
 class InvalidSnapshot(OnlineSVMError, ValueError):
-    """Bytes that are not a snapshot, or not one that this configuration can continue."""
+    """Bytes that are no snapshot, or that this configuration cannot continue."""
 
 
 class InvalidExample(OnlineSVMError, ValueError):
     """An example that cannot be answered. The predictor's state is unchanged.
 
+    Parameters
+    ----------
+    case : str
+        One of `online_svm.rejections.SENTENCES`.
+    **given : str, int, float or list of str
+        The parameters of the sentence of the case.
+
     Attributes
     ----------
+    case : str
     code : str
         Machine-readable reason, one of `REJECTION_CODES`.
     reason : str
-        One sentence for a person: what was wrong and what would be accepted.
+        One sentence for people: the fault, and the input that would be accepted.
+
+    Examples
+    --------
+    >>> error = InvalidExample("feature_nan", feature="age")
+    >>> error.code, error.reason, error.about
+    ('not_finite', "feature 'age' is NaN; send a finite number", \
+{'case': 'feature_nan', 'feature': 'age'})
     """
 
-    def __init__(self, code: str, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-        self.reason = reason
+    def __init__(self, case: str, **given: Any) -> None:
+        self.case, self.code = case, CODES[case]
+        self.reason = sentence(SENTENCES[case], given)
+        self._given = given
+        super().__init__(self.reason)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The case and its parameters as JSON values."""
+        stored = {k: v for k, v in self._given.items() if k != PARSER_WORDS}
+        return {"case": self.case} | {name: _storable(value) for name, value in stored.items()}
+
+    @property
+    def reason_of_4(self) -> str:
+        """The sentence that feeds of semantics 4 store."""
+        text = SENTENCES_OF_4.get(self.case, SENTENCES[self.case])
+        return sentence(text, self._given)
+
+    def of_feature(self, name: str) -> "InvalidExample":
+        """Return the same error with the name of the feature."""
+        return InvalidExample(f"feature_{self.case}", feature=name, **self._given)
+
+    def alone(self) -> "InvalidExample":
+        """Drop the traceback, which would keep all parsed data alive, and return the error."""
+        return InvalidExample(self.case, **self._given)
 
 
-REJECTION_CODES = (
-    "no_features",  # neither x nor xb
-    "unparsable",  # x is not JSON, or not an array or object
-    "not_finite",  # NaN or an infinity
-    "out_of_range",  # a finite number too large or too small (subnormal) to compute with
-    "dimension",  # wrong number of features, or of bytes
-    "unknown_feature",
-    "missing_feature",
-    "label",  # not in the declared set, not an integer where integers are asked for, too long
-    "too_many_classes",  # a new label, when there are as many as the feed takes
-    "unknown_field",
-    "duplicate_field",  # a field, or a named feature, sent twice
-    "too_large",  # more bytes than the entry limit, or far more values than features
-    "slice",  # s is not an object of text, of the feed's slices
-    "label_entry",  # a label entry without a label, or with what is of an example
-    "unknown_id",  # a label for an example that is not known
-    "after_horizon",  # a label for an example that was given up without one
-    "after_window",  # another label for a learned example that has left the window
-    "conflict",  # a label for an example with a probability, or with other features
-    "time",  # the time of an example is absent, or is not milliseconds
-    "answer",  # a is no answer of a model over the classes, or there is no label to score it by
-    "unsupported",  # a field, or a kind of feature value, that is not taken yet, or not here
-)
+def _storable(value: Any) -> Any:
+    """Make a text encodable as UTF-8: JSON may contain a lone surrogate."""
+    if isinstance(value, list):
+        return [_storable(part) for part in value]
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+
+
+REJECTION_CODES = tuple(code for code in CASES if code not in ("no_id", "unmatched", "no_answer"))
+"""Codes of rejected entries; the others are of joined answers."""

@@ -1,4 +1,7 @@
-"""OnlineClassifier for river, which comes with the extra `[service]`, or is installed by itself."""
+"""Provide the online predictor as a river classifier.
+
+river comes with the extra `[service]`, or can be installed by itself.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -7,7 +10,7 @@ from online_svm.compiled.kernels import KernelName
 from online_svm.config.groups import MemberName
 from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
 from online_svm.stream import frames
-from online_svm.stream.label_texts import LabelTexts
+from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock
 
 try:
@@ -22,37 +25,38 @@ Features = Mapping[Any, Any]
 
 
 class OnlineClassifier(base.MiniBatchClassifier):
-    """Calibrated probabilities, with intervals, of a support vector machine that goes on learning.
+    """Online support vector machine with calibrated probabilities and intervals, for river.
 
-    It is the model of a feed, for river. The answer to an example that is asked and learned next is
-    the one that a feed would give it, bit for bit; what is only asked leaves no trace. Features may
-    be numbers, texts, booleans, times and gaps; they may come and go. It refits on a schedule and
-    keeps a window of examples.
+    It runs the model of a feed. `predict_proba_one` followed by `learn_one` of the same example
+    gives the answer of a feed, bit for bit; a prediction alone changes nothing. Features may be
+    numbers, texts, booleans, times and gaps, and the set of features may change. The model refits
+    on a schedule and keeps a window of examples.
 
     Parameters
     ----------
     classes : sequence, optional
-        All labels that will ever come. Without it labels are met: nothing is predicted before the
-        first, and the guarantee of a feed is approximate.
+        All labels that will ever occur. Without it labels are discovered: there is no prediction
+        before the first label, and the guarantee of a feed is approximate.
     C : float
         Penalty of a margin violation.
     kernel : {"rbf", "linear", "poly"}
-        Any but "rbf" takes a single machine.
+        Any kernel except "rbf" uses a single machine.
     gamma : "scale" or float
     class_weight : dict, "balanced" or None
-        Multiplies C for a class, and probabilities where one is chosen; see
+        Multiplies C for a class, and its probability when a class is chosen; see
         `online_svm.OnlineClassifier`.
     committee : {"single", "default"}, tuple of str or None
     window : int or None
-        Examples that are kept; None keeps all.
+        Number of examples kept; None keeps all.
     refit_every : int or None
-        Examples between two refits; the first ones come sooner. None: 250 to 2,000, as they pay.
+        Examples between two refits; the first refits come sooner. None adapts the distance between
+        250 and 2,000 to the gain of a refit.
     interval_level : float or None
-        Stated coverage of the intervals; None takes the hull of the Venn predictor.
+        Nominal coverage of the intervals; None uses the hull of the Venn predictor.
     on_drift : {"report", "refit", "reset"}
-        What an alarm of the monitors does.
+        Action of the predictor on an alarm of the monitors.
     seed : int
-        Of the split into training and calibration set.
+        Seed of the split into training and calibration set.
     settings : dict, optional
         Further settings of `PredictorConfig` by name.
 
@@ -111,10 +115,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
     def learn_one(self, x: Features, y: Any) -> None:
         """Learn an example.
 
-        Raises
-        ------
-        InvalidExample
-            If its features or its label cannot be used; nothing has changed then.
+        Raises InvalidExample if its features or its label cannot be used; the model is unchanged.
         """
         model, named = self._model, _named(x)
         schema = model.schema.knowing(named)
@@ -122,28 +123,25 @@ class OnlineClassifier(base.MiniBatchClassifier):
         model.learn(row[None, :], [y], schema.of_example(named))
 
     def predict_proba_one(self, x: Features, **_: Any) -> dict[Any, float]:
-        """Return the probability of each label; none before the first label is known."""
+        """Return the probability of each label; empty before the first label."""
         (found,) = self._model.probabilities(self._asked(x)).tolist()
         return dict(zip(self._model.labels, found, strict=True))
 
     def predict_interval_one(self, x: Features) -> dict[Any, tuple[float, float]]:
-        """Return the lower and upper probability of each label; none before the first is known."""
+        """Return the lower and upper probability of each label; empty before the first label."""
         (found,) = self._model.intervals(self._asked(x)).tolist()
         labels = self._model.labels
         return {label: (low, high) for label, (low, high) in zip(labels, found, strict=True)}
 
     def predict_one(self, x: Features, **_: Any) -> Any:
-        """Return the most probable label; None before the first is known."""
+        """Return the most probable label; None before the first label."""
         labels = self._model.labels
         return labels[self._model.best(self._asked(x))[0]] if labels else None
 
     def learn_many(self, X: "pd.DataFrame", y: "pd.Series[Any]") -> None:
-        """Learn the rows of a data frame in order, as `learn_one` would; a gap is no feature.
+        """Learn the rows of a data frame in order, like `learn_one`; a gap is an absent feature.
 
-        Raises
-        ------
-        InvalidExample
-            If a feature or a label cannot be used; nothing has changed then.
+        Raises InvalidExample if a feature or a label cannot be used; the model is unchanged.
         """
         model = self._model
         named = X.set_axis([str(name) for name in X.columns], axis="columns")
@@ -151,12 +149,12 @@ class OnlineClassifier(base.MiniBatchClassifier):
         model.learn(frames.rows(named, schema), y.tolist(), schema)
 
     def predict_proba_many(self, X: "pd.DataFrame") -> "pd.DataFrame":
-        """Return the probability of each label, a column a label, for each row of a data frame."""
+        """Return the probabilities of the rows of a data frame, one column a label."""
         import pandas as pd
 
         model = self._model
         named = X.set_axis([str(name) for name in X.columns], axis="columns")
-        schema = model.answering.schema.knowing(dict.fromkeys(named.columns))
+        schema = model.frozen.schema.knowing(dict.fromkeys(named.columns))
         found = model.probabilities(model.ask(frames.rows(named, schema)))
         return pd.DataFrame(found, index=X.index, columns=pd.Index(model.labels, dtype=object))
 
@@ -167,12 +165,12 @@ class OnlineClassifier(base.MiniBatchClassifier):
         return self._begun
 
     def _asked(self, x: Features) -> PredictionBlock:
-        schema = self._model.answering.schema
+        schema = self._model.frozen.schema
         return self._model.ask(schema.row(_named(x))[None, :])
 
 
 def _begun(parameters: dict[str, Any]) -> LabelledPredictor:
-    """Return a model that has learned nothing."""
+    """Return an empty model."""
     labels: Iterable[Any] | None = parameters.pop("classes")
     texts = LabelTexts(labels or ())
     declared = None if labels is None else [texts.text(label) for label in texts.labels]
@@ -180,5 +178,5 @@ def _begun(parameters: dict[str, Any]) -> LabelledPredictor:
 
 
 def _named(x: Features) -> dict[str, Any]:
-    """Return features by names that are text."""
+    """Return the features with their names converted to text."""
     return {str(name): value for name, value in x.items()}

@@ -1,4 +1,4 @@
-"""The types of arrays, once; where shapes matter, docstrings say them."""
+"""Name the array types of the library; docstrings add shapes where they matter."""
 
 from typing import Any
 
@@ -9,5 +9,5 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Values = NDArray[np.float32 | np.float64]  # kernel values: see `Kernel.dtype`
-Weights = NDArray[Any]  # float64; or int64 where they are counts
-Arrays = dict[str, NDArray[Any]]  # named ones: what a state consists of
+Weights = NDArray[Any]  # float64, or int64 for counts
+Arrays = dict[str, NDArray[Any]]  # arrays by name, the parts of a state

@@ -1,7 +1,7 @@
 """Look the locked versions up in the database of known vulnerabilities, with pip-audit.
 
-Fails where it finds one. Where pip-audit or its service cannot be reached it says so and passes:
-a check that was not made is told as such, and a build without a network is not broken.
+Fails if it finds one. If pip-audit or its service cannot be reached, it prints that the check was
+not made and passes, so that a build without a network is not broken.
 """
 
 import argparse
@@ -18,10 +18,10 @@ SECONDS = 120
 
 
 def audit(locks: Sequence[Path], seconds: float = SECONDS) -> list[dict[str, Any]] | None:
-    """Return what pip-audit says of each locked package; None where it could say nothing."""
+    """Return the report of pip-audit on each locked package; None if it gave none."""
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.json"
-        command = [sys.executable, "-m", "pip_audit", "--no-deps"]
+        command = [sys.executable, "-P", "-m", "pip_audit", "--no-deps"]
         command += [word for lock in locks for word in ("--requirement", str(lock))]
         command += ["--disable-pip", "--progress-spinner", "off"]
         try:
@@ -38,15 +38,7 @@ def audit(locks: Sequence[Path], seconds: float = SECONDS) -> list[dict[str, Any
 
 
 def told(found: list[dict[str, Any]] | None) -> tuple[int, list[str]]:
-    """Return the exit code and the lines for what `audit` found.
-
-    Examples
-    --------
-    >>> told(None)
-    (0, ['audit: NOT MADE: pip-audit or its service cannot be reached'])
-    >>> told([{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}])
-    (1, ['audit: a 1: X-1, fixed in 2', 'audit: 1 of 1 packages looked up, 1 vulnerabilities'])
-    """
+    """Return the exit code and the lines for what `audit` found."""
     if found is None:
         return 0, ["audit: NOT MADE: pip-audit or its service cannot be reached"]
     lines = [

@@ -13,10 +13,9 @@ from online_svm.errors import OnlineSVMError
 from workers.cli.common import note
 from workers.errors import BadConfiguration, WorkerError, exit_code
 
-EVERY = 2.0
-"""Seconds that a stage may last before it is told."""
+STAGE_SECONDS = 2.0  # A stage is printed if it lasts longer
 
-INTERRUPTED = 130
+INTERRUPTED_CODE = 130
 
 
 def main(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
@@ -29,25 +28,14 @@ def main(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) ->
         note(f"{name}: {' '.join(str(error).split())}")
         sys.exit(exit_code(error))
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(INTERRUPTED_CODE)
     sys.exit(0)
 
 
 def chosen(
     option: str, given: str | None, separator: str, known: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the names that an option gives, or all that are known.
-
-    Raises
-    ------
-    BadConfiguration
-        If one is not known.
-
-    Examples
-    --------
-    >>> chosen("--streams", "elec2, sea", ",", ("adult", "elec2", "sea"))
-    ('elec2', 'sea')
-    """
+    """Return the names that an option gives, or all that are known."""
     names = known if given is None else tuple(name.strip() for name in given.split(separator))
     for name in names:
         if name not in known:
@@ -74,7 +62,7 @@ def stage_progress() -> Iterator[None]:
         nonlocal timer
         if timer is not None:
             timer.cancel()
-        timer = Timer(EVERY, note, (stage,))
+        timer = Timer(STAGE_SECONDS, note, (stage,))
         timer.daemon = True
         timer.start()
 

@@ -26,8 +26,7 @@ HOMES = {
     # UCI has withdrawn what is here; this is a widely used copy.
     "copies": "https://raw.githubusercontent.com/jbrownlee/Datasets/master",
 }
-LARGEST = 64 << 20
-"""Bytes; the largest file has five million."""
+MAX_FILE_BYTES = 64 << 20  # bytes; the largest file has five million
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,25 +99,13 @@ FILES = tuple(map(_listed, _WORDS[::3], _WORDS[1::3], _WORDS[2::3]))
 
 
 def normalised(content: bytes) -> bytes:
-    r"""Return content with LF line ends, the last one included.
-
-    Examples
-    --------
-    >>> normalised(b"1,2\r\n3,4")
-    b'1,2\n3,4\n'
-    """
+    r"""Return content with LF line ends, the last one included."""
     lines = content.replace(b"\r\n", b"\n")
     return lines if lines.endswith(b"\n") else lines + b"\n"
 
 
 def checked(file: DataFile, content: bytes) -> bytes:
-    """Return the content as it is stored.
-
-    Raises
-    ------
-    DownloadFailed
-        If it is not what the SHA-256 says.
-    """
+    """Return the content as it is stored."""
     stored = normalised(content)
     found = hashlib.sha256(stored).hexdigest()
     if found != file.sha256:
@@ -146,7 +133,7 @@ def fetch(file: DataFile, directory: Path, mirror: str | None = None) -> None:
     try:
         # S310: the URLs are the ones above, or the one the user gave.
         with urlopen(url, timeout=60) as reply:  # noqa: S310
-            content = reply.read(LARGEST)
+            content = reply.read(MAX_FILE_BYTES)
     except (URLError, OSError) as error:
         raise DownloadFailed(f"{file.name}: {url}: {error}") from None
     part = directory / f"{file.name}.part"

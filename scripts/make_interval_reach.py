@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from online_svm.metrics.sequential.interval_reach import TABLE, make_table
+from online_svm.metrics.sequential.confidence_sequence import TABLE_FILE, make_table
 
 
 def main() -> None:
-    """Write the file anew."""
-    np.save(TABLE, make_table(), allow_pickle=False)
+    """Write the file."""
+    np.save(TABLE_FILE, make_table(), allow_pickle=False)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Write deploy/lock: exact versions, as installed here, of all that online-svm needs, with hashes.
 
 `service.txt` has the library and the extra `[service]`; `archive.txt`, `http.txt`, `ray.txt` and
-`dev.txt` add what their extras bring. No index is named: pip takes the files from the one it is
-told to use, and refuses a file with another hash.
+`dev.txt` add what their extras bring. No index is named: pip takes the files from its
+configured one, and refuses a file with another hash.
 """
 
 import argparse
@@ -38,13 +38,7 @@ def declared(extra: str, root: Path = ROOT) -> list[Requirement]:
 
 
 def locked(wanted: Iterable[Requirement]) -> dict[str, str]:
-    """Return name and installed version of the wanted packages and all they need, sorted by name.
-
-    Raises
-    ------
-    PackageNotFoundError
-        If one of them is not installed.
-    """
+    """Return name and version of the wanted packages and all they need, sorted by name."""
     found: dict[str, str] = {}
     waiting = list(wanted)
     while waiting:
@@ -89,7 +83,7 @@ def _needed(name: str, extras: Iterable[str]) -> Iterator[Requirement]:
 def _hashed(names: Mapping[str, str]) -> str:
     """Return lines that pin versions, with the hash of every file that the index has of them."""
     lines = "".join(f"{name}=={version}\n" for name, version in names.items())
-    command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--quiet", "--no-deps"]
+    command = [sys.executable, "-P", "-m", "uv", "pip", "compile", "-", "--quiet", "--no-deps"]
     command += ["--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
     return done.stdout

@@ -1,4 +1,4 @@
-"""Write docs/messages.md from the models in workers/message/schema/; --check only compares."""
+"""Write docs/messages.md from the models in workers/message/schema.py; --check only compares."""
 
 import argparse
 import sys
@@ -11,14 +11,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from online_svm.rejections import CASES
 from workers.message import VERSION
-from workers.message.compact.form import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS, TEXTS
+from workers.message.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
+from workers.message.compact import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS, TEXTS
 from workers.message.schema import (
-    CODES,
-    EVENT_CODES,
-    JOIN_CODES,
     STREAMS,
-    UNAVAILABLE_CODES,
     AlarmsMessage,
     CombinedMessage,
     CombinedSource,
@@ -36,7 +34,7 @@ TARGET = Path(__file__).parents[1] / "docs" / "messages.md"
 _HEAD = f"# Messages\n\nSchema version {VERSION}. "
 
 _INTRODUCTION = """\
-Made from `workers/message/schema/` by `scripts/make_message_docs.py`.
+Made from `workers/message/schema.py` by `scripts/make_message_docs.py`.
 
 A feed `F` has six streams in Redis. Entries of `out`, `met`, `alarms` and `events` have one field,
 `p`: a compact JSON object, its keys in the order below. Each input entry has exactly one answer,
@@ -70,37 +68,19 @@ _TYPES = {
     NoneType: "null",
 }
 
-MOST_VALUES = 6
-"""Values of a field that are named as its type; more have a table."""
+MOST_VALUES = 6  # values of a field that are named as its type; more have a table
 
 _ANSWER = PredictionMessage.model_validate(
     {
-        "status": "ok",
-        "id": "tx-1042",
-        "seq": 1041,
-        "n": 1040,
-        "label": "spam",
-        "lower": 0.93,
-        "upper": 0.94,
-        "probability": 0.935,
-        "method": "venn",
-        "interval_level": None,
-        "classes": ["ham", "spam"],
-        "probabilities": [0.065, 0.935],
-        "intervals": [(0.06, 0.07), (0.93, 0.94)],
-        "venn": [(0.06, 0.07), (0.93, 0.94)],
+        "status": "ok", "id": "tx-1042", "seq": 1041, "n": 1040, "label": "spam",
+        "lower": 0.93, "upper": 0.94, "probability": 0.935, "method": "venn",
+        "interval_level": None, "classes": ["ham", "spam"], "probabilities": [0.065, 0.935],
+        "intervals": [(0.06, 0.07), (0.93, 0.94)], "venn": [(0.06, 0.07), (0.93, 0.94)],
         "maps": {"platt": [0.08, 0.92], "isotonic": [0.05, 0.95], "binning": [0.1, 0.9]},
-        "scores": [1.25],
-        "svm_label": "spam",
-        "category": 1,
-        "category_size": 99,
-        "model": 7,
-        "calibration": 7,
-        "taxonomy": 7,
-        "guarantee": "exact",
-        "reason": None,
+        "scores": [1.25], "svm_label": "spam", "category": 1, "category_size": 99, "model": 7,
+        "calibration": 7, "taxonomy": 7, "guarantee": "exact", "reason": None,
     }
-)
+)  # fmt: skip
 _COMPACT = CompactMessage(
     id="tx-1042",
     seq=1041,
@@ -110,7 +90,7 @@ _COMPACT = CompactMessage(
     ],
 )
 _REJECTION = RejectedMessage(
-    seq=1042, n=1041, code="not_finite", reason="feature 'age' is NaN; send a finite number"
+    seq=1042, n=1041, code="not_finite", about={"case": "feature_nan", "feature": "age"}
 )
 _UNAVAILABLE = UnavailableMessage(
     id="tx-1044", code="stale", reason="the newest state is 2500 examples old, the bound is 2000"
@@ -119,29 +99,13 @@ _LABEL = LabelMessage(seq=1050, n=1041, example="tx-1042", label="spam", done="a
 _DUPLICATE = DuplicateMessage(id="tx-1042", seq=1043, n=1041, first=1041)
 _COMBINATION = CombinedMessage.model_validate(
     {
-        "status": "ok",
-        "id": "tx-1042",
-        "seq": 1041,
-        "n": 1040,
-        "label": "spam",
-        "lower": 0.75,
-        "upper": 1.0,
-        "probability": 0.875,
-        "method": "platt",
-        "interval_level": None,
-        "classes": ["ham", "spam"],
-        "probabilities": [0.125, 0.875],
-        "intervals": [(0.0, 0.25), (0.75, 1.0)],
-        "venn": [(0.0, 0.25), (0.75, 1.0)],
-        "maps": {"pignistic": [0.125, 0.875]},
-        "scores": [1.3862943611198906],
-        "svm_label": "spam",
-        "category": None,
-        "category_size": 1000,
-        "model": 0,
-        "calibration": 13,
-        "taxonomy": 0,
-        "guarantee": "none",
+        "status": "ok", "id": "tx-1042", "seq": 1041, "n": 1040, "label": "spam",
+        "lower": 0.75, "upper": 1.0, "probability": 0.875, "method": "platt",
+        "interval_level": None, "classes": ["ham", "spam"], "probabilities": [0.125, 0.875],
+        "intervals": [(0.0, 0.25), (0.75, 1.0)], "venn": [(0.0, 0.25), (0.75, 1.0)],
+        "maps": {"pignistic": [0.125, 0.875]}, "scores": [1.3862943611198906],
+        "svm_label": "spam", "category": None, "category_size": 1000, "model": 0,
+        "calibration": 13, "taxonomy": 0, "guarantee": "none",
         "reason": "sources that learned from the same labels are not independent evidence",
         "rule": "dempster",
         "sources": {
@@ -149,7 +113,7 @@ _COMBINATION = CombinedMessage.model_validate(
             "spam-linear": CombinedSource(belief=0.5, plausibility=1.0),
         },
     }
-)
+)  # fmt: skip
 
 
 _ALARMS = AlarmsMessage.model_validate(
@@ -157,23 +121,14 @@ _ALARMS = AlarmsMessage.model_validate(
         "seq": 5049,
         "alarms": [
             {
-                "n": 5040,
-                "kind": "calibration",
-                "scope": "overall",
-                "name": None,
-                "monitor": "tolerant",
-                "log_wealth": 4.75,
-                "threshold": 4.5,
-                "since": 4000,
-                "estimate": 0.0625,
-                "lower": 0.03125,
-                "upper": 0.09375,
-                "action": "report",
+                "n": 5040, "kind": "calibration", "scope": "overall", "name": None,
+                "monitor": "tolerant", "log_wealth": 4.75, "threshold": 4.5, "since": 4000,
+                "estimate": 0.0625, "lower": 0.03125, "upper": 0.09375, "action": "report",
                 "moved": [],
             }
         ],
     }
-)
+)  # fmt: skip
 _EVENT = EventMessage(
     code="snapshot_unusable", writer="host-a", epoch=3, detail="at 1042-0: it is gone"
 )
@@ -192,6 +147,11 @@ def render() -> str:
         "Of a combination, in `out` and `dlq` of the feed it writes; a dead letter there has the "
         "number of\nthe letter as its entry ID, and an answer of a source as its head:\n",
         _list(JOIN_CODES),
+        "## Cases of rejections\n",
+        "By their reason code, with the sentence that `reason` is. Its parameters stand in braces, "
+        "as Python\nformats them. A sentence may be improved at any time; names and parameters "
+        "stand.\n",
+        *(f"`{code}`:\n\n{_list(cases)}" for code, cases in CASES.items()),
         "## Codes of events\n",
         _list(EVENT_CODES),
         "## Codes of requests\n",
@@ -202,7 +162,7 @@ def render() -> str:
 
 
 def _section(model: type, told: set[tuple[str, str]]) -> str:
-    """Return one model: what it is, the fields that are not told yet, and an example."""
+    """Return one model: what it is, the fields that are not described yet, and an example."""
     fields = {
         (field.alias or name, field.description or ""): type_text(field.annotation)
         for name, field in fields_of(model).items()
@@ -252,8 +212,8 @@ def _compact_form() -> str:
 The values of `c`:
 
 {_list(places)}
-k is 1 for two classes, else the number of classes. Of two classes the numbers are those of the
-second; those of the first are a million less them, the ends of an interval exchanged. Of a full
+k is 1 for two classes, else the number of classes. Of two classes the numbers belong to the
+second; the first has a million less them, the ends of an interval exchanged. Of a full
 answer {_listed(DERIVED)}
 follow from these values; {_listed(ABSENT)} are left out.
 
@@ -281,13 +241,7 @@ def _list(described: Mapping[Any, str]) -> str:
 
 
 def type_text(annotation: Any) -> str:
-    """Return an annotation in the words of JSON.
-
-    Examples
-    --------
-    >>> type_text(list[str | None])
-    'list of (text or null)'
-    """
+    """Return an annotation in the words of JSON."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return type_text(arguments[0])

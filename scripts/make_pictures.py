@@ -21,10 +21,10 @@ import orjson
 from workers.admin.notes import note
 from workers.broker import embedded
 from workers.broker.store import Store
-from workers.demo.run import warm_up
 from workers.errors import WorkerError
-from workers.push.ingest import PushRate, push, shuffled
+from workers.push.ingest import Pacing, PushRate, push, shuffled
 from workers.push.sources import Reading, Row, rows
+from workers.python_process import command, environment
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SEED = 0
@@ -41,7 +41,6 @@ def main() -> None:
     browser = shutil.which("chromium")
     if browser is None:
         sys.exit("Chromium is missing: apt-get install chromium")
-    warm_up()
     with ExitStack() as stack:
         url = stack.enter_context(embedded.temporary()).url
         data = {
@@ -72,7 +71,7 @@ def push_slowly(examples: list[Row], url: str, feed: str) -> None:
     """Push examples until the server ends, which it does when the pictures are taken."""
     pace = PushRate(RATE)
     with suppress(WorkerError):
-        push(examples, url, feed, throttle=pace, chunk=pace.chunk)
+        push(examples, url, feed, pacing=Pacing(pace.chunk, pace))
 
 
 def drifting(count: int) -> Iterator[Row]:
@@ -90,8 +89,9 @@ def drifting(count: int) -> Iterator[Row]:
 @contextmanager
 def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command of online-svm; stop it at the end."""
-    command = [sys.executable, "-m", "workers.cli", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        command("-m", "workers.cli", *arguments), env=environment(), stdout=subprocess.PIPE
+    )
     try:
         yield process
     finally:

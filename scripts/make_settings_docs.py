@@ -10,6 +10,7 @@ from pydantic_core import PydanticUndefined
 from online_svm.config import PredictorConfig
 from workers.cli.options import COMMON, metavar
 from workers.config.environment import PROCESS_ENVIRONMENT
+from workers.config.retention_settings import RetentionSettings
 from workers.config.settings import Limits, WorkerSettings
 
 TARGET = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -32,18 +33,15 @@ _GROUPS = {
     "Predictor": "How answers are computed. They are fixed for the life of a feed.",
     "Limits of an entry": "Which entries are learned, and the form of answers. They are fixed for "
     "the life of a feed.",
+    "What is kept": "With `keep_input` and `retain_bytes`, these are stored with the feed: a start "
+    "that gives none of them keeps what the one before kept. A start that gives another value "
+    "changes it; the log and `events` say so. They change no byte of an answer.",
     "Service": "They change no byte of an answer, so each start may have others.",
 }
 
 
 def render() -> str:
-    """Return the page.
-
-    Examples
-    --------
-    >>> "| `window` | `2000` | " in render()
-    True
-    """
+    """Return the page."""
     groups: dict[str, list[str]] = {title: [] for title in _GROUPS}
     groups["What people set first"] = list(COMMON)
     for name in WorkerSettings.model_fields:
@@ -60,6 +58,8 @@ def render() -> str:
 def _group(name: str) -> str:
     if name in PredictorConfig.model_fields:
         return "Predictor"
+    if name in RetentionSettings.model_fields:
+        return "What is kept"
     return "Limits of an entry" if name in Limits.model_fields else "Service"
 
 

@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from typing import TypeVar
+
+from workers.python_process import spawning
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -15,45 +16,22 @@ def each(
     tasks: Sequence[Task],
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[Result]:
-    """Return `function` of each task, in their order; one line of progress a task.
-
-    Parameters
-    ----------
-    function : callable
-        Of a module, so that another process can import it.
-    tasks : sequence
-        With a `str` that tells a person which they are.
-    tell : callable, optional
-
-    Examples
-    --------
-    >>> each(abs, [-3], print)
-    1 of 1: -3
-    [3]
-    """
+    """Return `function` of each task, in their order; one line of progress a task."""
     processes = min(len(os.sched_getaffinity(0)), len(tasks))
     if processes < 2:
         return _collected(map(function, tasks), tasks, tell)
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=spawning()) as pool:
         return _collected(pool.map(function, tasks), tasks, tell)
 
 
 def each_as_it_ends(
     function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
 ) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with `function` of it as soon as it has ended, by so many processes.
-
-    What the caller does not wait for is not begun.
-
-    Examples
-    --------
-    >>> list(each_as_it_ends(abs, [-3, 2], jobs=1))
-    [(-3, 3), (2, 2)]
-    """
+    """Yield each task with `function` of it as soon as it has ended, by so many processes."""
     if jobs < 2 or len(tasks) < 2:
         yield from ((task, function(task)) for task in tasks)
         return
-    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=spawning()) as pool:
         begun = {pool.submit(function, task): task for task in tasks}
         try:
             for future in as_completed(begun):

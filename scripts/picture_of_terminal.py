@@ -3,8 +3,8 @@
 tmux capture-pane -e -p -t SESSION | sed -n '/╭/,/^$/p' |
     python scripts/picture_of_terminal.py docs/images/demo.svg
 
-while `online-svm demo` runs there, in a pane 100 columns wide; tests/docs/test_pictures.py tells
-when the picture is out of date.
+while `online-svm demo` runs there, in a pane 100 columns wide; tests/docs/test_pictures.py fails
+if the picture is out of date.
 """
 
 import io

@@ -17,17 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FAULTS = ROOT / "tests" / "oracle" / "faults.toml"
-KEPT = (
-    "online_svm",
-    "workers",
-    "tests",
-    "scripts",
-    "docs",
-    "deploy",
-    "pyproject.toml",
-    "README.md",
-)
-LIMIT = 1200  # seconds for the tests of one fault
+FOLDERS = ("online_svm", "workers", "tests", "scripts", "docs", "deploy")
+COPIED = (*FOLDERS, "pyproject.toml", "README.md")
+LIMIT_SECONDS = 1200  # for the tests of one fault
 
 Fault = Mapping[str, str]
 
@@ -42,59 +34,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = 0
     with tempfile.TemporaryDirectory(prefix="planted-") as directory:
         tree = Path(directory)
-        _copy(tree)
+        copy_tree(tree)
         for number, fault in enumerate(faults, 1):
             noticed = planted(tree, fault, listed["tests"][fault["area"]])
             missed += noticed is None
-            told = noticed or "NOT NOTICED"
-            print(f"{number}/{len(faults)} {fault['area']}: {fault['name']}: {told}", flush=True)
+            result = noticed or "NOT NOTICED"
+            print(f"{number}/{len(faults)} {fault['area']}: {fault['name']}: {result}", flush=True)
     print(f"{len(faults) - missed} passed, {missed} failed")
     return min(missed, 1)
 
 
 def planted(tree: Path, fault: Fault, tests: Sequence[str]) -> str | None:
-    """Return the first test that fails with a fault in the copy, which is then mended again.
-
-    Raises
-    ------
-    ValueError
-        If the line of the fault is not in its file, or several times.
-    """
+    """Return the first test that fails with a fault in the copy, which is then restored."""
     path = tree / fault["file"]
     text = path.read_text("utf-8")
     if text.count(fault["old"]) != 1:
         raise ValueError(f"{fault['name']}: its line is not once in {fault['file']}: mend the list")
     path.write_text(text.replace(fault["old"], fault["new"]), "utf-8")
     try:
-        return _first_failure(tree, tests)
+        return next(iter(failures(tree, tests)), None)
     finally:
         path.write_text(text, "utf-8")
 
 
-def _first_failure(tree: Path, tests: Sequence[str]) -> str | None:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+def failures(tree: Path, tests: Sequence[str], stops_at_first: bool = True) -> list[str]:
+    """Return the tests that fail, by default the first one alone."""
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {"PYTHONPATH": str(tree)}
     try:
         run = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=LIMIT,
+            [*command, "-x"] if stops_at_first else command,
+            cwd=tree, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS,
             check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return "the tests did not end"
+        return ["the tests did not end"]
     if run.returncode == 0:
-        return None
-    failed = (line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR")))
-    return next(failed, f"exit code {run.returncode}").partition(" - ")[0]
+        return []
+    failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    names = [line.partition(" - ")[0] for line in failed]
+    return names or [f"exit code {run.returncode}"]
 
 
-def _copy(tree: Path) -> None:
-    """Copy the tree with what was compiled of it, so that only what changes is compiled anew."""
-    for name in KEPT:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, tree / name)
+def copy_tree(target: Path, source: Path = ROOT) -> None:
+    """Copy the tree with its compiled files, so that only what changes is compiled again."""
+    for name in COPIED:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name)
         else:
-            shutil.copy2(source, tree / name)
+            shutil.copy2(source / name, target / name)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ from rich.text import Text
 _NUMBER = re.compile(r"[-+\d.,± ()]*")
 
 
-WIDTH = 120
-"""Columns of a table where the output is no terminal."""
+WIDTH = 120  # columns of a table where the output is no terminal
 
 
 def wide_console() -> Console:
@@ -22,20 +21,7 @@ def wide_console() -> Console:
 
 
 def table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """Return a table; columns of numbers are on the right.
-
-    Parameters
-    ----------
-    title : str or None
-    columns : sequence of str
-    rows : sequence of sequences
-        A text is shown as it is, other values as `shown` has them.
-
-    Examples
-    --------
-    >>> [column.justify for column in table(None, ["a", "b"], [["x", 0.5]]).columns]
-    ['left', 'right']
-    """
+    """Return a table; columns of numbers are on the right."""
     # Text objects: rich would read a bracket in a cell as a style.
     made = Table(title=Text(title) if title else None, title_justify="left")
     for number, column in enumerate(columns):
@@ -59,13 +45,7 @@ def _is_number(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text: four digits, a range as "low to high", a dash for nothing.
-
-    Examples
-    --------
-    >>> shown(2.1e-88), shown(0.12345), shown(2626), shown([1.5, 2.0]), shown(None)
-    ('2.1e-88', '0.1235', '2626', '1.5 to 2', '-')
-    """
+    """Return a value as text: four digits, a range as "low to high", a dash for nothing."""
     if value is None:
         return "-"
     if isinstance(value, list):

@@ -1,16 +1,15 @@
 """What every test shares: Hypothesis settings, and a real Redis.
 
-The embedded server is installed with the package. A test of what a plain machine lacks is skipped
-by name: the redis-server of the system, on which most tests of Redis run as well, other programs
-and packages, and the benchmark data. With `--nothing-missing` it fails.
+The embedded server, a Valkey 9.1, is installed with the package. A test of what a plain machine
+lacks is skipped by name: the oldest Redis that is supported, on which most tests of Redis run as
+well, the redis-server of the system, other programs and packages, and the benchmark data. With
+`--nothing-missing` it fails.
 """
 
 import gc
 import itertools
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from workers.cli import app as cli
 from workers.config.environment import PREFIX
 from workers.push.datasets import DataNotFound, load
 
-# The first example compiles numba kernels, which takes longer than any sensible deadline.
+# A busy machine may take longer than any sensible deadline for one example.
 settings.register_profile("online-svm", deadline=None, derandomize=True)
 settings.load_profile("online-svm")
 
@@ -87,10 +86,23 @@ def embedded_url():
 
 
 @pytest.fixture(scope="session")
+def oldest_url():
+    """URL of a Redis 6.2, the oldest that is supported, for the whole session."""
+    with embedded.temporary(system_tools.oldest_redis()) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
 def system_url():
     """URL of a redis-server of the system, Redis 7 or later, for the whole session."""
     with embedded.temporary(system_tools.redis_server(7)) as server:
         yield server.url
+
+
+@pytest.fixture(params=["embedded", "system"])
+def counting_url(request):
+    """URL of each server in turn that counts what a stream got and lost: from Redis 7 on."""
+    return request.getfixturevalue(f"{request.param}_url")
 
 
 @pytest.fixture(scope="session")
@@ -116,9 +128,9 @@ def sentinel_url(tmp_path_factory):
         yield watched.url
 
 
-@pytest.fixture(params=["embedded", "system"])
+@pytest.fixture(params=["embedded", "oldest"])
 def redis_url(request):
-    """URL of each kind of server in turn; the mark `servers` names others."""
+    """URL of the newest and the oldest server in turn; the mark `servers` names others."""
     return request.getfixturevalue(f"{request.param}_url")
 
 
@@ -201,15 +213,9 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_configure(config):
-    """Compile the kernels of a worker once, before several processes would each compile them."""
     system_tools.nothing_missing = config.getoption("--nothing-missing")
-    is_first = not hasattr(config, "workerinput")
-    if is_first:
+    if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Skipped(config.getoption("--skipped-to")))
-    if is_first and config.getoption("numprocesses", None) and not config.option.collectonly:
-        print("preparing the numerical kernels: a first run compiles them, for a minute or more")
-        warm_up = "from workers.demo.run import warm_up; warm_up()"
-        subprocess.run([sys.executable, "-c", warm_up], check=True, timeout=900)
 
 
 @pytest.hookimpl(trylast=True)  # once the tests of other markers are left out

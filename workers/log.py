@@ -1,15 +1,15 @@
 """Logging to standard error: one bounded line for each event, with quoted text escaped.
 
-Standard output is for results alone: whoever reads JSON there would stumble over a line of a log.
+Standard output is for results alone: a log line there would break a reader of JSON.
 """
 
 import sys
 from collections.abc import MutableMapping
 from typing import Any, Literal
 
-from workers.printable import printable
+from workers.text import printable
 
-LONGEST = 500
+MAX_VALUE_CHARACTERS = 500
 """Characters of a value in a log line."""
 
 Format = Literal["text", "json"]
@@ -19,11 +19,6 @@ class Logger:
     """The structlog logger of a name, made when something is logged.
 
     Without it a command starts faster. A command that has not called `configure` logs as text.
-
-    Examples
-    --------
-    >>> callable(Logger("online_svm.redis").info)
-    True
     """
 
     def __init__(self, name: str) -> None:
@@ -38,13 +33,7 @@ class Logger:
 
 
 def configure(form: Format = "text") -> None:
-    """Set structlog up for this process.
-
-    Parameters
-    ----------
-    form : {"text", "json"}
-        One line an event: words and name=value pairs, or a JSON object.
-    """
+    """Set structlog up: one line an event, words and name=value pairs, or a JSON object."""
     import structlog
 
     as_text = structlog.processors.LogfmtRenderer(
@@ -89,4 +78,4 @@ def _safe(value: object) -> object:
     if value is None or isinstance(value, bool | int | float):
         return value
     text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
-    return printable(text[:LONGEST])
+    return printable(text[:MAX_VALUE_CHARACTERS])

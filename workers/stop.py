@@ -19,20 +19,11 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stop:
-    """Whether a stop was requested, and when.
+    """Whether a stop was requested, and when; a graceful stop may take `grace` seconds.
 
     A signal handler may request it at any instruction of the waiting code. So there is no lock,
-    which the interrupted code might hold: only a number, and a pipe that wakes the waiting code.
-
-    Parameters
-    ----------
-    grace : float
-        Seconds a graceful stop may take.
-
-    Attributes
-    ----------
-    wakeup_fd : int
-        A byte written here wakes the waiting code, which goes on waiting without a request.
+    which the interrupted code might hold: only a number, and a pipe that wakes the waiting code. A
+    byte written to `wakeup_fd` wakes it too; without a request it goes on waiting.
 
     Examples
     --------

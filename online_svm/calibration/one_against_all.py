@@ -1,4 +1,4 @@
-"""Several classes from two-class maps: one map a class, normalised over the classes."""
+"""Multi-class calibration from two-class maps: one map a class, then normalisation."""
 
 from collections.abc import Callable
 from typing import Self
@@ -6,35 +6,18 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.argument_checks import check_codes, check_columns
-from online_svm.calibration.diagram import TiedCounts, pool_ties
+from online_svm.calibration.diagram import TiedCounts, check_codes, check_columns, pool_ties
 from online_svm.calibration.score_map import CountsMap, IntervalMap, ScoreMap
 from online_svm.errors import InvalidInput
-from online_svm.storage.arrays import nest, under
-from online_svm.storage.fields import Fields, one
+from online_svm.storage.state import nest, under
+from online_svm.storage.state_schema import StateSchema, one
 from online_svm.types import Arrays, Bools, Floats
 
 
 class LabelledColumns:
-    """Checked scores and class codes; a column is sorted and counted once for all maps.
+    """Checked scores and class codes; each column is sorted and counted once for all maps.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_samples, 1) or (n_samples, n_classes)
-        A single column where positive means class 1 of two, or one column a class.
-    codes : array-like of int of shape (n_samples,)
-        Class of each example, from 0.
-
-    Raises
-    ------
-    InvalidInput
-        If a score is not finite, a code is out of range, or the lengths differ.
-
-    Examples
-    --------
-    >>> columns = LabelledColumns([[-1.0], [1.0], [1.0]], [0, 1, 0])
-    >>> len(columns), columns.positive(0), columns.counts(0).totals
-    (1, array([False,  True, False]), array([1, 2]))
+    Parameters and errors are as in `OneAgainstAll.fit`.
     """
 
     def __init__(self, scores: ArrayLike, codes: ArrayLike) -> None:
@@ -47,12 +30,12 @@ class LabelledColumns:
         return int(self.scores.shape[1])
 
     def positive(self, j: int) -> Bools:
-        """Return which examples are of the class of column j."""
+        """Return a mask of the examples whose class is that of column `j`."""
         first = 1 if len(self) == 1 else 0
         return np.asarray(self._codes == first + j)
 
     def counts(self, j: int) -> TiedCounts:
-        """Return the examples, and those of the class, at each distinct score of column j."""
+        """Return the counts at each distinct score of column `j`; computed once."""
         if j not in self._counts:
             column = np.ascontiguousarray(self.scores[:, j])
             self._counts[j] = pool_ties(column, self.positive(j))
@@ -60,21 +43,21 @@ class LabelledColumns:
 
 
 class OneAgainstAll:
-    """Probabilities of K classes from one score map for each (Zadrozny & Elkan 2002).
+    """Probabilities of K classes from one score map a class (Zadrozny & Elkan 2002).
 
-    The map of a class is fitted on that class's column of scores, with the class as positive. The
-    K values are divided by their sum; a row of zeros becomes uniform. A single column stands for
-    two classes: its map gives P(class 1). The result is a point, and carries no guarantee.
+    Each map is fitted on the scores of its class, with that class as positive. The K values are
+    divided by their sum; a row of zeros becomes uniform. A single column of scores means two
+    classes; its map returns P(class 1). The probabilities carry no validity guarantee.
 
     Parameters
     ----------
-    make_map : callable returning a ScoreMap
-        Makes an unfitted map: a class such as `PlattScaling`, or a function.
+    make_map : callable
+        Returns an unfitted ScoreMap: a class such as `PlattScaling`, or a function.
 
     Attributes
     ----------
     maps_ : list of ScoreMap
-        One a column of scores.
+        One map a column of scores.
 
     Examples
     --------
@@ -91,113 +74,39 @@ class OneAgainstAll:
         self.make_map = make_map
 
     def fit(self, scores: ArrayLike, codes: ArrayLike) -> Self:
-        """Fit one map a column.
+        """Fit one map to each column.
 
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples, 1) or (n_samples, n_classes)
-            A single column where positive means class 1 of two, or one column a class.
-        codes : array-like of int of shape (n_samples,)
-            Class of each example, from 0.
-
-        Returns
-        -------
-        OneAgainstAll
-            Itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a code is out of range, or the lengths differ.
-
-        Examples
-        --------
-        >>> from online_svm import PlattScaling
-        >>> scores = [[1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
-        >>> len(OneAgainstAll(PlattScaling).fit(scores, [0, 1, 2]).maps_)
-        3
+        `scores` has shape (n_samples, n_classes), or for two classes (n_samples, 1), positive for
+        class 1; `codes`, shape (n_samples,), holds the class of each example, from 0. Raises
+        InvalidInput if a score is not finite, a code is out of range, or the lengths differ.
         """
         return self.fit_columns(LabelledColumns(scores, codes))
 
     def fit_columns(self, columns: LabelledColumns) -> Self:
-        """Fit one map a column, as `fit` does, by what other maps may have asked for already.
-
-        Examples
-        --------
-        >>> from online_svm import IsotonicMap
-        >>> columns = LabelledColumns([[-1.0], [1.0]], [0, 1])
-        >>> OneAgainstAll(IsotonicMap).fit_columns(columns).predict([[0.0]])
-        array([[0.5, 0.5]])
-        """
+        """Fit as `fit` does, on columns that several calibrators share."""
         self.maps_ = [_fitted(self.make_map(), columns, j) for j in range(len(columns))]
         return self
 
     def predict(self, scores: ArrayLike) -> Floats:
-        """Return the probability of every class for each row of scores.
+        """Return the probability of each class, shape (n_samples, n_classes).
 
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples, 1) or (n_samples, n_classes)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Rows sum to one.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, the number of columns differs from that of `fit`, or nothing
-            is fitted.
-
-        Examples
-        --------
-        >>> from online_svm import PlattScaling
-        >>> OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]])
-        array([[0.5, 0.5]])
+        Raises InvalidInput if a score is not finite, the number of columns differs from `fit`, or
+        the maps are not fitted.
         """
         return self.predict_unchecked(self._columns(scores))
 
     def predict_unchecked(self, scores: Floats) -> Floats:
-        """Do what `predict` does for scores of as many columns that are known to be finite.
-
-        Examples
-        --------
-        >>> from online_svm import PlattScaling
-        >>> fitted = OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1])
-        >>> fitted.predict_unchecked(np.array([[0.0]]))
-        array([[0.5, 0.5]])
-        """
+        """Predict without checks; the scores must be finite and have the columns of `fit`."""
         if len(self.maps_) == 1:
             return both_classes(self._points(0, scores))
         each = [self._points(j, scores) for j in range(len(self.maps_))]
         return normalise_rows(np.column_stack(each))
 
     def predict_interval(self, scores: ArrayLike) -> Floats:
-        """Return a lower and an upper probability of every class for each row of scores.
+        """Return lower and upper probabilities, shape (n_samples, n_classes, 2).
 
-        A class has the interval of its own map, against the rest: unlike the points, intervals
-        are not brought together over the classes.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples, 1) or (n_samples, n_classes)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes, 2)
-
-        Raises
-        ------
-        InvalidInput
-            As `predict`; or if the maps give no intervals.
-
-        Examples
-        --------
-        >>> from online_svm import VennAbers
-        >>> fitted = OneAgainstAll(VennAbers).fit([[-1.0], [1.0]], [0, 1])
-        >>> fitted.predict_interval([[2.0]]).tolist()
-        [[[0.0, 0.5], [0.5, 1.0]]]
+        The interval of a class comes from its own map, one against the rest; intervals are not
+        normalised over the classes. Errors are as in `predict`; maps without intervals are one too.
         """
         columns = self._columns(scores)
         each = [_interval(map_, columns[:, j]) for j, map_ in enumerate(self.maps_)]
@@ -206,14 +115,7 @@ class OneAgainstAll:
         return np.stack(each, axis=1)
 
     def state(self) -> Arrays:
-        """Return the fitted maps as arrays; those of map j are named "j.name".
-
-        Examples
-        --------
-        >>> from online_svm import PlattScaling
-        >>> sorted(OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1]).state())
-        ['0.options', '0.parameters', 'n_maps']
-        """
+        """Return the fitted maps as arrays; the arrays of map j are named "j.name"."""
         self._require_fit()
         state: Arrays = {"n_maps": np.array([len(self.maps_)], dtype=np.int64)}
         for j, map_ in enumerate(self.maps_):
@@ -222,23 +124,13 @@ class OneAgainstAll:
 
     @classmethod
     def from_state(cls, state: Arrays, make_map: Callable[[], ScoreMap]) -> Self:
-        """Return the fitted maps that `state` describes; `make_map` gives their class.
+        """Restore the fitted maps from `state`; `make_map` determines their class.
 
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type or length.
-
-        Examples
-        --------
-        >>> from online_svm import PlattScaling
-        >>> fitted = OneAgainstAll(PlattScaling).fit([[-1.0], [1.0]], [0, 1])
-        >>> OneAgainstAll.from_state(fitted.state(), PlattScaling).predict([[0.0]])
-        array([[0.5, 0.5]])
+        Raises InvalidSnapshot if an array is absent or has another type or length.
         """
         restored = cls(make_map)
         kind = type(make_map())
-        count = Fields(one("n_maps")).values(cls, None, state)["n_maps"]
+        count = StateSchema(one("n_maps")).values(cls, None, state)["n_maps"]
         restored.maps_ = [kind.from_state(under(str(j), state)) for j in range(count)]
         return restored
 
@@ -260,13 +152,7 @@ class OneAgainstAll:
 
 
 def both_classes(positive: Floats) -> Floats:
-    """Return the probabilities of two classes, shape (m, 2), from those of the second.
-
-    Examples
-    --------
-    >>> both_classes(np.array([0.25, 1.0])).tolist()
-    [[0.75, 0.25], [0.0, 1.0]]
-    """
+    """Return the probabilities of both classes, shape (m, 2), given P(class 1)."""
     both = np.empty((len(positive), 2))
     np.subtract(1.0, positive, out=both[:, 0])
     both[:, 1] = positive
@@ -287,21 +173,12 @@ def _interval(map_: ScoreMap, scores: Floats) -> Floats:
 
 
 def normalise_rows(values: Floats) -> Floats:
-    """Divide each row by its sum, added from the left; a row of zeros becomes uniform.
+    """Divide each row, shape (n_samples, n_classes), by its sum; a row of zeros becomes uniform.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples, n_classes)
-        Not negative.
-
-    Examples
-    --------
-    >>> normalise_rows(np.array([[1.0, 3.0], [0.0, 0.0]]))
-    array([[0.25, 0.75],
-           [0.5 , 0.5 ]])
+    Values are non-negative and are added from left to right.
     """
     total = values[:, 0].copy()
-    for column in values.T[1:]:  # np.sum may add in another order, by the shape of the block
+    for column in values.T[1:]:  # the order of np.sum depends on the shape
         total += column
     empty = total == 0.0
     shares = values / np.where(empty, 1.0, total)[:, np.newaxis]

@@ -5,14 +5,25 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from online_svm.calibration import sigmoid
 from online_svm.calibration.score_map import WeightedMap
 from online_svm.compiled.elementary import exp, log, log1p
-from online_svm.compiled.jit import jit
-from online_svm.compiled.logistic import logistic
+from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
-from online_svm.storage.fields import Fields, floats, ints
+from online_svm.storage.state_schema import StateSchema, floats, ints
 from online_svm.types import Arrays, Bools, Floats, Weights
+
+Point = tuple[float, float, float]
+
+
+@kernel
+def newton(scores: Floats, targets: Floats, masses: Floats, b: float) -> Point:
+    """Minimise by Newton's method with backtracking (Lin, Lin & Weng 2007)."""
+
+
+@kernel
+def model_trust(scores: Floats, targets: Floats, masses: Floats, b: float) -> Point:
+    """Minimise by the Levenberg-Marquardt iteration of Platt's appendix."""
+
 
 Method = Literal["newton", "model-trust"]
 Targets = Literal["platt", "raw"]
@@ -21,39 +32,34 @@ METHODS: tuple[Method, ...] = get_args(Method)
 NO_WEIGHTS = np.empty(0)  # every example counts once
 TARGETS: tuple[Targets, ...] = get_args(Targets)
 
-_STORED = Fields(ints("options", "3", below=2), floats("parameters", "3", optional=True))
+_STORED = StateSchema(ints("options", "3", below=2), floats("parameters", "3", optional=True))
 
 
 class PlattScaling(WeightedMap):
-    """P(positive | f) = 1 / (1 + exp(A f + B)), by maximum likelihood (Platt 1999).
+    """P(positive | f) = 1 / (1 + exp(A f + B)), fitted by maximum likelihood (Platt 1999).
+
+    With a single class, or a single distinct score, the map is the best constant: with Platt's
+    targets (N+ + 1)/(N+ + 2) if all labels are positive, 1/(N- + 2) if all are negative, and 1/2
+    without examples. Separable scores have a finite optimum with Platt's targets. With raw targets,
+    separable scores and a single class have none, and `fit` raises InvalidInput.
 
     Parameters
     ----------
     method : {"newton", "model-trust"}, default="newton"
         Newton's method with backtracking (Lin, Lin & Weng 2007), or the model-trust iteration of
-        Platt's appendix. They reach the same loss within 1e-6 relative.
+        Platt's appendix. Their losses agree within 1e-6 relative.
     targets : {"platt", "raw"}, default="platt"
-        Platt's targets (N+ + 1)/(N+ + 2) and 1/(N- + 2), or the labels themselves.
+        Platt's targets (N+ + 1)/(N+ + 2) and 1/(N- + 2), or the 0/1 labels.
 
     Attributes
     ----------
     A_, B_ : float
         Slope and offset; A_ <= 0, so that a larger score never means a smaller probability.
     loss_ : float
-        Cross-entropy between the targets and the fitted probabilities, summed, in nats.
+        Summed cross-entropy between the targets and the fitted probabilities, in nats.
     wrong_sign_ : bool
-        Whether the best slope was positive: the scores point the wrong way. The loss is convex, so
-        its minimum over A <= 0 is then at A = 0, and the map is the best constant.
-
-    Notes
-    -----
-    With one class only, or without two different scores, the best constant is returned: by
-    Platt's targets (N+ + 1)/(N+ + 2) when all are positive, 1/(N- + 2) when all are negative, and
-    1/2 without any example. Separable scores have a finite optimum by Platt's targets. By raw
-    targets they have none, nor has a single class; then `fit` raises InvalidInput.
-
-    The fit runs on scores moved and scaled to [-1, 1], so that scores of any finite size neither
-    overflow nor make the Hessian singular.
+        True if the best slope was positive: the scores rank the classes in reverse. The loss is
+        convex, so its minimum over A <= 0 is then at A = 0, and the map is the best constant.
 
     References
     ----------
@@ -95,10 +101,10 @@ class PlattScaling(WeightedMap):
         self._fit_sides(scores, positive, masses, sides)
 
     def _fit_sides(self, scores: Floats, positive: Bools, weights: Floats, sides: Sides) -> None:
-        """Fit, given the examples (or their weight) of the positive class and of the other."""
+        """Fit; `sides` is the number (or weight) of positive and of negative examples."""
         if self.targets == "raw":
             _check_finite_optimum(scores, positive)
-        high, low = self._target_values(sides)
+        high, low = target_values(self.targets, sides)
         self._set_constant(sides, high, low)
         self.wrong_sign_ = False
         if min(sides) > 0 and scores.min() < scores.max():
@@ -123,14 +129,8 @@ class PlattScaling(WeightedMap):
         self.A_, self.B_, self.loss_ = stored["parameters"].tolist()
         self.wrong_sign_ = bool(wrong_sign)
 
-    def _target_values(self, sides: Sides) -> tuple[float, float]:
-        if self.targets == "raw":
-            return 1.0, 0.0
-        n_positive, n_negative = sides
-        return (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0)
-
     def _set_constant(self, sides: Sides, high: float, low: float) -> None:
-        """Set the best map without a slope: the mean target everywhere."""
+        """Set the best map of slope zero: the mean target."""
         n_positive, n_negative = sides
         for_it = n_positive * high + n_negative * low
         against = n_positive * (1.0 - high) + n_negative * (1.0 - low)
@@ -144,18 +144,27 @@ class PlattScaling(WeightedMap):
     ) -> None:
         centre, width = _frame(scores)
         framed = (scores - centre) / width
-        minimise = sigmoid.newton if self.method == "newton" else sigmoid.model_trust
-        slope, offset, loss = minimise(framed, positive, weights, *targets, self.B_)
+        masses = weights if len(weights) else np.ones(len(scores))
+        minimise = newton if self.method == "newton" else model_trust
+        slope, offset, loss = minimise(framed, np.where(positive, *targets), masses, self.B_)
         self.wrong_sign_ = slope > 0.0
         slope /= width
         offset -= slope * centre
-        # Only scores within 1e-300 of each other have a slope too steep to be held.
+        # The slope overflows only if all scores lie within 1e-300 of each other.
         if not self.wrong_sign_ and math.isfinite(slope) and math.isfinite(offset):
             self.A_, self.B_, self.loss_ = slope, offset, loss
 
 
+def target_values(targets: Targets, sides: Sides) -> Sides:
+    """Return the targets of positive and of negative examples; `sides` are their numbers."""
+    if targets == "raw":
+        return 1.0, 0.0
+    n_positive, n_negative = sides
+    return (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0)
+
+
 def _frame(scores: Floats) -> tuple[float, float]:
-    """Return the centre of the scores, and a power of two (division by it is exact) as width."""
+    """Return the centre of the scores and a power of two as width: dividing by it is exact."""
     low, high = float(scores.min()), float(scores.max())
     centre = low * 0.5 + high * 0.5  # the sum itself could overflow
     _, exponent = math.frexp(max(high - centre, centre - low))
@@ -172,8 +181,6 @@ def _check_finite_optimum(scores: Floats, positive: Bools) -> None:
         raise InvalidInput(f'{reason}; use targets="platt"')
 
 
-@jit
+@kernel
 def _write_probabilities(scores: Floats, slope: float, offset: float, found: Floats) -> None:
-    """Write 1 / (1 + exp(slope score + offset)); infinite log-odds are a probability of 0 or 1."""
-    for i in range(len(scores)):
-        found[i] = logistic(-(slope * scores[i] + offset))
+    """Write 1 / (1 + exp(slope score + offset)); infinite log-odds give 0 or 1."""

@@ -1,6 +1,6 @@
-"""Scores to fit a sigmoid on: held out, cross-validated, or those of training (Platt 1999, 2.2).
+"""Scores to fit a sigmoid on: held-out, cross-validated or training scores (Platt 1999, 2.2).
 
-This is for finished data sets; the predictor takes its scores from the calibration set.
+These functions serve complete data sets. The online predictor uses its calibration set instead.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from online_svm.types import Bools, Floats
 
 
 class TrainedScorer(Protocol):
-    """A two-class estimator by scikit-learn's conventions."""
+    """A two-class estimator that follows scikit-learn's conventions."""
 
     def fit(self, X: Any, y: Any) -> Any:
-        """Train."""
+        """Train the estimator."""
         ...
 
     def decision_function(self, X: Any) -> Any:
@@ -27,58 +27,25 @@ class TrainedScorer(Protocol):
         ...
 
     def predict(self, X: Any) -> Any:
-        """Return one class a row (scikit-learn's cross-validation asks that it exists)."""
+        """Return one class a row; scikit-learn's cross-validation requires this method."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledScores:
-    """What a `ScoreMap` is fitted on.
+    """Scores and labels that a `ScoreMap` can be fitted on."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_samples,)
-    labels : ndarray of bool of shape (n_samples,)
-        True for the class that sorts last, as positive scores mean.
-    """
-
-    scores: Floats
-    labels: Bools
+    scores: Floats  # shape (n_samples,)
+    labels: Bools  # shape (n_samples,); True for the class that sorts last
 
 
 def holdout_scores(
     estimator: TrainedScorer, X: Any, y: ArrayLike, *, fraction: float = 0.3, seed: int = 0
 ) -> LabelledScores:
-    """Train on a part and score the rest.
+    """Train a clone of the estimator on one part of the data, and score the rest.
 
-    Parameters
-    ----------
-    estimator : TrainedScorer
-        Is cloned; the copy is trained.
-    X : array or sparse matrix of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-        Two classes.
-    fraction : float, default=0.3
-        Share of each class that is held out; 0.3 is Platt's.
-    seed : int, default=0
-        Of the random split.
-
-    Returns
-    -------
-    LabelledScores
-        Of the held-out examples.
-
-    Raises
-    ------
-    InvalidInput
-        If `y` has not two classes, or `fraction` leaves one side empty.
-
-    Examples
-    --------
-    >>> from sklearn.svm import SVC
-    >>> X = np.arange(20.0)[:, np.newaxis]
-    >>> holdout_scores(SVC(), X, np.arange(20) > 9).scores.shape
-    (6,)
+    `y` has two classes. `fraction` is the held-out share of each class; 0.3 is Platt's choice.
+    Raises InvalidInput if `y` does not have two classes, or `fraction` leaves one side empty.
     """
     positive = _positive(y)
     if not 0.0 < fraction < 1.0:
@@ -96,36 +63,10 @@ def holdout_scores(
 def cross_validated_scores(
     estimator: TrainedScorer, X: Any, y: ArrayLike, *, n_splits: int = 3, seed: int = 0
 ) -> LabelledScores:
-    """Score each part by an estimator trained on the others: as many scores as examples.
+    """Score each of `n_splits` stratified parts with a clone trained on the other parts.
 
-    Parameters
-    ----------
-    estimator : TrainedScorer
-        Is cloned; the copies are trained.
-    X : array or sparse matrix of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-        Two classes.
-    n_splits : int, default=3
-        Parts, with each class spread evenly; 3 is Platt's.
-    seed : int, default=0
-        Of the random parts.
-
-    Returns
-    -------
-    LabelledScores
-        In the order of the rows.
-
-    Raises
-    ------
-    InvalidInput
-        If `y` has not two classes, or one has fewer examples than there are parts.
-
-    Examples
-    --------
-    >>> from sklearn.svm import SVC
-    >>> X = np.arange(20.0)[:, np.newaxis]
-    >>> cross_validated_scores(SVC(), X, np.arange(20) > 9).labels.sum()
-    np.int64(10)
+    The scores are in the order of the rows; 3 parts are Platt's choice. Raises InvalidInput if `y`
+    does not have two classes, or one class has fewer examples than there are parts.
     """
     positive = _positive(y)
     rarest = min(np.count_nonzero(positive), np.count_nonzero(~positive))
@@ -139,32 +80,7 @@ def cross_validated_scores(
 
 
 def training_scores(estimator: TrainedScorer, X: Any, y: ArrayLike) -> LabelledScores:
-    """Score the examples the estimator was trained on. Only for comparison: biased, often badly.
-
-    Parameters
-    ----------
-    estimator : TrainedScorer
-        Is cloned; the copy is trained.
-    X : array or sparse matrix of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-        Two classes.
-
-    Returns
-    -------
-    LabelledScores
-        In the order of the rows.
-
-    Raises
-    ------
-    InvalidInput
-        If `y` has not two classes.
-
-    Examples
-    --------
-    >>> from sklearn.svm import SVC
-    >>> training_scores(SVC(), np.arange(4.0)[:, np.newaxis], ["a", "a", "b", "b"]).labels
-    array([False, False,  True,  True])
-    """
+    """Score the examples that a clone was trained on; biased, for comparison only."""
     positive = _positive(y)
     fitted = clone(estimator).fit(X, positive)
     return LabelledScores(_scores(fitted.decision_function(X)), positive)

@@ -1,8 +1,7 @@
-"""Maps from scores to probabilities: what all of them do alike.
+"""Base classes of calibrators: fit to scores and labels, predict, store and restore.
 
-A map is fitted to scores and labels, asked for probabilities, stored and read back. It has the
-parameters, text and tags of an estimator of scikit-learn, but does not import it: that takes a
-second, in which a worker would stand still.
+They follow scikit-learn's estimator conventions (parameters, repr, tags) without importing
+scikit-learn at start: the import takes a second, during which a worker would be blocked.
 """
 
 from abc import ABC, abstractmethod
@@ -12,10 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.argument_checks import check_scores, check_training, check_weights
-from online_svm.calibration.diagram import TiedCounts, pool_ties, pool_weights
+from online_svm.calibration.diagram import (
+    TiedCounts,
+    check_scores,
+    check_training,
+    check_weights,
+    pool_ties,
+    pool_weights,
+)
 from online_svm.errors import InvalidInput
-from online_svm.storage.fields import Fields
+from online_svm.storage.state_schema import StateSchema
 from online_svm.types import Arrays, Bools, Floats, Weights
 
 if TYPE_CHECKING:
@@ -23,35 +28,25 @@ if TYPE_CHECKING:
 
 
 class FittedMap(ABC):
-    """Parameters, text, tags and stored state of a map.
+    """Parameters, repr, tags and stored state of a calibrator.
 
-    A subclass declares what of it is stored (`_fields`), and names an attribute that it has once
-    it is fitted (`_learned`).
-
-    Examples
-    --------
-    >>> from sklearn.base import clone
-    >>> from online_svm import ScoreBinning
-    >>> clone(ScoreBinning(n_bins=5)).set_params(n_bins=3)
-    ScoreBinning(n_bins=3)
+    A subclass declares its stored fields (`_fields`) and names one attribute that exists only after
+    `fit` (`_learned`).
     """
 
     _learned: ClassVar[str]
-    _fields: ClassVar[Fields]
+    _fields: ClassVar[StateSchema]
     _dimensions: ClassVar[int] = 1
-    """Axes of the scores."""
+    """Number of axes of the scores."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (none is nested)
-        """Return the parameters by name, as estimators of scikit-learn do."""
+        """Return the parameters by name, as scikit-learn's estimators do."""
         return {name: getattr(self, name) for name in sorted(signature(type(self)).parameters)}
 
     def set_params(self, **changes: Any) -> Self:
-        """Set some parameters, as estimators of scikit-learn do; `fit` checks them.
+        """Set parameters, as scikit-learn's estimators do; `fit` checks their values.
 
-        Raises
-        ------
-        InvalidInput
-            If one is unknown.
+        Raises InvalidInput if a parameter name is unknown.
         """
         known = self.get_params()
         for name, value in changes.items():
@@ -76,35 +71,16 @@ class FittedMap(ABC):
     def state(self) -> Arrays:
         """Return the fitted map as one-dimensional arrays of float64 or int64.
 
-        Raises
-        ------
-        InvalidInput
-            If the map is not fitted.
-
-        Examples
-        --------
-        >>> from online_svm import VennAbers
-        >>> sorted(VennAbers().fit([0.0, 1.0], [0, 1]).state())
-        ['p0', 'p1', 'scores']
+        Raises InvalidInput if the map is not fitted.
         """
         self._require_fit()
         return self._state()
 
     @classmethod
     def from_state(cls, state: Arrays) -> Self:
-        """Return the map that `state` describes.
+        """Restore a fitted map from `state`.
 
-        Raises
-        ------
-        InvalidSnapshot
-            If an array is absent or has another type, length or range.
-
-        Examples
-        --------
-        >>> from online_svm import IsotonicMap
-        >>> state = IsotonicMap().fit([0.0, 1.0], [0, 1]).state()
-        >>> IsotonicMap.from_state(state).predict([0.25])
-        array([0.25])
+        Raises InvalidSnapshot if an array is absent or has another type, length or range.
         """
         restored = cls()
         restored._load(state)
@@ -127,7 +103,7 @@ class FittedMap(ABC):
 
 @cache
 def _not_fitted_map() -> type[InvalidInput]:
-    """Return the error of a map that was asked before it was fitted, in both hierarchies."""
+    """Return the error class for unfitted maps: an InvalidInput and a NotFittedError."""
     from sklearn.exceptions import NotFittedError
 
     class NotFittedMap(InvalidInput, NotFittedError):
@@ -137,18 +113,17 @@ def _not_fitted_map() -> type[InvalidInput]:
 
 
 def __getattr__(name: str) -> Any:
-    """Find the class of that error by its name, as where it comes from another process."""
+    """Return `NotFittedMap` by name, so that the error can be unpickled in another process."""
     if name != "NotFittedMap":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _not_fitted_map()
 
 
 class ScoreMap(FittedMap):
-    """A map from scores of a two-class machine to P(positive).
+    """A calibrator from two-class scores to P(positive).
 
-    A subclass says how it is fitted (`_fit`) and what it gives for a score (`_predict`). Every map
-    answers 1/2 everywhere when it was fitted on no example at all, which is where the papers'
-    online protocol starts.
+    A subclass implements `_fit` and `_predict`. Fitted on no examples, every map returns 1/2; the
+    online protocol of the papers starts there.
     """
 
     @abstractmethod
@@ -158,134 +133,58 @@ class ScoreMap(FittedMap):
     def _predict(self, scores: Floats) -> Floats: ...
 
     def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
-        """Fit to scores and 0/1 labels.
+        """Fit to scores and labels, both of shape (n_samples,); 1 is positive, 0 is negative.
 
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-        labels : array-like of shape (n_samples,)
-            1 for the positive class, 0 for the other.
-
-        Returns
-        -------
-        Self
-            The map itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a label not 0 or 1, or the lengths differ; with raw targets,
-            also where they have no finite optimum (one class only, or separable scores).
-
-        Examples
-        --------
-        >>> from online_svm import ScoreBinning
-        >>> ScoreBinning(n_bins=3).fit([1.0, 1.0, 2.0], [0, 1, 1]).totals_
-        array([2, 1])
+        Raises InvalidInput if a score is not finite, a label is not 0 or 1, or the lengths differ.
+        With raw targets, also if no finite optimum exists (a single class, or separable scores).
         """
         self._check_parameters()
         self._fit(*check_training(scores, labels))
         return self
 
     def predict(self, scores: ArrayLike) -> Floats:
-        """Return P(positive) for each score.
+        """Return P(positive) for each score, shape (n_samples,).
 
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or the map is not fitted.
-
-        Examples
-        --------
-        >>> from online_svm import PlattScaling
-        >>> PlattScaling().fit([-1.0, 1.0], [0, 1]).predict([1.0]).round(3)
-        array([0.667])
+        Raises InvalidInput if a score is not finite, or the map is not fitted.
         """
         return self._predict(self._asked(scores))
 
     def predict_unchecked(self, scores: Floats) -> Floats:
-        """Do what `predict` does for scores that are known to be finite; nothing is checked.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from online_svm import PlattScaling
-        >>> PlattScaling().fit([-1.0, 1.0], [0, 1]).predict_unchecked(np.array([1.0])).round(3)
-        array([0.667])
-        """
+        """Predict without checks; the scores must be finite and the map fitted."""
         return self._predict(scores)
 
     def _asked(self, scores: ArrayLike) -> Floats:
-        """Return the scores that a fitted map is asked about."""
+        """Check that the map is fitted, and return the checked scores."""
         self._require_fit()
         return check_scores(scores)
 
 
 class IntervalMap(ScoreMap):
-    """A map that gives an interval for P(positive) as well; a subclass says which (`_interval`)."""
+    """A calibrator that also returns an interval for P(positive); see `_interval`."""
 
     @abstractmethod
     def _interval(self, scores: Floats) -> Floats: ...
 
     def predict_interval(self, scores: ArrayLike) -> Floats:
-        """Return the lower and the upper probability of the positive class for each score.
+        """Return a lower and an upper probability of the positive class, shape (n_samples, 2).
 
-        Of `VennAbers` they are p0 and p1; of an evidential map belief and plausibility.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, or the map is not fitted.
-
-        Examples
-        --------
-        >>> from online_svm import EvidentialIsotonic, VennAbers
-        >>> VennAbers().fit([], []).predict_interval([0.0])
-        array([[0., 1.]])
-        >>> EvidentialIsotonic("dempster").fit([0.0, 1.0], [0, 1]).predict_interval([0.0, 1.0])
-        array([[0. , 0.5],
-               [0.5, 1. ]])
+        `VennAbers` returns p0 and p1; an evidential map returns belief and plausibility. Raises
+        InvalidInput if a score is not finite, or the map is not fitted.
         """
         return self._interval(self._asked(scores))
 
 
 class CountsMap(ScoreMap):
-    """A map that needs to know no more than the counts at the distinct scores.
+    """A calibrator whose fit depends only on the counts at the distinct scores.
 
-    A subclass says how it is fitted to them (`_fit_counts`). So several maps can be fitted to one
-    count.
+    Several such maps can share one count. A subclass implements `_fit_counts`.
     """
 
     @abstractmethod
     def _fit_counts(self, counts: TiedCounts) -> None: ...
 
     def fit_counts(self, counts: TiedCounts) -> Self:
-        """Fit as `fit` does on the examples that were counted.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from online_svm import IsotonicMap
-        >>> counts = pool_ties(np.array([0.0, 1.0]), np.array([False, True]))
-        >>> IsotonicMap().fit_counts(counts).values_
-        array([0., 1.])
-        """
+        """Fit as `fit` does, given the counts of the examples."""
         self._check_parameters()
         self._fit_counts(counts)
         return self
@@ -295,7 +194,7 @@ class CountsMap(ScoreMap):
 
 
 class WeightedMap(ScoreMap):
-    """A map whose fit may weigh the examples; a subclass says how (`_fit_weighted`)."""
+    """A calibrator whose fit accepts sample weights; a subclass implements `_fit_weighted`."""
 
     @abstractmethod
     def _fit_weighted(self, scores: Floats, positive: Bools, weights: Weights) -> None: ...
@@ -303,28 +202,9 @@ class WeightedMap(ScoreMap):
     def fit(
         self, scores: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit to scores and 0/1 labels.
+        """Fit as `ScoreMap.fit` does; an example of whole weight w counts as w examples.
 
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-        labels : array-like of shape (n_samples,)
-            1 for the positive class, 0 for the other.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each example, not negative. A whole weight w counts as w examples, and 0 as
-            none.
-
-        Returns
-        -------
-        Self
-            The map itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a score is not finite, a label not 0 or 1, a weight negative or not finite, or the
-            lengths differ; with raw targets, also where they have no finite optimum (one class
-            only, or separable scores).
+        Also raises InvalidInput if a weight, shape (n_samples,), is negative or not finite.
 
         Examples
         --------
@@ -343,7 +223,7 @@ class WeightedMap(ScoreMap):
 
 
 class WeightedCountsMap(CountsMap, WeightedMap):
-    """A `CountsMap` in which sums of weights take the place of the counts."""
+    """A `CountsMap` that accepts weights: sums of weights replace the counts."""
 
     def _fit_weighted(self, scores: Floats, positive: Bools, weights: Weights) -> None:
         self._fit_counts(pool_weights(scores, positive, weights))

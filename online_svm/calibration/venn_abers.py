@@ -5,76 +5,49 @@ from numpy.typing import ArrayLike
 
 from online_svm.calibration.diagram import TiedCounts, hull_links
 from online_svm.calibration.score_map import CountsMap, IntervalMap
-from online_svm.compiled.jit import jit
+from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
-from online_svm.storage.fields import Fields, floats
+from online_svm.storage.state_schema import StateSchema, floats
 from online_svm.types import Floats, Ints
 
 
 def log_loss_point(p0: ArrayLike, p1: ArrayLike) -> Floats:
-    """Return the point of the interval with the least worst-case regret in log loss.
+    """Return the point of the interval with the smallest worst-case regret in log loss.
 
-    Parameters
-    ----------
-    p0, p1 : array-like of one shape
-        Lower and upper probability.
-
-    Returns
-    -------
-    ndarray
-        p1 / (1 - p0 + p1) (Vovk, Petej & Fedorova 2015, section 4). It has no guarantee.
-
-    Raises
-    ------
-    InvalidInput
-        If the shapes differ, or not 0 <= p0 <= p1 <= 1.
-
-    Examples
-    --------
-    >>> log_loss_point([0.0, 0.25], [1.0, 0.5])
-    array([0.5, 0.4])
+    It is p1 / (1 - p0 + p1) (Vovk, Petej & Fedorova 2015, section 4) and has no validity guarantee.
+    Raises InvalidInput if the shapes differ, or 0 <= p0 <= p1 <= 1 does not hold.
     """
     lower, upper = _check_interval(p0, p1)
     return np.asarray(upper / (1.0 - lower + upper), dtype=np.float64)
 
 
 def brier_point(p0: ArrayLike, p1: ArrayLike) -> Floats:
-    """Return the point of the interval with the least worst-case regret in Brier score.
+    """Return the point of the interval with the smallest worst-case regret in Brier score.
 
-    Parameters and errors are those of `log_loss_point`.
-
-    Returns
-    -------
-    ndarray
-        p1 - p1^2 / 2 + p0^2 / 2. It has no guarantee.
-
-    Examples
-    --------
-    >>> brier_point([0.0], [1.0])
-    array([0.5])
+    It is p1 - p1^2 / 2 + p0^2 / 2 and has no validity guarantee. Errors are as in `log_loss_point`.
     """
     lower, upper = _check_interval(p0, p1)
     return np.asarray(upper - upper * upper / 2.0 + lower * lower / 2.0, dtype=np.float64)
 
 
 class VennAbers(CountsMap, IntervalMap):
-    """P(positive) as an interval: isotonic fits with the example added as negative and positive.
+    """P(positive) as an interval, from isotonic fits with the example as negative and as positive.
 
-    For a score s, p0 is the isotonic value at s when (s, negative) joins the calibration set, p1
-    when (s, positive) joins it; tied scores are pooled. Fitting takes one sort of the k
-    calibration scores and two linear passes, an answer one binary search. Fitted on no example,
+    For a score s, p0 is the isotonic value at s after (s, negative) joins the calibration set, and
+    p1 after (s, positive) joins it; tied scores are pooled. A fit takes one sort of the k
+    calibration scores and two linear passes, a prediction one binary search. Fitted on no examples,
     the interval is [0, 1].
 
-    The pair is valid for i.i.d. examples: the member picked by the true label is calibrated. A
-    point merged from it (`predict`, `log_loss_point`, `brier_point`) carries no guarantee. `fit`
-    takes no weights: weighted examples are not exchangeable with the one that is asked about.
+    The pair is valid for i.i.d. examples: the member selected by the true label is calibrated. A
+    point derived from it (`predict`, `log_loss_point`, `brier_point`) carries no guarantee. `fit`
+    takes no weights, because weighted examples are not exchangeable with the test example.
 
     Attributes
     ----------
     scores_ : ndarray of shape (k,)
         Distinct calibration scores, ascending.
     p0_, p1_ : ndarray of shape (k + 1,)
-        p0 for each number of distinct scores at most s; p1 for each number of them below s.
+        p0 by the number of distinct scores <= s; p1 by the number of distinct scores < s.
 
     References
     ----------
@@ -84,14 +57,12 @@ class VennAbers(CountsMap, IntervalMap):
     Examples
     --------
     >>> fitted = VennAbers().fit([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1])
-    >>> fitted.predict_interval([-1.0, 1.5, 9.0])
-    array([[0.        , 0.33333333],
-           [0.        , 1.        ],
-           [0.66666667, 1.        ]])
+    >>> fitted.predict_interval([-1.0, 1.5, 9.0]).round(3).tolist()
+    [[0.0, 0.333], [0.0, 1.0], [0.667, 1.0]]
     """
 
     _learned = "p1_"
-    _fields = Fields(
+    _fields = StateSchema(
         floats("scores_"),
         floats("p0_", beside="scores_", more=1),
         floats("p1_", beside="scores_", more=1),
@@ -107,7 +78,7 @@ class VennAbers(CountsMap, IntervalMap):
         self.scores_ = counts.scores
         positives, examples = _with_one_positive(*counts.diagram())
         self.p1_ = np.append(positives / examples, 1.0)
-        # A negative added to a set is a positive added to its mirror image.
+        # Adding a negative equals adding a positive to the mirrored set.
         negatives, examples = _with_one_positive(*_mirror(counts).diagram())
         self.p0_ = np.append(0.0, ((examples - negatives) / examples)[::-1])
 
@@ -131,7 +102,7 @@ def _check_interval(p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _mirror(counts: TiedCounts) -> TiedCounts:
-    """Return the counts with the order of the scores and the two labels reversed."""
+    """Return the counts with the scores reversed and the two labels swapped."""
     return TiedCounts(
         scores=-counts.scores[::-1],
         totals=counts.totals[::-1],
@@ -140,52 +111,20 @@ def _mirror(counts: TiedCounts) -> TiedCounts:
 
 
 def _with_one_positive(x: Ints, y: Ints) -> tuple[Ints, Ints]:
-    """Return, for each distinct score, its isotonic block once a positive example joins there.
+    """Return positives and examples of each distinct score's block after a positive joins it.
 
-    Parameters
-    ----------
-    x, y : ndarray of shape (k + 1,)
-        The diagram of the calibration set.
-
-    Returns
-    -------
-    positives, examples : ndarray of shape (k,)
-        Counts in the block, the added example included; their ratio is p1. A score in the gap
-        below a distinct score has the same block, because a positive one pulls it in.
+    Both have shape (k,) for the diagram of shape (k + 1,); their ratio is p1. A score in the gap
+    below a distinct score has the same block: a positive example there is pooled with the next
+    score.
     """
-    return _bridges(x, y, hull_links(x, y))
+    positives, examples = np.empty(len(x) - 1, np.int64), np.empty(len(x) - 1, np.int64)
+    _bridges(x, y, hull_links(x, y), positives, examples)
+    return positives, examples
 
 
-@jit
-def _bridges(x: Ints, y: Ints, links: Ints) -> tuple[Ints, Ints]:
-    """Find the edge of the minorant that crosses the added example, for each place of it.
+@kernel
+def _bridges(x: Ints, y: Ints, links: Ints, rise: Ints, run: Ints) -> None:
+    """Write rise and run, shape (k,), of the minorant edge that crosses each added example.
 
-    Adding a positive at the i-th distinct score moves points 0..i-1 of the diagram by (-1, -1)
-    against the others. The isotonic value there is the slope of the edge from a moved point, the
-    corner, to a later one, the tip. As i grows, so does the value: a newly moved point on or above
-    the line changes nothing; one below it becomes the corner, and the tip only moves up the hull.
-    Both indices only grow, so the pass is linear.
+    The diagram and its `hull_links` have shape (k + 1,).
     """
-    k = len(x) - 1
-    rise, run = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
-    corner, tip = 0, 0
-    dx, dy = 1, 1
-    for i in range(k):
-        # 1. Where point i lies against the line.
-        # The line from the corner has slope dy / dx; points i and after it are still in place.
-        gap = (y[i] - y[corner]) * dx - (x[i] - x[corner]) * dy
-        # 2. Below it: the point is the new corner.
-        if i == 0 or gap < 0:
-            corner = i
-            tip = max(tip, i + 1)
-            # 3. The tip moves up the hull while the slope to the next corner is not larger.
-            while links[tip] != tip:
-                after = links[tip]
-                flatter = (y[after] - y[i] + 1) * (x[tip] - x[i] + 1)
-                if flatter > (y[tip] - y[i] + 1) * (x[after] - x[i] + 1):
-                    break
-                tip = after
-            dx, dy = x[tip] - x[i] + 1, y[tip] - y[i] + 1
-        # 4. The isotonic value: the slope of the line.
-        rise[i], run[i] = dy, dx
-    return rise, run

@@ -1,20 +1,29 @@
-"""Compilation of kernels, and the arithmetic that all answers are made of.
+"""Kernels compiled ahead of time, and the arithmetic behind all answers.
 
-The bytes of a feed are the same on any processor, C library and machine, since nothing computes
-them but what IEEE 754 defines to the last bit:
+Here live the binding of C kernels, elementary and special functions, fixed-order sums, and kernel
+values. Kernels of other folders live next to the Python files that call them. Imports only `errors`
+and `types`.
+
+The bytes of a feed are the same on any processor, C library and machine, because they come only
+from operations that IEEE 754 defines to the last bit:
 
 - additions, subtractions, multiplications, divisions, square roots, fused multiply-adds,
-  comparisons, roundings and conversions, in an order that the source fixes. numba compiles them
-  without fast-math, so they are neither reordered nor fused; numpy computes them element by
-  element, Python with its own floats.
-- `elementary` and `special`: exponentials, logarithms and functions of statistics, made of those.
+  comparisons, roundings and conversions, in an order that the source fixes. Kernels are C11 without
+  fast-math and without contraction, so compilers neither reorder nor fuse them; numpy computes them
+  element by element, Python with its own floats.
+- `elementary` and `special`: exponentials, logarithms and statistical functions, made of these.
 - sums of floats: in `ordered_sums`, in a kernel's own order, by `np.cumsum` (one after the other),
   or by `math.fsum` (the exact sum, rounded once).
-- what has no rounding: sums of integers, minima and maxima, searches, stable sorts (others only
-  where ties are alike), `math.frexp` and `ldexp`.
+- exact operations: sums of integers, minima and maxima, searches, stable sorts (others only if ties
+  are interchangeable), `math.frexp` and `ldexp`.
 
-So of numpy there are arrays and single operations on them; of numba, LLVM's translation of these;
-of scipy nothing; of scikit-learn the base classes of estimators, which no feed uses. What only
-users call, or what looks at whole runs (`metrics.scores`, `explanation`), may use more.
-`tests/online_svm/compiled/test_own_arithmetic.py` reads every file for what is not on this list.
+Answers therefore use arrays and single operations of numpy; `fma`, `sqrt`, `floor` and memory
+copies of the C library; nothing of scipy; and of scikit-learn only base classes of estimators,
+which no feed uses. Code that only users call, or that looks at whole runs (`metrics.scores`,
+`explanation`), may use more. `tests/online_svm/compiled/test_own_arithmetic.py` checks every file
+against this list.
+
+A C file stands next to the Python file that calls it and has its name, or in `svm/exact` that of a
+step of the method. `kernel.h` explains how to declare a kernel, `binding.c` checks every call, and
+`kernel.py` chooses the build for the processor.
 """

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from online_svm.config.groups import (
     DecisionConfig,
@@ -33,31 +33,22 @@ MapName = Literal[
 ]
 MIXED: MapName = "mixed"
 EARLY_UNTIL = 2000
-"""Refits that begin below this many learned examples take effect at once where no lag is given, as
-those below `refit_every` always do: answers improve fastest then, and a refit is short. As many as
-the default window holds."""
+"""Without `refit_lag`, refits that begin below this many learned examples take effect at once.
+
+Answers improve fastest then, and a refit is short. Equal to the default window."""
 
 REFIT_EVERY = 250
-"""Learned examples between two refits, where none are given: the shortest distance."""
+"""Default of `refit_every`; for a committee the shortest distance between refits."""
 
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "trees", "logistic")
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
 KindName = Literal["number", "boolean", "category", "time"]
-"""Kind of a feature; see `online_svm.stream.kinds`."""
+"""Kind of a feature; see `online_svm.stream.cells`."""
 
 
-class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, DecisionConfig):
-    """Settings of `OnlinePredictor`. Two equal configurations give equal answers, byte for byte.
-
-    Examples
-    --------
-    >>> PredictorConfig(classes=["ham", "spam"]).window
-    2000
-    >>> paper = PredictorConfig.paper(["acc", "good", "unacc", "vgood"], gamma=0.5)
-    >>> paper.split, paper.refit_every, paper.window
-    ('oldest', 1, None)
-    """
+class PredictorFields(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, DecisionConfig):
+    """Settings of `OnlinePredictor`, each valid by itself; other settings may complete them."""
 
     classes: tuple[Label, ...] | None = Field(
         None, description="The declared labels. Without them classes are discovered."
@@ -82,7 +73,7 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         64,
         ge=2,
         le=1024,
-        description="Categories of a feature that are told apart; the rarest share one.",
+        description="Categories of a feature that are kept apart; the rarest share one.",
     )
     max_missing: float = Field(
         1.0,
@@ -153,7 +144,7 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
 
     @model_validator(mode="after")
     def _each_valid(self) -> Self:
-        """Refuse values that cannot work whatever the other settings are, and say why."""
+        """Refuse values that are invalid under any other settings."""
         check_semantics(self.semantics)
         if self.classes is not None and len(set(self.classes)) != len(self.classes):
             raise ValueError("classes: a label is declared twice")
@@ -167,9 +158,22 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
             raise ValueError("maps: a map is named twice")
         return self
 
+
+class PredictorConfig(PredictorFields):
+    """Settings of `OnlinePredictor`. Two equal configurations give equal answers, byte for byte.
+
+    Examples
+    --------
+    >>> PredictorConfig(classes=["ham", "spam"]).window
+    2000
+    >>> paper = PredictorConfig.paper(["acc", "good", "unacc", "vgood"], gamma=0.5)
+    >>> paper.split, paper.refit_every, paper.window
+    ('oldest', 1, None)
+    """
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Refuse combinations that cannot work, and say why."""
+        """Refuse combinations that cannot work."""
         self._check_labels()
         if self.given_answers and self.classes is None:
             raise ValueError("given_answers: declare the classes that answers are about")
@@ -183,6 +187,8 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
                 f"{', '.join(self.classes or ('none',))[:200]}: declare as classes the true labels "
                 "that it has, and no others"
             )
+        if self.semantics < 5 and self.reviews and len(self.classes or ()) != 2:
+            raise ValueError("costs: under semantics 4 review is for two classes")
         if self.refit_lag is not None and self.refit_lag >= self.distance:
             raise ValueError("refit_lag: must be smaller than refit_every (250 without one)")
         if self.learner == "psvm" and len(self.classes or ()) != 2:
@@ -216,13 +222,7 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
 
     @property
     def members(self) -> tuple[MemberName, ...]:
-        """Names of the machines of the committee; none where there is a single machine.
-
-        Examples
-        --------
-        >>> PredictorConfig(committee="single").members, PredictorConfig(kernel="linear").members
-        ((), ())
-        """
+        """Names of the machines of the committee; empty for a single machine."""
         committee = self.committee
         if committee is None:
             taken = (self.learner, self.split, self.kernel)
@@ -233,44 +233,24 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
 
     @property
     def declared_kinds(self) -> tuple[KindName, ...]:
-        """Declared kinds of the features, in the order of their sorted names; none if not declared.
-
-        Examples
-        --------
-        >>> PredictorConfig(features={"b": "number", "a": "time"}).declared_kinds
-        ('time', 'number')
-        """
+        """Declared kinds of the features, sorted by name; empty without a declaration."""
         if not isinstance(self.features, dict):
             return ()
         return tuple(self.features[name] for name in sorted(self.features))
 
     @property
     def training_share(self) -> float:
-        """Share of the training part, given or by default.
+        """Share of the training part of the window.
 
-        A committee needs examples to be weighed by, and calibrates with few: on thirteen streams
-        the mean log loss was .2849 at .8 and .2908 at .7.
-
-        Examples
-        --------
-        >>> PredictorConfig().training_share, PredictorConfig(committee="single").training_share
-        (0.8, 0.7)
+        A committee needs many examples for its weights and few for calibration: on thirteen
+        streams the mean log loss was .2849 at .8 and .2908 at .7.
         """
         if self.train_fraction is not None:
             return self.train_fraction
         return 0.8 if self.members else 0.7
 
     def taxonomy_of(self, n_known: int) -> TaxonomyName:
-        """Return the taxonomy where so many classes are known.
-
-        Examples
-        --------
-        >>> config = PredictorConfig()
-        >>> config.taxonomy_of(2), config.taxonomy_of(3)
-        ('venn-abers', 'class-rank')
-        >>> PredictorConfig(committee="single").taxonomy_of(2)
-        'class'
-        """
+        """Return the taxonomy for `n_known` known classes."""
         if self.taxonomy is not None:
             return self.taxonomy
         if not self.members:
@@ -279,18 +259,12 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
 
     @property
     def distance(self) -> int:
-        """Learned examples between two refits; the shortest where that varies."""
+        """Learned examples between two refits; the minimum if the distance varies."""
         return REFIT_EVERY if self.refit_every is None else self.refit_every
 
     @property
     def varies_from(self) -> int | None:
-        """Learned examples from which on each refit decides when the next is; None where none does.
-
-        Examples
-        --------
-        >>> PredictorConfig().varies_from, PredictorConfig(refit_every=250).varies_from
-        (2000, None)
-        """
+        """Learned examples from which each refit sets the distance to the next; None if fixed."""
         return EARLY_UNTIL if self.refit_every is None and self.members else None
 
     @property
@@ -300,26 +274,14 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
 
     @property
     def lags_from(self) -> int:
-        """Learned examples from which on a refit takes effect only `lag` examples later.
-
-        Examples
-        --------
-        >>> PredictorConfig().lags_from, PredictorConfig(refit_lag=20).lags_from
-        (2000, 0)
-        """
+        """Learned examples from which a refit takes effect `lag` examples later."""
         return EARLY_UNTIL if self.refit_lag is None else 0
 
     @property
     def dense_until(self) -> int:
-        """Learned examples below which the refits of a committee lie close together; else 0.
+        """Learned examples below which a committee is refitted more often; 0 for one machine.
 
-        Those beyond the first multiple of `refit_every` must take effect at once, before the next.
-
-        Examples
-        --------
-        >>> config = PredictorConfig(committee="default")
-        >>> config.dense_until, config.model_copy(update={"refit_lag": 20}).dense_until
-        (1000, 250)
+        Refits beyond the first `refit_every` examples must take effect before the next one.
         """
         if not self.members:
             return 0
@@ -327,15 +289,9 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
 
     @property
     def published(self) -> tuple[str, ...]:
-        """Names of the published maps: those asked for, and the sigmoid that a P-SVM brings.
+        """Names of the published calibrators: `maps`, and the sigmoid of a P-SVM.
 
-        The mixed map comes last, since it is made of the others.
-
-        Examples
-        --------
-        >>> maps = ("mixed", "platt")
-        >>> PredictorConfig(learner="psvm", classes=("0", "1"), maps=maps).published
-        ('platt', 'psvm', 'mixed')
+        "mixed" is last, because it combines the others.
         """
         fitted = tuple(name for name in self.maps if name != MIXED)
         own = ("psvm",) if self.learner == "psvm" else ()
@@ -343,7 +299,7 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
 
     @classmethod
     def paper(cls, classes: list[str] | tuple[str, ...], **changes: object) -> Self:
-        """Return the online protocol of Lambrou et al. (2012), with any further `changes`."""
+        """Return the settings of the online protocol of Lambrou et al. (2012), with `changes`."""
         protocol: dict[str, object] = {
             "classes": tuple(classes),
             "split": "oldest",
@@ -357,8 +313,16 @@ class PredictorConfig(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         return cls.model_validate(protocol | changes)
 
 
+def first_error(error: ValidationError) -> str:
+    """Return the first error of a validation as one line."""
+    first = error.errors(include_url=False)[0]
+    where, what = ".".join(map(str, first["loc"][:1])), str(first["msg"])
+    what = what.removeprefix("Value error, ")
+    return f"{where}: {what}" if where else what
+
+
 def check_semantics(number: int) -> None:
-    """Raise ValueError, naming the setting, for semantics that this version does not compute."""
+    """Raise ValueError, naming the setting, for semantics unknown to this version."""
     try:
         check(number)
     except InvalidConfig as error:

@@ -1,4 +1,4 @@
-"""Groups of settings of `PredictorConfig`: machine, monitors, windows, decisions, late labels."""
+"""Groups of settings of `PredictorConfig`: machine, monitors, windows, costs, delayed labels."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 
 class Settings(BaseModel):
-    """Settings that do not change; an unknown one is refused, and so is NaN."""
+    """Immutable settings; unknown names and NaN are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -17,13 +17,7 @@ Label = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class MachineConfig(Settings):
-    """Which machine is fitted, with which kernel and penalty, on features scaled how.
-
-    Examples
-    --------
-    >>> MachineConfig().kernel, MachineConfig(gamma=0.5).gamma
-    ('rbf', 0.5)
-    """
+    """Which machine is fitted, with which kernel and penalty, on features scaled how."""
 
     learner: Literal["svc", "psvm"] = Field(
         "svc",
@@ -32,7 +26,7 @@ class MachineConfig(Settings):
     )
     committee: Literal["single", "default"] | tuple[MemberName, ...] | None = Field(
         None,
-        description="One machine, or several unlike ones, weighed by what they said of training "
+        description="One machine, or several unlike ones, weighed by their outputs for training "
         "examples before they learned them: 'default' or their names. Default: "
         "'default' where learner = 'svc', split = 'interleaved' and kernel = 'rbf', else 'single'.",
     )
@@ -58,20 +52,14 @@ class MachineConfig(Settings):
 
     @model_validator(mode="after")
     def _valid_width(self) -> Self:
-        """Refuse a width of the kernel that cannot work."""
+        """Refuse a kernel width out of range."""
         if not isinstance(self.gamma, str) and not 1e-300 <= self.gamma <= 1e12:
             raise ValueError("gamma: must be positive, or 'scale'; at most 1e12, at least 1e-300")
         return self
 
 
 class MonitorConfig(Settings):
-    """Settings of `MonitorSet`.
-
-    Examples
-    --------
-    >>> MonitorConfig().tolerance, MonitorConfig(monitors="off").monitors
-    (0.02, 'off')
-    """
+    """Settings of `MonitorSet`."""
 
     monitors: Literal["default", "off"] = Field(
         "default", description="Sequential tests of the announced probabilities and the examples."
@@ -80,7 +68,7 @@ class MonitorConfig(Settings):
         0.02,
         gt=0,
         lt=0.5,
-        description="A probability may be off by so much on average before a monitor says so.",
+        description="A probability may be off by so much on average before a monitor alarms.",
     )
     alarm_level: float = Field(
         0.01,
@@ -105,13 +93,7 @@ MOST_NAMES = 16
 
 
 class WindowConfig(Settings):
-    """What validity reports say of the most recent scored examples.
-
-    Examples
-    --------
-    >>> WindowConfig().metrics_window, WindowConfig(slices=("country",)).slices
-    (1000, ('country',))
-    """
+    """What validity reports say of the most recent scored examples."""
 
     metrics_window: Annotated[int, Field(ge=10, le=100_000)] | None = Field(
         1000,
@@ -127,7 +109,7 @@ class WindowConfig(Settings):
 
     @model_validator(mode="after")
     def _valid_slices(self) -> Self:
-        """Refuse names of slices that cannot work, and say why."""
+        """Refuse duplicate or too many slices."""
         if len(set(self.slices)) != len(self.slices):
             raise ValueError("slices: a name is given twice")
         if len(self.slices) > MOST_NAMES:
@@ -138,7 +120,7 @@ class WindowConfig(Settings):
 
 
 def _table(value: object) -> object:
-    """Return costs as they were given, if they are rows of actions."""
+    """Return costs unchanged if they are rows of actions."""
     if value is None:
         return value
     rows = list(value.values()) if isinstance(value, dict) else [value]
@@ -153,31 +135,26 @@ def _table(value: object) -> object:
 Cost = Annotated[float, Field(ge=-1e12, le=1e12)]
 
 REVIEW = "review"
-"""The action of asking a person, who finds the true label: its price is paid besides."""
+"""The action of asking a person, who finds the true label; its price is added."""
 
 MOST_ACTIONS = 64
 
 
 class DecisionConfig(Settings):
-    """What each action costs, by the true label; see `CostMatrix`.
-
-    Examples
-    --------
-    >>> costs = {"good": {"good": 0, "bad": 1}, "bad": {"good": 5, "bad": 0}}
-    >>> DecisionConfig(costs=costs).costs["bad"]["good"]
-    5.0
-    """
+    """What each action costs, by the true label; see `CostMatrix`."""
 
     costs: Annotated[dict[Label, dict[Label, Cost]] | None, BeforeValidator(_table)] = Field(
         None,
         description="What an action costs, by the true label and then by the action: the labels "
-        "are actions, there may be more, and for two classes `review`, which asks a person at a "
-        "price. Each answer then says which action costs least. Needs `classes`.",
+        "are actions, there may be more, and `review` asks a person at a price. Each answer then "
+        "says which action costs least. Needs `classes`. Written a:b=5,b:a=1,review=.4: action b "
+        "costs 5 where a is true, action a 1 where b is, review always .4, and what is right "
+        "nothing. Or as JSON, or as tables [costs.a] of a file.",
     )
 
     @model_validator(mode="after")
     def _valid_costs(self) -> Self:
-        """Refuse costs that cannot work, and say why."""
+        """Refuse incomplete or inconsistent costs."""
         if self.costs is None:
             return self
         rows = list(self.costs.values())
@@ -191,36 +168,40 @@ class DecisionConfig(Settings):
             )
         if len(actions) > MOST_ACTIONS:
             raise ValueError(f"costs: {len(actions)} actions, the limit is {MOST_ACTIONS}")
-        if REVIEW in actions - set(self.costs):
+        if self.reviews:
             _check_review([row[REVIEW] for row in rows])
         return self
 
+    @property
+    def reviews(self) -> bool:
+        """Whether `review` is an action and not a label."""
+        costs = self.costs or {}
+        return REVIEW not in costs and any(REVIEW in row for row in costs.values())
+
 
 def _check_review(prices: list[float]) -> None:
-    if len(prices) != 2:
-        raise ValueError(f"costs: {REVIEW} is for two classes")
-    if prices[0] != prices[1] or prices[0] < 0:
+    if len(set(prices)) != 1 or prices[0] < 0:
         raise ValueError(f"costs: {REVIEW} has one price, at least 0, whatever the true label is")
 
 
 UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-"""Milliseconds of the units of a horizon in time, the longest first."""
+"""Milliseconds of each time unit of a horizon, longest first."""
 
-LONGEST = 10**12
+LONGEST_HORIZON = 10**12
 """Largest horizon, in examples or milliseconds."""
 
 _TIME = re.compile("([0-9]{1,13}) ?(ms|[smhd])")
 
 
 def _plain_horizon(value: object) -> object:
-    """Return a horizon in its one form: a number of examples, or a time in the longest unit."""
+    """Return a horizon in canonical form: a number of examples, or a time in the longest unit."""
     if not isinstance(value, str):
         return value
     if value.isascii() and value.isdigit():
         return int(value[:20])
     found = _TIME.fullmatch(value)
     length = int(found[1]) * UNITS[found[2]] if found else 0
-    if not 0 < length <= LONGEST:
+    if not 0 < length <= LONGEST_HORIZON:
         raise ValueError(
             'must be a number of examples, as 500, or a time above zero in s, m, h or d, as "30m"'
         )
@@ -228,15 +209,17 @@ def _plain_horizon(value: object) -> object:
     return f"{length // UNITS[unit]}{unit}"
 
 
-Horizon = Annotated[Annotated[int, Field(ge=0, le=LONGEST)] | str, BeforeValidator(_plain_horizon)]
+Horizon = Annotated[
+    Annotated[int, Field(ge=0, le=LONGEST_HORIZON)] | str, BeforeValidator(_plain_horizon)
+]
 
 
 class LabelConfig(Settings):
-    """Settings of `LateLabels`.
+    """Settings of `DelayedLabels`.
 
     Examples
     --------
-    >>> LabelConfig().takes_late_labels, LabelConfig(horizon=500).takes_late_labels
+    >>> LabelConfig().takes_delayed_labels, LabelConfig(horizon=500).takes_delayed_labels
     (False, True)
     >>> config = LabelConfig(horizon="90s")
     >>> config.counts_time, config.horizon_length
@@ -273,37 +256,31 @@ class LabelConfig(Settings):
     )
 
     @property
-    def takes_late_labels(self) -> bool:
+    def takes_delayed_labels(self) -> bool:
         """Whether a label may come after its example."""
         return self.horizon != 0
 
     @property
     def counts_time(self) -> bool:
-        """Whether the horizon is a time, and not a number of examples."""
+        """Whether the horizon is a time instead of a number of examples."""
         return isinstance(self.horizon, str)
 
     @property
     def horizon_length(self) -> int:
-        """The horizon in accepted examples, or in milliseconds where it is a time."""
+        """The horizon in accepted examples, or in milliseconds if it is a time."""
         if isinstance(self.horizon, int):
             return self.horizon
         found = _TIME.fullmatch(self.horizon)
         assert found is not None
         return int(found[1]) * UNITS[found[2]]
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        """Refuse combinations that cannot work, and say why."""
-        self._check_labels()
-        return self
-
     def _check_labels(self) -> None:
-        if self.given_answers and self.takes_late_labels:
+        if self.given_answers and self.takes_delayed_labels:
             raise ValueError(
                 "given_answers: with a horizon the answer that the feed gave is scored; set one of "
                 "the two"
             )
-        if not self.takes_late_labels and self.maturity != "horizon":
+        if not self.takes_delayed_labels and self.maturity != "horizon":
             raise ValueError(
                 f"maturity: {self.maturity!r} needs a horizon; set horizon to how long a label may "
                 "take"

@@ -1,14 +1,25 @@
-"""The number of the rules by which answers are computed.
+"""Semantics: the version number of the rules that compute answers.
 
-A feed, and a snapshot, carry the number that they were begun with. This version computes one. What
-has another is refused in one line that says how to go on; `fork` begins a new feed with its input.
+A feed and a snapshot carry the number they were created with, as the setting `semantics`. New feeds
+get `SEMANTICS`. A feed with an earlier number in `COMPUTED` keeps it: the few places that differ
+read the setting. Any other number is refused with a one-line error that names the way on; `fork`
+starts a new feed with its input.
+
+======  ======================================================================================
+number  change
+======  ======================================================================================
+1 to 3  computed before the first release, refused
+4       the first release
+5       `review` is an action like others (`CostMatrix`); a rejection stores the name of its
+        case and parameters, not a sentence (`workers.message.encode.rejection`)
+======  ======================================================================================
 
 Raise `SEMANTICS`, once in a release, with the first change of
 
 - a byte of any answer, report or alarm;
 - the settings that a feed is bound to: one is added, is removed, or has another meaning.
 
-A number is never used again. 1 to 3 were computed before the first release.
+Keep the previous number in `COMPUTED` if both rules can be computed. Never reuse a number.
 """
 
 from collections.abc import Mapping
@@ -16,64 +27,40 @@ from typing import Any
 
 from online_svm.errors import InvalidConfig, InvalidSnapshot
 
-SEMANTICS = 4
+SEMANTICS = 5
+
+COMPUTED = (4, SEMANTICS)
+"""Numbers of the feeds that this version continues, each under its own rules."""
+
+COMPUTED_SHOWN = " and ".join(map(str, COMPUTED))
 
 _UNNUMBERED = 1
-"""Of what was stored before there was a number."""
+"""Number of settings that were stored without one."""
 
 Settings = Mapping[str, Any]
 
 
 def check(number: object) -> None:
-    """Refuse a number of semantics that this version does not compute.
-
-    Raises
-    ------
-    InvalidConfig
-        If it is another; the message says what to do.
-
-    Examples
-    --------
-    >>> check(4)
-    >>> check(2)
-    Traceback (most recent call last):
-    online_svm.errors.InvalidConfig: semantics 2 is no longer computed (4 is): begin anew with its \
-input, as online-svm fork does
-    >>> check(9)
-    Traceback (most recent call last):
-    online_svm.errors.InvalidConfig: semantics 9 is not known here (4 is): upgrade online-svm
-    """
-    if type(number) is int and number == SEMANTICS:
+    """Raise InvalidConfig, which names the way on, for a number that is not computed here."""
+    if type(number) is int and number in COMPUTED:
         return
-    if is_earlier(number):
+    if is_given_up(number):
         raise InvalidConfig(
-            f"semantics {number} is no longer computed ({SEMANTICS} is): begin anew with its "
+            f"semantics {number} is no longer computed ({COMPUTED_SHOWN} are): begin anew with its "
             "input, as online-svm fork does"
         )
     raise InvalidConfig(
-        f"semantics {str(number)[:40]} is not known here ({SEMANTICS} is): upgrade online-svm"
+        f"semantics {str(number)[:40]} is not known here ({COMPUTED_SHOWN} are): upgrade online-svm"
     )
 
 
-def is_earlier(number: object) -> bool:
-    """Return whether a number is that of an earlier version.
-
-    Examples
-    --------
-    >>> is_earlier(2), is_earlier(4), is_earlier(True)
-    (True, False, False)
-    """
-    return type(number) is int and 0 < number < SEMANTICS
+def is_given_up(number: object) -> bool:
+    """Return whether only earlier versions compute a number."""
+    return type(number) is int and 0 < number < COMPUTED[0]
 
 
 def of(stored: Mapping[str, Settings]) -> object:
-    """Return the number that stored groups of settings carry, whether it is known or not.
-
-    Examples
-    --------
-    >>> of({"predictor": {"semantics": 4}, "limits": {}}), of({"predictor": {}, "limits": {}})
-    (4, 1)
-    """
+    """Return the number in stored groups of settings, known or not."""
     found = (part["semantics"] for part in stored.values() if "semantics" in part)
     return next(found, _UNNUMBERED)
 
@@ -81,15 +68,7 @@ def of(stored: Mapping[str, Settings]) -> object:
 def are_equal(stored: object, ours: Settings) -> bool:
     """Return whether the settings in a snapshot are `ours`.
 
-    Raises
-    ------
-    InvalidSnapshot
-        If this version does not compute their semantics.
-
-    Examples
-    --------
-    >>> are_equal({"semantics": 4, "window": 60}, {"semantics": 4, "window": 50})
-    False
+    Raises InvalidSnapshot if this version does not compute their semantics.
     """
     if not isinstance(stored, dict):
         return False

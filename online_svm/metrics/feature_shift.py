@@ -1,4 +1,4 @@
-"""Shift of the mean of each feature between two groups of rows. Descriptive: no test."""
+"""Descriptive shift of the mean of each feature between two groups of rows."""
 
 from dataclasses import dataclass
 
@@ -11,43 +11,21 @@ from online_svm.types import Floats
 
 @dataclass(frozen=True, slots=True)
 class FeatureShift:
-    """Means of two groups of rows, and their difference.
+    """Feature means of two groups of rows, and their difference; all shapes (n_features,).
 
-    Attributes
-    ----------
-    before, after : ndarray of shape (n_features,)
-        Means of the values that are there; NaN where none is.
-    shift : ndarray of shape (n_features,)
-        `after` less `before`, in standard deviations of a value (pooled; Cohen's d).
-    z : ndarray of shape (n_features,)
-        The same in standard errors of the difference (Welch's t). Both are 0 where nothing varies
-        and nothing moved, and infinite where nothing varies and the value moved.
+    Without variance, `shift` and `z` are 0 if the mean is unchanged and infinite otherwise.
     """
 
-    before: Floats
-    after: Floats
-    shift: Floats
-    z: Floats
+    before: Floats  # mean of the values present; NaN if there are none
+    after: Floats  # like `before`
+    shift: Floats  # `after` - `before` in pooled standard deviations (Cohen's d)
+    z: Floats  # `after` - `before` in standard errors of the difference (Welch's t)
 
 
 def feature_shift(before: ArrayLike, after: ArrayLike) -> FeatureShift:
-    """Return how far each feature moved from one group of rows to another.
+    """Return the shift of each feature between two groups of at least two rows; NaN is missing.
 
-    Parameters
-    ----------
-    before, after : array-like of shape (m, n_features) and (n, n_features)
-        At least two rows each. NaN is a missing value.
-
-    Raises
-    ------
-    InvalidInput
-        If the shapes do not fit.
-
-    Examples
-    --------
-    >>> found = feature_shift([[0.0, 1.0], [2.0, 1.0]], [[2.0, 1.0], [4.0, 1.0]])
-    >>> found.after - found.before, found.shift.round(3)
-    (array([2., 0.]), array([1.414, 0.   ]))
+    Raises InvalidInput if the shapes do not fit.
     """
     one, two = (np.asarray(rows, dtype=np.float64) for rows in (before, after))
     is_table = one.ndim == two.ndim == 2
@@ -64,7 +42,7 @@ def feature_shift(before: ArrayLike, after: ArrayLike) -> FeatureShift:
 
 
 def _moments(rows: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the count of each column, its mean, and its variance with n - 1."""
+    """Return the count, mean and sample variance of the values present in each column."""
     is_there = ~np.isnan(rows)
     count = is_there.sum(axis=0).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,128 +1,194 @@
-"""Reliability bins: how often an event happened beside how probable it was said to be.
+"""The calibration of the probabilities of one event: bins, statistics, and the CORP parts.
 
-A bin has a consistency band: the frequencies that chance allows if the probability is right. The
-band of a group of n examples with mean probability p holds the middle `level` of the binomial
-distribution of n and p, as quantiles over n: no random draws. Where the probabilities in the group
-differ, their count varies less than the binomial says (Hoeffding 1956), so the band is then a
-little wide.
+Each reliability bin has a consistency band: the frequencies expected by chance if the probabilities
+are perfect. For n examples with mean probability p it holds the central `level` of the binomial
+distribution (n, p). If the probabilities within a bin differ, the true spread is smaller (Hoeffding
+1956) and the band slightly too wide.
+
+Each of the three statistics is a test only at one moment chosen in advance. Under repeated looks,
+as in a rolling window, its p-value is invalid, but its value still describes where and how far
+probabilities are off.
+
+CORP (Dimitriadis, Gneiting & Jordan 2021, "Stable reliability diagrams for probabilistic
+classifiers", PNAS 118) recalibrates by isotonic regression, which needs no choice of bins:
+
+    Brier score = miscalibration - discrimination + uncertainty
+
+Miscalibration is the gain in score by recalibration. Discrimination is the gain of the recalibrated
+probabilities over the constant frequency. Uncertainty is the score of that constant.
 """
 
-import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.argument_checks import check_n_bins
-from online_svm.compiled.jit import jit
+from online_svm.calibration.diagram import check_labels, check_scores
+from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
-from online_svm.metrics.equal_mass_bins import bin_ends
-from online_svm.metrics.sorted_events import sorted_events
-from online_svm.stream.windowed_report import ReliabilityBin
-from online_svm.types import Bools, Floats
-
-NEGLIGIBLE = 1e-20
-"""Weights below this part of that of the mode change no sum."""
+from online_svm.stream.validity_report import ReliabilityBin
+from online_svm.types import Bools, Floats, Ints
 
 
-@jit
+class SortedEvents(NamedTuple):
+    """Events by ascending probability; among equal probabilities, non-events come first.
+
+    Ties are between identical pairs only, so any sum in this order is bit-identical for every order
+    of arrival. Both fields have shape (n_samples,).
+    """
+
+    probabilities: Floats
+    happened: Bools
+
+
+def sorted_events(probabilities: ArrayLike, outcomes: ArrayLike) -> SortedEvents:
+    """Return checked probabilities and outcomes, both of shape (n_samples,), sorted.
+
+    A probability is P(positive), or the confidence in the predicted class; an outcome is 1 if the
+    event happened, else 0. Raises InvalidInput if a probability is not in [0, 1], an outcome is not
+    0 or 1, or there are no examples.
+    """
+    values, happened = check_events(probabilities, outcomes)
+    order = np.argsort(sort_keys(values, happened))
+    return SortedEvents(values[order], happened[order])
+
+
+def check_events(probabilities: ArrayLike, outcomes: ArrayLike) -> tuple[Floats, Bools]:
+    """Return checked probabilities and outcomes; errors are as in `sorted_events`."""
+    values = check_probabilities(probabilities)
+    return values, check_labels(outcomes, len(values))
+
+
+def check_probabilities(probabilities: ArrayLike) -> Floats:
+    """Return at least one probability in [0, 1], shape (n,), or raise InvalidInput."""
+    values = check_scores(probabilities)
+    if not len(values):
+        raise InvalidInput("probabilities: there is no example to score")
+    return check_unit(values)
+
+
+def check_unit(values: Floats) -> Floats:
+    """Return `values` unchanged; raise InvalidInput if one is not in [0, 1]."""
+    if not ((values >= 0.0) & (values <= 1.0)).all():
+        raise InvalidInput("probabilities: must lie in [0, 1]")
+    return values
+
+
+def sort_keys(probabilities: Floats, happened: Bools) -> Ints:
+    """Return integer keys in the order of the pairs: twice the bits of p, plus the outcome.
+
+    The bits of floats in [0, 1], read as integers, ascend like the floats; the highest two are
+    unused.
+    """
+    bits = np.ascontiguousarray(probabilities + 0.0).view(np.int64)  # -0.0 becomes 0.0
+    return (bits << 1) | happened
+
+
+def bin_ends(p: Floats, n_bins: int) -> Ints:
+    """Return the position after the last example of each non-empty bin, for ascending `p`.
+
+    Example r of n (from 0) belongs to bin floor(n_bins r / n); a run of equal probabilities belongs
+    to the bin of its middle rank, as in `calibration.isotonic.equal_count_bins`.
+    """
+    ends = np.empty(min(n_bins, len(p)), dtype=np.int64)
+    return ends[: _bin_ends(p, ends)]
+
+
+@kernel
+def _bin_ends(p: Floats, ends: Ints) -> int:
+    """Write the position after each bin, for at most len(ends) bins; return their number."""
+
+
 def binomial_range(n: int, p: float, tail: float) -> tuple[int, int]:
     """Return the quantiles of the binomial distribution at `tail` and 1 - `tail`.
 
-    Each is the least k whose distribution function is at least that. All weights are taken relative
-    to the mode, so that none that matters underflows.
-
-    Examples
-    --------
-    >>> binomial_range(10, 0.5, 0.05)
-    (2, 8)
+    A quantile is the smallest k whose distribution function reaches the given probability.
     """
-    if p <= 0.0:
-        return 0, 0
-    if p >= 1.0:
-        return n, n
-    # 1. Weights from the mode to both sides, until they no longer count.
-    odds, against = p / (1.0 - p), (1.0 - p) / p
-    mode = min(n, math.floor((n + 1) * p))
-    weights = np.empty(n + 1)
-    weights[mode] = 1.0
-    first, last = mode, mode
-    while first > 0 and weights[first] > NEGLIGIBLE:
-        weights[first - 1] = weights[first] * (first * against / (n - first + 1))
-        first -= 1
-    while last < n and weights[last] > NEGLIGIBLE:
-        weights[last + 1] = weights[last] * ((n - last) * odds / (last + 1))
-        last += 1
-    # 2. Sums from either end.
-    total = 0.0
-    for k in range(first, last + 1):
-        total += weights[k]
-    low, below = first, weights[first]
-    while below < tail * total:
-        low += 1
-        below += weights[low]
-    high, above = last, 0.0
-    while above + weights[high] <= tail * total:
-        above += weights[high]
-        high -= 1
-    return low, high
+    return _binomial_range(p, tail, np.empty(n + 1))
+
+
+@kernel
+def _binomial_range(p: float, tail: float, weights: Floats) -> tuple[int, int]:
+    """Return the quantiles for n = len(weights) - 1; `weights` is scratch."""
 
 
 N_BINS = 10
-LEVEL = 0.9
-
-COUNT, PROBABILITY, FREQUENCY, LOWER, UPPER = range(5)
+BAND_TAIL = (1.0 - 0.9) / 2.0  # a band holds nine draws of ten
 
 
-def reliability_bins(
-    probabilities: ArrayLike, outcomes: ArrayLike, n_bins: int = N_BINS, level: float = LEVEL
-) -> list[ReliabilityBin]:
-    """Return equal-mass bins by ascending probability; equal probabilities share a bin.
+def reliability_bins(probabilities: ArrayLike, outcomes: ArrayLike) -> list[ReliabilityBin]:
+    """Return equal-mass bins by ascending probability, with their bands.
 
-    Parameters
-    ----------
-    probabilities : array-like of shape (n_samples,)
-    outcomes : array-like of shape (n_samples,)
-        1 where the event happened, else 0.
-    n_bins : int, default=10
-        At most.
-    level : float, default=0.9
-        Of the consistency bands.
-
-    Raises
-    ------
-    InvalidInput
-        As `sorted_events`; or if `n_bins` is not positive or `level` not between 0 and 1.
-
-    Examples
-    --------
-    >>> reliability_bins([0.25, 0.25, 0.75, 0.75], [0, 0, 1, 0], n_bins=2)[1]
-    ReliabilityBin(count=2, probability=0.75, frequency=0.5, lower=0.0, upper=1.0)
+    Parameters and errors are as in `sorted_events`; equal probabilities share a bin.
     """
-    check_n_bins(n_bins)
-    if not 0.0 < level < 1.0:
-        raise InvalidInput(f"level: {level} is not between 0 and 1")
-    return as_bins(bin_rows(*sorted_events(probabilities, outcomes), n_bins, (1.0 - level) / 2.0))
+    return as_bins(bin_rows(*sorted_events(probabilities, outcomes), N_BINS, BAND_TAIL))
 
 
 def as_bins(rows: Floats) -> list[ReliabilityBin]:
-    """Return what `bin_rows` found as bins."""
-    return [ReliabilityBin(int(row[COUNT]), *row[1:]) for row in rows.tolist()]
+    """Convert the rows of `bin_rows` to bins."""
+    return [ReliabilityBin(int(row[0]), *row[1:]) for row in rows.tolist()]
 
 
-@jit
 def bin_rows(p: Floats, happened: Bools, n_bins: int, tail: float) -> Floats:
-    """Return the bins of events that `sorted_events` sorted, shape (at most n_bins, 5)."""
-    ends = bin_ends(p, n_bins)
-    rows = np.empty((len(ends), 5))
-    begin = 0
-    for b in range(len(ends)):
-        count, said, hits = ends[b] - begin, 0.0, 0
-        for i in range(begin, ends[b]):
-            said += p[i]
-            hits += happened[i]
-        mean = min(1.0, said / count)  # rounding alone can put it beyond 1
-        low, high = binomial_range(count, mean, tail)
-        rows[b, COUNT], rows[b, PROBABILITY], rows[b, FREQUENCY] = count, mean, hits / count
-        rows[b, LOWER], rows[b, UPPER] = low / count, high / count
-        begin = ends[b]
-    return rows
+    """Return the bins of sorted events, shape (at most n_bins, 5)."""
+    rows = np.empty((min(n_bins, len(p)), 5))
+    return rows[: _bin_rows(p, happened, tail, rows, np.empty(len(p) + 1))]
+
+
+@kernel
+def _bin_rows(p: Floats, happened: Bools, tail: float, rows: Floats, weights: Floats) -> int:
+    """Write one row a bin, for at most len(rows) bins; return their number.
+
+    `rows` has shape (n_bins, 5); `weights` is scratch of shape (n + 1,).
+    """
+
+
+@kernel
+def cumulative_statistics(p: Floats, happened: Bools) -> tuple[float, float, float]:
+    """Return three statistics of sorted events, shape (n,), n >= 1.
+
+    The z of Spiegelhalter (1986) is standard normal for perfect probabilities, positive for
+    overconfident ones, and NaN if all are 0, 1/2 or 1. The Kolmogorov-Smirnov statistic is the
+    maximum over probabilities q of |sum of y - p over the examples with p <= q| / n. Kuiper's is
+    the same maximum over all ranges of probability; it finds deviations that cancel (Arrieta-Ibarra
+    et al. 2022, "Metrics of calibration for probabilistic predictions").
+    """
+
+
+@kernel
+def debiased_square(p: Floats, happened: Bools, n_bins: int) -> float:
+    """Return the squared error of sorted events, shape (n,); NaN for fewer than two events."""
+
+
+class BrierParts(NamedTuple):
+    """A Brier score, its parts and the integrated calibration index."""
+
+    brier: float  # mean of (p - y)^2
+    # miscalibration, discrimination, uncertainty: non-negative; brier = miscalibration -
+    # discrimination + uncertainty
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+    # mean of |p - r|, where r is the isotonic regression of y on p: the integrated calibration
+    # index (Austin & Steyerberg 2019) with isotonic instead of local regression
+    calibration_index: float
+
+
+def corp_decomposition(probabilities: ArrayLike, outcomes: ArrayLike) -> BrierParts:
+    """Return the Brier score of one event and its parts; arguments as in `sorted_events`.
+
+    By chance alone miscalibration is positive; it shrinks with the number of examples.
+    """
+    return BrierParts(*brier_parts(*sorted_events(probabilities, outcomes)))
+
+
+def brier_parts(p: Floats, happened: Bools) -> tuple[float, float, float, float, float]:
+    """Return the parts for at least one sorted event."""
+    return _brier_parts(p, happened, np.empty((3, len(p) + 1), dtype=np.int64))
+
+
+@kernel
+def _brier_parts(
+    p: Floats, happened: Bools, diagram: Ints
+) -> tuple[float, float, float, float, float]:
+    """Implement `brier_parts`; `diagram` is scratch of shape (3, n + 1)."""

@@ -1,84 +1,67 @@
-"""Scores of a finished run of probabilities: for tables and benchmarks, not for the stream."""
+"""Scores of a finished run of probabilities, for tables and benchmarks.
+
+The binned calibration error of a perfect forecaster is positive: in each bin the frequency differs
+from the mean probability by chance. `squared_calibration_error` subtracts an estimate of this
+excess (Broecker 2012, "Estimating reliability and resolution of probability forecasts through
+decomposition of the empirical score"; Kumar, Liang & Ma 2019, "Verified uncertainty calibration").
+`calibration_error_floor` estimates the size of the common form under chance alone.
+"""
+
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from online_svm.calibration.argument_checks import check_codes, check_labels, check_scores
-from online_svm.calibration.binning import equal_count_bins
-from online_svm.calibration.diagram import pool_ties
+from online_svm.calibration.diagram import (
+    check_codes,
+    check_labels,
+    check_scores,
+    equal_count_bins,
+    pool_ties,
+)
 from online_svm.errors import InvalidInput
-from online_svm.types import Bools, Floats, Ints
+from online_svm.metrics.reliability import (
+    bin_ends,
+    check_events,
+    check_probabilities,
+    check_unit,
+    debiased_square,
+    sorted_events,
+)
+from online_svm.types import Floats, Ints
 
-CLIP = 1e-6  # a probability below it counts as this much in the log loss: an infinity says nothing
+MIN_SCORED_PROBABILITY = 1e-6  # smallest probability in the log loss, which stays finite
+N_BINS = 15  # of equal mass, on which calibration is measured
+N_SIMULATIONS = 200  # the standard error of the floor is then below 2 % of the floor
 
 
 def log_loss(probabilities: ArrayLike, codes: ArrayLike) -> float:
     """Return the mean natural-log loss of the true class, probabilities clipped below at 1e-6.
 
-    Parameters
-    ----------
-    probabilities : array-like of shape (n_samples, n_classes)
-    codes : array-like of int of shape (n_samples,)
-        True class of each example, from 0.
-
-    Raises
-    ------
-    InvalidInput
-        If a probability is not in [0, 1], a code is out of range, or there is no example.
-
-    Examples
-    --------
-    >>> round(log_loss([[0.5, 0.5], [0.0, 1.0]], [0, 1]), 4)
-    0.3466
+    `probabilities` has shape (n_samples, n_classes), `codes` the true class of each example. Raises
+    InvalidInput if a probability is not in [0, 1], a code is out of range, or there are no
+    examples.
     """
-    return float(-np.log(np.maximum(_of_truth(probabilities, codes), CLIP)).mean())
+    return float(
+        -np.log(np.maximum(_of_truth(probabilities, codes), MIN_SCORED_PROBABILITY)).mean()
+    )
 
 
 def clipped(probabilities: ArrayLike, codes: ArrayLike) -> int:
-    """Return how many true classes had a probability below 1e-6, where `log_loss` clips.
-
-    Parameters and errors are those of `log_loss`.
-
-    Examples
-    --------
-    >>> clipped([[0.5, 0.5], [0.0, 1.0]], [0, 0])
-    1
-    """
-    return int(np.count_nonzero(_of_truth(probabilities, codes) < CLIP))
+    """Return the number of true classes with a probability below 1e-6, where `log_loss` clips."""
+    return int(np.count_nonzero(_of_truth(probabilities, codes) < MIN_SCORED_PROBABILITY))
 
 
 def brier(probabilities: ArrayLike, codes: ArrayLike) -> float:
-    """Return the mean Brier score: (p - y)^2 for two classes, the sum over classes for more.
-
-    Parameters and errors are those of `log_loss`.
-
-    Examples
-    --------
-    >>> brier([[0.5, 0.5], [0.0, 1.0]], [0, 1])
-    0.125
-    """
+    """Return the mean Brier score: (p - y)^2 for two classes, the sum over classes for more."""
     values, truth = _check(probabilities, codes)
     errors = (values - (truth[:, np.newaxis] == np.arange(values.shape[1]))) ** 2
     return float((errors[:, 1] if values.shape[1] == 2 else errors.sum(axis=1)).mean())
 
 
 def accuracy(predicted: ArrayLike, codes: ArrayLike) -> float:
-    """Return the share of examples whose predicted class is the true one.
-
-    Parameters
-    ----------
-    predicted, codes : array-like of int of shape (n_samples,)
-
-    Raises
-    ------
-    InvalidInput
-        If the shapes differ or there is no example.
-
-    Examples
-    --------
-    >>> accuracy([0, 1, 1, 1], [0, 1, 1, 0])
-    0.75
-    """
+    """Return the share of examples whose predicted class is correct; both shapes (n_samples,)."""
     values, truth = np.asarray(predicted), np.asarray(codes)
     if values.shape != truth.shape or values.ndim != 1 or not len(truth):
         raise InvalidInput(
@@ -88,58 +71,26 @@ def accuracy(predicted: ArrayLike, codes: ArrayLike) -> float:
     return float((values == truth).mean())
 
 
-def expected_calibration_error(
-    probabilities: ArrayLike, outcomes: ArrayLike, n_bins: int = 15
-) -> float:
-    """Return the mean over equal-mass bins of |frequency - mean probability|, weighted by count.
+def expected_calibration_error(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
+    """Return the count-weighted mean over equal-mass bins of |frequency - mean probability|.
 
-    Equal probabilities share a bin (that of the middle one), so that the order of the examples
-    does not matter (Nixon et al. 2019 call the equal-mass form adaptive).
-
-    Parameters
-    ----------
-    probabilities : array-like of shape (n_samples,)
-        Of any event: P(positive), or the confidence in the predicted class.
-    outcomes : array-like of shape (n_samples,)
-        1 where the event happened, else 0.
-    n_bins : int, default=15
-
-    Raises
-    ------
-    InvalidInput
-        If a probability is not in [0, 1], an outcome not 0 or 1, or there is no example.
-
-    Examples
-    --------
-    >>> round(expected_calibration_error([0.1, 0.1, 0.9, 0.9], [0, 0, 1, 1], n_bins=2), 3)
-    0.1
+    Equal probabilities share the bin of the middle one, so the result does not depend on the order
+    of the examples (Nixon et al. 2019 call the equal-mass form adaptive). Parameters and errors are
+    as in `sorted_events`.
     """
-    values, happened = _check_events(probabilities, outcomes)
+    values, happened = check_events(probabilities, outcomes)
     counts = pool_ties(values, happened)
-    bins = equal_count_bins(counts, n_bins)
+    bins = equal_count_bins(counts, N_BINS)
     first = np.searchsorted(counts.scores, bins.lower)
     expected = np.add.reduceat(counts.scores * counts.totals, first)
     return float(np.abs(bins.positives - expected).sum() / len(values))
 
 
 def auc(scores: ArrayLike, outcomes: ArrayLike) -> float:
-    """Return the area under the ROC curve: P(positive scores above negative), ties one half.
+    """Return the area under the ROC curve: P(positive scores above negative), ties count one half.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_samples,)
-    outcomes : array-like of shape (n_samples,)
-        1 or 0.
-
-    Raises
-    ------
-    InvalidInput
-        If a score is not finite, an outcome not 0 or 1, or there are not both outcomes.
-
-    Examples
-    --------
-    >>> auc([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1])
-    0.875
+    Raises InvalidInput if a score is not finite, an outcome is not 0 or 1, or one outcome is
+    absent.
     """
     values = check_scores(scores)
     counts = pool_ties(values, check_labels(outcomes, len(values)))
@@ -152,26 +103,10 @@ def auc(scores: ArrayLike, outcomes: ArrayLike) -> float:
 
 
 def macro_auc(probabilities: ArrayLike, codes: ArrayLike) -> float:
-    """Return the mean over the classes of the area under the curve of each against the rest.
+    """Return the mean over classes of the AUC of one class against the rest; for two the `auc`.
 
-    A class that no example has, or every one, has no area and is left out. For two classes it is
-    `auc` of the second.
-
-    Parameters
-    ----------
-    probabilities : array-like of shape (n_samples, n_classes)
-    codes : array-like of int of shape (n_samples,)
-        True class of each example, from 0.
-
-    Raises
-    ------
-    InvalidInput
-        As for `log_loss`, or if all examples are of one class.
-
-    Examples
-    --------
-    >>> macro_auc([[0.9, 0.1], [0.6, 0.4], [0.6, 0.4], [0.2, 0.8]], [0, 0, 1, 1])
-    0.875
+    Parameters and errors are as in `log_loss`. Classes with no or all examples are skipped;
+    examples of one class only are an error.
     """
     values, truth = _check(probabilities, codes)
     there = np.unique(truth)
@@ -180,6 +115,51 @@ def macro_auc(probabilities: ArrayLike, codes: ArrayLike) -> float:
     if values.shape[1] == 2:
         return auc(values[:, 1], truth == 1)
     return float(np.mean([auc(values[:, code], truth == code) for code in there]))
+
+
+@dataclass(frozen=True, slots=True)
+class EqualMassBins:
+    """Examples grouped by probability into at most `N_BINS` bins of about equal count.
+
+    Equal probabilities share a bin, so the result does not depend on the order of the examples.
+    """
+
+    probabilities: Floats  # in the given order, shape (n_samples,)
+    order: Ints  # indices of the examples by ascending probability
+    first: Ints  # position in `order` of each bin's first example
+    counts: Ints  # number of examples in each bin, at least one
+
+    @classmethod
+    def of(cls, probabilities: ArrayLike) -> Self:
+        """Group probabilities, shape (n_samples,), into bins.
+
+        Raises InvalidInput if a probability is not in [0, 1], or there are none.
+        """
+        values = check_probabilities(probabilities)
+        order = np.argsort(values, kind="stable")
+        counts = np.diff(bin_ends(values[order], N_BINS), prepend=0)
+        return cls(values, order, np.cumsum(counts) - counts, counts)
+
+    @property
+    def weights(self) -> Floats:
+        """Share of the examples in each bin."""
+        return np.asarray(self.counts / len(self.order))
+
+    def means(self, values: ArrayLike) -> Floats:
+        """Return the mean over each bin of values of shape (n_samples,)."""
+        sums = np.add.reduceat(self.sorted(values), self.first)
+        return np.asarray(sums / self.counts)
+
+    def sorted(self, values: ArrayLike) -> Floats:
+        """Return the values by ascending probability."""
+        given = np.asarray(values, dtype=np.float64)
+        if given.shape != self.order.shape:
+            raise InvalidInput(f"expected {len(self.order)} values, got shape {given.shape}")
+        return given[self.order]
+
+    def frequencies(self, outcomes: ArrayLike) -> Floats:
+        """Return the frequency of the event in each bin; outcomes are 0 or 1."""
+        return self.means(check_labels(outcomes, len(self.order)))
 
 
 def _of_truth(probabilities: ArrayLike, codes: ArrayLike) -> Floats:
@@ -194,17 +174,74 @@ def _check(probabilities: ArrayLike, codes: ArrayLike) -> tuple[Floats, Ints]:
             f"probabilities: expected one row an example and one column a class, got shape "
             f"{values.shape}"
         )
-    return _check_unit(values), check_codes(codes, *values.shape)
+    return check_unit(values), check_codes(codes, *values.shape)
 
 
-def _check_events(probabilities: ArrayLike, outcomes: ArrayLike) -> tuple[Floats, Bools]:
-    values = _check_unit(check_scores(probabilities))
-    if not len(values):
-        raise InvalidInput("probabilities: there is no example to score")
-    return values, check_labels(outcomes, len(values))
+def squared_calibration_error(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
+    """Return the debiased mean over equal-mass bins of (frequency - mean probability)^2.
+
+    The squared mean residual (outcome - probability) of a bin of m examples exceeds the square of
+    its expectation by s^2 / m on average, with s^2 the sample variance of the residuals. This
+    excess is subtracted. The result has mean zero for a perfect forecaster and can be negative.
+    Bins with a single example are dropped because their variance is unknown. At most half the
+    number of examples is used as the number of bins. Parameters and errors are as in
+    `sorted_events`; fewer than two examples are an error.
+    """
+    events = sorted_events(probabilities, outcomes)
+    if len(events.happened) < 2:
+        raise InvalidInput("outcomes: the calibration error needs at least two examples")
+    return debiased_square(*events, N_BINS)
 
 
-def _check_unit(values: Floats) -> Floats:
-    if not ((values >= 0.0) & (values <= 1.0)).all():
-        raise InvalidInput("probabilities: must lie in [0, 1]")
-    return values
+def calibration_error_floor(probabilities: ArrayLike) -> float:
+    """Return the mean `expected_calibration_error` if these probabilities were perfect.
+
+    It is the mean over simulations in which each event happens independently with its
+    probability. Raises InvalidInput if a probability is not in [0, 1], or there are no examples.
+    """
+    bins = EqualMassBins.of(probabilities)
+    expected = bins.means(bins.probabilities)
+    rng = np.random.default_rng(0)
+    errors = [
+        np.abs(bins.means(rng.random(len(bins.order)) < bins.probabilities) - expected)
+        for _ in range(N_SIMULATIONS)
+    ]
+    return float(np.mean(errors, axis=0) @ bins.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalCoverage:
+    """How often intervals contain the frequency of their bin."""
+
+    coverage: float  # share of examples in bins whose frequency is in the mean interval
+    # Mean coverage if every probability were perfect: below 1, as bin frequencies vary by chance.
+    of_perfect: float
+    width: float  # mean of upper - lower
+
+
+def interval_coverage(
+    probabilities: ArrayLike, intervals: ArrayLike, outcomes: ArrayLike
+) -> IntervalCoverage:
+    """Return the coverage of intervals, shape (n_samples, 2), over equal-mass bins.
+
+    A single outcome, 0 or 1, is rarely inside an interval. So examples are grouped by probability,
+    and the frequency of each group is compared with the mean of its intervals. Raises InvalidInput
+    as `sorted_events`, and if an interval is reversed or not finite.
+    """
+    bins = EqualMassBins.of(probabilities)
+    lower, upper = np.asarray(intervals, dtype=np.float64).T
+    low, high = bins.means(lower), bins.means(upper)
+    widths = bins.sorted(upper) - bins.sorted(lower)
+    if not (widths >= 0.0).all() or not np.isfinite(widths).all():
+        raise InvalidInput("upper: must be finite and at least the lower end")
+    rng = np.random.default_rng(0)
+
+    def covered(frequencies: Floats) -> float:
+        return float(bins.weights[(low <= frequencies) & (frequencies <= high)].sum())
+
+    coverage = covered(bins.frequencies(outcomes))
+    simulated = [
+        covered(bins.means(rng.random(len(bins.order)) < bins.probabilities))
+        for _ in range(N_SIMULATIONS)
+    ]
+    return IntervalCoverage(coverage, float(np.mean(simulated)), float(widths.mean()))

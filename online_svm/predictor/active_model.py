@@ -1,4 +1,4 @@
-"""The active model: one refit's machine with its calibration set, counts and maps."""
+"""ActiveModel: the model of one refit with its calibration set, counts and calibrators."""
 
 from copy import deepcopy
 from typing import Self
@@ -7,39 +7,36 @@ import numpy as np
 
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.config import MIXED, PredictorConfig
-from online_svm.predictor.earlier import Earlier
-from online_svm.predictor.frequency_interval import FrequencyIntervals
-from online_svm.predictor.headline import held_answers
-from online_svm.predictor.headlines import follows_recent, headline_from_state, headline_of
-from online_svm.predictor.lately import Given, Lately
-from online_svm.predictor.published_maps import (
-    ClassMap,
-    fit_maps,
+from online_svm.predictor.calibrators import (
+    Calibrator,
+    calibrators_from_state,
+    fit_calibrators,
     implied_probabilities,
-    interval_maps,
-    maps_from_state,
+    interval_calibrators,
 )
+from online_svm.predictor.frequency_interval import FrequencyIntervals
+from online_svm.predictor.pair_prediction import PairPrediction, PrimaryAnswers, PrimaryPrediction
+from online_svm.predictor.pending_examples import AnswerTimeOutputs
+from online_svm.predictor.recent_ensemble import MemberOutputs, RecentEnsemble
 from online_svm.predictor.recent_interval import RecentIntervals
-from online_svm.refit.committee.model import CommitteeModel
+from online_svm.refit.committee.stack import CommitteeModel
 from online_svm.refit.task import RefitResult
-from online_svm.storage.arrays import nest, under
-from online_svm.storage.fields import Fields, flag, floats, ints, number
-from online_svm.storage.state import State, as_array
+from online_svm.storage.state import State, as_array, nest, under
+from online_svm.storage.state_schema import StateSchema, flag, floats, ints, number
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.labels import ClassView
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.svm.probabilistic.posterior import posterior, steepness
+from online_svm.svm.probability_tube import posterior, steepness
 from online_svm.types import Arrays, Bools, Floats, Ints
-from online_svm.venn.protocol import VennSet
-from online_svm.venn.registry import VennScheme
-from online_svm.venn.taxonomy import svm_classes
+from online_svm.venn.counted_set import VennSet, svm_classes
+from online_svm.venn.scheme import VennScheme
 
 TAXONOMY_BINS = 4
-"""Parts of a class in the taxonomies class-quantile, class-rank and margin of a feed."""
+"""Bins of each class in the taxonomies class-quantile, class-rank and margin of a feed."""
 
-# Given which examples have labels, the labelled ones are still i.i.d. and independent of T. So the
-# theorem holds for them, whatever decides who gets a label; but what an answer is about may yet
-# get a probability instead, and nothing is known of how those differ.
+# Conditional on which examples have labels, the labelled ones are still i.i.d. and independent of
+# T, so the theorem holds for them under any labelling rule. But the answered example may get a
+# probability instead, and such examples may differ.
 SELECTED = (
     "some examples have a probability instead of a label: exact for those that get a label, for "
     "all only if which they get does not depend on the example"
@@ -59,25 +56,18 @@ CROSSFIT = (
 TIME = "time: a feature is a time, which comes once, so the examples are not i.i.d."
 NAMES = "names: more than max_features came, so which are known depends on all examples"
 
-_FIELDS = Fields(
+_SCHEMA = StateSchema(
     number("version"), number("calibration_version"), number("learned"), flag("has_probabilities")
 )
 
 
 class ActiveModel:
-    """Answers examples and lets the labelled ones join its calibration set.
+    """Answers examples and adds the labelled ones to its calibration set.
 
-    Parameters
-    ----------
-    config : PredictorConfig
-    result : RefitResult
-        Of the refit that becomes active.
-    view : ClassView
-        The classes known at its freeze.
-    version : int
-        Number of models so far.
-    training_codes : ndarray of shape (n_training,)
-        Label codes of the proper training set, for maps fitted on training scores.
+    `view`: the classes known at the freeze.
+    `version`: number of models so far.
+    `training_codes`, shape (n_training,): label codes of the proper training set, for calibrators
+        fitted on training scores.
     """
 
     def __init__(
@@ -95,16 +85,17 @@ class ActiveModel:
         self.scheme = VennScheme(
             taxonomy, TAXONOMY_BINS, view.n_known, len(view.classes), config.window
         )
-        self.headline = headline_of(config, view.n_known)
-        self.lately: Lately | None = None
-        if follows_recent(config, view.n_known):
-            is_late = config.takes_late_labels
-            self.lately = Lately(len(config.members), view.n_known, is_late=is_late)
+        self.primary = _primary_prediction(config, view.n_known)
+        self.recent_ensemble: RecentEnsemble | None = None
+        if self.primary.uses_recent_ensemble:
+            self.recent_ensemble = RecentEnsemble(
+                len(config.members), view.n_known, is_delayed=config.takes_delayed_labels
+            )
         self._published = [name for name in config.published if name != MIXED]
-        self._interval_maps = interval_maps(config)
-        self.maps: dict[str, ClassMap] = {}
+        self._interval_calibrators = interval_calibrators(config)
+        self.calibrators: dict[str, Calibrator] = {}
         self.calibration_version = 0
-        self.learned = 0  # examples since the activation
+        self.learned = 0  # examples learned since the activation
         self.has_probabilities = False
         self._set: VennSet | None = None
         self._intervals: FrequencyIntervals | RecentIntervals | None = None
@@ -113,15 +104,15 @@ class ActiveModel:
 
     @property
     def calibration(self) -> VennSet:
-        """The calibration set, once `calibrate` or `from_state` has made it."""
+        """The calibration set; `calibrate` or `from_state` creates it."""
         assert self._set is not None
         return self._set
 
     def follow(self, before: "ActiveModel") -> None:
-        """Take over what outlives a model from the one before."""
-        self.headline.follow(before.headline)
-        if self.lately is not None and before.lately is not None:
-            self.lately.follow(before.lately, self.result.scaling)
+        """Carry over the state that spans models from the previous model."""
+        self.primary.follow(before.primary)
+        if self.recent_ensemble is not None and before.recent_ensemble is not None:
+            self.recent_ensemble.follow(before.recent_ensemble, self.result.scaling)
         ours, theirs = self._intervals, before._intervals
         if isinstance(ours, RecentIntervals) and isinstance(theirs, RecentIntervals):
             ours.follow(theirs)
@@ -131,17 +122,13 @@ class ActiveModel:
         return self.result.model.scores(self.result.scaling.transform(X))
 
     def calibrate(self, codes: Ints, X_since: Floats, calibration_version: int) -> None:
-        """Begin the calibration set and fit the maps.
+        """Create the calibration set and fit the calibrators.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (n_calibration + len(X_since),)
-            Label codes of the available examples outside T, then of those learned since; those
-            without a label (-1) stay out of the calibration set.
-        X_since : ndarray of shape (m, n_features)
-            Examples learned since the freeze.
-        calibration_version : int
-            Number of calibrations so far.
+        `codes`, shape (n_calibration + len(X_since),): label codes of the available examples
+            outside T, then of those learned since. Examples without a label (-1) are left out of
+            the calibration set.
+        `X_since`, shape (m, n_features): examples learned since the freeze.
+        `calibration_version`: number of calibrations so far.
         """
         columns = self.view.columns(codes)
         labelled = columns >= 0
@@ -150,21 +137,23 @@ class ActiveModel:
         first = _first_of_newest(labelled, self.config.window)
         scores = np.concatenate([old[first:], self.score(X_since[max(first - len(old), 0) :])])
         columns, labelled = columns[first:], labelled[first:]
-        self._set = self._make_set(scores[labelled], columns[labelled])
+        self._set = self.scheme.begin(
+            self.result.training_scores, scores[labelled], columns[labelled]
+        )
         self._count_frequencies()
-        self.refit_maps(calibration_version)
+        self.refit_calibrators(calibration_version)
 
-    def refit_maps(self, calibration_version: int) -> None:
-        """Fit maps and headline on the calibration set as it is now (or on training scores)."""
+    def refit_calibrators(self, calibration_version: int) -> None:
+        """Fit calibrators and primary prediction on the calibration set (or on training scores)."""
         self.calibration_version = calibration_version
         if self.config.map_data == "training":
             scores, columns = self.result.training_scores, self.training_columns
         else:
             scores, columns = self.calibration.scores, self.calibration.codes
-        # An unseen label has no machine to map; a probability (-1) is no label.
+        # An unseen label has no score column; -1 marks a probability without a label.
         known = (columns >= 0) & (columns < self.view.n_known)
-        self.maps = fit_maps(self.config, scores[known], columns[known])
-        self.headline.fit(scores[known], columns[known])
+        self.calibrators = fit_calibrators(self.config, scores[known], columns[known])
+        self.primary.fit(scores[known], columns[known])
 
     def answer(
         self,
@@ -173,48 +162,42 @@ class ActiveModel:
         n: Ints,
         *,
         lacks: str | None = None,
-        earlier: Earlier | None = None,
+        earlier: AnswerTimeOutputs | None = None,
     ) -> PredictionBlock:
-        """Answer rows in order; each labelled one joins the calibration set after its answer.
+        """Answer rows in order; a labelled row joins the calibration set after its answer.
 
-        Parameters
-        ----------
-        X : ndarray of shape (m, n_features)
-        columns : ndarray of shape (m,)
-            Class columns of the labels; -1 where there is none.
-        n : ndarray of shape (m,)
-            Examples learned before each row.
-        lacks : str or None
-            Why the labels of the window before these rows are not all that they should be.
-        earlier : Earlier or None
-            Where labels come late, what was said of the rows that are learned.
+        `X`, shape (m, n_features).
+        `columns`, shape (m,): class columns of the labels; -1 for a row without a label.
+        `n`, shape (m,): examples learned before each row.
+        `lacks`: why the window's labels do not support an exact guarantee; None if they do.
+        `earlier`: answer-time outputs of the rows that are learned, with delayed labels.
         """
         rows = self.result.scaling.transform(X)
         model = self.result.model
         odds = None
-        if self.lately is not None and isinstance(model, CommitteeModel):
-            scores, odds = model.said(rows)
+        if self.recent_ensemble is not None and isinstance(model, CommitteeModel):
+            scores, odds = model.member_outputs(rows)
         else:
             scores = model.scores(rows)
         venn = self.calibration.answer(scores, columns)
-        headline = self.headline.answer(scores, venn, columns)
-        said = None
-        if self.lately is not None and odds is not None:
-            given = Given(X, rows, odds)
-            point, said = self.lately.answer(given, headline.point, columns, earlier)
-            headline = held_answers(point, venn)
-        lower, upper, level = headline.lower, headline.upper, self.headline.interval_level
+        primary = self.primary.answer(scores, venn, columns)
+        outputs = None
+        if self.recent_ensemble is not None and odds is not None:
+            given = MemberOutputs(X, rows, odds)
+            point, outputs = self.recent_ensemble.answer(given, primary.point, columns, earlier)
+            primary = PrimaryAnswers.within(point, venn)
+        lower, upper, level = primary.lower, primary.upper, None
         if self._intervals is not None:
             level = self.config.interval_level
-            lower, upper = self._intervals.answer(scores, columns, headline.point)
+            lower, upper = self._intervals.answer(scores, columns, primary.point)
         guarantee, reason = self.guarantee(lacks)
         return PredictionBlock(
             status="ok",
             classes=self.view.classes,
             n=n,
-            label=headline.labels(),
+            label=primary.labels(),
             svm_label=svm_classes(scores),
-            point=headline.point,
+            point=primary.point,
             lower=lower,
             upper=upper,
             venn_point=venn.point,
@@ -231,73 +214,66 @@ class ActiveModel:
             taxonomy=self.version,
             guarantee=guarantee,
             reason=reason,
-            method=self.headline.method,
+            method=self.primary.method,
             interval_level=level,
-            said=said,
+            member_outputs=outputs,
         )
 
     def note_learned(self, codes: Ints) -> None:
-        """Count examples that were learned; -1 is the code of one with a probability."""
+        """Count learned examples; code -1 marks an example with a probability."""
         self.learned += len(codes)
         if self.config.learner == "psvm":
             self.has_probabilities |= bool((codes < 0).any())
 
     def copy(self) -> Self:
-        """Return a model that goes on from here on its own; what never changes is shared."""
-        shared = (self.config, self.result, self.view, self.scheme, self.maps)
+        """Return an independent copy; immutable parts are shared."""
+        shared = (self.config, self.result, self.view, self.scheme, self.calibrators)
         return deepcopy(self, {id(part): part for part in shared})
 
     def state(self) -> State:
         """Return everything but the configuration."""
-        header = _FIELDS.header_of(self) | {"labels": list(self.view.labels)}
+        header = _SCHEMA.header_of(self) | {"labels": list(self.view.labels)}
         arrays: Arrays = {
             "result": as_array(self.result.state()),
             "training_columns": self.training_columns,
         }
         arrays |= nest("set", self.calibration.state())
-        arrays |= nest("headline", self.headline.state())
-        if self.lately is not None:
-            arrays |= nest("lately", self.lately.state())
+        arrays |= nest("headline", self.primary.state())
+        if self.recent_ensemble is not None:
+            arrays |= nest("lately", self.recent_ensemble.state())
         if isinstance(self._intervals, RecentIntervals):
             arrays |= nest("intervals", self._intervals.state())
-        for name, fitted in self.maps.items():
+        for name, fitted in self.calibrators.items():
             arrays |= nest(f"map.{name}", fitted.state())
         return State(header, arrays)
 
     @classmethod
     def from_state(cls, state: State, config: PredictorConfig) -> Self:
-        """Return the active model that `state` describes."""
+        """Return the active model described by `state`."""
         header, arrays = state
         view = ClassView(header["labels"], config.classes is not None)
         result = RefitResult.from_state(arrays["result"].tobytes(), len(config.members))
         machines, classes = result.calibration_scores.shape[1], len(view.classes)
-        checked = Fields(
+        checked = StateSchema(
             floats("set.scores", f"n {machines}"), ints("set.codes", "n", below=classes),
-            # A probability (-1) is no label.
+            # -1 marks a probability without a label.
             ints("training_columns", f"{len(result.training_scores)}", least=-1, below=classes),
         ).values(cls, None, arrays)  # fmt: skip
         active = cls(config, result, view, 0, np.empty(0, dtype=np.int64))
         active.training_columns = checked["training_columns"]
-        _FIELDS.fill(active, header, {})
+        _SCHEMA.fill(active, header, {})
         active._set = active.scheme.from_state(under("set", arrays), result.training_scores)
         if isinstance(active._intervals, RecentIntervals):
-            recent, level = under("intervals", arrays), active._intervals.level
-            active._intervals = RecentIntervals.from_state(recent, level, view)
+            active._intervals.restore(under("intervals", arrays))
         active._count_frequencies()
-        active.maps = maps_from_state(under("map", arrays), config, machines)
-        active.headline = headline_from_state(under("headline", arrays), config, view.n_known)
-        if active.lately is not None:
-            active.lately = Lately.from_state(
-                under("lately", arrays), len(config.members), view.n_known, result.scaling,
-                is_late=config.takes_late_labels,
-            )  # fmt: skip
+        active.calibrators = calibrators_from_state(under("map", arrays), config, machines)
+        active.primary.restore(under("headline", arrays))
+        if active.recent_ensemble is not None:
+            active.recent_ensemble.restore(under("lately", arrays), result.scaling)
         return active
 
-    def _make_set(self, scores: Floats, columns: Ints) -> VennSet:
-        return self.scheme.begin(self.result.training_scores, scores, columns)
-
     def _count_frequencies(self) -> None:
-        """Count the calibration set as it is, for the intervals of two classes, if any are."""
+        """Build the intervals of a two-class model from its calibration set, if enabled."""
         if self.config.interval_level is None or self.view.n_known > 2:
             return
         self._intervals = FrequencyIntervals(
@@ -308,44 +284,41 @@ class ActiveModel:
             self.config.window,
         )
 
-    def _padded(self, probabilities: Floats) -> Floats:
-        """Append a zero for the slot of unseen labels, to which a map gives nothing."""
-        if self.view.declared:
-            return probabilities
-        return np.concatenate([probabilities, np.zeros((len(probabilities), 1))], axis=1)
-
     def _probabilities(self, rows: Floats, scores: Floats) -> dict[str, Floats]:
-        """Return what each published map gives to scaled rows and their scores, but for mixed."""
-        return {name: self._padded(self._by_map(name, rows, scores)) for name in self._published}
+        """Return each published calibrator's probabilities, except for mixed."""
+        found = {name: self._by_calibrator(name, rows, scores) for name in self._published}
+        if self.view.declared:
+            return found
+        unseen = np.zeros((len(scores), 1))
+        return {name: np.concatenate([known, unseen], axis=1) for name, known in found.items()}
 
-    def _by_map(self, name: str, rows: Floats, scores: Floats) -> Floats:
-        """Return what one map gives, for the known classes."""
+    def _by_calibrator(self, name: str, rows: Floats, scores: Floats) -> Floats:
         if name == "implied":
             return implied_probabilities(self.result.banks, rows)
         if name == "psvm":
             return posterior(scores[:, 0], steepness(self.config.eta))
-        return self.maps[name].predict_unchecked(scores)
+        return self.calibrators[name].predict_unchecked(scores)
 
     def _map_intervals(self, scores: Floats) -> dict[str, Floats] | None:
-        """Return the intervals of the maps that give one; nothing is known of unseen labels."""
-        names = self._interval_maps
+        """Return the calibrators' intervals; unseen labels get [0, 1]."""
+        names = self._interval_calibrators
         if not names:
             return None
         unseen = np.tile([0.0, 1.0], (len(scores), len(self.view.classes) - self.view.n_known, 1))
         return {
             name: np.concatenate(
-                [self._interval_map(name).predict_interval(scores), unseen], axis=1
+                [self._interval_calibrator(name).predict_interval(scores), unseen], axis=1
             )
             for name in names
         }
 
-    def _interval_map(self, name: str) -> OneAgainstAll:
-        fitted = self.maps[name]
-        assert isinstance(fitted, OneAgainstAll)  # a joint map gives points
+    def _interval_calibrator(self, name: str) -> OneAgainstAll:
+        fitted = self.calibrators[name]
+        assert isinstance(fitted, OneAgainstAll)  # a joint calibrator gives only points
         return fitted
 
     def guarantee(self, lacks: str | None = None) -> tuple[Guarantee, str | None]:
-        """Return the guarantee of an answer, and why it is not exact; see `answer`."""
+        """Return the guarantee of an answer, and the reason if it is not exact; see `answer`."""
         if self.calibration.reason is not None:
             return "none", self.calibration.reason
         if not self.view.declared:
@@ -356,21 +329,28 @@ class ActiveModel:
             return "approximate", SELECTED
         if self.config.maturity == "arrival":
             return "approximate", ARRIVAL
-        coding = self.result.scaling.coding
-        if coding is not None and coding.has_times:
+        encoder = self.result.scaling.encoder
+        if encoder is not None and encoder.has_times:
             return "approximate", TIME
-        if coding is not None and coding.lacks_names:
+        if encoder is not None and encoder.lacks_names:
             return "approximate", NAMES
         return ("exact", None) if lacks is None else ("approximate", lacks)
 
 
-def _first_of_newest(labelled: Bools, limit: int | None) -> int:
-    """Return the place of the first of the newest `limit` labelled: what is before it is not kept.
+def _primary_prediction(config: PredictorConfig, n_known: int) -> PrimaryPrediction:
+    """Return an unfitted primary prediction for `n_known` classes."""
+    if not config.members:
+        return PrimaryPrediction()
+    if n_known == 2:
+        is_pair = config.taxonomy_of(n_known) == "venn-abers"
+        return PairPrediction() if is_pair else PrimaryPrediction()
+    # Lazy import: a worker with two classes starts without these kernels.
+    from online_svm.predictor.joint_prediction import JointPrediction
 
-    Examples
-    --------
-    >>> _first_of_newest(np.array([True, True, False, True]), 2)
-    1
-    """
+    return JointPrediction()
+
+
+def _first_of_newest(labelled: Bools, limit: int | None) -> int:
+    """Return the index of the oldest of the newest `limit` labelled rows, or 0."""
     places = np.flatnonzero(labelled)
     return 0 if limit is None or len(places) <= limit else int(places[-limit])

@@ -1,9 +1,9 @@
-"""Several classifiers, one decision (Xu et al. 2016): combine their masses, then recalibrate.
+"""Combine the masses of several classifiers and recalibrate the result (Xu et al. 2016).
 
-Dempster's rule takes its sources as independent evidence. Classifiers that learned from the same
-labels are not, so what they agree on is counted more than once, and the combined belief is too
-extreme. The decision stands, but the probability has to be learned again, from combined evidence
-with known labels. Nothing here carries a guarantee.
+Dempster's rule treats its sources as independent evidence. Classifiers that learned from the same
+labels are not independent: shared evidence is counted more than once, and the combined belief is
+too extreme. The decision remains usable, but the probability is recalibrated on combined scores
+with known labels. The results carry no guarantee.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
-from online_svm.calibration.evidential.combination import combine
-from online_svm.calibration.evidential.masses import belief_plausibility, pignistic
+from online_svm.calibration.evidential.masses import belief_plausibility, combine, pignistic
 from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.platt import PlattScaling
 from online_svm.calibration.score_map import ScoreMap
@@ -23,23 +22,17 @@ from online_svm.config import check_semantics
 from online_svm.config.groups import Label, Settings
 from online_svm.config.semantics import SEMANTICS, are_equal
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack, unpack
+from online_svm.storage.state import nest, under
 from online_svm.stream.labels import sorted_labels
 from online_svm.types import Arrays, Bools, Floats
 
-FIRST_FIT = 10
-"""Labels before the first recalibration; it then follows the doublings up to the schedule."""
+FIRST_RECALIBRATION_LABELS = 10
+"""Labels before the first recalibration. Later ones come at doublings, then on schedule."""
 
 
 class CombinerConfig(Settings):
-    """Settings of `Combiner`. Two equal configurations give equal answers, byte for byte.
-
-    Examples
-    --------
-    >>> CombinerConfig(classes=["spam", "ham"]).classes
-    ('ham', 'spam')
-    """
+    """Settings of `Combiner`. Two equal configurations give equal answers, byte for byte."""
 
     classes: tuple[Label, Label] = Field(description="The two labels; the last is the positive.")
     rule: Literal["dempster", "cautious"] = Field(
@@ -57,7 +50,7 @@ class CombinerConfig(Settings):
     @model_validator(mode="before")
     @classmethod
     def _in_order(cls, given: object) -> object:
-        """Sort the classes, so that two sources that name them in another order agree."""
+        """Sort the classes, so that sources that name them in another order agree."""
         if isinstance(given, dict) and isinstance(given.get("classes"), list | tuple):
             return given | {"classes": sorted_labels(given["classes"])}
         return given
@@ -72,40 +65,18 @@ class CombinerConfig(Settings):
 
 @dataclass(frozen=True, slots=True)
 class CombinedPrediction:
-    """What the sources say together of one example, before its label was learned.
+    """The combined prediction of all sources for one example, before its label is learned."""
 
-    Attributes
-    ----------
-    mass : tuple of three floats
-        m({1}), m({0}) and m({0, 1}) of the combination; 1 is the last class.
-    belief, plausibility : float
-        Of the last class.
-    pignistic : float
-        Its probability where ignorance is shared equally.
-    score : float
-        Logarithm of the odds of plausibility, what the recalibration maps.
-    probability : float
-        Recalibrated probability of the last class; the pignistic one until both labels were seen.
-    decision : str
-        The more plausible class; a tie is the first.
-    n : int
-        Labels learned before.
-    fitted_on : int
-        Labels the recalibration was fitted on; 0 before the first.
-    calibration : int
-        Version of the recalibration.
-    """
-
-    mass: tuple[float, float, float]
-    belief: float
-    plausibility: float
-    pignistic: float
-    score: float
-    probability: float
-    decision: str
-    n: int
-    fitted_on: int
-    calibration: int
+    mass: tuple[float, float, float]  # combined m({1}), m({0}) and m({0, 1}); 1 is the last class
+    belief: float  # lower bound for the last class
+    plausibility: float  # upper bound for the last class
+    pignistic: float  # probability of the last class if ignorance is shared equally
+    score: float  # log odds of the plausibilities, the input of the recalibration
+    probability: float  # recalibrated, of the last class; pignistic until both labels were seen
+    decision: str  # the more plausible class; the first class on a tie
+    n: int  # labels learned before
+    fitted_on: int  # labels used by the recalibration; 0 before the first
+    calibration: int  # version of the recalibration
 
 
 class Combiner:
@@ -113,10 +84,6 @@ class Combiner:
 
     The recalibration is fitted on the newest `window` combined scores with labels, at 10, 20, 40...
     labels and at each multiple of `recalibrate_every`, once both classes are among them.
-
-    Parameters
-    ----------
-    config : CombinerConfig
 
     Attributes
     ----------
@@ -147,27 +114,24 @@ class Combiner:
     def step(self, masses: ArrayLike, label: str | None = None) -> CombinedPrediction:
         """Combine the masses of one example, shape (n_sources, 3), and learn its label.
 
-        Raises
-        ------
-        InvalidInput
-            If a row is not a mass function, or the label is neither of the two classes.
+        Raises InvalidInput if a row is not a mass function, or the label is neither of the two
+        classes.
         """
         return self.step_many(np.asarray(masses, dtype=np.float64)[:, None, :], [label])[0]
 
     def step_many(
         self, masses: ArrayLike, labels: Sequence[str | None]
     ) -> list[CombinedPrediction]:
-        """Combine the masses of n examples, in order; the answers are those of n calls of `step`.
+        """Combine the masses of n examples, in order; equal to n calls of `step`.
 
         Parameters
         ----------
         masses : array-like of shape (n_sources, n, 3)
-        labels : sequence of n (str or None)
 
         Raises
         ------
         InvalidInput
-            As `step` does; then nothing was learned.
+            As in `step`; no example was learned then.
         """
         for label in labels:
             if label is not None and label not in self.config.classes:
@@ -203,10 +167,8 @@ class Combiner:
     def restore(self, data: bytes) -> None:
         """Continue from a snapshot.
 
-        Raises
-        ------
-        InvalidSnapshot
-            If the bytes are damaged, or of another configuration; the state is then unchanged.
+        Raises InvalidSnapshot if the bytes are damaged or the configuration differs; the state is
+        unchanged then.
         """
         header, arrays = unpack(data)
         try:
@@ -256,8 +218,8 @@ class Combiner:
         every = self.config.recalibrate_every
         if self.n >= every:
             return self.n % every == 0
-        doublings = self.n // FIRST_FIT
-        return self.n % FIRST_FIT == 0 and doublings.bit_count() == 1
+        doublings = self.n // FIRST_RECALIBRATION_LABELS
+        return self.n % FIRST_RECALIBRATION_LABELS == 0 and doublings.bit_count() == 1
 
 
 def _maker(config: CombinerConfig) -> type[PlattScaling] | type[IsotonicMap]:

@@ -1,4 +1,4 @@
-"""Explanation of an answer: the model, the calibration examples like it, its support vectors."""
+"""Explain an answer by its model, similar calibration examples and nearest support vectors."""
 
 from dataclasses import dataclass
 
@@ -6,80 +6,52 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.predictor.active_model import ActiveModel
-from online_svm.refit.committee.model import CommitteeModel
+from online_svm.refit.committee.stack import CommitteeModel
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Floats
 
-NEAREST = 50
-"""Calibration examples that are counted as like the answered one."""
+N_NEAREST_EXAMPLES = 50
+"""Calibration examples nearest to the explained one whose classes are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupportVector:
-    """A training example that a machine keeps.
+    """A support vector in the units of the features."""
 
-    Attributes
-    ----------
-    values : tuple of (float or None)
-        Its features, in the units they were sent in; None for what is no number. A gap has the mean
-        of the training set.
-    same : tuple of (bool or None)
-        Of features that are no numbers, whether they are coded as those of the example; no text is
-        kept that could be shown. None for numbers and for what the model does not know.
-    distance : float
-        Euclidean, between the scaled features.
-    coefficients : tuple of float
-        Its weight in each decision function: positive speaks for the class of that function, which
-        for two classes is the second.
-    """
-
+    # Values as they were sent; None for a feature that is not numeric. A missing value is the mean
+    # of the training set.
     values: tuple[float | None, ...]
+    # For features that are not numeric: whether the vector has the example's code (texts are not
+    # stored). None for numbers and for features unknown to the model.
     same: tuple[bool | None, ...]
-    distance: float
+    distance: float  # Euclidean distance to the example, in scaled features
+    # Weight in each decision function. A positive weight favours the class of the function; with
+    # two classes, the second.
     coefficients: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What an answer rests on.
+    """The evidence behind one answer."""
 
-    Attributes
-    ----------
-    model, calibration : int
-        Versions of the machine and of the maps.
-    freeze : int
-        Examples learned when the training set was frozen.
-    classes : tuple of (str or None)
-    scores : tuple of float
-        Of the example, one a decision function.
-    counts : tuple of int
-        Calibration examples of each class.
-    near : tuple of int
-        The same among the `NEAREST` whose scores are nearest.
-    kernel : str
-        Of the machine with the support vectors below; empty for one without.
-    support_vectors : tuple of SupportVector
-        Those nearest to the example.
-    """
-
-    model: int
-    calibration: int
-    freeze: int
+    model: int  # version of the model
+    calibration: int  # version of the calibrators
+    freeze: int  # examples learned when the training set was frozen
     classes: tuple[str | None, ...]
-    scores: tuple[float, ...]
-    counts: tuple[int, ...]
-    near: tuple[int, ...]
-    kernel: str
-    support_vectors: tuple[SupportVector, ...]
+    scores: tuple[float, ...]  # decision values of the example
+    counts: tuple[int, ...]  # calibration examples of each class
+    near: tuple[int, ...]  # the same among the `N_NEAREST_EXAMPLES` with the nearest scores
+    kernel: str  # of the machine whose support vectors follow; empty if no machine has any
+    support_vectors: tuple[SupportVector, ...]  # nearest first
 
 
 def explain(active: ActiveModel, x: ArrayLike, most: int = 5) -> Explanation:
-    """Return what the answer to an example rests on; the model is not changed.
+    """Return the evidence behind the answer to an example; the model is unchanged.
 
     Parameters
     ----------
     active : ActiveModel
-        As it was before the answer.
+        The model before the answer.
     x : array-like of shape (n_features,)
         The features as they were sent.
     most : int
@@ -109,7 +81,7 @@ def explain(active: ActiveModel, x: ArrayLike, most: int = 5) -> Explanation:
         classes=active.view.classes,
         scores=tuple(scores[0].tolist()),
         counts=tuple(np.bincount(codes, minlength=size).tolist()),
-        near=tuple(np.bincount(codes[order[:NEAREST]], minlength=size).tolist()),
+        near=tuple(np.bincount(codes[order[:N_NEAREST_EXAMPLES]], minlength=size).tolist()),
         kernel="" if machine is None else machine.kernel.name,
         support_vectors=(
             () if machine is None else _nearest(active, machine, scaled[0], row.shape[1], most)
@@ -118,7 +90,7 @@ def explain(active: ActiveModel, x: ArrayLike, most: int = 5) -> Explanation:
 
 
 def _machine(active: ActiveModel) -> KernelModel | None:
-    """Return the machine with support vectors; of a committee the first that has them."""
+    """Return the first machine with support vectors, if any."""
     model = active.result.model
     machines = model.machines if isinstance(model, CommitteeModel) else (model,)
     return next((machine for machine in machines if isinstance(machine, KernelModel)), None)
@@ -135,9 +107,9 @@ def _nearest(
     for j in chosen:
         vector = machine.vectors[:, j]
         values = (vector * scaling.width + scaling.mean).tolist()
-        coding, same = scaling.coding, none
-        if coding is not None:
-            values, same = coding.uncoded(values, vector == scaled, n_features)
+        encoder, same = scaling.encoder, none
+        if encoder is not None:
+            values, same = encoder.decoded(values, vector == scaled, n_features)
         weights = tuple(machine.coef[:, j].tolist())
         found.append(SupportVector(tuple(values), tuple(same), float(distances[j]), weights))
     return tuple(found)

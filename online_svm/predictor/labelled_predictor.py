@@ -1,4 +1,4 @@
-"""LabelledPredictor: an online predictor in its caller's labels, asked and taught apart."""
+"""LabelledPredictor: an online predictor for any label type that answers and learns separately."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -6,112 +6,91 @@ from typing import Any, Self
 import numpy as np
 from pydantic import ValidationError
 
-from online_svm.config import PredictorConfig
-from online_svm.errors import InvalidConfig, InvalidInput, InvalidSnapshot
-from online_svm.predictor.answering_state import AnsweringState
-from online_svm.predictor.batch_result import Answers
+from online_svm.config import PredictorConfig, first_error
+from online_svm.errors import InvalidConfig, InvalidInput
+from online_svm.predictor.batch import Answers
+from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
-from online_svm.storage.saved_model import configuration
-from online_svm.stream.label_texts import LabelTexts
+from online_svm.refit.learner import InlineRefitter
+from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.schema import FeatureSchema
 from online_svm.types import Floats, Ints
 
-UNFIT = frozenset({"classes", "given_answers", "horizon", "labels", "maturity"})
-"""Settings that an estimator does not take: it has its labels, and they come with their rows."""
+SETTINGS_FIXED_BY_ESTIMATORS = frozenset(
+    {"classes", "given_answers", "horizon", "labels", "maturity"}
+)
+"""Settings that an estimator fixes itself: its labels are known and come with their rows."""
 
 
 class LabelledPredictor:
-    """Answers rows without learning them, and learns rows as a feed does: each answered first.
+    """Answers rows without learning, and learns rows as a feed does: after answering each.
 
-    The answer to a row that is asked and then learned, with nothing learned between, is the answer
-    that it would have in a feed. So asking and learning apart keep a feed's guarantee for the rows
-    that are learned. What is only asked leaves no trace.
+    If a row is asked and then learned, with nothing learned between, its answer is the one a feed
+    would give. So the guarantee of a feed holds for learned rows. Asking alone leaves the state
+    unchanged.
 
-    Parameters
-    ----------
-    config : PredictorConfig
-        Its classes are the texts of the labels.
-    labels : iterable, optional
-        Labels of any hashable type.
-
-    Attributes
-    ----------
-    predictor : OnlinePredictor
-    texts : LabelTexts
-
-    Examples
-    --------
-    >>> config = PredictorConfig(classes=("false", "true"), refit_every=10)
-    >>> model = LabelledPredictor(config, [False, True])
-    >>> X = np.array([[float(i % 2)] for i in range(40)])
-    >>> _ = model.learn(X, [i % 2 == 1 for i in range(40)], model.schema.of_example(X[0]))
-    >>> model.labels[model.best(model.ask(X[1:2]))[0]]
-    True
+    `config`: its classes are the texts of the labels.
+    `labels`: labels of any hashable type.
     """
 
     def __init__(self, config: PredictorConfig, labels: Iterable[Any] = ()) -> None:
         self.predictor = OnlinePredictor(config, InlineRefitter(config, rests=True))
         self.texts = LabelTexts(labels)
-        self._answering: AnsweringState | None = None
+        self._frozen: FrozenPredictor | None = None
 
     @property
     def schema(self) -> FeatureSchema:
-        """What is known of the features."""
+        """Names or number of the features, once known."""
         return self.predictor.schema
 
     @property
-    def answering(self) -> AnsweringState:
-        """What answers now."""
-        if self._answering is None:
-            self._answering = self.predictor.answering_state()
-        return self._answering
+    def frozen(self) -> FrozenPredictor:
+        """The frozen predictor for the present state."""
+        if self._frozen is None:
+            self._frozen = self.predictor.frozen()
+        return self._frozen
 
     @property
     def labels(self) -> list[Any]:
-        """Labels declared or learned so far, in the order of the columns of probabilities."""
+        """Declared and learned labels, in the order of the columns of probabilities."""
         return [self.texts.label(text) for text in self.predictor.classes]
 
     def ask(self, X: Floats) -> PredictionBlock:
-        """Return the answers to rows that the schema accepted; nothing changes."""
-        return self.answering.answer(X)
+        """Return the answers to rows that the schema accepted; the state is unchanged."""
+        return self.frozen.answer(X)
 
     def learn(self, X: Floats, labels: Sequence[Any], schema: FeatureSchema) -> Answers:
         """Answer and learn labelled rows in order; return the answers.
 
-        Raises
-        ------
-        InvalidInput
-            If labels come later here, or one of these cannot be used.
-        InvalidExample
-            If a label is not one of the declared ones, or longer than 256 characters.
+        Raises InvalidInput if labels are delayed in this feed, or a label cannot be used;
+        InvalidExample if a label is not declared, or longer than 256 characters.
         """
-        if self.predictor.late is not None:
+        if self.predictor.delayed_labels is not None:
             raise InvalidInput(
                 "the feed has a horizon: its labels come later, by id; this one can only be asked"
             )
         texts = [self.texts.text(label) for label in labels]
         checked = {text: self.schema.label(text) for text in set(texts)}
         self.texts.add(labels)
-        self._answering = None
+        self._frozen = None
         return self.predictor.step_many(X, [checked[text] for text in texts], schema=schema)
 
     def probabilities(self, block: PredictionBlock) -> Floats:
         """Return the probability of each of `labels`, shape (m, K); rows sum to 1.
 
-        While there is no model, all are equal. What the model has for labels that it had not met
-        goes to those learned since it was frozen; if there are none, to all in proportion.
+        Without a model, all are equal. The model's probability of unseen labels is divided among
+        the labels learned since its freeze; without such labels, all others are scaled up.
         """
         classes = self.predictor.classes
         if block.status == "warming":
             return np.full((len(block), len(classes)), 1.0 / max(1, len(classes)))
         if block.classes == classes:
             return block.point
-        met, unmet = self._met(block)
+        seen, unseen = self._seen(block)
         found = np.zeros((len(block), len(classes)))
-        found[:, met] = block.point[:, :-1]
-        found[:, unmet] = block.point[:, -1:] / max(1, len(unmet))
+        found[:, seen] = block.point[:, :-1]
+        found[:, unseen] = block.point[:, -1:] / max(1, len(unseen))
         whole = found.sum(axis=1, keepdims=True)
         equal = np.full_like(found, 1.0 / len(classes))
         np.divide(found, whole, out=equal, where=whole > 0.0)
@@ -120,7 +99,7 @@ class LabelledPredictor:
     def intervals(self, block: PredictionBlock) -> Floats:
         """Return the lower and upper probability of each of `labels`, shape (m, K, 2).
 
-        Each holds the probability that `probabilities` gives.
+        Each interval contains the probability from `probabilities`.
         """
         classes = self.predictor.classes
         found = np.tile([0.0, 1.0], (len(block), len(classes), 1))
@@ -128,45 +107,42 @@ class LabelledPredictor:
             return found
         if block.classes == classes:
             return np.stack([block.lower, block.upper], axis=2)
-        met, unmet = self._met(block)
-        found[:, met, 0], found[:, met, 1] = block.lower[:, :-1], block.upper[:, :-1]
-        found[:, unmet, 1] = block.upper[:, -1:]
+        seen, unseen = self._seen(block)
+        found[:, seen, 0], found[:, seen, 1] = block.lower[:, :-1], block.upper[:, :-1]
+        found[:, unseen, 1] = block.upper[:, -1:]
         found[:, :, 1] = np.maximum(found[:, :, 1], self.probabilities(block))
         return found
 
     def weighed(self, block: PredictionBlock) -> Floats:
-        """Return the probabilities, each times the weight that `class_weight` gives its label."""
-        found, weights = self.probabilities(block), self.answering.class_weights
+        """Return the probabilities multiplied by the class weights of `class_weight`."""
+        found, weights = self.probabilities(block), self.frozen.class_weights
         if weights is None or block.status == "warming":
             return found
         if block.classes == self.predictor.classes:
             return found * weights
-        met, _ = self._met(block)
-        found[:, met] *= weights[:-1]
+        seen, _ = self._seen(block)
+        found[:, seen] *= weights[:-1]
         return found
 
     def best(self, block: PredictionBlock) -> Ints:
-        """Return the place of the predicted one of `labels` for each row, shape (m,).
+        """Return the index of the predicted label in `labels` for each row, shape (m,).
 
-        It has the largest probability, or where `class_weight` is set, the largest weighed one.
+        It maximises the probability, weighted if `class_weight` is set.
         """
         best: Ints = self.weighed(block).argmax(axis=1).astype(np.int64, copy=False)
         return best
 
-    def _met(self, block: PredictionBlock) -> tuple[list[int], list[int]]:
-        """Return the places of the labels that the model of a block knows, and of the others."""
+    def _seen(self, block: PredictionBlock) -> tuple[list[int], list[int]]:
+        """Return the indices of the labels known to the block's model, and of the others."""
         classes = self.predictor.classes
-        met = [classes.index(label) for label in block.classes if label is not None]
-        return met, [i for i in range(len(classes)) if i not in met]
+        seen = [classes.index(label) for label in block.classes if label is not None]
+        return seen, [i for i in range(len(classes)) if i not in seen]
 
     @classmethod
     def restored(cls, config: PredictorConfig, labels: Iterable[Any], snapshot: bytes) -> Self:
-        """Return the one that goes on from a snapshot.
+        """Return a predictor that continues from a snapshot.
 
-        Raises
-        ------
-        InvalidSnapshot
-            If it is damaged, or of another configuration.
+        Raises InvalidSnapshot if it is damaged, or the configuration differs.
         """
         restored = cls(config, labels)
         restored.predictor.restore(snapshot)
@@ -179,69 +155,37 @@ class LabelledPredictor:
         self.__dict__.update(self.restored(*state).__dict__)
 
 
-def stored_config(snapshot: bytes) -> PredictorConfig:
-    """Return the configuration of a predictor from its snapshot.
-
-    Raises
-    ------
-    InvalidSnapshot
-        If it is damaged, or this version has other settings.
-    """
-    stored = configuration(snapshot)
-    try:
-        return PredictorConfig.model_validate(stored)
-    except ValidationError as error:
-        raise InvalidSnapshot(f"made by another version: {_explained(error)}") from None
-
-
 def parameters_of(
     config: PredictorConfig, names: Iterable[str], labels: LabelTexts
 ) -> dict[str, Any]:
-    """Return the parameters of these names that mean a configuration; see `config_of`.
+    """Return the estimator parameters, of these names, that describe a configuration.
 
-    Examples
-    --------
-    >>> parameters_of(PredictorConfig(window=500, taxonomy="class"), ["C", "window"], LabelTexts())
-    {'C': 1.0, 'window': 500, 'settings': {'taxonomy': 'class'}}
+    The inverse of `config_of`.
     """
     flat = {name: getattr(config, name) for name in names if name != "settings"}
     if isinstance(flat.get("class_weight"), dict):
         flat["class_weight"] = {labels.label(k): w for k, w in flat["class_weight"].items()}
     changed = config.model_dump(exclude_defaults=True)
-    further = {k: v for k, v in changed.items() if k not in flat and k not in UNFIT}
+    further = {
+        k: v for k, v in changed.items() if k not in flat and k not in SETTINGS_FIXED_BY_ESTIMATORS
+    }
     return flat | {"settings": further or None}
 
 
 def config_of(
     parameters: Mapping[str, Any], labels: LabelTexts, classes: Sequence[str] | None
 ) -> PredictorConfig:
-    """Return the configuration that the parameters of an estimator mean.
+    """Return the configuration that an estimator's parameters describe.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Settings by name, `class_weight` by label; `settings` has further ones.
-    labels : LabelTexts
-    classes : sequence of str, optional
-        The declared labels as texts.
+    `parameters`: settings by name, `class_weight` by label; `settings` has further ones.
+    `classes`: the declared labels as texts.
 
-    Raises
-    ------
-    InvalidConfig
-        If one is unknown, not a parameter, given twice, or cannot work.
-
-    Examples
-    --------
-    >>> config_of({"window": 500, "settings": {"taxonomy": "class"}}, LabelTexts(), None).window
-    500
-    >>> config_of({"window": 5, "settings": None}, LabelTexts(), None)
-    Traceback (most recent call last):
-    online_svm.errors.InvalidConfig: window: Input should be greater than or equal to 10
+    Raises InvalidConfig if a parameter is unknown, not allowed, given twice, or invalid.
     """
     flat = {name: _plain(value) for name, value in parameters.items() if name != "settings"}
     further = dict(parameters.get("settings") or {})
     for name in sorted(further):
-        if name in UNFIT or name in flat:
+        if name in SETTINGS_FIXED_BY_ESTIMATORS or name in flat:
             why = "is a parameter of its own" if name in flat else "is none of an estimator"
             raise InvalidConfig(f"settings: {name} {why}")
     if isinstance(flat.get("class_weight"), Mapping):
@@ -249,16 +193,8 @@ def config_of(
     try:
         return PredictorConfig.model_validate(further | flat | {"classes": classes})
     except ValidationError as error:
-        raise InvalidConfig(_explained(error)) from None
+        raise InvalidConfig(first_error(error)) from None
 
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _explained(error: ValidationError) -> str:
-    """Return the first thing that is wrong with settings, as one line."""
-    first = error.errors(include_url=False)[0]
-    where, what = ".".join(map(str, first["loc"][:1])), str(first["msg"])
-    what = what.removeprefix("Value error, ")
-    return f"{where}: {what}" if where else what

@@ -1,31 +1,31 @@
 """OnlinePredictor: the one state machine. Answer, then learn; refit on schedule.
 
-The schedule goes by n, the number of learned examples, alone:
+The schedule depends only on n, the number of learned examples:
 
-- after the n-th example a report is due where n is a multiple of `metrics_every`;
-- a refit freezes the last `window` examples where n is a multiple of `refit_every` (and early, at
-  10, 20, 40, ...), and its model becomes active `lag` examples later, or at once while n is
-  below `lags_from`; without `refit_every`, a committee's refits from the 2,000th example on each
-  say when the next one is (`refit_distance`);
-- the maps are fitted at activation.
+- a report is due after the n-th example if n is a multiple of `metrics_every`;
+- a refit freezes the last `window` examples if n is a multiple of `refit_every` (and early, at
+  10, 20, 40, ...). Its model becomes active `lag` examples later, or at once while n is below
+  `lags_from`. Without `refit_every`, each refit of a committee from the 2,000th example on sets
+  the distance to the next one (`refit_distance`);
+- the calibrators are fitted at activation.
 
-Between two such points nothing but counts changes, so rows are answered in blocks; where the
-blocks of a caller begin and end changes no bit of any answer.
+Between two such points only counts change, so rows are answered in blocks. How a caller cuts rows
+into blocks changes no bit of any answer.
 
-What a refit is given depends on the examples alone and on no answer. So it is submitted as soon as
-its examples have come, be they answered yet or not, and in line behind the refit before it: that
-gives it more time where it is computed elsewhere. When it is computed changes nothing.
-Its result is taken when the next answer, or a snapshot, needs it, and is waited for only then.
+The input of a refit depends on the examples alone, not on answers. So a refit is submitted as soon
+as its examples have arrived, answered or not, and queued behind the refit before it; a remote
+refitter gets more time that way. The predictor takes the result when the next answer or a snapshot
+needs it, and waits only then.
 
-Where `on_drift` acts on alarms, it does depend on answers. Then it is submitted when its last
-example was learned. An alarm withdraws the refits under way, and the schedule begins anew with the
-examples that follow.
+With `on_drift` set to act on alarms, the input does depend on answers. Then a refit is submitted
+after its last example was learned. An alarm withdraws the refits under way, and the schedule
+restarts with the examples that follow.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -33,49 +33,53 @@ from online_svm.config import PredictorConfig
 from online_svm.config.semantics import are_equal
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.active_model import ActiveModel
-from online_svm.predictor.admission import LateAdmission, admit
-from online_svm.predictor.answer_scoring import AnswerScoring
-from online_svm.predictor.answerer import Answerer
-from online_svm.predictor.answering_state import AnsweringState
-from online_svm.predictor.batch_result import Answers, BatchResult, Waits, finished
-from online_svm.predictor.late_labels import LateLabels
-from online_svm.predictor.learning_order import LearningOrder, report_counts
+from online_svm.predictor.batch import (
+    Answers,
+    BatchResult,
+    DelayedAdmission,
+    LearningOrder,
+    Waits,
+    admit,
+    finished,
+)
+from online_svm.predictor.delayed_labels import DelayedLabels
+from online_svm.predictor.frozen_predictor import FrozenPredictor
+from online_svm.predictor.inference_engine import InferenceEngine
 from online_svm.predictor.refit_schedule import RefitSchedule
 from online_svm.refit.task import Refitter
-from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import Header, State
-from online_svm.stream.given_answer import GivenAnswer, given_columns
+from online_svm.storage.state import Header, State, nest, under
 from online_svm.stream.input_batch import (
     AnsweredIds,
+    DelayedLabel,
     Example,
     InputBatch,
-    LateLabel,
+    SliceValue,
     checked_probabilities,
+    checked_slices,
 )
-from online_svm.stream.label_counts import Done
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from online_svm.stream.schema import FeatureSchema
-from online_svm.stream.slices import SliceValue
-from online_svm.types import Floats, Ints
+from online_svm.stream.scored_rows import GivenAnswer, given_columns
+from online_svm.stream.validity_report import Done
+from online_svm.types import Floats
 
 
 class OnlinePredictor:
-    """Answers a stream of examples, each before its label is learned.
+    """Answers each example of a stream before learning its label.
 
     Parameters
     ----------
-    config : PredictorConfig
     refitter : Refitter, optional
-        Where refits are computed; in this process without it. It changes no answer.
+        Computes the refits; by default this process does. It changes no answer.
 
     Attributes
     ----------
     schema : FeatureSchema
         Names or number of the features, once known.
-    late : LateLabels or None
-        The examples that wait for their labels, where there is a horizon.
+    delayed_labels : DelayedLabels or None
+        The examples that wait for delayed labels; None without a horizon.
 
     Examples
     --------
@@ -95,8 +99,8 @@ class OnlinePredictor:
         self.config = config
         self._refitter = _inline(config) if refitter is None else refitter
         self._schedule = RefitSchedule(config, self._refitter)
-        self._answerer = Answerer(config, self._schedule)
-        self.late = LateLabels(config) if config.takes_late_labels else None
+        self._engine = InferenceEngine(config, self._schedule)
+        self.delayed_labels = DelayedLabels(config) if config.takes_delayed_labels else None
         self.schema = FeatureSchema(config)
         self._tell_features()
 
@@ -107,50 +111,45 @@ class OnlinePredictor:
 
     @property
     def labels(self) -> LabelIndex:
-        """Labels declared or met so far, in the order of their codes."""
+        """Declared and seen labels, in the order of their codes."""
         return self._schedule.labels
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Labels declared or met so far, sorted."""
+        """Declared and seen labels, sorted."""
         return tuple(label for label in self.labels.view().classes if label is not None)
 
     @property
     def active(self) -> ActiveModel | None:
-        """The model that answers now; None while warming up. A refit that is due is waited for."""
+        """The model that answers now, after waiting for a due refit; None while warming up."""
         self.activate_if_due()
-        return self._answerer.model
+        return self._engine.model
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the next answer needs the result of a refit, which was not taken yet."""
+        """Whether the next answer needs a refit result that has not been taken yet."""
         return self._schedule.is_waiting
 
     @property
     def is_refitting(self) -> bool:
-        """Whether there is a refit whose result was not taken yet; a snapshot would wait for it."""
+        """Whether a refit has no result yet; a snapshot would wait for it."""
         return self._schedule.is_refitting
 
     @property
     def until_wait(self) -> int:
-        """Examples that can be learned before an answer needs the result of a refit, at least.
+        """Lower bound on the examples that can be learned before an answer needs a refit result.
 
-        Where the next answer needs one already, those until another is needed.
+        If the next answer already needs one, the count starts after that answer.
         """
         return self._schedule.until_wait
 
     def activate_if_due(self) -> None:
-        """Let the refit that is due now take effect; wait for its result where it must.
+        """Activate the refit that is due now; wait for its result if it has to take effect now.
 
-        It takes effect by itself where the next example is answered, and in a snapshot. A caller
-        that has time before that may call this then.
-
-        Raises
-        ------
-        Exception
-            What the refitter raises if there will be no result.
+        The next answer and a snapshot do this by themselves. A caller with idle time may do it
+        earlier. Raises the refitter's exception if no result will come.
         """
-        self._answerer.activate_if_due()
+        self._engine.activate_if_due()
 
     def step(self, example: Example) -> Prediction:
         """Answer one example, then learn it if it has a label or a probability.
@@ -158,25 +157,23 @@ class OnlinePredictor:
         Raises
         ------
         InvalidExample
-            If it cannot be answered; nothing has changed then.
+            If it cannot be answered; the predictor is unchanged then.
         """
         schema = self.schema.knowing(example.x)
         row = schema.row(example.x)
         label = self.schema.label(example.y)
         probability = self.schema.probability(example.p)
         if label is not None and probability is not None:
-            raise InvalidExample("duplicate_field", "both y and p are given; give one")
-        slices = self.schema.slice_values(example.slices)
+            raise InvalidExample("y_and_p")
+        slices = checked_slices(example.slices, self.schema.slices)
         schema = schema.of_example(example.x)
-        probabilities = None if probability is None else np.array([probability])
-        times = None if example.time is None else [example.time]
-        answers = self.step_many(
+        answers = self._in_order(
             row[None, :],
             [label],
-            probabilities,
-            schema,
+            probabilities=None if probability is None else np.array([probability]),
+            schema=schema,
             ids=[example.id],
-            times=times,
+            times=None if example.time is None else [example.time],
             slices=[slices],
         )
         block = answers[0]
@@ -184,16 +181,16 @@ class OnlinePredictor:
         return block.row(0)
 
     def label(self, id: str, y: str | int) -> Done:
-        """Take the label of an example that was answered before; say what was done with it.
+        """Take the delayed label of an answered example; return what was done with it.
 
-        It is learned as the setting `maturity` says.
+        The setting `maturity` decides when the example is learned.
 
         Raises
         ------
         InvalidExample
-            If it is no label of this stream, or cannot be used; see `LateLabels.label`.
+            If it is no label of this stream, or cannot be used; see `DelayedLabels.label`.
         InvalidInput
-            If labels come with their examples here.
+            If the stream has no horizon, so that labels come with their examples.
 
         Examples
         --------
@@ -203,12 +200,12 @@ class OnlinePredictor:
         >>> predictor.label("a", "spam"), predictor.label("a", "spam"), predictor.n
         ('accepted', 'repeated', 0)
         """
-        if self.late is None:
+        if self.delayed_labels is None:
             raise InvalidInput("label: a label comes with its example; set a horizon")
         label = self.schema.label(y)
         assert label is not None
         no_rows = np.empty((0, self.schema.dimension or 0))
-        result = self.process(InputBatch(no_rows, [], [], {0: LateLabel(id, label)}))
+        result = self.process(InputBatch(no_rows, [], [], {0: DelayedLabel(id, label)}))
         if result.rejected:
             raise result.rejected[0]
         return result.taken[0].done
@@ -225,50 +222,46 @@ class OnlinePredictor:
         slices: Sequence[SliceValue | None] | None = None,
         given: Sequence[GivenAnswer | None] | None = None,
     ) -> Answers:
-        """Answer and learn rows in order; the same as `step` on each.
+        """Answer and learn rows in order; equal to `step` on each.
 
         Parameters
         ----------
         X : ndarray of shape (m, n_features)
             Rows that `schema.row` accepted.
         labels : sequence of (str or None), length m
-            Labels that `schema.label` accepted; None leaves a row unlearned, unless it has a
+            Labels that `schema.label` accepted. A row with None is learned only if it has a
             probability.
         probabilities : ndarray of shape (m,), optional
-            Values that `schema.probability` accepted, of rows without a label; NaN where there is
-            none. They are learned, but take no part in calibration and are not scored.
+            Values that `schema.probability` accepted, for rows without a label; NaN elsewhere. They
+            are learned, but neither calibrate the model nor are scored.
         schema : FeatureSchema, optional
-            The one the rows were checked by; if there are any, it is the predictor's from now on.
+            The schema that checked the rows; it replaces the predictor's if there are rows.
         ids : sequence of (str or None), length m, optional
-            By which labels can be sent later, where there is a horizon; none may wait already.
+            Keys by which delayed labels can be sent; no waiting example may have one of them.
         times : sequence of int, length m, optional
-            Milliseconds, where the horizon counts time.
+            Milliseconds, if the horizon counts time.
         slices : sequence of (SliceValue or None), length m, optional
             Values that `schema.slice_values` accepted.
         given : sequence of (GivenAnswer or None), length m, optional
-            Answers that were given elsewhere before the labels came, where the setting
-            `given_answers` is on: the headline and the monitors score them in place of the own
-            ones. They change no answer, and nothing that is learned, but for what `on_drift` does.
+            Answers that another system gave before the labels came; requires the setting
+            `given_answers`. The primary prediction and the monitors score them instead of the
+            predictor's own. They change no answer and nothing learned, except through `on_drift`.
 
         Returns
         -------
         list of (PredictionBlock, ValidityReport or Alarm)
-            Blocks that cover the rows in order; a report follows the block that completed it, and
-            an alarm the block, and the report, of the example that raised it.
+            Blocks that cover the rows in order. A report follows the block that completed it; an
+            alarm follows the block, and the report, of the example that raised it.
 
         Raises
         ------
         InvalidInput
-            If the lengths differ, a probability cannot be learned, or answers were given and
+            If the lengths differ, a probability cannot be learned, or `given` is set while
             `given_answers` is off.
         """
-        if self.late is not None and ids is not None:
-            self.late.check_new(ids)
-        batch = InputBatch(
+        return self._in_order(
             X,
             labels,
-            range(len(X)),
-            first=0 if self.late is None else self.late.accepted,
             probabilities=probabilities,
             schema=schema,
             ids=ids,
@@ -276,34 +269,45 @@ class OnlinePredictor:
             slices=slices,
             given=given,
         )
-        return self.process(batch).found
+
+    def _in_order(self, X: Floats, labels: Sequence[str | None], **columns: Any) -> Answers:
+        """Process rows that are the next ones; `columns` are further ones of an `InputBatch`."""
+        queue, ids = self.delayed_labels, columns["ids"]
+        if queue is not None and ids is not None:
+            queue.check_new(ids)
+        first = 0 if queue is None else queue.accepted
+        return self.process(InputBatch(X, labels, range(len(X)), first=first, **columns)).found
 
     def process(
         self, batch: InputBatch, ids: AnsweredIds | None = None, max_classes: int | None = None
     ) -> BatchResult:
-        """Take examples and labels in order; say what became of each, and what it caused.
+        """Process examples and labels in order; return the outcome of each and the answers.
 
-        Where a batch begins and ends changes no bit of any answer.
+        How a caller cuts the stream into batches changes no bit of any answer.
 
         Parameters
         ----------
         batch : InputBatch
-            Labels of earlier examples may be in it where there is a horizon.
+            With a horizon it may contain labels of earlier examples. With the setting
+            `given_answers` it may contain answers that another system gave before the labels came:
+            the primary prediction and the monitors score them instead of the predictor's own. They
+            change no answer and nothing learned, except through `on_drift`.
         ids : AnsweredIds, optional
-            An example whose id is among these is a repeat. The ids of the batch are added.
+            An example whose id is in this set is a repeat. The ids of the batch are added to it.
         max_classes : int, optional
-            Bound on the labels where none are declared; a label beyond it rejects its example.
+            Bound on undeclared labels; a label beyond it rejects its example.
 
         Raises
         ------
         InvalidInput
-            As in `step_many`.
+            As in `step_many`, or if answers are given while `given_answers` is off.
 
         Examples
         --------
         >>> from online_svm.config import PredictorConfig
         >>> predictor = OnlinePredictor(PredictorConfig(horizon=100))
-        >>> batch = InputBatch(np.eye(2), [None, "b"], [0, 2], {1: LateLabel("i", "a")}, ids="ij")
+        >>> label = DelayedLabel("i", "a")
+        >>> batch = InputBatch(np.eye(2), [None, "b"], [0, 2], {1: label}, ids="ij")
         >>> result = predictor.process(batch)
         >>> result.taken[1].done, [answered.indices for answered in result.answers]
         ('accepted', [[0, 2]])
@@ -313,49 +317,40 @@ class OnlinePredictor:
     def processing(
         self, batch: InputBatch, ids: AnsweredIds | None = None, max_classes: int | None = None
     ) -> Waits[BatchResult]:
-        """Do what `process` does in steps: pause where an answer needs the result of a refit.
+        """Run `process` as a generator that pauses when an answer needs a refit result.
 
-        Between two steps nothing may be asked of the predictor but `is_waiting`.
+        While it is paused, a caller may read only `is_waiting`.
         """
-        batch = self._checked(batch)
+        batch, queue = self._checked(batch), self.delayed_labels
         most = None if self.labels.declared else max_classes
-        if self.late is not None:
-            return (yield from self._processing_late(batch, self.late, ids, most))
-        schema = batch.schema
-        batch, result = admit(batch, ids, self.labels, most)
-        if len(batch) or (schema is not None and schema.is_mixed):
+        scoring, schema = self._engine.scoring, batch.schema
+        if queue is None:
+            batch, result = admit(batch, ids, self.labels, most)
+        else:
+            result = DelayedAdmission(batch, queue, scoring.slice_codes, ids, most).result()
+        if result.answered or (schema is not None and schema.is_mixed):
             self._know(schema)
-        codes = self.labels.codes(batch.labels)
-        given = batch.given
-        said = None if given is None else given_columns(given, len(self.schema.classes))
-        slices = self._answerer.scoring.slice_codes(batch.slices, len(batch))
-        assert batch.probabilities is not None
-        order = LearningOrder.at_once(batch.X, codes, batch.probabilities, self.n, slices, said)
-        result.before, result.answered = self.n, batch.indices
-        result.learned_by = order.of_learned(batch.indices)
-        result.found = yield from self._answerer.follow(order)
+        if queue is None:
+            order = self._order_at_once(batch)
+            result.before, result.learned_by = self.n, order.of_learned(batch.indices)
+            result.found = yield from self._engine.follow(order)
+        else:
+            steps = queue.take_steps()
+            learned = (step.example for step in steps if step.kind == "learn")
+            result.learned = [example for example in learned if example is not None]
+            scoring.counts.extend(step.counts for step in steps if step.counts is not None)
+            result.found = yield from self._engine.follow_steps(steps)
         return result
 
-    def _processing_late(
-        self,
-        batch: InputBatch,
-        late: LateLabels,
-        ids: AnsweredIds | None,
-        max_classes: int | None,
-    ) -> Waits[BatchResult]:
-        slices = partial(_slices_of, self._answerer.scoring, batch)
-        result = LateAdmission(batch, late, slices, ids, max_classes).result()
-        steps = late.take_steps()
-        if result.answered or (batch.schema is not None and batch.schema.is_mixed):
-            self._know(batch.schema)
-        learned = (step.example for step in steps if step.kind == "learn")
-        result.learned = [example for example in learned if example is not None]
-        self._answerer.scoring.counts = deque(report_counts(steps))
-        result.found = yield from self._answerer.follow_steps(steps)
-        return result
+    def _order_at_once(self, batch: InputBatch) -> LearningOrder:
+        """Return the order of a batch whose labels come with their examples."""
+        codes, given = self.labels.codes(batch.labels), batch.given
+        answers = None if given is None else given_columns(given, len(self.schema.classes))
+        slices = self._engine.scoring.slice_codes(batch.slices, len(batch))
+        assert batch.probabilities is not None
+        return LearningOrder.at_once(batch.X, codes, batch.probabilities, self.n, slices, answers)
 
     def _checked(self, batch: InputBatch) -> InputBatch:
-        """Return a batch with its probabilities, if it can be used."""
         X, labels = batch.X, batch.labels
         if batch.given is not None and not self.config.given_answers:
             raise InvalidInput("given: the setting given_answers is off")
@@ -366,44 +361,29 @@ class OnlinePredictor:
         return replace(batch, probabilities=probs)
 
     def _know(self, schema: FeatureSchema | None) -> None:
-        """Take over the features by which rows were checked."""
         if schema is not None and schema is not self.schema:
             self.schema = schema
             self._tell_features()
 
     def _tell_features(self) -> None:
         schema = self.schema
-        self._answerer.know(schema)
+        self._engine.know(schema)
         if schema.is_mixed and schema.names is not None:
             order = sorted(range(len(schema.names)), key=schema.names.__getitem__)
             self._schedule.order = np.array(order, dtype=np.int64)
 
-    def answering_state(self) -> AnsweringState:
-        """Return what answers rows without a label as this predictor does now; it cannot learn.
+    def frozen(self) -> FrozenPredictor:
+        """Return a frozen copy that answers rows without a label as this predictor does now.
 
-        It shares its model with the predictor: once that has learned more, ask for another.
-
-        Examples
-        --------
-        >>> from online_svm.config import PredictorConfig
-        >>> predictor = OnlinePredictor(PredictorConfig(classes=["no", "yes"]))
-        >>> predictor.answering_state().answer(np.zeros((1, 2))).status, predictor.n
-        ('warming', 0)
+        It shares its model with the predictor, so it is valid only until the predictor learns more.
         """
         self.activate_if_due()
-        return self._answerer.answering_state(self.schema)
-
-    def answering(self) -> bytes:
-        """Return `answering_state` as bytes.
-
-        `AnsweringState.restore` reads it, in a process that has the configuration.
-        """
-        return self.answering_state().snapshot()
+        return self._engine.frozen(self.schema)
 
     def snapshot(self) -> bytes:
-        """Return the whole state; `restore` continues from it byte for byte.
+        """Return the whole state, including the result of a refit under way, which is awaited.
 
-        A refit under way is waited for, and its result is part of the snapshot.
+        `restore` continues from it byte for byte.
         """
         self.activate_if_due()
         header: Header = {
@@ -413,11 +393,11 @@ class OnlinePredictor:
             "first": self.schema.first,
         }
         learned, arrays = self._schedule.state()
-        answering, parts = self._answerer.state()
+        answering, parts = self._engine.state()
         header |= learned | answering
         arrays |= parts
-        if self.late is not None:
-            header["late"], parts = self.late.state()
+        if self.delayed_labels is not None:
+            header["late"], parts = self.delayed_labels.state()
             arrays |= nest("late", parts)
         return pack(header, arrays)
 
@@ -427,7 +407,7 @@ class OnlinePredictor:
         Raises
         ------
         InvalidSnapshot
-            If the bytes are damaged, or the configuration differs; nothing has changed then.
+            If the bytes are damaged or the configuration differs; the predictor is unchanged then.
         """
         state = unpack(data)
         ours = self.config.model_dump(mode="json")
@@ -444,24 +424,20 @@ class OnlinePredictor:
         header, arrays = state
         names = None if header["names"] is None else tuple(header["names"])
         self._schedule = RefitSchedule.from_state(state, self.config, self._refitter)
-        if self.late is not None:
-            late = State(header["late"], under("late", arrays))
-            self.late = LateLabels.from_state(late, self.config)
-            if self.late.learned != self.n:
-                raise ValueError(f"late labels are those of n = {self.late.learned}, not {self.n}")
-        waiting = [] if self.late is None else self.late.examples()
-        self._answerer = Answerer.from_state(state, self.config, self._schedule, waiting)
+        if self.delayed_labels is not None:
+            delayed = State(header["late"], under("late", arrays))
+            self.delayed_labels = DelayedLabels.from_state(delayed, self.config)
+            if self.delayed_labels.learned != self.n:
+                raise ValueError(
+                    f"late labels are those of n = {self.delayed_labels.learned}, not {self.n}"
+                )
+        waiting = [] if self.delayed_labels is None else self.delayed_labels.examples()
+        self._engine = InferenceEngine.from_state(state, self.config, self._schedule, waiting)
         self._know(self.schema.of_features(names, header["dimension"], header.get("first")))
         self._schedule.continue_refits(state)
 
 
-def _slices_of(scoring: AnswerScoring, batch: InputBatch, row: int) -> Ints:
-    codes: Ints = scoring.slice_codes(None if batch.slices is None else [batch.slices[row]], 1)[0]
-    return codes
-
-
 def _inline(config: PredictorConfig) -> Refitter:
-    # Imported where it is used: a process whose refits are elsewhere starts without the solver.
-    from online_svm.refit.inline import InlineRefitter
-
-    return InlineRefitter(config)
+    # By name: a worker sends its refits to other processes and never loads the solver.
+    refitter: Refitter = import_module("online_svm.refit.learner").InlineRefitter(config)
+    return refitter

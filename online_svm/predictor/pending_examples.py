@@ -1,33 +1,165 @@
-"""Answered examples that wait to be learned, with their original answers."""
+"""Answered examples that wait to be learned, with their original answers.
+
+While labels are missing, they bound accuracy and Brier score from below and above. The expectation
+of each score under the announced probabilities is the estimate that NannyML calls confidence-based
+performance estimation.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from online_svm.predictor.earlier import Earlier, said_from_state
-from online_svm.predictor.open_answers import possible_terms
-from online_svm.storage.arrays import nest, require, under
-from online_svm.storage.state import Header, State
+from online_svm.storage.state import Header, State, nest, require, under
+from online_svm.storage.state_schema import StateSchema, floats
 from online_svm.stream.cells import stacked
 from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.validity_report import MeanBounds, MethodReport
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-_MAPS = ("maps", "map_intervals", "said")
-_FIELDS = tuple(f.name for f in fields(PredictionBlock))
+_OUTPUTS_SCHEMA = StateSchema(floats("odds", "m i s"), floats("parts", "m k c"))
+
+
+class AnswerTimeOutputs(NamedTuple):
+    """Answer-time outputs of m rows with delayed labels."""
+
+    learns: Bools  # shape (m,); whether a row is learned; the call answers the other rows
+    rows: Ints  # shape (m,); for a learned row, the row of the same call that answered it; else -1
+    answers: list[dict[str, Floats] | None]
+    # For the other learned rows, the outputs by `RecentEnsemble.answer`; None without a model.
+
+
+def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:
+    """Return the stored member outputs of waiting examples."""
+    outputs = _OUTPUTS_SCHEMA.values("waiting answers", None, state)
+    parts = outputs["parts"]
+    require(bool(((parts >= 0.0) & (parts <= 1.0 + 1e-9)).all()), "parts")
+    return outputs
+
+
+def use_answer_time_outputs(
+    earlier: AnswerTimeOutputs, rows: range, parts: Floats, odds: Floats, had_weight: Bools
+) -> None:
+    """For rows being learned, replace the model's present outputs with the answer-time outputs.
+
+    The primary prediction becomes the mean of the two. A row without answer-time outputs, or with
+    outputs for other classes, gets NaN odds, and the primary prediction in all its parts.
+    `had_weight` records the rows for which the stacks had weight.
+    """
+    for i in np.flatnonzero(earlier.learns[rows.start : rows.stop]).tolist():
+        row, now = rows[i], parts[:, rows[i]]
+        here, answer = int(earlier.rows[row]), earlier.answers[row]
+        if here >= 0:
+            answer = {"odds": odds[here], "parts": parts[:, here]}
+        if (
+            answer is None
+            or answer["parts"].shape != now.shape
+            or answer["odds"].shape != odds[row].shape
+        ):
+            odds[row], now[1:] = np.nan, now[0]
+            continue
+        then = answer["parts"]
+        odds[row], now[1:] = answer["odds"], then[1:]
+        now[0] = 0.5 * (now[0] + then[0])
+        had_weight[row] = not np.array_equal(then[0], then[1])
+
+
+_UNIT = 1 << 32
+"""Fixed-point unit of the terms: integer sums are exact, so terms can be subtracted again."""
+
+COUNT, TOP, BEST, WORST, EXPECTED = range(5)
+
+
+def possible_terms(block: PredictionBlock) -> Ints:
+    """Return the terms of each row of a block for the sums of `OpenAnswers`, shape (m, 5).
+
+    Warm-up rows are never scored: their terms are zero.
+    """
+    terms = np.zeros((len(block), 5), dtype=np.int64)
+    if block.status != "ok":
+        return terms
+    scores = _brier_by_outcome(block.point)
+    expected = _sum_of_columns(block.point * scores)
+    own = block.point[np.arange(len(block)), block.label]
+    columns = (own, scores.min(axis=1), scores.max(axis=1), expected)
+    terms[:, COUNT] = 1
+    terms[:, TOP:] = np.rint(np.column_stack(columns) * _UNIT).astype(np.int64)
+    return terms
+
+
+class OpenAnswers:
+    """Sums over the answers of a model whose labels are missing."""
+
+    def __init__(self) -> None:
+        self._sums = np.zeros(5, dtype=np.int64)
+
+    @property
+    def count(self) -> int:
+        """Number of answers without a label."""
+        return int(self._sums[COUNT])
+
+    def add(self, terms: Ints) -> None:
+        """Add terms of answers; negated terms remove an answer."""
+        self._sums += terms
+
+    def accuracy(self, scored: int, report: MethodReport) -> MeanBounds | None:
+        """Return the lowest, expected and highest accuracy of scored and open answers."""
+        found = 0.0 if report.predicted.accuracy is None else report.predicted.accuracy
+        return self._bounds(scored, found, 0.0, self._value(TOP), float(self.count))
+
+    def brier(self, scored: int, report: MethodReport) -> MeanBounds | None:
+        """Return the best, expected and worst Brier score of scored and open answers."""
+        found = 0.0 if report.brier is None else report.brier
+        values = (self._value(BEST), self._value(EXPECTED), self._value(WORST))
+        return self._bounds(scored, found, *values)
+
+    def _bounds(
+        self, scored: int, found: float, least: float, expected: float, most: float
+    ) -> MeanBounds | None:
+        total = scored + self.count
+        if not total:
+            return None
+        known = found * scored
+        return MeanBounds(
+            (known + least) / total, (known + expected) / total, (known + most) / total
+        )
+
+    def _value(self, place: int) -> float:
+        return int(self._sums[place]) / _UNIT
+
+
+def _brier_by_outcome(probabilities: Floats) -> Floats:
+    """Return the Brier score of each row for each possible label."""
+    if probabilities.shape[1] == 2:
+        second = probabilities[:, 1:]
+        first = 1.0 - second
+        return np.concatenate([second * second, first * first], axis=1)
+    squares = _sum_of_columns(probabilities * probabilities)
+    scores: Floats = squares[:, None] - 2.0 * probabilities + 1.0
+    return scores
+
+
+def _sum_of_columns(values: Floats) -> Floats:
+    """Return row sums, added in column order: the bits do not depend on the number of rows."""
+    total = np.zeros(len(values))
+    for k in range(values.shape[1]):
+        total += values[:, k]
+    return total
+
+
+_MAPS = {"maps": "maps", "map_intervals": "map_intervals", "member_outputs": "said"}
+"""Attributes that hold arrays by name, and their names in stored states."""
+
+_SCHEMA = tuple(f.name for f in fields(PredictionBlock))
 _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
-_DECIDED = ("actions", "action", "expected_cost")  # they follow from the rest
-_CONSTANTS = tuple(name for name in _FIELDS if name not in _ARRAYS + _MAPS + _DECIDED)
-
-
-def can_join(one: PredictionBlock, other: PredictionBlock) -> bool:
-    """Return whether two blocks differ in their rows alone."""
-    return _common(one) == _common(other)
+_DECIDED = ("actions", "action", "expected_cost")  # derived from the other fields
+_CONSTANTS = tuple(name for name in _SCHEMA if name not in {*_ARRAYS, *_MAPS, *_DECIDED})
 
 
 def joined(blocks: Sequence[PredictionBlock]) -> PredictionBlock:
-    """Return blocks that can be joined as one."""
+    """Concatenate blocks that agree in everything but their rows."""
     first = blocks[0]
     if len(blocks) == 1:
         return first
@@ -44,48 +176,33 @@ def joined(blocks: Sequence[PredictionBlock]) -> PredictionBlock:
 
 
 def block_state(block: PredictionBlock) -> State:
-    """Return a block as a state; `block_from_state` gives it back.
-
-    Examples
-    --------
-    >>> from online_svm.predictor.warm_up import warming_block
-    >>> block = warming_block(("a", "b"), np.array([3, 4]))
-    >>> block_from_state(block_state(block)).n, block_state(block).header["classes"]
-    (array([3, 4]), ('a', 'b'))
-    """
+    """Return a block as a state that `block_from_state` reads."""
     header: dict[str, Any] = {name: getattr(block, name) for name in _CONSTANTS}
     arrays: Arrays = {name: getattr(block, name) for name in _ARRAYS}
-    for name in _MAPS:
+    for name, stored in _MAPS.items():
         values = getattr(block, name)
-        header[name] = None if values is None else list(values)
-        arrays |= nest(name, values or {})
+        header[stored] = None if values is None else list(values)
+        arrays |= nest(stored, values or {})
     return State(header, arrays)
 
 
 def block_from_state(state: State) -> PredictionBlock:
-    """Return the block that `state` describes.
-
-    Raises
-    ------
-    InvalidSnapshot, LookupError, TypeError, ValueError
-        If a part is missing, or has another number of rows, or one that is learned another range.
-    """
+    """Return the block described by `state`."""
     header, arrays = state
     values: dict[str, Any] = {name: header[name] for name in _CONSTANTS}
     values["classes"] = tuple(header["classes"])
     values |= {name: arrays[name] for name in _ARRAYS}
-    for name in _MAPS:
-        held = under(name, arrays)
-        values[name] = None if header[name] is None else {key: held[key] for key in header[name]}
-    if values["said"] is not None:
-        values["said"] = said_from_state(values["said"])
+    for name, stored in _MAPS.items():
+        keys, held = header[stored], under(stored, arrays)
+        values[name] = None if keys is None else {key: held[key] for key in keys}
+    if values["member_outputs"] is not None:
+        values["member_outputs"] = member_outputs_from_state(values["member_outputs"])
     size = len(arrays["n"])
     require(all(len(array) == size for array in arrays.values()), "an answer")
     return PredictionBlock(**values)
 
 
 def _common(block: PredictionBlock) -> tuple[object, ...]:
-    """Return what all rows of a block have in common."""
     constants = tuple(getattr(block, name) for name in _CONSTANTS)
     shapes = tuple(getattr(block, name).shape[1:] for name in _ARRAYS)
     maps = tuple(None if (m := getattr(block, name)) is None else tuple(m) for name in _MAPS)
@@ -93,7 +210,7 @@ def _common(block: PredictionBlock) -> tuple[object, ...]:
 
 
 class OriginalAnswer(NamedTuple):
-    """One answer: a row of the block it was given in, and of what that may come to."""
+    """One row of an answered block, with its possible score terms (`possible_terms`)."""
 
     block: PredictionBlock
     terms: Ints
@@ -102,76 +219,53 @@ class OriginalAnswer(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PendingExample:
-    """An accepted example, and what came of it so far.
+    """An accepted example that waits to be learned, with its answer and target."""
 
-    Attributes
-    ----------
-    number : int
-        Examples accepted before it.
-    id : str or None
-        The producer's.
-    x : ndarray of shape (n_features,)
-    time : int
-        Milliseconds; 0 where none was given.
-    seq : int
-        Of its entry.
-    label : str or None
-    probability : float
-        In the place of a label; NaN where there is none.
-    slices : ndarray of shape (n_slices,)
-        Codes of the values of its slices.
-    answer : OriginalAnswer or None
-        The original answer, once it is given.
-    """
-
-    number: int
-    id: str | None
-    x: Floats
-    time: int
-    seq: int
-    label: str | None
-    probability: float
-    slices: Ints
-    answer: OriginalAnswer | None = None
+    x: Floats  # shape (n_features,)
+    id: str | None = None  # the producer's id
+    label: str | None = None
+    probability: float = float("nan")  # an annotator's probability instead of a label
+    time: int = 0  # milliseconds
+    seq: int = 0  # sequence number of its entry
+    slices: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # shape (n_slices,)
+    number: int = -1  # position in the stream: examples accepted before it
+    answer: OriginalAnswer | None = None  # the original answer, once given
 
     @property
     def has_target(self) -> bool:
-        """Whether it can be learned."""
+        """Whether it has a label or a probability to learn."""
         return self.label is not None or not np.isnan(self.probability)
+
+    @property
+    def original(self) -> OriginalAnswer:
+        """The original answer, which must have been given."""
+        assert self.answer is not None
+        return self.answer
+
+    @property
+    def terms(self) -> Ints:
+        """Terms of the original answer for the sums of `OpenAnswers`, shape (5,)."""
+        terms: Ints = self.original.terms[self.original.row]
+        return terms
 
 
 class AnswerRun(NamedTuple):
-    """Examples whose answers follow one another in one block.
+    """Examples whose answers are consecutive rows of one block."""
 
-    Attributes
-    ----------
-    block : PredictionBlock
-        Their answers.
-    begin, stop : int
-        The examples, of those that were asked for.
-    """
-
-    block: PredictionBlock
-    begin: int
-    stop: int
+    block: PredictionBlock  # their answers
+    begin: int  # index of the first example given to `answer_runs`
+    stop: int  # index after the last one
 
 
 def give(examples: Iterable[PendingExample], block: PredictionBlock) -> None:
-    """Keep the rows of a block as the answers of examples, in order."""
+    """Store the rows of a block as the answers of `examples`, in order."""
     terms = possible_terms(block)
     for row, example in enumerate(examples):
         example.answer = OriginalAnswer(block, terms, row)
 
 
-def earlier_of(examples: Sequence[PendingExample], learns: Bools) -> Earlier:
-    """Return what was said of the rows that are learned, when they were answered.
-
-    Parameters
-    ----------
-    examples : sequence of m PendingExample
-    learns : ndarray of shape (m,)
-        The others are answered here.
-    """
+def answer_time_outputs(examples: Sequence[PendingExample], learns: Bools) -> AnswerTimeOutputs:
+    """Return the answer-time outputs of rows; `learns`, shape (m,): whether each is learned."""
     rows = np.full(len(examples), -1, dtype=np.int64)
     answers: list[dict[str, Floats] | None] = [None] * len(examples)
     here = {e.number: i for i, e in enumerate(examples) if not learns[i]}
@@ -179,27 +273,60 @@ def earlier_of(examples: Sequence[PendingExample], learns: Bools) -> Earlier:
         example = examples[i]
         if example.number in here:
             rows[i] = here[example.number]
-        elif example.answer is not None and example.answer.block.said is not None:
-            said, row = example.answer.block.said, example.answer.row
-            answers[i] = {name: values[row] for name, values in said.items()}
-    return Earlier(learns, rows, answers)
+        elif example.answer is not None and example.answer.block.member_outputs is not None:
+            outputs, row = example.answer.block.member_outputs, example.answer.row
+            answers[i] = {name: values[row] for name, values in outputs.items()}
+    return AnswerTimeOutputs(learns, rows, answers)
 
 
 def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:
-    """Yield the original answers of examples in order, as few blocks as possible."""
+    """Yield the original answers of examples in order, in as few blocks as possible."""
     begin = 0
     for i in range(1, len(examples) + 1):
-        first, last = _answer(examples[begin]), _answer(examples[i - 1])
-        if i == len(examples) or not _follows(last, _answer(examples[i])):
+        first, last = examples[begin].original, examples[i - 1].original
+        then = None if i == len(examples) else examples[i].original
+        if then is None or then.block is not last.block or then.row != last.row + 1:
             yield AnswerRun(first.block.part(first.row, last.row + 1), begin, i)
             begin = i
 
 
-def pending_state(examples: Sequence[PendingExample]) -> State:
-    """Return examples with their answers; equal ones give equal states, in whatever calls.
+class ScoredAnswers(NamedTuple):
+    """Answers with the labels that came for them."""
 
-    From now on the examples hold answers that one model gave alike in one block: a block for each
-    takes several times the memory.
+    block: PredictionBlock
+    # Shape (m,); column of the true label in the classes of the block; -1 for a probability.
+    columns: Ints
+    slices: Ints  # shape (m, n_slices); codes of the slice values
+    X: Floats  # shape (m, n_features)
+    learned: Ints  # shape (m,); examples learned up to and including each row
+
+
+def scored_answers(examples: Sequence[PendingExample], learned: Ints) -> Iterator[ScoredAnswers]:
+    """Yield the original answers of learned examples, in order, except for warm-up answers.
+
+    A label unknown to the model gets the column of unseen labels.
+    """
+    for block, begin, stop in answer_runs(examples):
+        if block.status != "ok":
+            continue
+        place = {label: column for column, label in enumerate(block.classes)}
+        unseen = place.get(None, -1)
+        of_run = examples[begin:stop]
+        columns = [-1 if e.label is None else place.get(e.label, unseen) for e in of_run]
+        yield ScoredAnswers(
+            block,
+            np.array(columns, dtype=np.int64),
+            np.array([example.slices for example in of_run], dtype=np.int64),
+            stacked([example.x for example in of_run]),
+            learned[begin:stop],
+        )
+
+
+def pending_state(examples: Sequence[PendingExample]) -> State:
+    """Return examples with their answers; equal examples give equal states for any batching.
+
+    Side effect: consecutive answers of the same model are joined into one block, which the
+    examples then share. One block for each example takes several times the memory.
     """
     header: Header = {
         "ids": [example.id for example in examples],
@@ -207,16 +334,17 @@ def pending_state(examples: Sequence[PendingExample]) -> State:
         "answers": [],
     }
     arrays: Arrays = {
-        "numbers": np.array([example.number for example in examples], dtype=np.int64),
-        "times": np.array([example.time for example in examples], dtype=np.int64),
-        "seqs": np.array([example.seq for example in examples], dtype=np.int64),
-        "probs": np.array([example.probability for example in examples]),
+        f"{name}s": np.array([getattr(example, name) for example in examples], dtype=np.int64)
+        for name in ("number", "time", "seq")
     }
+    arrays["probs"] = np.array([example.probability for example in examples])
     if examples:
         arrays["X"] = stacked([example.x for example in examples])
         arrays["slices"] = np.array([example.slices for example in examples], dtype=np.int64)
     done = 0
-    for k, block in enumerate(_joined_runs(answer_runs(examples))):
+    runs = groupby((run.block for run in answer_runs(examples)), _common)
+    blocks = [joined(list(of_model)) for _, of_model in runs]
+    for k, block in enumerate(blocks):
         state = block_state(block)
         header["answers"].append(state.header)
         arrays |= nest(f"answer.{k}", state.arrays)
@@ -226,13 +354,7 @@ def pending_state(examples: Sequence[PendingExample]) -> State:
 
 
 def pending_from_state(state: State) -> list[PendingExample]:
-    """Return the examples that `state` describes.
-
-    Raises
-    ------
-    LookupError, TypeError, ValueError
-        If a part is missing, or they do not fit one another.
-    """
+    """Return the examples described by `state`."""
     header, arrays = state
     ids, labels = header["ids"], header["labels"]
     columns: list[list[Any]] = [arrays[name].tolist() for name in ("numbers", "times", "seqs")]
@@ -241,7 +363,7 @@ def pending_from_state(state: State) -> list[PendingExample]:
     rows = (labels, *columns, probs, X, slices)
     require(all(len(column) == len(ids) for column in rows), "pending")
     examples = [
-        PendingExample(number, sent, x, time, seq, label, p, codes)
+        PendingExample(x, sent, label, p, time, seq, codes, number)
         for sent, label, number, time, seq, p, x, codes in zip(ids, *rows, strict=True)
     ]
     done = 0
@@ -251,23 +373,3 @@ def pending_from_state(state: State) -> list[PendingExample]:
         done += len(block)
     require(done == len(examples), "pending answers")
     return examples
-
-
-def _answer(example: PendingExample) -> OriginalAnswer:
-    assert example.answer is not None
-    return example.answer
-
-
-def _follows(one: OriginalAnswer, other: OriginalAnswer) -> bool:
-    return other.block is one.block and other.row == one.row + 1
-
-
-def _joined_runs(runs: Iterable[AnswerRun]) -> list[PredictionBlock]:
-    """Return the blocks of runs, those that one model answered alike joined."""
-    groups: list[list[PredictionBlock]] = []
-    for run in runs:
-        if groups and can_join(groups[-1][0], run.block):
-            groups[-1].append(run.block)
-        else:
-            groups.append([run.block])
-    return [joined(group) for group in groups]

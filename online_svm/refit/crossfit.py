@@ -1,4 +1,4 @@
-"""Cross-fitting: machines that each leave out one fold of the window, and score it."""
+"""Cross-fitting: each machine leaves out one fold of the window and scores it."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -6,39 +6,24 @@ from typing import Self
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.storage.arrays import nest, under
-from online_svm.storage.state import State
+from online_svm.storage.state import State, nest, under
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
 
 FOLDS = 5
-"""Machines of a cross-fit of a feed, and parts of its window."""
+"""Folds of the window, and machines: one a fold."""
 
 
 class FoldMachines:
-    """k machines over one window: machine f trains on all folds but f, and observes fold f.
+    """k machines over one window: machine f trains on all folds but f, and scores fold f.
 
-    The score that an example is answered with is the mean over the machines. That is one machine
-    itself, whose coefficients are the means, so it costs one pass over the support vectors of
-    all. Each of them trained on (k - 1)/k of the window, as those that gave the out-of-fold scores
-    did.
+    An answer uses the mean score of the machines. One machine with the mean coefficients has this
+    score, so it costs one pass over the union of support vectors. Answers and out-of-fold scores
+    use the same machines, each trained on (k - 1)/k of the window.
 
-    Parameters
-    ----------
-    kernel, penalties, tol, window
-        As for `RollingMachine`.
-    folds : int
-        k, at least 2.
-
-    Examples
-    --------
-    >>> machines = FoldMachines(Kernel("linear"), [1.0, 1.0], tol=1e-6, window=None, folds=2)
-    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
-    >>> machines.extend(X, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
-    >>> machines.solve()
-    >>> machines.observer_values().round(4).ravel().tolist()
-    [-1.6667, -0.3333, 0.3333, 1.6667]
+    `kernel`, `penalties`, `tol`, `window`: as for `RollingMachine`.
+    `folds`: k, at least 2.
     """
 
     def __init__(
@@ -61,20 +46,17 @@ class FoldMachines:
         return len(self._folds)
 
     def extend(self, X: Floats, codes: Ints, folds: Ints) -> None:
-        """Add points, each to the training points of all machines but that of its fold.
+        """Add points; each trains all machines except the one of its fold.
 
-        Parameters
-        ----------
-        X : ndarray of shape (m, d)
-        codes, folds : ndarray of shape (m,)
-            Class and fold of each point.
+        `X`, shape (m, d).
+        `codes`, `folds`, shape (m,): class and fold of each point.
         """
         for f, machine in enumerate(self._machines):
             machine.extend(X, codes, training=folds != f)
         self._folds = np.concatenate([self._folds, folds])
 
     def forget(self, count: int) -> None:
-        """Let the oldest `count` points leave."""
+        """Remove the oldest `count` points."""
         for machine in self._machines:
             machine.forget(count)
         self._folds = self._folds[count:]
@@ -85,16 +67,16 @@ class FoldMachines:
             machine.set_penalties(penalties)
 
     def solve(self) -> None:
-        """Bring every machine to its optimum."""
+        """Solve every machine to its optimum."""
         for machine in self._machines:
             machine.solve()
 
     def observer_values(self) -> Floats:
-        """Return the decision value of each point by the machine that did not train on it.
+        """Return each point's decision value by the machine that did not train on it.
 
         Returns
         -------
-        ndarray of shape (n, S), in order of arrival
+        ndarray of shape (n, S), in order of arrival; S: `RollingMachine.n_machines`
         """
         values = np.empty((len(self), self._machines[0].n_machines))
         for f, machine in enumerate(self._machines):
@@ -129,7 +111,7 @@ class FoldMachines:
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Return the machines that `state` describes."""
+        """Return the machines described by `state`."""
         header, arrays = state
         restored = cls.__new__(cls)
         restored._machines = [
@@ -140,7 +122,7 @@ class FoldMachines:
         return restored
 
     def _mean(self, values: list[Floats]) -> Floats:
-        """Return the mean, added in the order of the folds."""
+        """Return the mean, summed in the order of the folds."""
         total = values[0].copy()
         for more in values[1:]:
             total += more

@@ -1,78 +1,104 @@
-"""One refit, from the frozen examples to a model and the calibration scores.
+"""Learner: compute a refit, from frozen examples to a model and its calibration scores.
 
-A `Learner` keeps the proper training set, its scaling and the solver's warm start between refits;
-a result is a function of the tasks so far, wherever it is computed.
+A `Learner` keeps the proper training set, its scaling and the solver's warm start between refits. A
+result depends only on the tasks so far, not on the process that computes it.
 """
 
+from collections import deque
 from typing import Any, Self
 
 import numpy as np
+from typing_extensions import override
 
+from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.refit.committee.committee import Committee, Window
 from online_svm.refit.committee.staleness import UNKNOWN, Staleness
 from online_svm.refit.crossfit import FOLDS, FoldMachines
-from online_svm.refit.implied_training import train_banks
 from online_svm.refit.scaling import Scaling, WindowScaling
 from online_svm.refit.state_checks import opened
-from online_svm.refit.task import Fitted, RefitResult, RefitTask
-from online_svm.storage.arrays import nest, under
+from online_svm.refit.task import Fitted, RefitResult, RefitTask, Refitter
 from online_svm.storage.container import pack
-from online_svm.storage.state import State, as_array
+from online_svm.storage.state import State, as_array, nest, under
 from online_svm.stream.cells import widened
 from online_svm.stream.split import fold_numbers, window_parts
-from online_svm.svm.exact.rolling_machine import STRICTNESS, TOLERANCE, RollingMachine
-from online_svm.svm.hyperparameters import balanced_weights
-from online_svm.svm.implied.packed_bank import PackedBank
-from online_svm.svm.probabilistic.tube import Targets, fit_tubes
+from online_svm.svm.exact.rolling_machine import TOLERANCE, TOLERANCE_FACTOR, RollingMachine
+from online_svm.svm.implied_bank import BankPlan, PackedBank, fit_banks
+from online_svm.svm.kernel_model import balanced_weights
+from online_svm.svm.probability_tube import Targets, fit_tubes
 from online_svm.types import Bools, Floats, Ints
+
+BANK_CACHE_MB = 200.0  # as in `RollingMachine`; freed after each refit
+# Most pair steps of a whole bank, as in one `RollingMachine`. A machine needs hundreds; one that
+# cannot converge (huge C, repeated rows with both labels) must not block the stream.
+MOST_BANK_STEPS = 10_000_000
+
+BANK_MODELS = 99
+"""Machines in a bank: an odd number, so that one weighs the classes equally. The resolution of the
+calibrator is 1 / (BANK_MODELS + 2).
+"""
+
+
+def train_banks(
+    config: PredictorConfig, kernel: Kernel, X: Floats, codes: Ints, n_classes: int
+) -> tuple[PackedBank, ...]:
+    """Return the banks of a training set: one bank for two classes (positive means class 1).
+
+    Every bank starts from zero, so it depends on the training set alone. `class_weight` is not
+    used: the machines of a bank differ by their class weights, and unequal initial weights would
+    make the votes estimate the posterior under other class frequencies.
+
+    `X`, shape (n, n_features): scaled rows.
+    `codes`, shape (n,): class index of each row; a class may be absent. Without rows every vote is
+        one half.
+    """
+    plan = BankPlan(BANK_MODELS, tol=TOLERANCE, max_steps=MOST_BANK_STEPS // BANK_MODELS)
+    penalties = np.full(n_classes, config.C)
+    banks = fit_banks(kernel, X, codes, penalties, plan, BANK_CACHE_MB)
+    return tuple(bank.packed() for bank in banks)
+
 
 NO_CODES: Ints = np.empty(0, dtype=np.int64)
 
 Counts = tuple[int, int, int]
-"""Examples of the last window that are gone; how many of these trained; examples still held."""
+"""Departed examples of the last window, how many of them trained, and how many examples remain."""
 
 
 class Learner:
-    """The proper training set, its scaling and the solver's warm start.
-
-    Parameters
-    ----------
-    config : PredictorConfig
-    """
+    """The proper training set, its scaling and the solver's warm start."""
 
     def __init__(self, config: PredictorConfig) -> None:
         self.config = config
         self._held, self._scaling = HeldWindow(config), WindowScaling(config)
         self._machine: RollingMachine | FoldMachines | None = None
         self._committee = Committee(config) if config.members else None
-        self._older: RefitResult | None = None  # of the refit but one, without its scores
+        self._older: RefitResult | None = None  # second-last refit, without its scores
         self._n_classes = self._refits = 0
 
     def refit(self, task: RefitTask) -> RefitResult:
         """Fit on the proper training set of `task` and score every available example."""
         self._refits += 1
         trains, (forgotten, left, held) = self._held.take(task)
-        # 1. An example that has another label than before: the machines that learned it go.
+        # 1. After a relabelling, drop the machines that learned the old label.
         if task.relabelled:
-            self._begin_anew()
-        # 2. The machines of a committee as they are score the new rows of T.
+            self._restart()
+        # 2. The last machines of a committee score the new rows of T.
         staleness = UNKNOWN
         if self._committee is not None:
             new = np.flatnonzero(trains[held:]) + held
             staleness = self._foresee(self._committee, task, new, left)
-        # 3. Where coding, scaling and gamma are fitted anew on T, kernels are computed anew.
+        # 3. If due, fit encoder, scaling and gamma on T; kernels are then computed again.
         cells = self._held.rows[trains] if len(task.order) else None
         if self._scaling.is_due(trains, self._refits, cells, task.order):
             self._scaling.fit(self._held.rows, trains)
-            self._begin_anew()
-        # 4. The model, and its scores of the available examples.
+            self._restart()
+        # 4. Fit the model and score the available examples.
         fitted = self._fit(task, trains, forgotten)
         scaling, banks = self._scaling.scaling, self._train_banks(task, trains)
         return RefitResult(task.freeze, fitted.model, scaling, *fitted[1:], banks, staleness)
 
     def state(self) -> bytes:
-        """Return everything that `from_state` continues from, byte for byte."""
+        """Return the state from which `from_state` continues, byte for byte."""
         scaling = self._scaling
         parts = nest("scaling", scaling.scaling.state())
         own: dict[str, Any] = {
@@ -83,7 +109,7 @@ class Learner:
             "fitted_on": scaling.fitted_on,
             "grown_at": scaling.grown_at,
         }
-        if self._machine is not None:  # a P-SVM is solved anew each time
+        if self._machine is not None:  # a P-SVM has no warm start
             machine = self._machine.state()
             own["machine"] = machine.header
             parts |= nest("machine", machine.arrays)
@@ -97,13 +123,7 @@ class Learner:
 
     @classmethod
     def from_state(cls, state: bytes, config: PredictorConfig) -> Self:
-        """Return the learner that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If the bytes are damaged or contradict themselves or the configuration.
-        """
+        """Return the learner described by `state`."""
         own, parts = opened(config, state)
         learner = cls(config)
         learner._n_classes, learner._refits = own["n_classes"], own["refits"]
@@ -124,16 +144,16 @@ class Learner:
             learner._older = RefitResult.from_state(parts["older"].tobytes())
         return learner
 
-    def _begin_anew(self) -> None:
-        """Give up the machines; the next are solved from nothing."""
+    def _restart(self) -> None:
+        """Drop the machines; the next ones start without a warm start."""
         self._machine = None
         if self._committee is not None:
-            self._committee.begin_anew()
+            self._committee.restart()
 
     def _foresee(
         self, committee: Committee, task: RefitTask, new: Ints, departed: int
     ) -> Staleness:
-        """Let the committee score the new rows of T, and where distances vary an older one too."""
+        """Score the new rows of T by the committee, and by an older model if distances vary."""
         last, older, self._older = committee.model(), self._older, None
         is_as_before = last is not None and task.n_classes == self._n_classes
         rows = self._held.rows[new]
@@ -144,8 +164,8 @@ class Learner:
         self._older = RefitResult(task.freeze, last, self._scaling.scaling, none, none)
         if older is None or not len(new):
             return UNKNOWN
-        said = older.model.scores(older.scaling.transform(rows))
-        return Staleness.between(said, last.stack.apply(scores), task.codes[new])
+        outputs = older.model.scores(older.scaling.transform(rows))
+        return Staleness.between(outputs, last.stack.apply(scores), task.codes[new])
 
     def _fit(self, task: RefitTask, trains: Bools, forgotten: int) -> Fitted:
         if self.config.learner == "psvm":
@@ -161,12 +181,12 @@ class Learner:
         return Fitted(machine.model(), machine.observer_values(), machine.training_values())
 
     def _window(self, codes: Ints, trains: Bools, freeze: int) -> Window:
-        """Return the available examples as a committee takes them."""
-        coding, X = self._scaling.scaling.coding, self._scaling.transform(self._held.rows)
-        return Window(X, codes, trains, freeze, None if coding is None else coding.categories)
+        """Return the available examples for a committee."""
+        encoder, X = self._scaling.scaling.encoder, self._scaling.transform(self._held.rows)
+        return Window(X, codes, trains, freeze, None if encoder is None else encoder.categories)
 
     def _fit_tubes(self, task: RefitTask, trains: Bools) -> Fitted:
-        """Fit a P-SVM on T, from nothing, and score every available example by it."""
+        """Fit a P-SVM on T without a warm start, and score every available example."""
         assert task.probs is not None
         X = self._scaling.transform(self._held.rows)
         signs = np.where(task.codes < 0, 0.0, 2.0 * task.codes - 1.0)
@@ -174,14 +194,14 @@ class Learner:
         targets = Targets.of(
             signs[trains], task.probs[trains], prices[trains], prices[trains], self.config.eta
         )
-        model = fit_tubes(self._scaling.kernel, X[trains], targets, STRICTNESS * TOLERANCE)
+        model = fit_tubes(self._scaling.kernel, X[trains], targets, TOLERANCE_FACTOR * TOLERANCE)
         scores = model.scores(X)
         return Fitted(model, scores[~trains], scores[trains])
 
     def _advance(
         self, task: RefitTask, forgotten: int, trains: Bools
     ) -> RollingMachine | FoldMachines:
-        """Return the machine over the available examples, old ones gone and new ones added."""
+        """Return the machine over the available examples, after removing and adding points."""
         machine = self._machine
         if machine is None or task.n_classes != self._n_classes:
             machine, new = self._new_machine(task.n_classes), 0
@@ -208,14 +228,12 @@ class Learner:
         return RollingMachine(self._scaling.kernel, penalties, tol=TOLERANCE, window=config.window)
 
     def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[PackedBank, ...]:
-        """Train the banks of the implied map anew, where it is published."""
+        """Train the banks of the implied calibrator, if it is published."""
         if "implied" not in self.config.maps:
             return ()
-        labelled = trains & (task.codes >= 0)
+        labelled, kernel = trains & (task.codes >= 0), self._scaling.kernel
         X = self._scaling.transform(self._held.rows[labelled])
-        return train_banks(
-            self.config, self._scaling.kernel, X, task.codes[labelled], task.n_classes
-        )
+        return train_banks(self.config, kernel, X, task.codes[labelled], task.n_classes)
 
     def _penalties(self, task: RefitTask, trains: Bools) -> Floats:
         """Return the bound on the multipliers of each class: C times its weight."""
@@ -227,29 +245,10 @@ class Learner:
 
 
 class HeldWindow:
-    """The rows of the last task, by which the next one says only what is new.
+    """The rows of the last task, so that the next task contains only new ones.
 
-    Parameters
-    ----------
-    config : PredictorConfig
-    start : int
-        Number of the first example.
-    rows : ndarray of shape (n, n_features), optional
-
-    Attributes
-    ----------
-    start, rows
-        The same, now.
-
-    Examples
-    --------
-    >>> window = HeldWindow(PredictorConfig(split="oldest", train_fraction=0.5))
-    >>> task = RefitTask(0, 2, 0, np.array([[1.0], [2.0]]), np.array([0, 1]), np.ones(2))
-    >>> window.take(task)
-    (array([ True, False]), (0, 0, 0))
-    >>> task = RefitTask(1, 3, 2, np.array([[3.0]]), np.array([1, 0]), np.ones(2))
-    >>> window.take(task)[1], window.rows.ravel().tolist()
-    ((1, 1, 1), [2.0, 3.0])
+    `start`: number of the first example.
+    `rows`, shape (n, n_features).
     """
 
     def __init__(self, config: PredictorConfig, start: int = 0, rows: Floats | None = None) -> None:
@@ -258,11 +257,11 @@ class HeldWindow:
 
     @property
     def trains(self) -> Bools:
-        """Which of the examples are in T, shape (n,)."""
+        """Whether each example is in T, shape (n,)."""
         return self._parts(self.start, len(self.rows))
 
     def take(self, task: RefitTask) -> tuple[Bools, Counts]:
-        """Hold the examples of a task; return which of them are in T, and what became of others."""
+        """Store the examples of a task; return which are in T, and the `Counts`."""
         forgotten = min(task.start - self.start, len(self.rows))
         left = int(self.trains[:forgotten].sum())
         held = len(self.rows) - forgotten
@@ -272,6 +271,46 @@ class HeldWindow:
         return self._parts(task.start, task.freeze - task.start), (forgotten, left, held)
 
     def _parts(self, start: int, count: int) -> Bools:
-        """Return which of `count` examples from number `start` on are in T."""
+        """Return which of `count` examples from number `start` are in T."""
         config, stop = self._config, start + count
         return window_parts(config.split, start, stop, config.training_share, config.seed)[0]
+
+
+class InlineRefitter(Refitter):
+    """Computes a refit in this process when its result is requested.
+
+    `rests`: whether to keep only the serialised learner between refits. This frees the kernel
+        matrices, which the next refit computes again. It changes no result.
+    """
+
+    def __init__(self, config: PredictorConfig, rests: bool = False) -> None:
+        self._config, self._rests = config, rests
+        self._learner: Learner | bytes = Learner(config)
+        self._tasks: deque[RefitTask] = deque()
+
+    @override
+    def submit(self, task: RefitTask) -> None:
+        self._tasks.append(task)
+
+    @override
+    def result(self) -> RefitResult:
+        learner = self._learner
+        if isinstance(learner, bytes):
+            learner = Learner.from_state(learner, self._config)
+        found = learner.refit(self._tasks.popleft())
+        self._learner = learner.state() if self._rests else learner
+        return found
+
+    @override
+    def state(self) -> bytes:
+        return self._learner if isinstance(self._learner, bytes) else self._learner.state()
+
+    @override
+    def withdraw(self) -> None:
+        self.reset(None)
+
+    @override
+    def reset(self, state: bytes | None) -> None:
+        config = self._config
+        self._learner = Learner(config) if state is None else Learner.from_state(state, config)
+        self._tasks.clear()

@@ -1,4 +1,4 @@
-"""Scaling of the features and gamma, fitted on a proper training set at some refits."""
+"""Scaling of the features, and gamma, fitted on the proper training set at some refits."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -10,31 +10,31 @@ from online_svm.compiled.elementary import exp, log
 from online_svm.compiled.kernels import Kernel
 from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.config import PredictorConfig
-from online_svm.refit.coding import WIDTH, Coding
-from online_svm.storage.arrays import nest, require, under
-from online_svm.storage.fields import Fields, floats
-from online_svm.svm.hyperparameters import scale_gamma
+from online_svm.refit.feature_encoder import WIDTH, FeatureEncoder
+from online_svm.storage.state import nest, require, under
+from online_svm.storage.state_schema import StateSchema, floats
+from online_svm.svm.kernel_model import scale_gamma
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-# Scaled values of a committee reach at most this many times as far as those of T when the scaling
-# was fitted, and at most this size: beyond it the sums of a linear machine would overflow.
-FAR, MOST = 1e6, 1e100
+# Scaled values of a committee are clipped at this many times the largest one of T, and at this
+# size: beyond it the sums of a linear machine would overflow.
+CLIP_FACTOR, MAX_SCALED_VALUE = 1e6, 1e100
 
 DEGREE, COEF0 = 3, 0.0
-"""Of the kernel `poly` of a feed, as in scikit-learn."""
+"""Degree and constant of the kernel `poly`, as in scikit-learn."""
 
 RESCALE_EVERY = 20
 """Refits between two fits of the scaling."""
 
-GROW_EVERY, GROWS_FREELY = 10, 1000
-"""Refits between two codings that grow, but for a T of fewer examples.
+ENCODER_GROWS_EVERY, ENCODER_GROWS_FREELY_BELOW = 10, 1000
+"""Refits between two encoders that grow, with at least `ENCODER_GROWS_FREELY_BELOW` rows in T.
 
-A refit whose columns grew computes its kernels anew, as every 20th does: it takes 2.4 times as long
-as another in a window of 1,000 (20 and 8 ms), 6 times in one of 5,000 (270 and 45 ms). So, with one
-in ten, a feed where new categories come for ever takes 1.2 times as long as one without.
+A refit with new columns computes its kernels again, like every 20th refit: it takes 2.4 times as
+long as another in a window of 1,000 (20 and 8 ms), 6 times in one of 5,000 (270 and 45 ms). With
+one in ten, a feed with endless new categories takes 1.2 times as long as one without.
 """
 
-FIELDS = Fields(
+SCALING_SCHEMA = StateSchema(
     floats("mean", "d"), floats("width", "d"), floats("fill", "d"),
     floats("limit", "1", optional=True),
 )  # fmt: skip
@@ -43,53 +43,38 @@ FIELDS = Fields(
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Subtract `mean`, divide by `width`; a missing value (NaN) becomes `fill` first.
+    """Replaces missing values (NaN) by `fill`, subtracts `mean` and divides by `width`.
 
-    Attributes
-    ----------
-    mean, width, fill : ndarray of shape (n_features,)
-    limit : ndarray of shape (1,)
-        Scaled values beyond it, in size, count as it: a polynomial kernel of larger ones would
+    `mean`, `width`, `fill`, shape (n_features,).
+    `limit`, shape (1,): scaled values are clipped at this size, so that a polynomial kernel cannot
         overflow. Infinite for the other kernels.
-    coding : Coding or None
-        Of rows with names, which are coded first; then `mean`, `width` and `fill` are of the coded
-        columns.
-
-    Examples
-    --------
-    >>> scaling = Scaling.fit(np.array([[1.0, 5.0], [3.0, 5.0]]), standard=True)
-    >>> scaling.transform(np.array([[5.0, np.nan]]))
-    array([[3., 0.]])
+    `encoder`: encoder of rows with names; then `mean`, `width` and `fill` refer to encoded columns.
     """
 
     mean: Floats
     width: Floats
     fill: Floats
     limit: Floats = field(default_factory=lambda: np.array([np.inf]))
-    coding: Coding | None = None
+    encoder: FeatureEncoder | None = None
 
     @classmethod
-    def fit(cls, X: Floats, *, standard: bool, coding: Coding | None = None) -> Self:
-        """Return the scaling of the training rows `X`, shape (n, n_features).
+    def fit(cls, X: Floats, *, standard: bool, encoder: FeatureEncoder | None = None) -> Self:
+        """Return the scaling of the training rows.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            May hold NaN for missing values, which are left out.
-        standard : bool
-            Scale to mean 0 and variance 1; otherwise only missing values are filled.
-        coding : Coding, optional
-            Of the rows, which are cells then. Its columns that are not numbers have one width.
+        `X`, shape (n, n_features): NaN for missing values, which are left out.
+        `standard`: scale to mean 0 and variance 1; otherwise only fill missing values.
+        `encoder`: encoder of the rows, which are cells then. Its columns that are not numeric have
+            one width.
         """
-        if coding is not None:
-            X = coding.code(X)
-        # A column whose values are all missing has no mean; it carries nothing and becomes 0.
+        if encoder is not None:
+            X = encoder.encode(X)
+        # A column without values has no mean; it becomes 0.
         fill, width = mean_and_width(np.where(np.isnan(X).all(axis=0), 0.0, X))
         if not standard:
-            return cls(np.zeros_like(fill), np.ones_like(fill), fill, coding=coding)
-        if coding is not None:
-            width = np.where(coding.are_scaled, width, WIDTH)
-        return cls(fill, width, fill, coding=coding)
+            return cls(np.zeros_like(fill), np.ones_like(fill), fill, encoder=encoder)
+        if encoder is not None:
+            width = np.where(encoder.are_scaled, width, WIDTH)
+        return cls(fill, width, fill, encoder=encoder)
 
     @classmethod
     def identity(cls, n_features: int) -> Self:
@@ -98,28 +83,22 @@ class Scaling:
 
     def state(self) -> Arrays:
         """Return the attributes by name."""
-        coding = {} if self.coding is None else nest("coding", self.coding.state())
-        return FIELDS.arrays_of(self) | coding
+        encoder = {} if self.encoder is None else nest("coding", self.encoder.state())
+        return SCALING_SCHEMA.arrays_of(self) | encoder
 
     @classmethod
     def from_state(cls, state: Arrays) -> Self:
-        """Return the scaling that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If the parts do not fit one another.
-        """
-        coding = None
+        """Return the scaling described by `state`."""
+        encoder = None
         if "coding.kinds" in state:
-            coding = Coding.from_state(under("coding", state))
-            require(coding.width == state["mean"].size, "coding")
-        return cls(**FIELDS.values(cls, None, state), coding=coding)
+            encoder = FeatureEncoder.from_state(under("coding", state))
+            require(encoder.width == state["mean"].size, "coding")
+        return cls(**SCALING_SCHEMA.values(cls, None, state), encoder=encoder)
 
     def transform(self, X: Floats) -> Floats:
-        """Return `X`, shape (n, n_features), filled and scaled, value by value."""
-        if self.coding is not None:
-            X = self.coding.code(X)
+        """Return `X`, shape (n, n_features), encoded, filled and scaled."""
+        if self.encoder is not None:
+            X = self.encoder.encode(X)
         scaled: Floats = X - self.mean
         scaled /= self.width
         missing = np.isnan(scaled)
@@ -131,30 +110,21 @@ class Scaling:
         return scaled
 
     def imputed(self, X: Floats) -> Ints:
-        """Return how many known features are gaps in each row, shape (n,); -1 without a coding."""
-        if self.coding is None:
+        """Return the number of missing features of each row, shape (n,); -1 without an encoder."""
+        if self.encoder is None:
             return np.full(len(X), -1)
-        return self.coding.imputed(X)
+        return self.encoder.imputed(X)
 
 
 def mean_and_width(X: Floats) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of each column, 1 for one that is as good as constant.
+    """Return mean and standard deviation of each column; 1 for a nearly constant column.
 
-    The numbers of scikit-learn's StandardScaler, as two passes with the correction of Chan, Golub
-    and LeVeque (1983) give them; bit for bit where there are two columns or more, of one alone
-    numpy adds the values in another order. To import that takes most of a second, in which a feed
-    would stand still, at the first rescaling after every start.
+    Equal to scikit-learn's StandardScaler: two passes with the correction of Chan, Golub and
+    LeVeque (1983). The results agree bit for bit for two columns or more; numpy adds a single
+    column in another order. Importing scikit-learn would stop a feed for most of a second at its
+    first rescaling.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        NaN is left out; each column has another value.
-
-    Examples
-    --------
-    >>> mean, width = mean_and_width(np.array([[1.0, 5.0], [3.0, np.nan]]))
-    >>> mean.tolist(), width.tolist()
-    ([2.0, 5.0], [1.0, 1.0])
+    `X`, shape (n, n_features): NaN is left out; each column has at least one other value.
     """
     missing = np.isnan(X)
     count = len(X) - missing.sum(axis=0)
@@ -163,7 +133,7 @@ def mean_and_width(X: Floats) -> tuple[Floats, Floats]:
     correction = sum_rows(apart)
     variance = (sum_rows(apart * apart) - correction * correction / count) / count
     eps = np.finfo(np.float64).eps
-    # What rounding alone may make of a constant column.
+    # The variance that rounding alone may give a constant column.
     lost = count * mean * eps
     noise = count * eps * variance + lost * lost
     return mean, np.where(variance <= noise, 1.0, np.sqrt(variance))
@@ -172,21 +142,8 @@ def mean_and_width(X: Floats) -> tuple[Floats, Floats]:
 class WindowScaling:
     """The scaling of a learner and its gamma, fitted on T at some refits.
 
-    Parameters
-    ----------
-    config : PredictorConfig
-    fitted : Scaling or None
-        None before the first refit.
-    gamma : float
-    fitted_on : int
-        Size of T when it was last fitted.
-    grown_at : int
-        Number of the last refit whose coding grew.
-
-    Attributes
-    ----------
-    gamma, fitted_on, grown_at
-        The same, now.
+    `fitted_on`: size of T at the last fit.
+    `grown_at`: number of the last refit whose encoder grew.
     """
 
     def __init__(
@@ -198,7 +155,7 @@ class WindowScaling:
         grown_at: int = 0,
     ) -> None:
         self._config, self._fitted = config, fitted
-        self._fresh: Coding | None = None  # of the T of this refit
+        self._fresh: FeatureEncoder | None = None  # fitted on the T of this refit
         self.gamma, self.fitted_on, self.grown_at = gamma, fitted_on, grown_at
 
     @property
@@ -211,35 +168,32 @@ class WindowScaling:
     def kernel(self) -> Kernel:
         """The kernel of the machines on scaled rows."""
         config = self._config
-        # The Newton steps of the P-SVM's solver want all 53 bits.
+        # The Newton steps of the P-SVM's solver need all 53 bits.
         wide = config.learner == "psvm"
         return Kernel(config.kernel, self.gamma, DEGREE, COEF0, wide)
 
     def transform(self, rows: Floats) -> Floats:
-        """Return rows scaled; as they are, before the first refit."""
+        """Return scaled rows; unchanged rows before the first fit."""
         return rows if self._fitted is None else self._fitted.transform(rows)
 
     def is_due(
         self, trains: Bools, refits: int, cells: Floats | None = None, order: Ints | None = None
     ) -> bool:
-        """Return whether the scaling is to be fitted again at the refit of this number.
+        """Return whether refit number `refits` must fit the scaling.
 
-        Parameters
-        ----------
-        trains : ndarray of shape (n,)
-            Which examples are in T.
-        refits : int
-        cells : ndarray of shape (n_training, n_features), optional
-            T, where features have names.
-        order : ndarray of shape (n_features,), optional
-            Of their columns; see `RefitTask`.
+        `trains`, shape (n,): whether each example is in T.
+        `cells`, shape (n_training, n_features): T, if features have names.
+        `order`, shape (n_features,): order of encoding; see `RefitTask`.
         """
         config = self._config
         self._fresh = None
         lacks = cells is not None and self._lacks(cells, order)
         if self._fitted is None:
             return True
-        if lacks and (refits >= self.grown_at + GROW_EVERY or trains.sum() < GROWS_FREELY):
+        if lacks and (
+            refits >= self.grown_at + ENCODER_GROWS_EVERY
+            or trains.sum() < ENCODER_GROWS_FREELY_BELOW
+        ):
             self.grown_at = refits
             return True
         if config.scale == "none" and not self._fills and config.gamma != "scale":
@@ -248,28 +202,30 @@ class WindowScaling:
         return has_doubled or refits % RESCALE_EVERY == 0
 
     def _lacks(self, T: Floats, order: Ints | None) -> bool:
-        """Code the rows of T anew; return whether the present coding lacks what T has."""
-        config, before = self._config, None if self._fitted is None else self._fitted.coding
-        self._fresh = Coding.fit(T, config.max_categories, config.declared_kinds, before, order)
+        """Fit an encoder on T; return whether the present one lacks something in T."""
+        config, before = self._config, None if self._fitted is None else self._fitted.encoder
+        self._fresh = FeatureEncoder.fit(
+            T, config.max_categories, config.declared_kinds, before, order
+        )
         if self._fitted is None or before is None:
             return True
-        self._fitted = replace(self._fitted, coding=before.updated(self._fresh))
+        self._fitted = replace(self._fitted, encoder=before.updated(self._fresh))
         return before.lacks(self._fresh, T)
 
     @property
     def _fills(self) -> bool:
-        """Whether missing values are filled, with what was fitted."""
+        """Whether missing values are filled with fitted means."""
         return self._config.missing == "mean" or self._fresh is not None
 
     def fit(self, rows: Floats, trains: Bools) -> None:
-        """Fit the scaling and gamma on T, the marked rows; kernels are to be computed anew.
+        """Fit scaling and gamma on T, the marked rows. Kernels must be computed again.
 
-        Where features have names, `is_due` has coded them.
+        If features have names, `is_due` must have been called before.
         """
         config, training = self._config, rows[trains]
         if len(training) and (config.scale == "standard" or self._fills):
             standard = config.scale == "standard"
-            scaling = Scaling.fit(training, standard=standard, coding=self._fresh)
+            scaling = Scaling.fit(training, standard=standard, encoder=self._fresh)
         else:
             scaling = Scaling.identity(rows.shape[1])
         scaled = scaling.transform(training)
@@ -280,23 +236,16 @@ class WindowScaling:
         self._fitted, self.fitted_on = scaling, int(trains.sum())
 
     def _limit(self, scaled: Floats) -> float | None:
-        """Return the size of scaled values beyond which they count as it; None for no limit."""
+        """Return the size at which scaled values are clipped, or None."""
         config = self._config
         if config.members:  # one of them is linear
-            return min(FAR * float(np.abs(scaled).max(initial=1.0)), MOST)
+            return min(CLIP_FACTOR * float(np.abs(scaled).max(initial=1.0)), MAX_SCALED_VALUE)
         if config.kernel == "poly":
             return poly_limit(self.gamma, DEGREE, COEF0, scaled.shape[1])
         return None
 
 
 def poly_limit(gamma: float, degree: int, coef0: float, n_features: int) -> float:
-    """Return the size of features up to which a polynomial kernel stays below 1e100.
-
-    Examples
-    --------
-    >>> limit = poly_limit(0.25, 4, 1.0, n_features=4)
-    >>> round((0.25 * 4 * limit**2 + 1.0) ** 4 / 1e100, 6)
-    1.0
-    """
+    """Return the feature size up to which a polynomial kernel stays below 1e100."""
     largest = exp(log(1e100) / degree)
     return math.sqrt(max(largest - coef0, 0.0) / (gamma * n_features))

@@ -1,7 +1,7 @@
-"""Checks of a learner's state, before anything is computed from it.
+"""Checks of a learner's state before anything is computed from it.
 
-Compiled code does not check its indices, and memory is allocated by the sizes that a state names.
-So a state whose parts contradict each other, or the configuration, is refused here, whole.
+Compiled code does not check its indices, and a state determines how much memory is allocated. So a
+state whose parts contradict each other or the configuration is refused as a whole.
 """
 
 import numpy as np
@@ -9,21 +9,18 @@ import numpy as np
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.refit.coding import Coding
-from online_svm.refit.committee.members import MEMBERS, LogisticMachine
-from online_svm.refit.committee.model import CommitteeModel
-from online_svm.refit.committee.stack import Stack
-from online_svm.refit.committee.trees import TreeMachine
+from online_svm.refit.committee.boosting import TreeMachine
+from online_svm.refit.committee.committee import MEMBERS, LogisticMachine
+from online_svm.refit.committee.stack import CommitteeModel, Stack
 from online_svm.refit.crossfit import FOLDS, FoldMachines
+from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.task import RefitResult
-from online_svm.storage.arrays import require, under
 from online_svm.storage.container import unpack
-from online_svm.storage.fields import Fields, floats, ints, number, one, real
-from online_svm.storage.state import Header, State
+from online_svm.storage.state import Header, State, require, under
+from online_svm.storage.state_schema import StateSchema, floats, ints, number, one, real
 from online_svm.stream.split import window_parts
-from online_svm.svm.exact.active_set import most_active
 from online_svm.svm.exact.held_points import largest_ring
-from online_svm.svm.exact.kernel_cache import (
+from online_svm.svm.exact.machine_state import (
     CLOCK,
     SEEN_HEAD,
     SEEN_SIZE,
@@ -31,27 +28,25 @@ from online_svm.svm.exact.kernel_cache import (
     TRAIN_HEAD,
     TRAIN_SIZE,
     TRAIN_TAIL,
+    most_active,
 )
 from online_svm.svm.exact.rolling_machine import FIELDS, TOLERANCE, RollingMachine
 from online_svm.types import Arrays, Ints
 
-LEARNER = Fields(
+LEARNER_SCHEMA = StateSchema(
     number("start"), number("n_classes"), number("refits"), number("fitted_on"), number("grown_at"),
     real("gamma"),
     floats("rows", "n f", optional=True),  # NaN is a missing value
     floats("scaling.mean", "d"), floats("scaling.width", "d"), floats("scaling.fill", "d"),
     floats("scaling.limit", "1", optional=True),
 )  # fmt: skip
-"""What a learner stores, whatever its machines are."""
+"""Fields of a learner's state with any machines."""
 
 
 def opened(config: PredictorConfig, state: bytes) -> State:
-    """Return header and arrays of what `Learner.state` returned under `config`.
+    """Return header and arrays of a state that `Learner.state` made under `config`.
 
-    Raises
-    ------
-    InvalidSnapshot
-        If the bytes are damaged, or the parts do not fit one another or the configuration.
+    Raises InvalidSnapshot if the bytes are damaged, or contradict each other or the configuration.
     """
     try:
         own, parts = unpack(state)
@@ -64,12 +59,12 @@ def opened(config: PredictorConfig, state: bytes) -> State:
 
 
 def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
-    checked = LEARNER.values("Learner", own, parts)
+    checked = LEARNER_SCHEMA.values("Learner", own, parts)
     require(checked["gamma"] >= 0.0, "gamma")
     n, d = len(checked["rows"]), len(checked["scaling.mean"])
     require(config.window is None or n <= config.window, "rows")
-    coding = _coding(parts)
-    require(d == (checked["rows"].shape[1] if coding is None else coding.width), "scaling")
+    encoder = _encoder(parts)
+    require(d == (checked["rows"].shape[1] if encoder is None else encoder.width), "scaling")
     if "machine" in own:
         check = _check_folds if config.split == "crossfit" else _check_machine
         check(config, own["n_classes"], own["machine"], under("machine", parts), (n, d))
@@ -79,16 +74,16 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
     training = int(trains.sum())
     if config.members:
         committee = State(own["committee"], under("committee", parts))
-        categories = None if coding is None else coding.categories
+        categories = None if encoder is None else encoder.categories
         _check_committee(config, own["n_classes"], committee, (n, d), training, categories)
     if "older" in parts:
         _check_older(config, own["n_classes"], parts)
 
 
-def _coding(parts: Arrays) -> Coding | None:
-    """Return the coding of the rows; None where they are numbers without names."""
-    coding = under("scaling.coding", parts)
-    return Coding.from_state(coding) if coding else None
+def _encoder(parts: Arrays) -> FeatureEncoder | None:
+    """Return the encoder of the rows; None for numeric rows without names."""
+    encoder = under("scaling.coding", parts)
+    return FeatureEncoder.from_state(encoder) if encoder else None
 
 
 def _check_committee(
@@ -99,16 +94,16 @@ def _check_committee(
     training: int,
     categories: Ints | None,
 ) -> None:
-    """Check the machines of a committee, over rows of that shape, `training` of which are in T."""
+    """Check a committee over rows of this shape, `training` of which are in T."""
     header, arrays = state
     machines = 1 if classes == 2 else classes
-    table = Fields(
+    table = StateSchema(
         floats("foreseen", f"{training} {len(config.members)} {machines}", optional=True)
     )
     foreseen = table.values("Committee", None, arrays)["foreseen"]
-    said = np.isfinite(foreseen)
-    require((said | np.isnan(foreseen)).all(), "foreseen")
-    require((said.all(axis=(1, 2)) == said.any(axis=(1, 2))).all(), "foreseen")
+    is_scored = np.isfinite(foreseen)
+    require((is_scored | np.isnan(foreseen)).all(), "foreseen")
+    require((is_scored.all(axis=(1, 2)) == is_scored.any(axis=(1, 2))).all(), "foreseen")
     if config.varies_from is not None:
         shape_of_stack = Stack.from_state(under("stack", arrays)).slope.shape
         require(shape_of_stack == (len(config.members), machines), "stack")
@@ -116,7 +111,7 @@ def _check_committee(
     for m, (name, own) in enumerate(zip(config.members, header["machines"], strict=True)):
         parts, kind = under(str(m), arrays), MEMBERS[name].kind
         if kind == "logistic":
-            table = Fields(floats("weights", f"{machines} {shape[1] + 1}"))
+            table = StateSchema(floats("weights", f"{machines} {shape[1] + 1}"))
             table.values(LogisticMachine, None, parts)
         elif kind == "trees":
             TreeMachine.check(parts, classes, shape[1], categories)
@@ -126,21 +121,21 @@ def _check_committee(
 
 
 def _check_older(config: PredictorConfig, classes: int, parts: Arrays) -> None:
-    """Check the model of the refit before the last one, which is to score rows to come."""
+    """Check the second-last model, which scores future rows."""
     older = RefitResult.from_state(parts["older"].tobytes(), len(config.members))
     decisions = 1 if classes == 2 else classes
     require(config.varies_from is not None and isinstance(older.model, CommitteeModel), "older")
     require(older.training_scores.shape == (0, decisions), "older")
-    coding, width = older.scaling.coding, older.scaling.mean.size
-    require((coding is None) == ("scaling.coding.kinds" not in parts), "older")
-    require(coding is not None or width == parts["rows"].shape[1], "older")
+    encoder, width = older.scaling.encoder, older.scaling.mean.size
+    require((encoder is None) == ("scaling.coding.kinds" not in parts), "older")
+    require(encoder is not None or width == parts["rows"].shape[1], "older")
 
 
 def _check_folds(
     config: PredictorConfig, classes: int, header: Header, arrays: Arrays, shape: tuple[int, int]
 ) -> int:
-    """Check the machines of a cross-fit, each of which observes one fold of the rows."""
-    table = Fields(ints("folds", f"{shape[0]}", below=FOLDS))
+    """Check the machines of a cross-fit, each of which observes one fold."""
+    table = StateSchema(ints("folds", f"{shape[0]}", below=FOLDS))
     folds = table.values(FoldMachines, None, arrays)["folds"]
     require(len(header["machines"]) == FOLDS, "folds")
     for f, machine in enumerate(header["machines"]):
@@ -152,25 +147,25 @@ def _check_folds(
 def _check_machine(
     config: PredictorConfig, classes: int, header: Header, arrays: Arrays, shape: tuple[int, int]
 ) -> int:
-    """Check a machine over the rows, whose shape it must have; return how many train it."""
-    Fields(floats("X", f"{shape[0]} {shape[1]}")).values(RollingMachine, None, arrays)
+    """Check a machine over rows of this shape; return its number of training points."""
+    StateSchema(floats("X", f"{shape[0]} {shape[1]}")).values(RollingMachine, None, arrays)
     return _check_solver(config, classes, header, arrays, (shape[0], config.kernel))
 
 
 def _check_solver(
     config: PredictorConfig, classes: int, header: Header, arrays: Arrays, kind: tuple[int, str]
 ) -> int:
-    """Check a machine, but for its points: how many there are, and the name of their kernel."""
+    """Check a machine without its points, given their number and kernel name."""
     n, kernel = kind
     FIELDS.values(RollingMachine, header, {})
     require(header["kernel"][0] == kernel, "kernel")
     require((header["tol"], header["window"]) == (TOLERANCE, config.window), "tol or window")
     require(0 < header["cache_mb"] <= 1 << 20, "cache_mb")
-    # Where all points are kept, a ring is at most half as large again as it ever had to be.
+    # Without a window, a ring is at most 1.5 times as large as its content ever was.
     training = _check_rings(arrays, n, largest_ring(config.window or 2 * n))
     machines = 1 if classes == 2 else classes
-    arrivals = Fields(one("arrivals")).values(RollingMachine, None, arrays)["arrivals"]
-    checked = Fields(
+    arrivals = StateSchema(one("arrivals")).values(RollingMachine, None, arrays)["arrivals"]
+    checked = StateSchema(
         floats("penalties", f"{classes}"), floats("b", f"{machines}"),
         floats("weights", f"{2 * machines} {training}"), floats("sums", f"{2 * machines} {n}"),
         ints("codes", f"{n}", below=classes), ints("arrival", f"{n}", below=arrivals),
@@ -182,8 +177,8 @@ def _check_solver(
 
 
 def _check_active(arrays: Arrays, machines: int, training: int, most: int) -> None:
-    """Check the active sets: each has `most` places, that differ in who has them."""
-    checked = Fields(
+    """Check that each active set has distinct places, at most `most`."""
+    checked = StateSchema(
         ints("active", f"{machines} size", below=training + 1),
         ints("active_counts", f"{machines} 3"), floats("margin", f"{machines} 1"),
     ).values(RollingMachine, None, arrays)  # fmt: skip
@@ -199,8 +194,8 @@ def _check_active(arrays: Arrays, machines: int, training: int, most: int) -> No
 
 
 def _check_rings(arrays: Arrays, n: int, largest: int) -> int:
-    """Check how the rings of `n` points stand; return how many of these train."""
-    table = Fields(ints("rings", f"{CLOCK}"))
+    """Check the ring buffers of `n` points; return the number of training points."""
+    table = StateSchema(ints("rings", f"{CLOCK}"))
     rings: list[int] = table.values(RollingMachine, None, arrays)["rings"].tolist()
     held = []
     for head, tail, size in (

@@ -1,7 +1,7 @@
-"""Tasks and results of refits: plain arrays, both ways.
+"""Tasks and results of refits, as plain arrays that cross process borders.
 
-A `RefitTask` goes one way and a `RefitResult` the other. They are computed by a `Learner`, in this
-process (`InlineRefitter`) or in another, which alone then needs the solver.
+A `Learner` turns a `RefitTask` into a `RefitResult`, in this process (`InlineRefitter`) or in
+another one; only that process needs the solver.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -10,64 +10,48 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.refit.committee.model import CommitteeModel
+from online_svm.refit.committee.stack import CommitteeModel
 from online_svm.refit.committee.staleness import UNKNOWN, Staleness
 from online_svm.refit.scaling import Scaling
-from online_svm.storage.arrays import nest, require, under
 from online_svm.storage.container import pack, unpack
-from online_svm.storage.fields import Fields, flag, floats, ints, number
-from online_svm.storage.state import Header
-from online_svm.svm.implied.packed_bank import PackedBank
+from online_svm.storage.state import Header, nest, require, under
+from online_svm.storage.state_schema import StateSchema, flag, floats, ints, number
+from online_svm.svm.implied_bank import PackedBank
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
 
-TASK = Fields(
+TASK_SCHEMA = StateSchema(
     number("start"), number("freeze"), number("first"), flag("relabelled"),
     floats("X", "new d", optional=True), ints("codes", "n", least=-1), floats("weights", "K"),
     ints("order", "names"),
 )  # fmt: skip
-"""The fields of a `RefitTask`, but for `probs`, which most tasks have not."""
+"""Fields of a `RefitTask` except `probs`, which most tasks lack."""
 
-RESULT = Fields(
+RESULT_SCHEMA = StateSchema(
     floats("scaling.mean", "d"), floats("calibration", "n S"), floats("training", "m S")
 )
-"""Of a `RefitResult`: what its other parts must fit."""
+"""Fields of a `RefitResult` that its other parts must match."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefitTask:
-    """What a refit needs to know beyond what the learner already holds.
+    """The input of a refit that the learner does not hold yet."""
 
-    Attributes
-    ----------
-    start, freeze : int
-        The available examples are those numbered start ... freeze - 1.
-    first : int
-        Number of the first row of `X`: the learner holds the ones before it.
-    X : ndarray of shape (freeze - first, n_features)
-        New examples, as they came; NaN is a missing value.
-    codes : ndarray of shape (freeze - start,)
-        Class index of every available example, in the sorted classes; -1 where it has a
-        probability instead.
-    weights : ndarray of shape (n_classes,)
-        Multiplies C for the examples of each class.
-    probs : ndarray of shape (freeze - start,), optional
-        Probability of the second class, NaN where there is a label; of a P-SVM.
-    relabelled : bool
-        Whether an example that the learner holds has another label than before.
-    order : ndarray of shape (n_features,)
-        Of features with names, whose rows are cells: the order in which their columns are coded.
-        Then there may be more columns than before. Empty where features have no names.
-    """
-
-    start: int
-    freeze: int
-    first: int
+    start: int  # number of the first available example
+    freeze: int  # number after the last available example
+    first: int  # number of the first row of `X`; the learner holds the rows before it
+    # Shape (freeze - first, n_features); new examples as they came; NaN is a missing value.
     X: Floats
+    # Shape (freeze - start,); class index of every available example, in the sorted classes; -1 for
+    # a probability.
     codes: Ints
-    weights: Floats
+    weights: Floats  # shape (n_classes,); factors of C for the examples of each class
+    # Shape (freeze - start,); for a P-SVM: probability of the second class; NaN for an example with
+    # a label.
     probs: Floats | None = None
-    relabelled: bool = False
+    relabelled: bool = False  # whether the label of an example that the learner holds has changed
+    # Shape (n_features,); features with names: their indices in the order of encoding; X may have
+    # more columns than before. Empty for features without names.
     order: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
@@ -76,27 +60,21 @@ class RefitTask:
         return len(self.weights)
 
     def state(self) -> bytes:
-        """Return the task as bytes, for the pipe."""
-        arrays = TASK.arrays_of(self)
+        """Return the task as bytes, to send to another process."""
+        arrays = TASK_SCHEMA.arrays_of(self)
         if self.probs is not None:
             arrays["probs"] = self.probs
-        return pack(TASK.header_of(self), arrays)
+        return pack(TASK_SCHEMA.header_of(self), arrays)
 
     @classmethod
     def from_state(cls, state: bytes) -> Self:
-        """Return the task that `state` describes."""
+        """Return the task described by `state`."""
         header, arrays = unpack(state)
-        return cls(**TASK.values(cls, header, arrays), probs=arrays.get("probs"))
+        return cls(**TASK_SCHEMA.values(cls, header, arrays), probs=arrays.get("probs"))
 
 
 class Fitted(NamedTuple):
-    """A model, and its scores of the available examples; see `RefitResult`.
-
-    Attributes
-    ----------
-    model : KernelModel or CommitteeModel
-    calibration_scores, training_scores : ndarray
-    """
+    """A model with its scores of the available examples; see `RefitResult`."""
 
     model: KernelModel | CommitteeModel
     calibration_scores: Floats
@@ -105,40 +83,26 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RefitResult:
-    """What a refit gives back.
+    """The output of a refit."""
 
-    Attributes
-    ----------
-    freeze : int
-        As in the task.
-    model : KernelModel or CommitteeModel
-        The fitted machine or machines, over scaled features.
-    scaling : Scaling
-        What to apply to a row before the model.
-    calibration_scores : ndarray of shape (n_calibration, n_scores)
-        Of the available examples outside the proper training set, in order; of all of them, out
-        of fold, where they are cross-fitted.
-    training_scores : ndarray of shape (n_training, n_scores)
-        Of the proper training set; of a committee, from what its members said of each example
-        before they learned it.
-    banks : tuple of PackedBank
-        Of the implied map, over scaled features, with the model's kernel; none where it is not
-        published.
-    staleness : Staleness
-        What the model of the refit but one before lost against the last one, on the examples of T
-        that are new; of none where distances are fixed.
-    """
-
-    freeze: int
-    model: KernelModel | CommitteeModel
-    scaling: Scaling
+    freeze: int  # as in the task
+    model: KernelModel | CommitteeModel  # the fitted model of scaled features
+    scaling: Scaling  # applied to a row before the model
+    # Shape (n_calibration, n_scores); scores of the available examples outside the proper training
+    # set, in order; with cross-fitting, out-of-fold scores of all available examples.
     calibration_scores: Floats
+    # Shape (n_training, n_scores); scores of the proper training set; for a committee, from
+    # progressive member outputs.
     training_scores: Floats
+    # Banks of the implied calibrator over scaled features, with the model's kernel; empty if it is
+    # not published.
     banks: tuple[PackedBank, ...] = ()
+    # Excess loss of the second-last model over the last one on the new examples of T; `UNKNOWN` if
+    # the distance between refits is fixed.
     staleness: Staleness = UNKNOWN
 
     def state(self) -> bytes:
-        """Return the result as bytes, for the pipe and for snapshots."""
+        """Return the result as bytes, for other processes and snapshots."""
         parts = nest("model", self.model.state()) | nest("scaling", self.scaling.state())
         parts |= {"calibration": self.calibration_scores, "training": self.training_scores}
         for k, bank in enumerate(self.banks):
@@ -155,23 +119,16 @@ class RefitResult:
 
     @classmethod
     def from_state(cls, state: bytes, n_members: int | None = None) -> Self:
-        """Return the result that `state` describes.
+        """Return the result described by `state`.
 
-        Parameters
-        ----------
-        state : bytes
-        n_members : int, optional
-            How many machines the committee must have, 0 for a machine without one.
-
-        Raises
-        ------
-        LookupError, TypeError, ValueError
-            If parts are missing, or do not fit one another.
+        `n_members`: required size of the committee; 0 for a single machine.
         """
         header, parts = unpack(state)
         _check_result(parts)
         require(n_members is None or len(header.get("members", ())) == n_members, "members")
-        require(header["banks"] in range(len(parts)), "banks")  # each has arrays of its own
+        require(
+            header["banks"] in range(len(parts)), "banks"
+        )  # bounded: each bank has arrays of its own
         banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
         bank_kernel = Kernel(**header.get("bank_kernel", {}))
         return cls(
@@ -186,7 +143,7 @@ class RefitResult:
 
 
 def _model(header: Header, state: Arrays, n_features: int) -> KernelModel | CommitteeModel:
-    """Return the model of a result: what its kernels are stands in the header."""
+    """Return the model of a result; the header contains its kernels."""
     if "members" in header:
         kernels = [k if k is None else Kernel(**k) for k in header["members"]]
         return CommitteeModel.from_state(state, kernels, n_features)
@@ -194,8 +151,8 @@ def _model(header: Header, state: Arrays, n_features: int) -> KernelModel | Comm
 
 
 def _check_result(parts: Arrays) -> None:
-    """Raise ValueError or LookupError unless scores, scaling and model fit one another."""
-    checked = RESULT.values(RefitResult, None, parts)
+    """Raise ValueError or LookupError unless scores, scaling and model match."""
+    checked = RESULT_SCHEMA.values(RefitResult, None, parts)
     d, machines = len(checked["scaling.mean"]), checked["calibration"].shape[1]
     name = "model.vectors"  # of a single machine
     require(name not in parts or len(parts[name]) == d, name)
@@ -206,25 +163,22 @@ def _check_result(parts: Arrays) -> None:
 
 
 class Refitter(Protocol):
-    """Where refits are computed, in the order of their tasks."""
+    """Computes refits in the order of their tasks."""
 
     def submit(self, task: RefitTask) -> None:
-        """Take a task, to be computed after those before it."""
+        """Queue a task behind the earlier ones."""
 
     def result(self) -> RefitResult:
-        """Return the next result, in the order of the tasks; wait for it where necessary."""
+        """Return the next result in the order of the tasks; wait for it if needed."""
 
     def withdraw(self) -> None:
-        """Forget all tasks, computed or not, and what the learner holds: it begins anew."""
+        """Drop all tasks, computed or not, and the learner's state."""
 
     def state(self) -> bytes:
-        """Return the learner after the last finished task, for a snapshot; none is under way."""
+        """Return the learner after the last task, for a snapshot; no task may be pending."""
 
     def reset(self, state: bytes | None) -> None:
-        """Continue from `state`, or from nothing; a task under way is forgotten.
+        """Continue from `state`, or with a new learner; pending tasks are dropped.
 
-        Raises
-        ------
-        InvalidSnapshot
-            If the state cannot be read; the refitter is as it was then.
+        Raises InvalidSnapshot if the state cannot be read; the refitter is unchanged then.
         """

@@ -1,7 +1,7 @@
-"""State to bytes and back: a JSON header and named arrays in one safetensors container.
+"""Convert a state to bytes and back: a JSON header and named arrays in one safetensors container.
 
-The reader trusts nothing. safetensors checks that the sizes and places of all arrays account for
-exactly the bytes that are there before it copies any. A check sum covers all bytes.
+The reader trusts no input. Before copying an array, safetensors checks that the sizes and offsets
+of all arrays account for exactly the bytes present. A checksum covers all bytes.
 """
 
 import json
@@ -21,27 +21,24 @@ FORMAT = 2
 _DECODER = json.JSONDecoder()
 _DTYPES = frozenset({"<f8", "<i8", "|b1", "|u1", "<i2", "<i4"})
 _LENGTH = 8
-"""Bytes at the start of a container, which say how long its own header is."""
+"""Number of bytes at the start of a container that hold the length of the safetensors header."""
 
 _NO_SUM = b"0" * 8
-"""Stands for the check sum of the whole while that is computed."""
+"""Placeholder of the checksum while the checksum is computed."""
 
 _HEAD = b'{"__metadata__":{"header":"'
-"""The beginning of that header: a text follows, the check sum and our header."""
+"""Start of the safetensors header; the checksum and our header follow as one text."""
 
 _SUM = _LENGTH + len(_HEAD)
-"""Where the check sum stands."""
+"""Offset of the checksum."""
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the container of `header` (JSON values) and `arrays`.
 
-    They are of float64, int64, int32, int16, bool or uint8.
+    Arrays are of float64, int64, int32, int16, bool or uint8.
 
-    Raises
-    ------
-    InvalidSnapshot
-        If an array has another type.
+    Raises InvalidSnapshot if an array has another type.
 
     Examples
     --------
@@ -51,7 +48,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
     """
     plain = {name: _plain(name, array) for name, array in arrays.items()}
     text = json.dumps({"format": FORMAT, **header}, sort_keys=True, allow_nan=False)
-    # One entry: safetensors writes several in no fixed order.
+    # A single entry, because safetensors writes several entries in no fixed order.
     whole = save(plain, {"header": _NO_SUM.decode() + text})
     if whole[_LENGTH:_SUM] != _HEAD:
         raise RuntimeError("safetensors has changed its layout: use the release before it")
@@ -61,16 +58,8 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
 def unpack(data: bytes | memoryview) -> State:
     """Return the header and the arrays of a container made by `pack`.
 
-    Raises
-    ------
-    InvalidSnapshot
-        If the bytes are damaged, of another format, or hold anything but plain arrays.
-
-    Examples
-    --------
-    >>> unpack(pack({"n": 3}, {})[:-1])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    online_svm.errors.InvalidSnapshot: the state is damaged: ...
+    Raises InvalidSnapshot if the bytes are damaged, have another format, or hold other values than
+    plain arrays.
     """
     whole = bytes(data)
     try:
@@ -96,7 +85,7 @@ def _refused(constant: str) -> None:
 
 
 def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array whose numbers lie in order, if it may be stored."""
+    """Return an array in C order, after checking that its type may be stored."""
     plain = np.ascontiguousarray(array).reshape(np.shape(array))
     _check_type(name, plain)
     return plain
@@ -108,6 +97,6 @@ def _check_type(name: str, array: NDArray[Any]) -> None:
 
 
 def _check_sum(whole: bytes) -> bytes:
-    """Return the CRC-32 of a container without its check sum, in hexadecimal digits."""
+    """Return the CRC-32 of a container without its checksum, in hexadecimal."""
     found = zlib.crc32(_NO_SUM, zlib.crc32(whole[:_SUM]))
     return b"%08x" % zlib.crc32(memoryview(whole)[_SUM + len(_NO_SUM) :], found)

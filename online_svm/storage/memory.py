@@ -1,4 +1,4 @@
-"""Memory that the arrays of an object take."""
+"""Measure the memory of the arrays that an object holds."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,8 @@ import numpy as np
 def array_bytes(root: object) -> int:
     """Return the bytes of all arrays that an object of this package holds, directly or in parts.
 
-    An array that several parts share, or see a part of, counts once. Of an array with pages that
-    were never touched, which cost no memory, all bytes count.
-
-    Examples
-    --------
-    >>> first = np.zeros(100)
-    >>> array_bytes({"all": first, "half": first[:50], "more": [np.zeros(10)]})
-    880
+    Shared arrays and views count once. Pages that were never touched count too, although they take
+    no memory.
     """
     found: dict[int, np.ndarray[Any, Any]] = {}
     seen, left = set(), [root]
@@ -35,7 +29,7 @@ def array_bytes(root: object) -> int:
 
 
 def _owner(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Return the array whose memory this one sees."""
+    """Return the array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

@@ -1,22 +1,25 @@
-"""Files that an estimator is loaded from: what `save` wrote, or a backup of a feed.
+"""Read and write the files of an estimator: a saved model, or a backup of a feed.
 
-A saved model is a container with what the estimator knows beside its predictor, and the snapshot of
-that. A backup is framed: a line that names the format, the length of the header (4 bytes), the
-header (JSON), the rest. Its rest is a snapshot of the feed, framed in the same way, with the
-snapshot of the predictor, and then the SHA-256 of all before it.
+A saved model is a container with the estimator's notes and the snapshot of its predictor. A backup
+is framed: a line that names the format, the length of the header (4 bytes), the header (JSON), the
+payload. Its payload is a snapshot of the feed in the same framing, whose payload is the snapshot of
+the predictor. The SHA-256 of all preceding bytes ends the file.
 """
 
 import json
 from hashlib import sha256
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
+from online_svm.config import PredictorConfig, first_error
 from online_svm.errors import InvalidSnapshot
 from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import Header, as_array
 
 BACKUP = b"osvm-backup\n"
 SNAPSHOT = b"osvm-snapshot\n"
-"""The lines that begin a backup of a feed, and the snapshot in it."""
+"""First lines of a backup of a feed and of the snapshot in it."""
 
 KIND = "online classifier"
 _LENGTH = 4
@@ -24,37 +27,20 @@ _DIGEST = 32
 
 
 class SavedModel(NamedTuple):
-    """What a file holds.
+    """The content of a file."""
 
-    Attributes
-    ----------
-    notes : dict or None
-        What the estimator knew beside its predictor; None of a feed.
-    snapshot : bytes
-        Of the predictor.
-    """
-
-    notes: Header | None
-    snapshot: bytes
+    notes: Header | None  # data of the estimator besides the predictor; None for a backup of a feed
+    snapshot: bytes  # snapshot of the predictor
 
     def packed(self) -> bytes:
-        """Return the bytes of a saved model.
-
-        Examples
-        --------
-        >>> SavedModel.parse(SavedModel({"labels": [1, 2]}, b"learned").packed())
-        SavedModel(notes={'labels': [1, 2]}, snapshot=b'learned')
-        """
+        """Return the bytes of a saved model."""
         return pack({"kind": KIND, "notes": self.notes}, {"predictor": as_array(self.snapshot)})
 
     @classmethod
     def parse(cls, data: bytes) -> "SavedModel":
-        """Return what the bytes of a file hold.
+        """Parse the bytes of a file.
 
-        Raises
-        ------
-        InvalidSnapshot
-            If they are neither a saved model nor a backup, or damaged.
+        Raises InvalidSnapshot if the bytes are neither a saved model nor a backup, or are damaged.
         """
         if data.startswith(BACKUP):
             return cls(None, _of_backup(data))
@@ -65,18 +51,18 @@ class SavedModel(NamedTuple):
         return cls(notes, arrays["predictor"].tobytes())
 
 
-def configuration(snapshot: bytes) -> Header:
-    """Return the settings that a snapshot of a predictor was made under.
+def stored_config(snapshot: bytes) -> PredictorConfig:
+    """Return the configuration of a predictor from its snapshot.
 
-    Raises
-    ------
-    InvalidSnapshot
-        If it is damaged, or of something else.
+    Raises InvalidSnapshot if it is damaged or of another kind, or this version has other settings.
     """
     found = unpack(snapshot).header.get("config")
     if not isinstance(found, dict) or "refit_every" not in found:
         raise InvalidSnapshot("the snapshot is of no feed with a model, but of one that combines")
-    return found
+    try:
+        return PredictorConfig.model_validate(found)
+    except ValidationError as error:
+        raise InvalidSnapshot(f"made by another version: {first_error(error)}") from None
 
 
 def _of_backup(data: bytes) -> bytes:
@@ -87,7 +73,7 @@ def _of_backup(data: bytes) -> bytes:
 
 
 def _rest(data: bytes, magic: bytes) -> bytes:
-    """Return what follows the header of framed bytes, whose format must be known."""
+    """Return the payload of framed bytes after checking their format."""
     start = len(magic) + _LENGTH
     length = int.from_bytes(data[len(magic) : start], "big")
     if not data.startswith(magic) or length > len(data) - start:

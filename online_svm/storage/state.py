@@ -1,24 +1,26 @@
-"""State: everything that is saved and continued, by `state` and `from_state`.
+"""Define the form of saved state, which classes write by `state` and read again.
 
-`from_state` is a class method. It takes the state first, and then what the state leaves out because
-the caller has it: the configuration, a kernel, rows that are kept elsewhere. What it returns
-continues as the original would have, bit for bit. It raises ValueError (`InvalidSnapshot` is one)
-or LookupError where parts of a state are missing or do not fit one another.
+The class method `from_state` makes a new object. Its first argument is the state; further arguments
+are parts that the caller already has: the configuration, a kernel, rows kept elsewhere. `restore`
+fills a new object that its owner made from the configuration; if it fails, the object is unusable.
+Either object continues as the original would have, bit for bit. Both methods raise ValueError
+(`InvalidSnapshot` is one) or LookupError if parts of a state are missing or do not fit together.
 
 A state has one of three forms:
 
-- *Named arrays*, where numbers are all there is: maps, models, sums, sets.
-- A *`State`*, a JSON header and named arrays, where there are also names, settings or None:
-  machines, the examples held, an active model.
-- *Bytes*, made of a header and arrays by `container`, where they go to the refit process or come
-  from it: a task, a result, a learner. The process that answers keeps a learner's state unread.
+- *Named arrays*, for pure numbers: calibrators, models, sums, sets.
+- A *`State`*, a JSON header and named arrays, for objects with names, settings or None: machines,
+  held examples, an active model.
+- *Bytes*, made of a header and arrays by `container`, for exchange with the refit process: a task,
+  a result, a learner. The answering process keeps a learner's state unread.
 
-What of a class is stored is declared by a table of fields (`fields`) wherever it is arrays, numbers
-and flags alone. A whole stores its parts with `nest` and finds them with `under`. The names of
-arrays and headers are part of what was stored: they stay. `OnlinePredictor.snapshot` and
-`Combiner.snapshot` make a container of a whole, and `restore` continues from it.
+Classes of arrays, numbers and flags declare their state as a table of `fields`. A composite stores
+its parts by `nest` and reads them by `under`. Names of arrays and headers are part of stored states
+and must not change. `OnlinePredictor.snapshot` and `Combiner.snapshot` put a whole state into a
+container; `restore` continues from it.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,25 +32,29 @@ Header = dict[str, Any]
 
 
 class State(NamedTuple):
-    """A JSON header, and arrays by name.
-
-    Examples
-    --------
-    >>> header, arrays = State({"n": 3}, {"w": np.array([1.0, 2.0])})
-    >>> header["n"], arrays["w"]
-    (3, array([1., 2.]))
-    """
+    """A JSON header and named arrays."""
 
     header: Header
     arrays: Arrays
 
 
 def as_array(data: bytes) -> NDArray[np.uint8]:
-    """Return bytes as an array, to be stored among others; `tobytes` gives them back.
-
-    Examples
-    --------
-    >>> as_array(b"ab").tobytes()
-    b'ab'
-    """
+    """Return bytes as an array to store among others; `tobytes` reverses it."""
     return np.frombuffer(data, dtype=np.uint8)
+
+
+def nest(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Return `arrays` with "name." in front of each key."""
+    return {f"{name}.{key}": array for key, array in arrays.items()}
+
+
+def under(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Return the arrays stored by `nest` under `name`."""
+    prefix = f"{name}."
+    return {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+
+
+def require(holds: object, name: str) -> None:
+    """Raise ValueError with the name of a part of a state unless `holds` is true."""
+    if not holds:
+        raise ValueError(f"{name} does not fit")

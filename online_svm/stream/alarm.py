@@ -1,4 +1,4 @@
-"""Alarm: a sequential test was rejected, what that says in words, and what was done about it."""
+"""Define the alarm: a rejected sequential test, its wording, and the response to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,23 +12,19 @@ AlarmKind = Literal["calibration", "exchangeability", "comparison"]
 AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores"]
 AlarmAction = Literal["report", "refit", "reset"]
 
-FAR = 0.25
-"""Standard deviations from which on words name a feature that moved; by chance it moves by 0.05."""
+MIN_NAMED_SHIFT = 0.25
+"""Shift in standard deviations from which the wording names a feature; chance alone gives 0.05."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A feature that moved."""
+    """A feature whose recent mean has shifted."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    feature: Annotated[
-        str | int,
-        Field(description="Its name, or its number from 0 on."),
-    ]
+    feature: Annotated[str | int, Field(description="Its name, or its number from 0 on.")]
     shift: Annotated[
-        float,
-        Field(description="By how many standard deviations its recent mean moved."),
+        float, Field(description="By how many standard deviations its recent mean moved.")
     ]
 
     def __str__(self) -> str:
@@ -56,14 +52,10 @@ deviations'
 
     n: Annotated[Count, Field(description="Examples learned when it was raised.")]
     kind: Annotated[
-        AlarmKind,
-        Field(description="[What the test is about](monitoring.md#monitors)."),
+        AlarmKind, Field(description="[What the test is about](monitoring.md#monitors).")
     ]
     scope: Annotated[AlarmScope, Field(description="What the test watched.")]
-    name: Annotated[
-        str | None,
-        Field(description="Of the class, category, bin or slice."),
-    ]
+    name: Annotated[str | None, Field(description="Of the class, category, bin or slice.")]
     monitor: Annotated[str, Field(description="Name of the test.")]
     log_wealth: Annotated[float, Field(description="Evidence: the natural log of the wealth.")]
     threshold: Annotated[float, Field(description="What it had to reach.")]
@@ -84,26 +76,16 @@ deviations'
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the alarm that JSON has as an object; what a later version added is passed over.
+        """Read an alarm from its JSON object; fields added by later versions are ignored.
 
-        Raises
-        ------
-        TypeError, LookupError
-            If a field is missing.
-
-        Examples
-        --------
-        >>> from dataclasses import asdict
-        >>> fields = asdict(Alarm(50, "exchangeability", "overall", None, "ranks", 5.0, 4.6, 10))
-        >>> Alarm.of(fields | {"later": 1}).n
-        50
+        Raises TypeError or LookupError if a field is missing.
         """
         known = {name: fields[name] for name in cls.__dataclass_fields__ if name in fields}
         moved = tuple(Moved(one["feature"], one["shift"]) for one in fields.get("moved", ()))
         return cls(**known | {"moved": moved})
 
     def naming(self, features: Sequence[str] | None) -> Self:
-        """Return the alarm with features by name, where `features` are their names."""
+        """Replace feature numbers by names, if `features` gives names."""
         if features is None or not self.moved:
             return self
         moved = [Moved(features[int(one.feature)], one.shift) for one in self.moved]
@@ -111,22 +93,16 @@ deviations'
 
     @property
     def words(self) -> str:
-        """What was found, with the features that moved."""
+        """The finding, with the features that moved."""
         if self.kind != "exchangeability" or not self.moved:
             return self.finding
-        told = [str(one) for one in self.moved if abs(one.shift) >= FAR]
-        none = f"no feature's mean has moved by {FAR} standard deviations"
-        return f"{self.finding}; {', '.join(told) or none}"
+        named = [str(one) for one in self.moved if abs(one.shift) >= MIN_NAMED_SHIFT]
+        none = f"no feature's mean has moved by {MIN_NAMED_SHIFT} standard deviations"
+        return f"{self.finding}; {', '.join(named) or none}"
 
     @property
     def gist(self) -> str:
-        """What was found, without figures of the evidence.
-
-        Examples
-        --------
-        >>> Alarm(50, "exchangeability", "scores", None, "ranks", 5.0, 4.6, 10).gist
-        'the features have changed'
-        """
+        """The finding without figures of the evidence."""
         if self.kind == "exchangeability":
             return self._changed
         if self.kind == "comparison":
@@ -138,7 +114,7 @@ deviations'
 
     @property
     def finding(self) -> str:
-        """What was found."""
+        """The finding in one sentence."""
         since = f"since n = {self.since:,}"
         if self.kind == "comparison":
             part = self.scope if self.name is None else f"{self.scope} {self.name}"
@@ -157,7 +133,7 @@ deviations'
 
     @property
     def _part(self) -> str:
-        """Whose probability a calibration test is about."""
+        """The part of the stream that a calibration test is about."""
         if self.scope == "overall":
             return "of the SVM's class"
         return f"{'of' if self.scope == 'class' else 'in'} {self.scope} {self.name}"

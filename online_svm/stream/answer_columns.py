@@ -1,8 +1,8 @@
-"""The columns of an answer, in the order in which a message has them: the one list of them.
+"""List the columns of an answer, in the order of a message.
 
-What a message holds, how it is encoded, its documentation, and a single `Prediction` all follow
-from this table. A new field of an answer is a line here, an attribute of `PredictionBlock`, and
-the code that computes it.
+The content of a message, its encoding, its documentation and a single `Prediction` are derived from
+this table. A new field of an answer needs a line here, an attribute of `PredictionBlock`, and the
+code that computes it.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""How pydantic checks what is published: no other fields, no NaN and no infinity."""
+"""How pydantic checks published values: no unknown fields, no NaN, no infinity."""
 
 Count = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -33,19 +33,19 @@ Kind = Literal[
     "lists_by_map",
     "pairs_by_map",
 ]
-"""How a block holds a column, and so how it is encoded.
+"""How a block stores a column, which also decides its encoding.
 
 - ``constant``: one value for all rows of the block;
 - ``count``: an integer a row;
-- ``optional``: the same; -1 in every row where a feed has no such column, which is absent then;
+- ``optional``: an integer a row; all -1, and absent from the message, without such a column;
 - ``label``: an index into the classes, -1 for none;
 - ``category``: an integer a row, -1 for none;
-- ``own``: of an array of shape (m, K), the value of the predicted label;
-- ``action``, ``cost``: what was decided, and its expected cost; absent where nothing is decided;
+- ``own``: the value of the predicted label, from an array of shape (m, K);
+- ``action``, ``cost``: the chosen action and its expected cost; absent without costs;
 - ``list``: a row of an array of shape (m, K);
 - ``pairs``: the lower and upper value of each class, from two arrays of shape (m, K);
 - ``lists_by_map``, ``pairs_by_map``: a row of an array for each published map. The second is absent
-  where no published map gives intervals.
+  if no published map gives intervals.
 """
 
 
@@ -56,14 +56,15 @@ class Column:
     Attributes
     ----------
     name : str
-        In the message, and in `Prediction`.
+        Name in the message and in `Prediction`.
     kind : Kind
     type : annotation
-        What the message holds, for those that check messages.
+        Type in the message, for code that checks messages.
     description : str
-        For the documentation of messages.
+        Text for the documentation of messages.
     source : tuple of str
-        Attributes of `PredictionBlock` that hold it, if not one of the same name.
+        Attributes of `PredictionBlock` that hold the column; empty for the attribute of the same
+        name.
     unknown : object
         Value of a row without a predicted label. Constants and counts are always known.
     """
@@ -96,13 +97,7 @@ COLUMNS = (
         "Lower end of its interval; at most `probability`.",
         unknown=0.0,
     ),
-    Column(
-        "upper",
-        "own",
-        Probability,
-        "Upper end; at least `probability`.",
-        unknown=1.0,
-    ),
+    Column("upper", "own", Probability, "Upper end; at least `probability`.", unknown=1.0),
     Column(
         "probability",
         "own",
@@ -114,8 +109,7 @@ COLUMNS = (
         "action",
         "action",
         str | None,
-        "The action of least expected cost, or `review`. Only if `costs` is set, and not while "
-        "warming.",
+        "The action of least expected cost. Only if `costs` is set, and not while warming.",
         source=("action", "actions"),
     ),
     Column(
@@ -224,4 +218,4 @@ COLUMNS = (
         "Why it is not `exact`; with `on_drift`, the small probability of a false alarm.",
     ),
 )
-"""All but what the service adds in front: version, status, the producer's id, and `seq`."""
+"""All columns, except version, status, producer's id and `seq`, which the service adds in front."""

@@ -1,41 +1,101 @@
-"""AvailableExamples: what refits to come may be given of the stream."""
+"""Keep the examples of the stream that future refits may use, in sliding arrays."""
 
 from bisect import bisect_left
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from online_svm.storage.state import Header, State
 from online_svm.stream.cells import widened
-from online_svm.stream.tail import Tail
 from online_svm.types import Arrays, Floats, Ints
 
 
-class AvailableExamples:
-    """The examples to learn, by number: codes and probabilities, and rows not given away yet.
+class SlidingArray:
+    """The newest items of a numbered sequence; the oldest are dropped on request.
 
-    They may be ahead of what was answered.
-
-    Parameters
-    ----------
-    n_labels : int
-        Labels that are known before the first example.
+    `items`: the first items; rows if it has two axes.
+    `first`: number of the first item.
 
     Examples
     --------
-    >>> examples = AvailableExamples(n_labels=0)
-    >>> examples.append(np.zeros((3, 2)), np.array([0, 0, 1]), np.full(3, np.nan), n_labels=2)
-    >>> examples.stop, examples.labels_before(2)
-    (3, 1)
+    >>> tail = SlidingArray(np.array([5, 6, 7]), first=10)
+    >>> tail.append(np.array([8]))
+    >>> tail.drop_before(12)
+    >>> tail.since(12), tail.first, tail.stop
+    (array([7, 8]), 12, 14)
+    >>> tail.extend(1)[0] = 9
+    >>> tail.held, len(tail)
+    (array([7, 8, 9]), 3)
+    """
+
+    def __init__(self, items: NDArray[Any], first: int = 0) -> None:
+        self._items = items.copy()
+        self._offset = 0  # index of the first item in the array
+        self._size = len(items)
+        self.first = first
+
+    @property
+    def stop(self) -> int:
+        """Number after the last item."""
+        return self.first + self._size
+
+    @property
+    def held(self) -> NDArray[Any]:
+        """All items held; a view that later items do not change."""
+        return self._items[self._offset : self._offset + self._size]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def append(self, items: NDArray[Any]) -> None:
+        """Add items at the end."""
+        self.extend(len(items))[:] = items
+
+    def extend(self, count: int) -> NDArray[Any]:
+        """Add `count` items at the end and return them; the caller writes their values."""
+        end = self._offset + self._size
+        if end + count > len(self._items):
+            self._grow(count)
+            end = self._size
+        self._size += count
+        return self._items[end : end + count]
+
+    def drop_before(self, number: int) -> None:
+        """Drop the items below `number`."""
+        gone = min(max(number - self.first, 0), self._size)
+        self._offset += gone
+        self.first += gone
+        self._size -= gone
+
+    def since(self, number: int, stop: int | None = None) -> NDArray[Any]:
+        """Return the items from `number` to `stop` - 1, or to the end."""
+        begin = self._offset + max(number - self.first, 0)
+        end = self._offset + (self._size if stop is None else stop - self.first)
+        return self._items[begin:end]
+
+    def _grow(self, more: int) -> None:
+        held = self.held
+        grown = np.zeros((2 * (self._size + more) + 64, *held.shape[1:]), dtype=held.dtype)
+        grown[: self._size] = held
+        self._items, self._offset = grown, 0
+
+
+class AvailableExamples:
+    """Examples to learn by number: label codes, probabilities, and rows that no refit received.
+
+    The latest examples may be newer than the last answered one.
+
+    `n_labels`: number of labels known before the first example.
     """
 
     def __init__(self, n_labels: int) -> None:
-        self._codes = Tail(np.empty(0, dtype=np.int64))
-        self._probs = Tail(np.empty(0))
-        self._rows: Tail | None = None
-        self._given = 0  # rows before this one were given to a refit
-        self._arrivals = [0] * n_labels  # number of the first example of a label
-        self._relabelled = False  # a row that was given has another label now
+        self._codes = SlidingArray(np.empty(0, dtype=np.int64))
+        self._probs = SlidingArray(np.empty(0))
+        self._rows: SlidingArray | None = None
+        self._given = 0  # number of the first row that no refit has received
+        self._arrivals = [0] * n_labels  # number of the first example of each label
+        self._relabelled = False  # a refit received a row whose label has changed since
 
     @property
     def stop(self) -> int:
@@ -43,16 +103,16 @@ class AvailableExamples:
         return self._codes.stop
 
     def append(self, X: Floats, codes: Ints, probs: Floats, n_labels: int) -> None:
-        """Add examples at the end; `n_labels` are known with them.
+        """Add examples at the end, after which `n_labels` labels are known.
 
-        Where they have more columns than those before, these get gaps in them.
+        New columns are gaps in earlier rows.
         """
         if not len(X):
             return
         if self._rows is None:
-            self._rows = Tail(np.empty((0, X.shape[1])), first=self.stop)
+            self._rows = SlidingArray(np.empty((0, X.shape[1])), first=self.stop)
         elif self._rows.held.shape[1] < X.shape[1]:
-            self._rows = Tail(widened(self._rows.held, X.shape[1]), first=self._rows.first)
+            self._rows = SlidingArray(widened(self._rows.held, X.shape[1]), first=self._rows.first)
         for code in range(len(self._arrivals), n_labels):
             self._arrivals.append(self.stop + int(np.argmax(codes == code)))
         self._rows.append(widened(X, self._rows.held.shape[1]))
@@ -60,7 +120,7 @@ class AvailableExamples:
         self._probs.append(probs)
 
     def labels_before(self, n: int) -> int:
-        """Return how many labels are known from the first n examples."""
+        """Return the number of labels known from the first n examples."""
         return bisect_left(self._arrivals, n)
 
     def codes(self, start: int, stop: int) -> Ints:
@@ -68,18 +128,18 @@ class AvailableExamples:
         return self._codes.since(start, stop)
 
     def probs(self, start: int, stop: int) -> Floats:
-        """Return their probabilities, NaN for a label."""
+        """Return the probabilities of the examples start ... stop - 1; NaN for a label."""
         return self._probs.since(start, stop)
 
     def rows(self, start: int, stop: int) -> Floats:
-        """Return their rows, which must not have been dropped."""
+        """Return the rows of the examples start ... stop - 1; they must still be held."""
         assert self._rows is not None
         return self._rows.since(start, stop)
 
     def relabel(self, number: int, code: int, n_labels: int) -> None:
-        """Give a learned example another label, for the refits to come; `n_labels` are known then.
+        """Change a learned example's label for future refits; `n_labels` labels are then known.
 
-        One that was dropped stays as it is.
+        A dropped example is left unchanged.
         """
         self._arrivals += [self.stop] * (n_labels - len(self._arrivals))
         if number < self._codes.first:
@@ -88,37 +148,34 @@ class AvailableExamples:
         self._relabelled |= number < self._given
 
     def take_relabelled(self) -> bool:
-        """Return whether a row that a refit was given has another label since the last call."""
+        """Return whether a row given to a refit was relabelled since the last call."""
         relabelled, self._relabelled = self._relabelled, False
         return relabelled
 
     def give(self, start: int, stop: int) -> tuple[int, Floats]:
-        """Return the rows before `stop` that no refit was given, and the number of the first.
-
-        Those before `start` are not wanted.
-        """
+        """Return the rows start ... stop - 1 that no refit received, and the first number."""
         first, self._given = max(start, self._given), stop
         return first, self.rows(first, stop).copy()
 
     def drop_given(self) -> None:
-        """Give up the rows that a refit was given."""
+        """Drop the rows that a refit has received."""
         assert self._rows is not None
         self._rows.drop_before(self._given)
 
     def drop_before(self, number: int, *, with_rows: bool) -> None:
-        """Give up what is numbered below `number`; rows only where no refit will ask for them."""
+        """Drop the examples below `number`; drop their rows only if no refit will ask for them."""
         self._codes.drop_before(number)
         self._probs.drop_before(number)
         if with_rows and self._rows is not None:
             self._rows.drop_before(number)
 
-    def begin_anew(self, number: int) -> None:
-        """Give up what is numbered below `number`, for a learner that knows nothing of it."""
+    def restart(self, number: int) -> None:
+        """Drop the examples below `number`, for a new learner that starts there."""
         self.drop_before(number, with_rows=True)
         self._given, self._relabelled = number, False
 
     def state(self) -> State:
-        """Return the examples, but for the labels' arrivals."""
+        """Return the examples without the arrival numbers of the labels."""
         header: Header = {"codes_first": self._codes.first, "relabelled": self._relabelled}
         arrays: Arrays = {
             "codes": self._codes.since(self._codes.first),
@@ -131,19 +188,13 @@ class AvailableExamples:
 
     @classmethod
     def from_state(cls, state: State, n_labels: int) -> Self:
-        """Return the examples that `state` describes; `n_labels` were known with the last.
-
-        Raises
-        ------
-        LookupError, TypeError, ValueError
-            If a part is missing or has no such form.
-        """
+        """Restore the examples from `state`; `n_labels` labels were known with the last one."""
         header, arrays = state
         restored = cls(n_labels)
-        restored._codes = Tail(arrays["codes"], header["codes_first"])
-        restored._probs = Tail(arrays["probs"], header["codes_first"])
+        restored._codes = SlidingArray(arrays["codes"], header["codes_first"])
+        restored._probs = SlidingArray(arrays["probs"], header["codes_first"])
         restored._relabelled = header["relabelled"] is True
         if "rows" in arrays:
-            restored._rows = Tail(arrays["rows"], header["rows_first"])
+            restored._rows = SlidingArray(arrays["rows"], header["rows_first"])
             restored._given = restored._rows.first
         return restored

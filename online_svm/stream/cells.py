@@ -1,34 +1,49 @@
-"""Cells: one value of a named row as one float64, whatever it is.
+"""Encode any value of a named row as one float64, a cell.
 
-A row of numbers, texts, booleans, times and gaps is then an array like any other: it is held, sent
-to a refit and stored as rows of numbers are, and a row of numbers alone costs nothing more.
+A row of numbers, texts, booleans, times and gaps is then an ordinary array: rows of cells are held,
+sent to a refit and stored like rows of numbers, and pure numbers cost nothing extra.
 
-- A number is itself; of a duration the seconds.
-- A gap (null, an empty text, a number that no feature can be, such as 1e400) is NaN.
-- Text, booleans and times are floats larger than any feature may be (`LARGEST`): a prefix that says
-  what it is, then 60 bits of a hash of the text, the boolean, or milliseconds since 1970. So two
-  texts are one category if their hashes are equal, which is as good as never by chance, and no
-  text is kept anywhere: there is none to bound, and none to erase.
+- A number is its own cell; a duration is its seconds.
+- A gap (null, an empty text, or a number beyond the limit such as 1e400) is NaN.
+- Texts, booleans and times are floats above the largest allowed feature (`MAX_FEATURE_SIZE`): a
+  prefix for the sort, then 60 bits with a hash of the text, the boolean, or milliseconds since
+  1970. Two texts are one category if their hashes are equal; a collision practically never happens.
+  No text is stored anywhere, so none has to be bounded or erased.
 
-A cell depends on the value alone, not on the column and not on what came before. So a value gives
-the same cell through every door (`step`, JSON, CSV, a data frame): a text that reads as a number,
-a boolean or a time is one. What a column makes of its cells is decided later: see `kinds`.
+A cell depends on the value alone, so a value gives the same cell through every interface (`step`,
+JSON, CSV, a data frame). The kind of a column later decides the meaning of its
+cells. Of texts:
 
-=====================================  =====================================================
-text                                   cell
-=====================================  =====================================================
-``1``, ``-2.50``, ``+3``, ``1e3``      that number
-``007``                                text: a number has no leading zeros
-``1e400``                              a gap: no feature can be so large
-``true``, ``False``                    that boolean
-``yes``, ``no``                        text
-``2024-01-05``, ``2024-01-05 10:30``,
-``2024-01-05T10:30:00.5+02:00``        that time; UTC where nothing else is said
-``2024-02-30``                         text: there is no such day
-an empty one, or blanks                a gap
-``NA``, ``N/A``, ``NaN``, ``null``,
-``None``, ``?``                        text, which is a gap where a column is not of categories
-=====================================  =====================================================
+- ``1``, ``-2.50``, ``+3``, ``1e3``: that number; ``007`` is a text, because it has leading zeros;
+- ``true``, ``False``: that boolean; ``yes`` and ``no`` are texts;
+- ``2024-01-05``, ``2024-01-05 10:30``, ``2024-01-05T10:30:00.5+02:00``: that time, UTC without an
+  offset; ``2024-02-30`` is a text, because there is no such day;
+- empty, blank or ``1e400``: a gap;
+- ``NA``, ``N/A``, ``NaN``, ``null``, ``None``, ``?``: a text, and a gap unless the column has
+  categories.
+
+========  ==================================================  ====================================
+kind      values                                              a gap
+========  ==================================================  ====================================
+number    numbers                                             the mean, and an indicator
+boolean   true and false; as texts too, and 1 and 0           a value of its own
+category  any: equal cells are one category                   a value of its own
+time      ISO 8601 texts; numbers are seconds since 1970,     left out, and an indicator
+          or milliseconds from 1e11 on
+text      texts that rarely repeat: the column is ignored
+========  ==================================================  ====================================
+
+A value of another kind than its column is a gap, so it rejects no row.
+
+At each freeze the rule finds the kind of an undeclared column in the proper training set T:
+
+1. If fewer than one row in a hundred of T has a value, the kind is unknown for now.
+2. If nine in ten values are numbers, booleans or times, that is the kind.
+3. Otherwise the column is a category, or text if more than half of the values occur once.
+
+Only T is used. A kind, category or name learned from a calibration example would make that example
+differ from the next one and void `exact`. The kind is fixed after `FIXED_FROM` values of the column
+in one T.
 """
 
 import hashlib
@@ -40,38 +55,42 @@ from datetime import UTC, date, datetime, timedelta
 from datetime import time as datetime_time
 from decimal import Decimal
 from functools import lru_cache
+from typing import get_args
 
 import numpy as np
 
+from online_svm.compiled.kernel import kernel
+from online_svm.config import KindName
 from online_svm.errors import InvalidExample
 from online_svm.types import Floats, Ints
 
-# Squares of larger numbers, summed over 100,000 features, would overflow in the kernel.
-LARGEST = 1e100
+# Squares of larger numbers would overflow in a kernel's sum over 100,000 features.
+MAX_FEATURE_SIZE = 1e100
 # Below this a double loses precision (subnormal), and kernels would differ between processors.
-SMALLEST = float(np.finfo(np.float64).tiny)
+MIN_FEATURE_SIZE = float(np.finfo(np.float64).tiny)
 
 GAP = float("nan")
 
 NUMBER, TEXT, TIME, BOOLEAN, NOTHING = range(5)
-"""What a cell is, as `sorts` says it."""
+"""Sorts of cells, as `sorts` returns them."""
 
 _TEXT, _TIME, _BOOLEAN = 0x60 << 56, 0x70 << 56, 0x701 << 52
-"""First bits of a text, a time and a boolean."""
+"""Prefix bits of a text, a time and a boolean."""
 
 HASH = (1 << 60) - 1
-"""Bits of a text that are those of its hash."""
+"""Mask of the hash bits of a text."""
 
 BEFORE, AFTER, TIME_BITS = 1 << 46, 1 << 50, (1 << 52) - 1
-"""The first is added to the milliseconds of a time, so that those of the year 1 are positive.
+"""Offset, exclusive upper bound and bit mask of times.
 
-They are below the second; the last are the bits that hold them."""
+The offset makes the milliseconds of the year 1 positive; the mask covers the sum's bits.
+"""
 
 FROM_MILLISECONDS = 1e11
-"""Numbers below it are seconds since 1970: it is the year 5138 in seconds, 1973 in milliseconds."""
+"""Times below it are seconds since 1970, others milliseconds: it is the year 5138, or 1973."""
 
-_LONG = 64
-"""Characters of a text beyond which it is no number, and is not remembered."""
+_MAX_PARSED_CHARACTERS = 64
+"""Length up to which a text is parsed as a number, boolean or time, and is cached."""
 
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = re.compile(
@@ -86,16 +105,13 @@ _MILLISECOND = timedelta(milliseconds=1)
 def cell(value: object) -> float:
     """Return a value as a cell.
 
-    Raises
-    ------
-    InvalidExample
-        If it is an array, an object or something else that is no value of a table.
+    Raises InvalidExample if the value is an array, an object or another type that no table holds.
 
     Examples
     --------
     >>> cell(2), cell("2.0"), cell(None), cell("")
     (2.0, 2.0, nan, nan)
-    >>> cell("red") == cell(" red "), cell("red") == cell("Red"), cell("red") > LARGEST
+    >>> cell("red") == cell(" red "), cell("red") == cell("Red"), cell("red") > MAX_FEATURE_SIZE
     (True, False, True)
     >>> cell("2024-01-05") == cell("2024-01-05T02:00+02:00") == cell(date(2024, 1, 5))
     True
@@ -114,25 +130,19 @@ def cell(value: object) -> float:
 
 
 def of_text(text: str) -> float:
-    """Return a text as a cell; see the table at the head of this file."""
-    return _remembered(text) if len(text) <= _LONG else _read(text)
+    """Return a text as a cell; see the module docstring."""
+    return _remembered(text) if len(text) <= _MAX_PARSED_CHARACTERS else _read(text)
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text, without blanks around it, reads as a number.
-
-    Examples
-    --------
-    >>> is_number("-2.50"), is_number("007"), is_number("inf")
-    (True, False, False)
-    """
-    return len(text) <= _LONG and _NUMBER.fullmatch(text) is not None
+    """Return whether a text without surrounding blanks reads as a number."""
+    return len(text) <= _MAX_PARSED_CHARACTERS and _NUMBER.fullmatch(text) is not None
 
 
 def time_of(value: object) -> int | None:
-    """Return the milliseconds since 1970 of a value that is a time; None if it is none.
+    """Return a time in milliseconds since 1970; None for a value of another sort.
 
-    A number is seconds since 1970; from 1e11 on milliseconds.
+    A number below 1e11 is seconds since 1970, a larger one milliseconds.
 
     Examples
     --------
@@ -144,7 +154,7 @@ def time_of(value: object) -> int | None:
     found = cell(value)
     if abs(found) < FROM_MILLISECONDS:
         return math.floor(found * 1000.0)
-    if abs(found) <= LARGEST:
+    if abs(found) <= MAX_FEATURE_SIZE:
         return math.floor(found) if -BEFORE < found < AFTER else None
     bits = struct.unpack("<Q", struct.pack("<d", found))[0]
     return (bits & TIME_BITS) - BEFORE if bits >> 52 == _TIME >> 52 else None
@@ -156,7 +166,7 @@ def of_boolean(value: bool) -> float:
 
 
 def of_milliseconds(time: int) -> float:
-    """Return a time as a cell; NaN for one before the year 1 or after 9999."""
+    """Return a time as a cell; NaN before the year 1 or after 9999."""
     return _float(_TIME | time + BEFORE) if -BEFORE < time < AFTER else GAP
 
 
@@ -166,11 +176,11 @@ def _number(value: float | Decimal) -> float:
     except (OverflowError, ValueError):  # an integer that is too large; a signalling NaN
         return GAP
     size = abs(number)
-    return number if size <= LARGEST and (size >= SMALLEST or size == 0.0) else GAP
+    return number if size <= MAX_FEATURE_SIZE and (size >= MIN_FEATURE_SIZE or size == 0.0) else GAP
 
 
 def _other(value: object) -> float:
-    """Return a value that JSON has no own type for, or a boolean, as a cell."""
+    """Return a boolean, or a value without a JSON type, as a cell."""
     if isinstance(value, bool | np.bool_):
         return of_boolean(bool(value))
     if isinstance(value, int | float | np.integer | np.floating):
@@ -193,16 +203,16 @@ def _other(value: object) -> float:
         return _number(value.total_seconds())
     if isinstance(value, datetime_time):
         return of_text(str(value))
-    shown = {"list": "an array", "dict": "an object"}
-    what = shown.get(type(value).__name__, f"a {type(value).__name__}")
-    raise InvalidExample("unsupported", f"a value is {what}; send a number, text, boolean or null")
+    if isinstance(value, list | dict):
+        raise InvalidExample("value_array" if isinstance(value, list) else "value_object")
+    raise InvalidExample("value_of_type", type=type(value).__name__)
 
 
 def _read(text: str) -> float:
     plain = text.strip()
     if not plain:
         return GAP
-    if len(plain) <= _LONG:
+    if len(plain) <= _MAX_PARSED_CHARACTERS:
         if is_number(plain):
             return _number(float(plain))
         if plain.lower() in ("true", "false"):
@@ -215,7 +225,7 @@ def _read(text: str) -> float:
 
 
 _remembered = lru_cache(maxsize=1 << 15)(_read)
-"""The same for short texts, most of which come again and again."""
+"""Cached `_read` for short texts, most of which repeat."""
 
 
 def _hashed(text: str) -> float:
@@ -224,7 +234,7 @@ def _hashed(text: str) -> float:
 
 
 def _milliseconds(found: re.Match[str]) -> int | None:
-    """Return the milliseconds since 1970 of a date that was matched; None if there is none such."""
+    """Return the milliseconds since 1970 of a matched date; None if the date does not exist."""
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     try:
         days = (date(int(year), int(month), int(day)) - _EPOCH.date()).days
@@ -257,33 +267,25 @@ GAP_TEXTS = np.sort(
         ]
     )
 )  # fmt: skip
-"""Cells of the texts that are gaps where a column is not of categories."""
+"""Cells of texts that are gaps unless the column holds categories."""
 
 TRUE_TEXTS = np.sort(np.array([_hashed(text) for text in ("yes", "Yes", "YES", "y", "Y")]))
 FALSE_TEXTS = np.sort(np.array([_hashed(text) for text in ("no", "No", "NO", "n", "N")]))
-"""Cells of the texts that a column which is declared boolean takes for true and false."""
+"""Cells of texts that a declared boolean column reads as true or false."""
 
 TRUE, FALSE = of_boolean(True), of_boolean(False)
 
 PASSED_OVER = _float(0x702 << 52)
-"""In the last column, of a row with names that were passed over; wherever cells are read, a gap."""
-
-FIRST_TIME = _float(_TIME)
-"""Texts are below it, and times and booleans are not."""
+"""Marks, in the last column, a row with ignored names; it reads as a gap everywhere else."""
 
 
 def sorts(cells: Floats) -> Ints:
-    """Return what each cell is: `NUMBER`, `TEXT`, `TIME`, `BOOLEAN` or `NOTHING`.
+    """Return the sort of each cell: `NUMBER`, `TEXT`, `TIME`, `BOOLEAN` or `NOTHING`.
 
-    A text that stands for a gap is nothing too.
-
-    Examples
-    --------
-    >>> sorts(np.array([cell(v) for v in (1, "red", "2024-01-05", True, None, "NA")])).tolist()
-    [0, 1, 2, 3, 4, 4]
+    A text that stands for a gap is `NOTHING`.
     """
     found = np.where(np.isnan(cells), NOTHING, NUMBER)
-    large = np.abs(cells) > LARGEST
+    large = np.abs(cells) > MAX_FEATURE_SIZE
     if not np.count_nonzero(large):
         return found
     bits = cells[large].view(np.int64)
@@ -297,25 +299,12 @@ def sorts(cells: Floats) -> Ints:
 
 
 def milliseconds(times: Floats) -> Ints:
-    """Return the milliseconds since 1970 of cells that are times.
-
-    Examples
-    --------
-    >>> milliseconds(np.array([cell("1970-01-02")])).tolist()
-    [86400000]
-    """
+    """Return the milliseconds since 1970 of cells that are times."""
     return (times.view(np.int64) & TIME_BITS) - BEFORE
 
 
 def widened(rows: Floats, width: int) -> Floats:
-    """Return rows with so many columns: those that came later are gaps in them.
-
-    Examples
-    --------
-    >>> widened(np.array([[1.0], [2.0]]), 2)
-    array([[ 1., nan],
-           [ 2., nan]])
-    """
+    """Return rows with `width` columns; added columns are gaps."""
     if rows.shape[-1] >= width:
         return rows
     gaps = np.full((*rows.shape[:-1], width - rows.shape[-1]), GAP)
@@ -323,15 +312,70 @@ def widened(rows: Floats, width: int) -> Floats:
 
 
 def stacked(rows: Sequence[Floats]) -> Floats:
-    """Return rows as one array; a shorter one, of a time of fewer columns, ends in gaps.
-
-    Examples
-    --------
-    >>> stacked([np.array([1.0]), np.array([2.0, 3.0])])
-    array([[ 1., nan],
-           [ 2.,  3.]])
-    """
+    """Stack rows into one array; rows with fewer columns end in gaps."""
     width = max(map(len, rows), default=0)
     if any(len(row) != width for row in rows):
         rows = [widened(row, width) for row in rows]
     return np.array(rows)
+
+
+KINDS = (*get_args(KindName), "text")
+"""Names of all kinds, by code; the last one cannot be declared."""
+
+FIXED_FROM = 200
+"""Number of values of a column in T that fixes its kind."""
+
+_KIND_OF_SORT = {NUMBER: "number", BOOLEAN: "boolean", TIME: "time"}
+
+
+def found_kind(cells: Floats, sorts: Ints) -> int:
+    """Return the code of the kind found for a column; -1 if it has no value.
+
+    `cells`, shape (n,): the column's cells in T.
+    `sorts`, shape (n,): their sorts; see `sorts`.
+
+    Examples
+    --------
+    >>> from online_svm.stream.cells import cell, sorts
+    >>> def kind(*values):
+    ...     cells = np.array([cell(value) for value in values])
+    ...     code = found_kind(cells, sorts(cells))
+    ...     return None if code < 0 else KINDS[code]
+    >>> kind("1", "0", None), kind("yes", "no", "no", "yes"), kind("2024-01-05"), kind("", "NA")
+    ('number', 'category', 'time', None)
+    >>> kind("Ann called.", "No reply", "Second visit"), kind(True, False), kind("007", "007")
+    ('text', 'boolean', 'category')
+    """
+    counts = np.bincount(sorts, minlength=NOTHING + 1).tolist()
+    values = len(cells) - counts[NOTHING]
+    if not values:
+        return -1
+    for sort, name in _KIND_OF_SORT.items():
+        if 10 * counts[sort] >= 9 * values:
+            return KINDS.index(name)
+    once = int(np.count_nonzero(np.unique(cells[sorts != NOTHING], return_counts=True)[1] == 1))
+    return KINDS.index("text" if 2 * once > values else "category")
+
+
+def watched(rows: Floats, width: int, hidden: Sequence[int] = ()) -> Floats:
+    """Return rows as the exchangeability tests see them: a fixed function of each cell.
+
+    A number is unchanged, a text or a boolean becomes a number from 0 to 1 computed from its bits,
+    and a time or a gap becomes missing: a clock drifts for ever, and testing it tells nothing.
+
+    `rows`, shape (m, n_features).
+    `width`: number of leading features tested; missing if a row has fewer.
+    `hidden`: features that count as times for any cell.
+    """
+    rows = rows[:, :width]
+    if rows.shape[1] == width and not hidden and np.abs(rows).max(initial=0.0) <= MAX_FEATURE_SIZE:
+        return rows
+    found = np.full((len(rows), width), GAP)
+    _watch(np.ascontiguousarray(rows), found)
+    found[:, [f for f in hidden if f < width]] = GAP
+    return found
+
+
+@kernel
+def _watch(rows: Floats, found: Floats) -> None:
+    """Write the transformed cells that both arrays have; the others stay missing."""

@@ -1,4 +1,4 @@
-"""Examples from a data frame: of pandas, polars, Arrow, or whatever else narwhals reads."""
+"""Read examples from data frames of pandas, polars, Arrow or any library that narwhals supports."""
 
 from collections.abc import Iterator, Sequence
 from math import isnan
@@ -9,7 +9,7 @@ import numpy as np
 from online_svm.errors import InvalidExample, InvalidInput
 from online_svm.stream.cells import GAP, cell, time_of
 from online_svm.stream.input_batch import Example
-from online_svm.stream.label_texts import text_of
+from online_svm.stream.labels import text_of
 from online_svm.stream.schema import FeatureSchema, invalid_values
 from online_svm.types import Floats
 
@@ -17,25 +17,25 @@ from online_svm.types import Floats
 def examples(
     frame: Any, label: str | None = None, *, id: str | None = None, time: str | None = None
 ) -> Iterator[Example]:
-    """Yield the rows of a data frame as examples with named features, in order.
+    """Yield the rows of a data frame in order, as examples with named features.
 
-    A value is what it is in JSON or CSV: a number, a text, a boolean, a time, or a gap.
+    Values have the same meaning as in JSON or CSV: a number, a text, a boolean, a time, or a gap.
 
     Parameters
     ----------
     frame : data frame
-        Of any library that narwhals reads, in memory.
+        In memory.
     label : str, optional
-        Column of the label; a gap in it is an example without one.
+        Column of the label; a gap means an unlabelled example.
     id : str, optional
         Column of the producer's id.
     time : str, optional
-        Column of the time of an example, for a horizon that counts it.
+        Column of the time of an example, for a horizon in time.
 
     Raises
     ------
     InvalidInput
-        If there is no such column, or a time is none.
+        If a column does not exist, or a time is malformed.
 
     Examples
     --------
@@ -66,22 +66,14 @@ def cells(frame: Any, names: Sequence[str]) -> Floats:
     Parameters
     ----------
     frame : data frame
-        Of any library that narwhals reads, in memory.
+        In memory.
     names : sequence of str
-        One that is no column is a column of gaps.
+        A name without a column gives a column of gaps.
 
     Raises
     ------
     InvalidExample
-        If a value is an array, an object, or something else that is no value of a table.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from online_svm.stream.cells import cell
-    >>> found = cells(pd.DataFrame({"age": [39, 18], "country": ["DE", "FR"]}), ["country", "age"])
-    >>> found[:, 1], found[1, 0].item() == cell("FR")
-    (array([39., 18.]), True)
+        If a value is an array, an object, or another type that no table holds.
     """
     import narwhals as nw
 
@@ -95,21 +87,9 @@ def cells(frame: Any, names: Sequence[str]) -> Floats:
 
 
 def rows(frame: Any, schema: FeatureSchema) -> Floats:
-    """Return the rows of a data frame as a schema has them, shape (n_rows, schema.dimension).
+    """Convert a data frame to rows of a schema, shape (n_rows, schema.dimension).
 
-    Raises
-    ------
-    InvalidExample
-        If one cannot be answered; see `FeatureSchema.row`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from online_svm.config import PredictorConfig
-    >>> frame = pd.DataFrame({"b": [1, 2], "a": [0.5, None]})
-    >>> rows(frame, FeatureSchema(PredictorConfig()).knowing({"b": 1, "a": 0.5}))
-    array([[0.5, 1. ],
-           [nan, 2. ]])
+    Raises InvalidExample if a row cannot be answered; see `FeatureSchema.row`.
     """
     if not schema.is_mixed or schema.names is None:
         return np.array([schema.row(example.x) for example in examples(frame)])
@@ -120,14 +100,7 @@ def rows(frame: Any, schema: FeatureSchema) -> Floats:
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether something is a data frame in memory whose columns have names.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> is_frame(pd.DataFrame({"a": [1]})), is_frame(pd.DataFrame([[1]])), is_frame([[1]])
-    (True, False, False)
-    """
+    """Return whether an object is a data frame in memory with named columns."""
     import narwhals as nw
 
     if not nw.dependencies.is_into_dataframe(table):
@@ -137,15 +110,7 @@ def is_frame(table: Any) -> bool:
 
 
 def numbers(X: Floats, names: Sequence[str], schema: FeatureSchema) -> Floats:
-    """Return rows of numbers, whose columns have these names, as a schema of cells has them.
-
-    Examples
-    --------
-    >>> from online_svm.config import PredictorConfig
-    >>> schema = FeatureSchema(PredictorConfig()).knowing({"b": 1, "a": 2})
-    >>> numbers(np.array([[1.0, np.inf]]), ["b", "a"], schema)
-    array([[nan,  1.]])
-    """
+    """Convert rows of numbers with these column names to rows of a schema of cells."""
     known = schema.names or ()
     found = np.full((len(X), len(known)), GAP)
     for column, name in zip(X.T, names, strict=True):
@@ -164,7 +129,7 @@ def _column(values: Any, name: str) -> Floats:
     try:
         return np.array([cell(value) for value in values.to_list()], dtype=np.float64)
     except InvalidExample as error:
-        raise InvalidExample(error.code, f"feature {name!r}: {error.reason}") from None
+        raise error.of_feature(name) from None
 
 
 def _is_gap(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Examples and labels: one, and a batch in the order in which they came."""
+"""Define the input of the predictor: one example, its slices, and a batch in order of arrival."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,11 +6,49 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from online_svm.errors import InvalidInput
-from online_svm.stream.given_answer import GivenAnswer
+from online_svm.errors import SHOWN, InvalidExample, InvalidInput
 from online_svm.stream.schema import FeatureSchema
-from online_svm.stream.slices import SliceValue
+from online_svm.stream.scored_rows import GivenAnswer
 from online_svm.types import Bools, Floats
+
+SliceValue = tuple[str | None, ...]
+"""Values of one example, one for each slice of the feed; None for an absent value."""
+
+MAX_SLICE = 64
+"""Maximum length of a value in characters, because reports repeat it."""
+
+
+def checked_slices(sent: object, names: tuple[str, ...]) -> SliceValue | None:
+    """Return the values of an example in the order of the feed's slices.
+
+    `sent`: the slices of the example; names may be absent.
+    `names`: the slices of the feed.
+
+    Raises InvalidExample if the feed has no such slice, or a value is not text of at most 64
+    characters.
+
+    Examples
+    --------
+    >>> checked_slices({"country": "DE"}, ("age", "country"))
+    (None, 'DE')
+    >>> checked_slices({"land": "DE"}, ("age", "country"))
+    Traceback (most recent call last):
+    online_svm.errors.InvalidExample: s: the feed has no slice 'land'; it has age, country
+    """
+    if sent is None:
+        return None
+    if not isinstance(sent, Mapping):
+        raise InvalidExample("s_no_object")
+    if not names:
+        raise InvalidExample("s_without_slices")
+    for name, value in sent.items():
+        if name not in names:
+            raise InvalidExample("slice_unknown", slice=str(name)[:SHOWN], known=list(names))
+        if value is not None and not isinstance(value, str):
+            raise InvalidExample("slice_no_text", slice=name)
+        if value is not None and len(value) > MAX_SLICE:
+            raise InvalidExample("slice_characters", slice=name, most=MAX_SLICE)
+    return tuple(sent.get(name) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +62,15 @@ class Example:
     y : str or int, optional
         The label.
     p : float, optional
-        In its place, an annotator's probability that the label is the second of the two classes,
-        for a learner that takes it ("psvm"). With neither the example is answered, not learned.
+        An annotator's probability that the label is the second of two classes; it replaces the
+        label for the learner "psvm". An example without label and probability is answered, not
+        learned.
     id : str, optional
-        By which its label can be sent later, where there is a horizon.
+        Identifies the example when its label is sent later; needs a horizon.
     time : int, optional
-        Milliseconds, where the horizon counts time.
+        Milliseconds, for a horizon in time.
     slices : mapping from str to str, optional
-        Values of the slices that the configuration names. They are no features.
+        Values of the slices that the configuration names. Slices are not features.
 
     Examples
     --------
@@ -47,29 +86,22 @@ class Example:
     slices: Mapping[str, str | None] | None = None
 
 
-class LateLabel(NamedTuple):
-    """The label of an example that came before.
+class DelayedLabel(NamedTuple):
+    """The delayed label of an earlier example."""
 
-    Attributes
-    ----------
-    example : str
-        The producer's id of the example.
-    label : str
-    """
-
-    example: str
+    example: str  # the producer's id of the example
     label: str
 
 
 class AnsweredIds(Protocol):
-    """The ids of examples that were answered before."""
+    """Ids of examples that were already answered."""
 
     @property
     def window(self) -> int:
-        """How many are remembered; 0 for none."""
+        """Number of ids remembered; 0 for none."""
 
     def first(self, producer_id: str) -> int | None:
-        """Return the number of the item that had this id, or None."""
+        """Return the number of the item with this id, or None."""
 
     def add(self, producer_id: str, seq: int) -> None:
         """Remember the id of an item."""
@@ -77,51 +109,28 @@ class AnsweredIds(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputBatch:
-    """Examples in columns, and the labels of earlier examples among them.
+    """Examples in columns, with delayed labels of earlier examples between them.
 
-    Examples and labels have indices, which say their order; an index may have neither.
-
-    Attributes
-    ----------
-    X : ndarray of shape (m, n_features)
-        Rows that `schema.row` accepted.
-    labels : sequence of (str or None), length m
-    indices : sequence of int, length m
-        Of the examples, ascending.
-    late : mapping of int to LateLabel
-        The labels of earlier examples, by index; where there is a horizon.
-    first : int
-        Items of the stream before index 0.
-    probabilities : ndarray of shape (m,), optional
-        In the place of labels; NaN where there is none.
-    schema : FeatureSchema, optional
-        The one the rows were checked by.
-    ids : sequence of (str or None), length m, optional
-        The producer's.
-    times : sequence of int, length m, optional
-        Milliseconds.
-    slices : sequence of (SliceValue or None), length m, optional
-    given : sequence of (GivenAnswer or None), length m, optional
-        Answers that were given elsewhere.
-
-    Examples
-    --------
-    >>> batch = InputBatch(np.zeros((2, 1)), ["a", None], [0, 2], {1: LateLabel("i", "b")})
-    >>> batch.without({0}).indices, batch.id_of(1)
-    ([2], None)
+    Examples and labels have indices that give their order; an index may have neither.
     """
 
-    X: Floats
+    X: Floats  # shape (m, n_features); Rows accepted by `schema.row`
     labels: Sequence[str | None]
-    indices: Sequence[int]
-    late: Mapping[int, LateLabel] = field(default_factory=dict)
-    first: int = 0
+    indices: Sequence[int]  # ascending indices of the examples
+    # Delayed labels by index; only with a horizon.
+    delayed: Mapping[int, DelayedLabel] = field(default_factory=dict)
+    first: int = 0  # number of items of the stream before index 0
+    # Shape (m,); Probabilities that replace labels; NaN for a row without one.
     probabilities: Floats | None = None
-    schema: FeatureSchema | None = None
-    ids: Sequence[str | None] | None = None
-    times: Sequence[int] | None = None
+    schema: FeatureSchema | None = None  # the schema that checked the rows
+    ids: Sequence[str | None] | None = None  # the producer's ids
+    times: Sequence[int] | None = None  # milliseconds
     slices: Sequence[SliceValue | None] | None = None
-    given: Sequence[GivenAnswer | None] | None = None
+    given: Sequence[GivenAnswer | None] | None = None  # answers given elsewhere
+
+    def __post_init__(self) -> None:
+        # Kernels need contiguous rows; estimators may pass column-major arrays.
+        object.__setattr__(self, "X", np.ascontiguousarray(self.X))
 
     def __len__(self) -> int:
         return len(self.X)
@@ -131,7 +140,7 @@ class InputBatch:
         return None if self.ids is None else self.ids[row]
 
     def without(self, left_out: Container[int]) -> "InputBatch":
-        """Return the batch without the examples at some indices."""
+        """Return the batch without the examples at these indices."""
         kept = [row for row, index in enumerate(self.indices) if index not in left_out]
         rows = np.array(kept, dtype=np.int64)
         return replace(
@@ -150,20 +159,14 @@ class InputBatch:
 def checked_probabilities(
     probabilities: Floats | None, labels: Sequence[str | None], *, are_taken: bool
 ) -> Floats:
-    """Return the probability of each row, NaN where it has none.
+    """Return the probability of each row; NaN for a row without one.
 
-    Parameters
-    ----------
-    probabilities : ndarray of shape (m,), optional
-    labels : sequence of (str or None), length m
-    are_taken : bool
-        Whether the learner can learn from a probability.
+    `probabilities`, shape (m,).
+    `labels`, length m.
+    `are_taken`: whether the learner can learn from probabilities.
 
-    Raises
-    ------
-    InvalidInput
-        If there is not one for each row, one is not in [0, 1] or stands beside a label, or the
-        learner takes none.
+    Raises InvalidInput if the number of probabilities is wrong, one is outside [0, 1], a row also
+    has a label, or the learner accepts none.
 
     Examples
     --------

@@ -1,10 +1,11 @@
-"""Labels and their codes: declared, or discovered in order of arrival."""
+"""Assign codes to labels, and map labels of any type to the texts that a stream uses, and back."""
 
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from online_svm.errors import InvalidInput
 from online_svm.storage.state import State
 from online_svm.types import Ints
 
@@ -24,20 +25,9 @@ def sorted_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 class LabelIndex:
-    """Codes of the labels of a stream, in order of arrival (declared ones come first, sorted).
+    """Codes of the labels of a stream, in order of arrival (declared labels come first, sorted).
 
-    Parameters
-    ----------
-    declared : sequence of str, optional
-        All labels there are. Without them a label is added when it is first learned.
-
-    Examples
-    --------
-    >>> index = LabelIndex()
-    >>> index.codes(["b", None, "a", "b"]).tolist()
-    [0, -1, 1, 0]
-    >>> index.view().classes
-    ('a', 'b', None)
+    `declared`: all labels. Without it a label is added when it is first learned.
     """
 
     def __init__(self, declared: Sequence[str] | None = None) -> None:
@@ -46,20 +36,14 @@ class LabelIndex:
         self._codes = {label: code for code, label in enumerate(self.labels)}
 
     def codes(self, labels: Sequence[str | None]) -> Ints:
-        """Return the code of each label, -1 for None; a label met first gets the next code."""
+        """Return the code of each label, -1 for None; a new label gets the next code."""
         found = [-1 if label is None else self._codes.get(label, -2) for label in labels]
         if -2 in found:
             found = [-1 if label is None else self._code(label) for label in labels]
         return np.array(found, dtype=np.int64)
 
     def unknown(self, labels: Iterable[str | None]) -> set[str]:
-        """Return those labels that have no code yet.
-
-        Examples
-        --------
-        >>> LabelIndex(["a", "b"]).unknown(["b", "c", None, "c"])
-        {'c'}
-        """
+        """Return the labels that have no code yet."""
         return {label for label in set(labels) if label is not None and label not in self._codes}
 
     def state(self) -> State:
@@ -68,14 +52,14 @@ class LabelIndex:
 
     @classmethod
     def from_state(cls, state: State, declared: Sequence[str] | None = None) -> Self:
-        """Return the index that `state` describes; `declared` as it was given to that one."""
+        """Restore the index from `state`; `declared` must be as in the original."""
         index = cls(declared)
         index.labels = list(state.header["labels"])
         index._codes = {label: code for code, label in enumerate(index.labels)}
         return index
 
     def view(self, count: int | None = None) -> "ClassView":
-        """Return the classes as they are known now, or were when there were `count` of them."""
+        """Return the classes known now, or when there were `count` of them."""
         return ClassView(self.labels[:count], self.declared)
 
     def _code(self, label: str) -> int:
@@ -86,21 +70,12 @@ class LabelIndex:
 
 
 class ClassView:
-    """The sorted classes that one model knows, and the slot of those it does not.
+    """The sorted classes that one model knows, and the slot for unseen labels.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        Labels in the order of their codes.
-    declared : bool
-        Whether they are all there are; otherwise a slot for unseen labels (None) comes last.
-
-    Attributes
-    ----------
-    classes : tuple of (str or None)
-        What a prediction's columns stand for.
-    n_known : int
-        Classes without the unseen slot.
+    `labels`: labels in the order of their codes.
+    `declared`: true if these are all labels; otherwise a last slot (None) stands for unseen labels.
+    `classes`: labels of the columns of a prediction.
+    `n_known`: number of classes without the unseen slot.
     """
 
     def __init__(self, labels: Sequence[str], declared: bool) -> None:
@@ -110,11 +85,85 @@ class ClassView:
         self.classes: tuple[str | None, ...] = known if declared else (*known, None)
         self.n_known = len(known)
         rank = {label: position for position, label in enumerate(known)}
-        # Of each code, then of every later one, and last, where code -1 looks, of that.
+        # Shape (n_codes + 2,): the column of each code, the unseen slot for later codes, and
+        # -1 last, so that code -1 reaches it.
         columns = [*(rank[label] for label in labels), self.n_known, -1]
         self._columns = np.array(columns, dtype=np.int64)
 
     def columns(self, codes: Ints) -> Ints:
-        """Return the column of each code: -1 stays, a code met later is the unseen slot."""
+        """Return the column of each code; -1 stays -1, a later code gives the unseen slot."""
         columns: Ints = self._columns[np.minimum(codes, len(self.labels))]
         return columns
+
+
+def text_of(label: Any) -> str:
+    """Return a label as text: a whole number without a point, a boolean in lower case."""
+    if isinstance(label, bool | np.bool_):
+        return str(label).lower()
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+class LabelTexts:
+    """The caller's labels and their texts. Labels that compare equal are one, as in a dict.
+
+    `labels`: hashable.
+
+    Raises InvalidInput if two labels have the same text.
+
+    Examples
+    --------
+    >>> texts = LabelTexts([False, True])
+    >>> texts.text(np.bool_(True)), texts.label("false"), texts.text(0)
+    ('true', False, 'false')
+    >>> texts.text("true")
+    Traceback (most recent call last):
+    online_svm.errors.InvalidInput: label 'true' reads as True does; give one of them another name
+    """
+
+    def __init__(self, labels: Iterable[Any] = ()) -> None:
+        self._texts: dict[Any, str] = {}
+        self._labels: dict[str, Any] = {}
+        self.add(labels)
+
+    @property
+    def labels(self) -> list[Any]:
+        """The labels in the order in which they were added."""
+        return list(self._texts)
+
+    def text(self, label: Any) -> str:
+        """Return the text of a label without adding the label.
+
+        Raises InvalidInput if the label is None, or another label has the same text.
+        """
+        plain = _plain(label)
+        if plain in self._texts:
+            return self._texts[plain]
+        if plain is None:
+            raise InvalidInput("y: a label is None; leave such rows out")
+        text = text_of(plain)
+        if text in self._labels:
+            raise InvalidInput(
+                f"label {plain!r} reads as {self._labels[text]!r} does; give one of them another "
+                "name"
+            )
+        return text
+
+    def label(self, text: str) -> Any:
+        """Return the label with this text; the text itself if there is none."""
+        return self._labels.get(text, text)
+
+    def add(self, labels: Iterable[Any]) -> None:
+        """Add labels.
+
+        Raises InvalidInput as `text`; the labels before the refused one are added.
+        """
+        for label in labels:
+            text = self.text(label)
+            self._texts.setdefault(_plain(label), text)
+            self._labels.setdefault(text, _plain(label))
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,75 +1,118 @@
-"""ScoredRows: answers beside the labels that came for them, as windows and monitors take them."""
+"""Pair answers, own or made elsewhere, with their labels, as input of windows and monitors."""
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from online_svm.errors import InvalidExample
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats, Ints
+
+_SUM_TOLERANCE = 1e-6
+"""Allowed distance from one of a sum of probabilities: far above rounding, far below a mistake."""
+
+
+class GivenAnswer(NamedTuple):
+    """Probability and interval of each class: `lower <= point <= upper`; `point` sums to one."""
+
+    point: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
+def checked_answer(sent: object, classes: Sequence[str]) -> GivenAnswer:
+    """Return the probabilities and intervals of an answer; its other fields are ignored.
+
+    `sent` has `status`, `classes`, `probabilities` and `intervals` as a `Prediction` has them;
+    `classes` are the declared labels, sorted. Raises InvalidExample if it is not a model's answer
+    over these classes.
+    """
+    if not isinstance(sent, Mapping) or sent.get("status") != "ok":
+        raise InvalidExample("answer_of_no_model")
+    if sent.get("classes") != list(classes):
+        raise InvalidExample("answer_of_other_classes")
+    whole = ("answer_no_list", "answer_no_shares")
+    point = _numbers(sent.get("probabilities"), len(classes), *whole)
+    intervals = sent.get("intervals")
+    if not isinstance(intervals, list) or len(intervals) != len(classes):
+        raise InvalidExample("answer_without_intervals")
+    pairs = [_numbers(pair, 2, "answer_no_pair", "answer_no_ends") for pair in intervals]
+    if abs(math.fsum(point) - 1.0) > _SUM_TOLERANCE:
+        raise InvalidExample("answer_sum")
+    if not all(low <= p <= high for p, (low, high) in zip(point, pairs, strict=True)):
+        raise InvalidExample("answer_outside_interval")
+    lower, upper = zip(*pairs, strict=True)
+    return GivenAnswer(point, lower, upper)
+
+
+def given_columns(given: Sequence[GivenAnswer | None], n_classes: int) -> Floats:
+    """Return given answers as an array of shape (m, n_classes, 3); NaN for rows without one."""
+    columns = np.full((len(given), n_classes, 3), np.nan)
+    for row, answer in enumerate(given):
+        if answer is not None:
+            columns[row] = np.array(answer).T
+    return columns
+
+
+def as_given(block: PredictionBlock, given: Floats | None) -> PredictionBlock:
+    """Replace the predictions of rows that have a given answer.
+
+    `given`, shape (m, n_classes, 3): from `given_columns`.
+    """
+    if given is None or np.isnan(given).all():
+        return block
+    is_own = np.isnan(given)
+    own = np.stack([block.point, block.lower, block.upper], axis=2)
+    scored = np.where(is_own, own, given)
+    point, lower, upper = (np.ascontiguousarray(scored[:, :, i]) for i in range(3))
+    label = np.argmax(point, axis=1).astype(np.int64)
+    return replace(block, point=point, lower=lower, upper=upper, label=label)
+
+
+def _numbers(values: object, count: int, no_list: str, no_shares: str) -> tuple[float, ...]:
+    """Check for `count` numbers in [0, 1]; `no_list` and `no_shares` are the rejection cases."""
+    if not isinstance(values, list) or len(values) != count:
+        raise InvalidExample(no_list, count=count)
+    for value in values:
+        if type(value) not in (int, float) or not 0.0 <= value <= 1.0:
+            raise InvalidExample(no_shares)
+    return tuple(map(float, values))
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
     """Answers of m labelled examples, in the order in which the examples were learned.
 
-    All rows were answered by one model. Where a stream of rows is cut into such pieces must change
-    nothing: who consumes them gives the same bits however they are cut.
-
-    Attributes
-    ----------
-    n : ndarray of shape (m,)
-        Examples learned before each row was answered.
-    classes : tuple of (str or None)
-        The K labels, sorted; a last None is the slot of labels not seen yet.
-    columns : ndarray of shape (m,)
-        Index of the true label in `classes`; never negative.
-    point, lower, upper : ndarray of shape (m, K)
-        Probability and interval of each class that were announced first.
-    venn_point : ndarray of shape (m, K)
-        Mean over the distributions of the Venn predictor.
-    scores : ndarray of shape (m, S)
-        Decision values of the model that answered.
-    category : ndarray of shape (m,)
-        Category of the taxonomy.
-    model : int
-        Version of the model that answered.
-    slices : ndarray of int of shape (m, n_slices), or None
-        Codes of the named slices.
-    X : ndarray of shape (m, n_features), or None
-        The features, where they are still held.
-
-    Examples
-    --------
-    >>> both = np.array([[0.2, 0.8], [0.6, 0.4]])
-    >>> rows = ScoredRows(np.array([5, 6]), ("a", "b"), np.array([1, 0]), both, both, both, both,
-    ...                   np.zeros((2, 1)), np.zeros(2, dtype=np.int64), model=1)
-    >>> len(rows), rows.part(1, 2).n
-    (2, array([6]))
+    All rows were answered by one model. Results must not depend on how a run of rows is split into
+    such pieces: each consumer gives the same bits for any split.
     """
 
-    n: Ints
+    n: Ints  # shape (m,); examples learned before each row was answered
+    # The K labels, sorted; a last None is the slot of unseen labels.
     classes: tuple[str | None, ...]
-    columns: Ints
-    point: Floats
+    columns: Ints  # shape (m,); index of the true label in `classes`; never negative
+    point: Floats  # shape (m, K); published probability and interval of each class
     lower: Floats
     upper: Floats
-    venn_point: Floats
-    scores: Floats
-    category: Ints
-    model: int
-    slices: Ints | None = None
-    X: Floats | None = None
+    venn_point: Floats  # shape (m, K); mean over the distributions of the Venn predictor
+    scores: Floats  # shape (m, S); decision values of the model that answered
+    category: Ints  # shape (m,); category of the taxonomy
+    model: int  # version of the model that answered
+    slices: Ints | None = None  # shape (m, n_slices); codes of the named slices
+    X: Floats | None = None  # shape (m, n_features); the features, if they are still held
 
     def __len__(self) -> int:
         return len(self.n)
 
     @property
     def own(self) -> Ints:
-        """Index of the class that the scores name, shape (m,).
+        """Index of the SVM's own class, shape (m,).
 
-        No calibration data chose it, as they choose the most probable one. Where the machines are
-        not of all known classes it is that one.
+        Calibration data choose the most probable class but not the SVM's own class. If some known
+        class has no machine, the most probable class is returned.
         """
         known = len(self.classes) - (self.classes[-1] is None)
         if self.scores.shape[1] == 1 and known == 2:
@@ -87,13 +130,8 @@ class ScoredRows:
     ) -> Self:
         """Return the labelled rows of a block that a model answered.
 
-        Parameters
-        ----------
-        block : PredictionBlock
-            With status "ok".
-        columns : ndarray of shape (m,)
-            Index of the true label in `block.classes`; -1 for rows that have none.
-        slices, X : ndarray with one row an example of the block, optional
+        `block`: with status "ok".
+        `columns`, shape (m,): index of the true label in `block.classes`; -1 for unlabelled rows.
         """
         rows = cls(
             block.n,
@@ -113,11 +151,11 @@ class ScoredRows:
         return rows if has_label.all() else rows.taken(has_label)
 
     def part(self, begin: int, stop: int) -> Self:
-        """Return rows begin ... stop - 1; the arrays are views."""
+        """Return rows begin ... stop - 1 as views."""
         return self.taken(slice(begin, stop))
 
     def taken(self, chosen: slice | Bools) -> Self:
-        """Return some rows, in their order."""
+        """Return the chosen rows in order."""
         given = {name: getattr(self, name) for name in _ARRAYS}
         return replace(self, **{k: a[chosen] for k, a in given.items() if a is not None})
 
@@ -125,4 +163,4 @@ class ScoredRows:
 _ARRAYS = tuple(
     f.name for f in fields(ScoredRows) if f.type in (Floats, Ints, Floats | None, Ints | None)
 )
-"""Attributes that have one row an example."""
+"""Attributes with one row per example."""

@@ -1,74 +1,43 @@
-"""The rolling split of the available examples into proper training and calibration."""
+"""Split the available examples into a proper training set and a calibration set."""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from online_svm.compiled.jit import jit
+from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
 from online_svm.types import Bools, Floats, Ints
 
-DENSE = (
+DENSE_REFITS = (
     *(10, 14, 20, 28, 40, 56, 80, 110, 145, 180, 215),
     *range(250, 500, 50),
     *range(500, 1001, 125),
 )
-"""Early refits of a committee: answers improve fastest then, and its members can be weighed only by
-what they said of examples that came after a refit."""
+"""Early refits of a committee.
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+Answers improve fastest early, and members are weighted only by their outputs after a refit.
+"""
+
+_SHUFFLE_SEED_OFFSET = 1 << 63
+"""Added to the seed of a shuffle, so that it differs from every seed of a split."""
 
 
 class Parts(NamedTuple):
-    """The available examples in two parts.
+    """The available examples in two parts."""
 
-    Attributes
-    ----------
-    training, calibration : slice or ndarray of bool
-        Index of the proper training set among them, and of the others.
-    size : int
-        Examples that train.
-    """
-
-    training: slice | Bools
-    calibration: slice | Bools
-    size: int
+    training: slice | Bools  # rows of the proper training set
+    calibration: slice | Bools  # rows of the calibration set
+    size: int  # number of training examples
 
 
 def training_mask(split: str, start: int, stop: int, train_fraction: float, seed: int = 0) -> Bools:
-    """Return which of the examples numbered start ... stop - 1 form the proper training set.
+    """Return the mask of the proper training set among the examples start ... stop - 1.
 
-    Parameters
-    ----------
-    split : {"oldest", "interleaved"}
-        "oldest" takes the oldest ceil(train_fraction * size) examples, as in Lambrou et al.
-        (2012); "interleaved" takes an example by a hash of its own number, blind to its label,
-        so that the model is as fresh as its calibration.
-    start, stop : int
-        Event numbers of the available examples.
-    train_fraction : float
-        Share of the training part, in (0, 1).
-    seed : int
-        Seed of the hash.
-
-    Returns
-    -------
-    ndarray of bool, shape (stop - start,)
-
-    Raises
-    ------
-    InvalidInput
-        If `split` is unknown.
-
-    Examples
-    --------
-    >>> training_mask("oldest", 10, 14, 0.7)
-    array([ True,  True,  True, False])
-    >>> training_mask("interleaved", 5, 9, 0.7).tolist()  # an example keeps its part
-    [True, False, False, True]
-    >>> training_mask("interleaved", 0, 9, 0.7)[5:].tolist()
-    [True, False, False, True]
+    The split "oldest" takes the oldest ceil(train_fraction * size) examples, as in Lambrou et al.
+    (2012). "interleaved" chooses by a hash of the example's number, with a seed, independent of its
+    label, so that the model is as recent as its calibration; an example keeps its part. The mask
+    has shape (stop - start,). Raises InvalidInput if `split` is unknown.
     """
     if split == "oldest":
         return np.arange(stop - start) < _oldest(stop - start, train_fraction)
@@ -78,18 +47,7 @@ def training_mask(split: str, start: int, stop: int, train_fraction: float, seed
 
 
 def parts(split: str, start: int, stop: int, train_fraction: float) -> Parts:
-    """Return the parts that `training_mask` makes; slices where the oldest train.
-
-    Raises
-    ------
-    InvalidInput
-        If `split` is unknown.
-
-    Examples
-    --------
-    >>> parts("oldest", 10, 14, 0.7)
-    Parts(training=slice(0, 3, None), calibration=slice(3, None, None), size=3)
-    """
+    """Return the parts of `training_mask`; slices for "oldest"."""
     if split == "oldest":
         size = _oldest(stop - start, train_fraction)
         return Parts(slice(0, size), slice(size, None), size)
@@ -100,18 +58,10 @@ def parts(split: str, start: int, stop: int, train_fraction: float) -> Parts:
 def window_parts(
     split: str, start: int, stop: int, train_fraction: float, seed: int = 0
 ) -> tuple[Bools, Bools]:
-    """Return which of the examples numbered start ... stop - 1 train, and which calibrate.
+    """Return the training and the calibration mask of the examples start ... stop - 1.
 
-    Parameters and errors are those of `training_mask`; `split` may also be "crossfit", where all
-    examples do both (see `fold_numbers`).
-
-    Examples
-    --------
-    >>> trains, calibrates = window_parts("oldest", 0, 3, 0.6)
-    >>> trains.tolist(), calibrates.tolist()
-    ([True, True, False], [False, False, True])
-    >>> window_parts("crossfit", 0, 2, 0.6)
-    (array([ True,  True]), array([ True,  True]))
+    Parameters and errors are as in `training_mask`. `split` may also be "crossfit": then every
+    example does both (see `fold_numbers`).
     """
     if split == "crossfit":
         return np.ones(stop - start, dtype=np.bool_), np.ones(stop - start, dtype=np.bool_)
@@ -120,14 +70,10 @@ def window_parts(
 
 
 def fold_numbers(start: int, stop: int, folds: int, seed: int = 0) -> Ints:
-    """Return the fold of each of the examples numbered start ... stop - 1, from 0 to folds - 1.
+    """Return the fold of each of the examples start ... stop - 1, from 0 to folds - 1.
 
-    By the hash that interleaves: an example keeps its fold in every window, blind to its label.
-
-    Examples
-    --------
-    >>> fold_numbers(5, 9, 5).tolist(), fold_numbers(0, 9, 5)[5:].tolist()
-    ([2, 4, 3, 1], [2, 4, 3, 1])
+    The fold comes from the hash of the interleaved split: it is the same in every window and
+    independent of the label.
     """
     return (_uniform(seed, start, stop) * folds).astype(np.int64)
 
@@ -135,9 +81,8 @@ def fold_numbers(start: int, stop: int, folds: int, seed: int = 0) -> Ints:
 def is_refit_due(n: int, refit_every: int, dense_until: int = 0) -> bool:
     """Return whether a refit freezes after the n-th example was learned.
 
-    That is at every multiple of `refit_every`, and before the first at n = 10, 20, 40, 80, ...
-    The early ones lie closer together where `dense_until` is given: they are those of `DENSE`
-    below it.
+    Refits are due at every multiple of `refit_every`, and before the first multiple at n = 10, 20,
+    40, 80, ... With `dense_until` the early refits are the members of `DENSE_REFITS` below it.
 
     Examples
     --------
@@ -150,29 +95,22 @@ def is_refit_due(n: int, refit_every: int, dense_until: int = 0) -> bool:
 
 
 def is_early_refit(n: int, refit_every: int, dense_until: int = 0) -> bool:
-    """Return whether n is one of the early refits: of `DENSE` below `dense_until`, where given.
+    """Return whether a refit at n is an early one.
 
-    Else one of 10, 20, 40, ... below the first multiple of `refit_every`.
+    Early refits are the members of `DENSE_REFITS` below `dense_until`; without it 10, 20, 40, ...
+    below `refit_every`.
     """
     if dense_until:
-        return n < dense_until and n in DENSE
+        return n < dense_until and n in DENSE_REFITS
     tens, rest = divmod(n, 10)
     return n < refit_every and rest == 0 and tens > 0 and tens & (tens - 1) == 0
 
 
 def next_refit(n: int, refit_every: int, dense_until: int = 0) -> int:
-    """Return the smallest number above n at which a refit is due.
-
-    Examples
-    --------
-    >>> next_refit(10, 100), next_refit(80, 100), next_refit(100, 100)
-    (20, 100, 200)
-    >>> next_refit(10, 100, 400), next_refit(300, 250, 1000), next_refit(1000, 250, 1000)
-    (14, 350, 1250)
-    """
+    """Return the smallest number above n at which a refit is due."""
     multiple = (n // refit_every + 1) * refit_every
     if dense_until:
-        early = next((k for k in DENSE if n < k < dense_until), multiple)
+        early = next((k for k in DENSE_REFITS if n < k < dense_until), multiple)
         return min(early, multiple)
     if n >= refit_every:
         return multiple
@@ -182,29 +120,22 @@ def next_refit(n: int, refit_every: int, dense_until: int = 0) -> int:
     return min(early, multiple)
 
 
+def shuffled(count: int, seed: int = 0) -> Ints:
+    """Return 0 ... count - 1 in an order by hash that is independent of the split."""
+    return np.argsort(_uniform(seed + _SHUFFLE_SEED_OFFSET, 0, count), kind="stable")
+
+
 def _oldest(n: int, train_fraction: float) -> int:
     return math.ceil(train_fraction * n)
 
 
 def _uniform(seed: int, start: int, stop: int) -> Floats:
-    """Return numbers in [0, 1), one an event, by the SplitMix64 generator (Steele et al. 2014)."""
+    """Return one number in [0, 1) per event, by the SplitMix64 generator (Steele et al. 2014)."""
     numbers = np.empty(stop - start)
-    _fill(np.uint64(seed), start, numbers)
+    _fill(seed, start, numbers)
     return numbers
 
 
-@jit
-def _fill(seed: np.uint64, start: int, numbers: Floats) -> None:
-    key = mix(seed + _GOLDEN)
-    state = np.uint64(start) * _GOLDEN
-    for i in range(len(numbers)):
-        state += _GOLDEN
-        numbers[i] = np.float64(mix(state ^ key) >> np.uint64(11)) * 2.0**-53
-
-
-@jit
-def mix(z: np.uint64) -> np.uint64:
-    """Return 64 bits that each depend on all bits of `z` (the finalizer of SplitMix64)."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+@kernel
+def _fill(seed: int, start: int, numbers: Floats) -> None:
+    """Write the numbers of the events from `start` on."""

@@ -1,4 +1,4 @@
-"""ImpliedPosterior: class probabilities from the votes of machines that weigh the classes anew."""
+"""Provide class probabilities from the votes of machines with different class weights."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -12,9 +12,8 @@ from online_svm.calibration.isotonic import IsotonicMap
 from online_svm.calibration.one_against_all import OneAgainstAll, normalise_rows
 from online_svm.compiled.kernels import KernelName
 from online_svm.errors import InvalidConfig
-from online_svm.svm.hyperparameters import class_penalties, kernel_for, positive, positive_integer
-from online_svm.svm.implied.class_path import Weighting
-from online_svm.svm.implied.vote_bank import BankPlan, ImpliedBank, adjusted, fit_banks
+from online_svm.svm.implied_bank import BankPlan, ImpliedBank, Weighting, adjusted, fit_banks
+from online_svm.svm.kernel_model import class_penalties, kernel_for, positive, positive_integer
 from online_svm.svm.validation import (
     checked_examples,
     checked_rows,
@@ -26,16 +25,16 @@ from online_svm.types import Floats, Ints
 
 
 class ImpliedPosterior(ClassifierMixin, BaseEstimator):
-    """Posterior probabilities implied by a class of machines (Nalbantov & Ivanov).
+    """Posterior probabilities implied by a family of machines (Nalbantov & Ivanov).
 
-    A bank of machines is fitted to the same examples; from one to the next the positive class
-    weighs more and the negative less. The share of machines that say "positive" is the estimate,
-    (votes + 1)/(n_models + 2), where a point on a surface counts half a vote. No score is mapped,
-    and no example is set aside.
+    A bank of machines is fitted to the same examples; from one machine to the next the positive
+    class weighs more and the negative class less. The estimate is the share of machines that vote
+    "positive", (votes + 1)/(n_models + 2), where a point on a surface counts half a vote. It needs
+    no calibrator and holds out no examples.
 
     With more than two classes there is one bank a class, against the rest, and the estimates are
-    divided by their sum: a heuristic, since the paper leaves several classes open. The estimates
-    are points and carry no guarantee.
+    divided by their sum. That is a heuristic, because the paper does not cover several classes. The
+    estimates are points and carry no guarantee.
 
     Parameters
     ----------
@@ -43,27 +42,18 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         Machines in a bank, m. Machine j has the penalties z C and z' C.
     C : float
         Penalty of a margin violation at z = 1; the middle machine of a balanced bank has C/2.
-    kernel : {"rbf", "linear", "poly"}
-    gamma : "scale" or float
-        Of "rbf" and "poly"; "scale" is 1 / (n_features * X.var()).
+    kernel, gamma, degree, coef0, class_weight, cache_mb
+        As in `OnlineSVC`; gamma="scale" and "balanced" weights come from the rows in `fit`.
     weighting : {"balanced", "prior"}
-        "balanced": z = j/(m + 1) and z' = 1 - z. "prior": as many effective examples in every
-        machine, z C+ n+ + z' C- n-; the two agree when C+ n+ = C- n-.
+        "balanced": z = j/(m + 1) and z' = 1 - z. "prior": every machine has the same number of
+        effective examples, z C+ n+ + z' C- n-. The two agree when C+ n+ = C- n-.
     priors : None, "data" or array-like of shape (n_classes,)
-        The votes estimate the posterior under the prior odds C+ n+ / (C- n-). None leaves them
-        so; "data" multiplies their odds by C-/C+; an array asks for other class frequencies.
-    class_weight : dict, "balanced" or None
-        Multiplies C for the examples of a class.
-    degree : int
-        Of "poly".
-    coef0 : float
-        Of "poly", not negative.
+        The votes estimate the posterior under the prior odds C+ n+ / (C- n-), which None keeps.
+        "data" multiplies the odds by C-/C+; an array sets other class frequencies.
     tol : float
         Largest violation of optimality of a machine.
     max_steps : int
-        Limit on the pair steps of a machine; a ConvergenceWarning says that it was reached.
-    cache_mb : float
-        Memory for kernel rows, in MiB.
+        Limit on the pair steps of a machine; reaching it raises a ConvergenceWarning.
 
     Attributes
     ----------
@@ -73,7 +63,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     odds_ : ndarray of shape (n_banks,)
         C+ n+ / (C- n-) of each bank; one bank for two classes, where positive means the second.
     n_iter_ : int
-        Pair steps of the machine that took the most.
+        Largest number of pair steps of one machine.
 
     References
     ----------
@@ -83,12 +73,8 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     --------
     >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], ["no", "no", "yes", "yes"]
     >>> model = ImpliedPosterior(n_models=9, C=1.0, kernel="linear").fit(X, y)
-    >>> model.predict_proba([[-2.0], [0.0], [2.0]]).round(2)
-    array([[0.91, 0.09],
-           [0.5 , 0.5 ],
-           [0.09, 0.91]])
-    >>> model.crossings([[-2.0], [0.0]])
-    array([1, 1])
+    >>> model.predict_proba([[-2.0], [0.0], [2.0]]).round(2).tolist()
+    [[0.91, 0.09], [0.5, 0.5], [0.09, 0.91]]
     """
 
     def __init__(
@@ -122,17 +108,8 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the bank, or one bank a class.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,)
-
-        Raises
-        ------
-        InvalidInput
-            If X is not a finite matrix, or y holds fewer than two classes.
-        InvalidConfig
-            If a parameter is out of its range.
+        Raises InvalidInput if X is not a finite matrix, or y holds fewer than two classes;
+        InvalidConfig if a parameter is out of its range.
         """
         self._check_parameters()
         rows, labels = checked_examples(self, X, y)
@@ -148,18 +125,9 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         return self._finish(banks, codes)
 
     def calibrate(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Let `predict_proba` pass its estimates through isotonic regression on held-out examples.
+        """Fit isotonic regression on examples that `fit` did not see; `predict_proba` applies it.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples that were not in `fit`.
-        y : array-like of shape (n,)
-
-        Raises
-        ------
-        InvalidInput
-            If X is not a finite matrix, or a label was not in `fit`.
+        Raises InvalidInput if X is not a finite matrix, or a label was not in `fit`.
         """
         check_is_fitted(self)
         estimates = self._estimates(X)
@@ -170,13 +138,9 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     def vote_shares(self, X: ArrayLike) -> Floats:
         """Return (votes + 1)/(n_models + 2): shape (n,) for two classes, (n, K) for more.
 
-        These are the implied posteriors as they are: not adjusted to other priors, calibrated or
-        divided by their sum. A row's values do not depend on the other rows.
-
-        Raises
-        ------
-        InvalidInput
-            If X is not a finite matrix of as many features as in `fit`.
+        These are the raw implied posteriors: not adjusted to other priors, not calibrated, not
+        divided by their sum. The values of a row do not depend on the other rows. Raises
+        InvalidInput if X is not a finite matrix with the number of features seen in `fit`.
         """
         check_is_fitted(self)
         rows = checked_rows(self, X)
@@ -185,13 +149,9 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     def crossings(self, X: ArrayLike) -> Ints:
         """Return how often each row's vote changes along z: shape (n,), or (n, K) for K > 2.
 
-        The change from "negative" at z = 0 to "positive" at z = 1 is counted, so 1 is as it should
-        be. More is the paper's degeneracy: surfaces cross, and the posterior has several values.
-
-        Raises
-        ------
-        InvalidInput
-            If X is not a finite matrix of as many features as in `fit`.
+        The change from "negative" at z = 0 to "positive" at z = 1 counts, so 1 is the regular case.
+        A larger number is the paper's degeneracy: surfaces cross, and the posterior has several
+        values. Errors are as in `vote_shares`.
         """
         check_is_fitted(self)
         rows = checked_rows(self, X)
@@ -200,10 +160,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Return the probability of each class, shape (n, n_classes).
 
-        Raises
-        ------
-        InvalidInput
-            If X is not a finite matrix of as many features as in `fit`.
+        Errors are as in `vote_shares`.
         """
         check_is_fitted(self)
         estimates = self._estimates(X)
@@ -219,7 +176,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[codes])
 
     def _estimates(self, X: ArrayLike) -> Floats:
-        """Return the vote shares under the priors asked for, shape (n, n_banks)."""
+        """Return the vote shares under the requested priors, shape (n, n_banks)."""
         shares = self.vote_shares(X).reshape(-1, len(self._banks))
         return adjusted(shares, self._odds_factors)
 
@@ -242,7 +199,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         return self
 
     def _wanted_odds(self, codes: Ints) -> Floats:
-        """Return the prior odds of each bank's positive class that `predict_proba` is to assume."""
+        """Return the requested prior odds of each bank's positive class."""
         if self.priors is None:
             return self.odds_
         if isinstance(self.priors, str):

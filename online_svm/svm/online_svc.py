@@ -1,4 +1,4 @@
-"""OnlineSVC: an exact kernel support vector classifier over a stream, for scikit-learn."""
+"""Provide an exact kernel support vector classifier over a stream, for scikit-learn."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from online_svm.compiled.kernels import KernelName
-from online_svm.svm.base import MarginClassifier
 from online_svm.svm.exact.rolling_machine import RollingMachine
-from online_svm.svm.hyperparameters import class_penalties, kernel_for, positive
+from online_svm.svm.kernel_model import class_penalties, kernel_for, positive
 from online_svm.svm.validation import (
+    MarginClassifier,
     check_same_classes,
     checked_examples,
     class_codes,
@@ -21,11 +21,11 @@ from online_svm.types import Floats
 
 
 class OnlineSVC(MarginClassifier):
-    """Support vector classifier that learns more examples and forgets the oldest, exactly.
+    """Support vector classifier that adds examples and forgets the oldest, exactly.
 
-    After each call it is the machine that `sklearn.svm.SVC` would be on the examples held, to the
-    same tolerance or better, but it starts from the previous solution. More than two classes are
-    taken one against all.
+    After each call it equals `sklearn.svm.SVC` fitted to the held examples, to the same tolerance
+    or better, but the solver starts from the previous solution. More than two classes are solved
+    one against all.
 
     Parameters
     ----------
@@ -33,17 +33,17 @@ class OnlineSVC(MarginClassifier):
         Penalty of a margin violation.
     kernel : {"rbf", "linear", "poly"}
     gamma : "scale" or float
-        Of "rbf" and "poly". "scale" is 1 / (n_features * X.var()) of the first examples seen, and
-        stays so: a stream has one kernel until `fit` is called again.
+        For "rbf" and "poly". "scale" is 1 / (n_features * X.var()) of the first examples and then
+        stays fixed: a stream has one kernel until `fit` is called again.
     degree : int
-        Of "poly".
+        For "poly".
     coef0 : float
-        Of "poly", not negative.
+        For "poly", not negative.
     tol : float
         Largest violation of optimality.
     class_weight : dict, "balanced" or None
-        Multiplies C for the examples of a class, in every machine. "balanced" follows the examples
-        held: n / (n_classes * n of the class). A class that a dict does not name has weight 1.
+        Multiplies C for the examples of a class, in every machine. "balanced" follows the held
+        examples: n / (n_classes * n of the class). A class without an entry in a dict has weight 1.
     cache_mb : float
         Memory for kernel rows, in MiB.
 
@@ -54,15 +54,15 @@ class OnlineSVC(MarginClassifier):
     n_features_in_ : int
     gamma_ : float
     n_held_ : int
-        Examples held.
+        Number of examples held.
     support_ : ndarray of shape (n_support,)
-        Which of the examples held, in order of arrival, support any machine.
+        Positions, in order of arrival, of the held examples that support any machine.
     support_vectors_ : ndarray of shape (n_support, d)
     dual_coef_ : ndarray of shape (S, n_support)
         alpha y; S = 1 machine for two classes, else K.
     intercept_ : ndarray of shape (S,)
     dual_objective_ : ndarray of shape (S,)
-        sum alpha - 1/2 sum alpha_i alpha_j y_i y_j k(x_i, x_j), which is maximal.
+        Maximum of sum alpha - 1/2 sum alpha_i alpha_j y_i y_j k(x_i, x_j).
     n_iter_ : int
         Pair steps of the last call.
 
@@ -99,39 +99,26 @@ class OnlineSVC(MarginClassifier):
         self.cache_mb = cache_mb
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn all these examples together.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,)
-
-        Raises
-        ------
-        InvalidInput
-            If X is not a finite matrix, or y holds fewer than two classes.
-        InvalidConfig
-            If a parameter is out of its range.
-        """
+        """Discard the held examples and learn these instead; errors as in `partial_fit`."""
         rows, labels = checked_examples(self, X, y)
-        self._start(rows, declared_classes(labels))
+        self._start(rows, declared_classes(labels, may_declare=True))
         return self._learn(rows, labels)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Learn more examples; what was learned stays.
+        """Learn more examples on top of those held.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
         y : array-like of shape (n,)
         classes : array-like of shape (K,), optional
-            All labels that will ever come. Needed in the first call unless its y holds them all.
-            As long as one class only was seen, a machine answers +1 if it is its own, else -1.
+            All labels that will ever occur. Required in the first call unless y contains them all.
+            While only one class was seen, a machine answers +1 for its own class and -1 otherwise.
 
         Raises
         ------
         InvalidInput
-            If X is not a finite matrix of as many features as before, a label is not one of the
+            If X is not a finite matrix with as many features as before, a label is not one of the
             classes, or there are fewer than two classes.
         InvalidConfig
             If a parameter is out of its range.
@@ -139,18 +126,15 @@ class OnlineSVC(MarginClassifier):
         is_first = not hasattr(self, "_machine")
         rows, labels = checked_examples(self, X, y, reset=is_first)
         if is_first:
-            self._start(rows, declared_classes(labels, classes))
+            self._start(rows, declared_classes(labels, classes, may_declare=True))
         else:
             check_same_classes(self.classes_, classes)
         return self._learn(rows, labels)
 
     def forget(self, n: int) -> Self:
-        """Forget the n examples learned first.
+        """Forget the n oldest examples.
 
-        Raises
-        ------
-        ValueError
-            If fewer are held.
+        Raises ValueError if fewer are held.
         """
         check_is_fitted(self)
         self._machine.forget(n)
@@ -158,7 +142,7 @@ class OnlineSVC(MarginClassifier):
 
     @property
     def n_held_(self) -> int:
-        """Examples held."""
+        """Number of examples held."""
         return len(self._machine)
 
     @property
@@ -167,7 +151,7 @@ class OnlineSVC(MarginClassifier):
         return self._machine.dual_objective()
 
     def _start(self, X: Floats, classes: NDArray[Any]) -> None:
-        """Begin a stream: fix its classes and its kernel."""
+        """Start a stream: fix its classes and its kernel."""
         positive(self.tol, "tol")
         self.classes_ = classes
         kernel = kernel_for(self, X)

@@ -1,4 +1,4 @@
-"""ProbabilisticSVC: a support vector machine that learns from class labels and probabilities."""
+"""Provide a support vector machine that learns from class labels and probabilities."""
 
 from typing import Any, Literal, Self
 
@@ -9,24 +9,31 @@ from sklearn.utils.validation import check_is_fitted
 
 from online_svm.compiled.kernels import KernelName
 from online_svm.errors import InvalidInput
-from online_svm.svm.base import MarginClassifier
 from online_svm.svm.exact.batch_solver import fixed_rows
-from online_svm.svm.hyperparameters import is_number, kernel_for, positive, positive_integer
-from online_svm.svm.kernel_model import KernelModel
-from online_svm.svm.probabilistic.posterior import posterior, steepness
-from online_svm.svm.probabilistic.tube import Targets, solve_targets
-from online_svm.svm.validation import checked_examples, declared_classes, warn_of_max_steps
+from online_svm.svm.kernel_model import (
+    KernelModel,
+    is_number,
+    kernel_for,
+    positive,
+    positive_integer,
+)
+from online_svm.svm.probability_tube import Targets, posterior, solve_targets, steepness
+from online_svm.svm.validation import (
+    MarginClassifier,
+    checked_examples,
+    declared_classes,
+    warn_of_max_steps,
+)
 from online_svm.types import Bools, Floats
 
 
 class ProbabilisticSVC(MarginClassifier):
     """P-SVM: hinge loss on class labels, a tube around probabilities (Niaf et al.).
 
-    Some examples carry a class, others an annotator's probability p that the class is +1. The
-    machine minimises 1/2 |w|^2 + C sum(hinge of the labels) + C_prob sum(distance of f from the
-    tube of each probability), where the tube [z-, z+] holds the f with
-    |1/(1 + exp(-a f)) - p| <= eta and a = ln(1/eta - 1). Then P(y = 1 | x) = 1/(1 + exp(-a f(x)))
-    with no map fitted afterwards.
+    Some examples carry a class, others an annotator's probability p of the class +1. The machine
+    minimises 1/2 |w|^2 + C sum(hinge of the labels) + C_prob sum(distance of f from the tube of
+    each probability), where the tube [z-, z+] holds the f with |1/(1 + exp(-a f)) - p| <= eta and
+    a = ln(1/eta - 1). Then P(y = 1 | x) = 1/(1 + exp(-a f(x))), without a calibrator.
 
     Parameters
     ----------
@@ -34,22 +41,13 @@ class ProbabilisticSVC(MarginClassifier):
         Price of a label's hinge loss.
     C_prob : float
         Price of leaving the tube of a probability (the paper's C~).
-    kernel : {"rbf", "linear", "poly"}
-    gamma : "scale" or float
-        Of "rbf" and "poly"; "scale" is 1 / (n_features * X.var()).
+    kernel, gamma, degree, coef0, tol, cache_mb
+        As in `OnlineSVC`.
     eta : float
-        Half the height of a tube, in (0, 1/2): precision of the probabilities plus the confidence
-        asked for. It also fixes a: f = 1 stands for 1 - eta.
-    degree : int
-        Of "poly".
-    coef0 : float
-        Of "poly", not negative.
-    tol : float
-        Largest violation of optimality.
+        Half the height of a tube, in (0, 1/2): precision of the probabilities plus the desired
+        confidence. It also fixes a: f = 1 stands for 1 - eta.
     max_steps : int
-        Limit on pair steps; a ConvergenceWarning says that it was reached.
-    cache_mb : float
-        Memory for kernel rows, in MiB.
+        Limit on pair steps; reaching it raises a ConvergenceWarning.
 
     Attributes
     ----------
@@ -76,13 +74,11 @@ class ProbabilisticSVC(MarginClassifier):
 
     Examples
     --------
-    >>> X = [[-2.0], [-0.5], [0.5], [2.0]]
-    >>> y = [-1, 0, 0, 1]
+    >>> X, y = [[-2.0], [-0.5], [0.5], [2.0]], [-1, 0, 0, 1]
     >>> prob = [np.nan, 0.4, 0.6, np.nan]
     >>> svm = ProbabilisticSVC(C=100, C_prob=100, kernel="linear", eta=0.05).fit(X, y, prob)
-    >>> svm.predict_proba([[0.0], [3.0]]).round(2)
-    array([[0.5 , 0.5 ],
-           [0.01, 0.99]])
+    >>> svm.predict_proba([[0.0], [3.0]]).round(2).tolist()
+    [[0.5, 0.5], [0.01, 0.99]]
     """
 
     def __init__(
@@ -116,16 +112,16 @@ class ProbabilisticSVC(MarginClassifier):
         ----------
         X : array-like of shape (n, d)
         y : array-like of shape (n,)
-            With `prob`: -1 or +1, and 0 where a probability is given. Without it any two labels;
-            the machine is then the ordinary support vector classifier.
+            With `prob`: -1 or +1, or 0 for a row with a probability. Without `prob`: any two
+            labels; the machine is then the ordinary support vector classifier.
         prob : array-like of shape (n,), optional
-            Probability of the class +1, NaN where a label is given.
+            Probability of the class +1; NaN for a row with a label.
 
         Raises
         ------
         InvalidInput
-            If X is not a finite matrix, a label or probability is not as said, an example has both
-            or neither, all examples are labels of one class, or eta is not in (0, 1/2).
+            If X is not a finite matrix, a label or probability is invalid, an example has both or
+            neither, all examples are labels of one class, or eta is not in (0, 1/2).
         InvalidConfig
             If another parameter is out of its range.
         """
@@ -190,7 +186,7 @@ class ProbabilisticSVC(MarginClassifier):
 
 
 def _checked_targets(labels: NDArray[Any], prob: ArrayLike) -> tuple[Floats, Floats]:
-    """Return labels and probabilities as float64, each example with exactly one of the two."""
+    """Return labels and probabilities as float64; each example has exactly one of the two."""
     try:
         signs = np.asarray(labels, dtype=np.float64)
         values = np.asarray(prob, dtype=np.float64)

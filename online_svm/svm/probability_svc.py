@@ -1,4 +1,4 @@
-"""ProbabilitySVC: scikit-learn's SVC with calibrated probabilities and intervals."""
+"""Provide scikit-learn's SVC with calibrated probabilities and intervals."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
@@ -9,56 +9,63 @@ from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing, check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from online_svm.calibration.joint.coupling import SURE, CoupledPlatt, couple
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.venn_abers import VennAbers
-from online_svm.compiled.logistic import logistics
-from online_svm.svm.out_of_fold import FoldMachine, Labelled, fold_machines, pair_values
+from online_svm.compiled.elementary import logistics
+from online_svm.svm.out_of_fold import (
+    MIN_PAIR_PROBABILITY,
+    CoupledPlatt,
+    FoldMachine,
+    Labelled,
+    couple,
+    fold_machines,
+    pair_values,
+)
 from online_svm.svm.validation import class_codes
 from online_svm.types import Floats
 
 STEEPNESS = 2.0
-"""Of the sigmoid that orders the classes for the intervals: the margins stand for .12 and .88."""
+"""Slope of the sigmoid that orders the classes for intervals: margins map to .12 and .88."""
 
 
 class ProbabilitySVC(SVC):
-    """`sklearn.svm.SVC` with probabilities and intervals: the way out of `probability=True`.
+    """`sklearn.svm.SVC` with probabilities and intervals, to replace `probability=True`.
 
-    Labels, decision values and attributes are those of `SVC` with the same parameters. Five more
-    machines, each fitted without one fold, give the decision values to which the probabilities are
-    fitted; so `fit` takes about as long as that of `SVC(probability=True)`.
+    Labels, decision values and attributes equal those in `SVC` with the same parameters. Five more
+    machines, each fitted without one fold, give the decision values for the calibrators, so `fit`
+    takes about as long as `SVC(probability=True).fit`.
 
     Parameters
     ----------
     C, kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, max_iter
-        As of `SVC`. Also `decision_function_shape` and `break_ties`. There is no `probability`.
+        As in `SVC`. Also `decision_function_shape` and `break_ties`. There is no `probability`.
     random_state : int, RandomState instance or None
         Draws the folds. None is one fixed order: the same rows give the same probabilities.
 
     Attributes
     ----------
     classes_, support_, support_vectors_, dual_coef_, intercept_, ...
-        As of `SVC`.
+        As in `SVC`.
 
     Notes
     -----
     `predict` is the label of `SVC`: the sign of the decision value, or the votes of the pairs. It
-    may differ from the class of the largest probability where the two best are close, and does so
-    more often with `class_weight`, which moves the label and not the probability. Where costs are
-    known, decide by `predict_proba`.
+    may differ from the most probable class if the two best classes are close. It differs more often
+    with `class_weight`, which moves the label but not the probability. With known costs, decide by
+    `predict_proba`.
 
-    `predict_proba` is a sigmoid for each pair of classes, coupled, then scaled by a matrix. It has
-    no guarantee. With `sample_weight` each row with a positive weight counts once in it, as in
+    `predict_proba` couples a sigmoid for each pair of classes and scales the result by a matrix. It
+    has no guarantee. With `sample_weight` each row with a positive weight counts once in it, as in
     `SVC`; a row without one is left out.
 
     `predict_interval` is the hull of that point and the two numbers of an inductive Venn-Abers
-    predictor for the class against the rest: the machine without the first fold, and that fold.
-    If the examples are independent and identically distributed, then for each class, one of the
-    two numbers, the one for what turns out to be true, is calibrated: among the examples for which
-    it is p, averaged over draws of all examples, the class comes with frequency p. It is not a
-    confidence interval; it does not hold for the class given the features, nor for the classes
-    jointly, nor for one set of examples; and it is void if parameters were chosen by the same
-    examples. The fewer examples in a fold, the wider.
+    predictor for the class against the rest: the machine without the first fold, and that fold. If
+    the examples are independent and identically distributed, then for each class the number that
+    assumes the true outcome is calibrated: among the examples for which it is p, averaged over
+    draws of all examples, the class comes with frequency p. It is not a confidence interval. It
+    does not hold for the class given the features, for the classes jointly, or for one set of
+    examples, and it is void if parameters were chosen by the same examples. Smaller folds give
+    wider intervals.
 
     References
     ----------
@@ -122,25 +129,13 @@ class ProbabilitySVC(SVC):
         )
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the machine, and the maps to what it says of rows that it was not fitted to.
+        """Fit the machine, and the calibrators on its out-of-fold decision values.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Or, with the kernel "precomputed", of shape (n_samples, n_samples).
-        y : array-like of shape (n_samples,)
-            Labels of at least two classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            Multiplies C for each row.
-
-        Raises
-        ------
-        ValueError
-            As of `SVC`.
+        Parameters and errors are as in `SVC`; y has at least two classes.
         """
         self._validate_params()
         given, rng = self.random_state, check_random_state(self.random_state or 0)
-        self.random_state = rng  # with None, SVC would draw from the state that all share
+        self.random_state = rng  # with None, SVC would draw from the global random state
         try:
             super().fit(X, y, sample_weight)
         finally:
@@ -162,14 +157,7 @@ class ProbabilitySVC(SVC):
     def predict_interval(self, X: ArrayLike) -> Floats:
         """Return a lower and an upper probability of each class, (n_samples, n_classes, 2).
 
-        The point of `predict_proba` is between them. The notes of the class say what is guaranteed.
-
-        Examples
-        --------
-        >>> X = np.arange(60.0)[:, np.newaxis]
-        >>> model = ProbabilitySVC().fit(X, X[:, 0] > 30)
-        >>> model.predict_interval([[0.0], [60.0]]).round(2).tolist()
-        [[[0.67, 1.0], [0.0, 0.33]], [[0.0, 0.33], [0.67, 1.0]]]
+        They enclose the point of `predict_proba`. The notes of the class state the guarantee.
         """
         point = self.predict_proba(X)
         values = self._first.values(self._rows(X))
@@ -179,13 +167,13 @@ class ProbabilitySVC(SVC):
         return interval
 
     def _labelled(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
-        """Return what SVC was fitted to, which was found to be in order."""
+        """Return the training data of SVC, which it has checked."""
         codes = class_codes(self.classes_, column_or_1d(y))
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return Labelled(self._rows(X), codes, len(self.classes_), weights)
 
     def _rows(self, X: Any) -> Any:
-        """Return rows without the names of their columns; a kernel function takes what it gets."""
+        """Drop the column names of rows; a kernel function gets its input unchanged."""
         if callable(self.kernel):
             return X
         return check_array(X, dtype=np.float64, order="C", accept_sparse="csr")
@@ -202,11 +190,14 @@ class ProbabilitySVC(SVC):
 
 
 def _scores(values: Floats, n_classes: int) -> Floats:
-    """Return what orders examples for each class; of two classes one column, for the second.
+    """Return scores that order examples for each class; for two classes only for the second.
 
-    It is a function of the decision values alone: a map that was fitted to other folds would know
-    labels of the first one, on whose examples their machines were trained.
+    They depend on the decision values alone. A calibrator fitted to other folds would carry labels
+    of the first fold, because the machines of those folds were trained on it.
     """
     if n_classes == 2:
         return -values
-    return couple(np.clip(logistics(STEEPNESS * values), SURE, 1.0 - SURE), n_classes)
+    return couple(
+        np.clip(logistics(STEEPNESS * values), MIN_PAIR_PROBABILITY, 1.0 - MIN_PAIR_PROBABILITY),
+        n_classes,
+    )

@@ -1,17 +1,18 @@
-"""Checks of what the estimators of this package are given."""
+"""Check the inputs of the estimators, and decide by a margin."""
 
 import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from online_svm.errors import InvalidInput
+from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Floats, Ints
 
 
@@ -24,54 +25,26 @@ def checked_examples(
 ) -> tuple[Floats, NDArray[Any]]:
     """Return X as a float64 matrix and y as labels.
 
-    With `reset` the number of features is noted; without, it must be the one that was noted.
-    `allow_nan` lets NaN pass in X.
-
-    Raises
-    ------
-    InvalidInput
-        If X is not such a finite matrix, or y not one class label for each of its rows.
+    With `reset` the number of features is recorded; otherwise it must equal the recorded one.
+    Raises InvalidInput if X is not a finite matrix, or y is not one class label for each row.
     """
-    try:
-        finite = "allow-nan" if allow_nan else True
-        rows, labels = validate_data(
-            estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=finite
-        )
-        check_classification_targets(labels)
-    except ValueError as error:
-        raise InvalidInput(_told(error)) from error
+    rows, labels = _validated(estimator, X, y, reset=reset, allow_nan=allow_nan)
     return rows, labels
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, allow_nan: bool = False) -> Floats:
-    """Return X as a float64 matrix of as many features as the estimator was fitted on.
+    """Return X as a float64 matrix with the number of features seen in `fit`.
 
-    `allow_nan` lets NaN pass.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not such a matrix, or not finite.
+    Raises InvalidInput if X is not such a matrix, or not finite.
     """
-    try:
-        finite = "allow-nan" if allow_nan else True
-        rows: Floats = validate_data(
-            estimator, X, dtype=np.float64, reset=False, ensure_all_finite=finite
-        )
-    except ValueError as error:
-        raise InvalidInput(_told(error)) from error
+    rows: Floats = _validated(estimator, X, reset=False, allow_nan=allow_nan)
     return rows
 
 
 def checked_frame(estimator: BaseEstimator, frame: Any, reset: bool = False) -> Any:
-    """Return a data frame as it is, if its columns are those that were noted.
+    """Return a data frame unchanged after comparing its columns with the recorded ones.
 
-    With `reset` they are noted.
-
-    Raises
-    ------
-    InvalidInput
-        If they are others, or there is no row.
+    With `reset` they are recorded. Raises InvalidInput if the columns differ, or there is no row.
     """
     try:
         validate_data(estimator, frame, reset=reset, skip_check_array=True)
@@ -83,19 +56,7 @@ def checked_frame(estimator: BaseEstimator, frame: Any, reset: bool = False) -> 
 
 
 def checked_labels(frame: Any, y: ArrayLike) -> NDArray[Any]:
-    """Return y as labels of the rows of a data frame.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not one class label for each of them.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> checked_labels(pd.DataFrame({"a": [1, 2]}), pd.Series(["no", "yes"])).tolist()
-    ['no', 'yes']
-    """
+    """Return y as labels of the rows of a data frame, or raise InvalidInput."""
     try:
         labels = np.asarray(column_or_1d(y, warn=True))
         check_consistent_length(frame, labels)
@@ -106,51 +67,30 @@ def checked_labels(frame: Any, y: ArrayLike) -> NDArray[Any]:
     return labels
 
 
-def declared_classes(labels: NDArray[Any], classes: ArrayLike | None = None) -> NDArray[Any]:
-    """Return the classes, sorted: those declared, or else those of the labels.
+def declared_classes(
+    labels: NDArray[Any], classes: ArrayLike | None = None, may_declare: bool = False
+) -> NDArray[Any]:
+    """Return the sorted classes: the declared ones, or else the labels.
 
-    Raises
-    ------
-    InvalidInput
-        If there are fewer than two.
-
-    Examples
-    --------
-    >>> declared_classes(np.array([3, 1, 3])).tolist()
-    [1, 3]
+    `may_declare` is true for estimators with `partial_fit`, which takes `classes`. Raises
+    InvalidInput if there are fewer than two.
     """
     found = np.unique(labels if classes is None else np.asarray(classes))
     if len(found) < 2:
         only = f"one class only, {found.tolist()[0]!r}" if len(found) else "no class"
-        raise InvalidInput(f"y: {only}; declare or show at least two")
+        declare = ", or name all that will come: partial_fit(X, y, classes=[...])"
+        raise InvalidInput(f"y: {only}; give rows of two or more{declare * may_declare}")
     return found
 
 
 def check_same_classes(known: NDArray[Any], classes: ArrayLike | None) -> None:
-    """Refuse a later declaration of other classes; None declares nothing.
-
-    Raises
-    ------
-    InvalidInput
-        If the classes differ.
-    """
+    """Raise InvalidInput if a later declaration differs from the known classes."""
     if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
         raise InvalidInput(f"classes: they are {known} since the first call")
 
 
 def class_codes(classes: NDArray[Any], labels: NDArray[Any]) -> Ints:
-    """Return the place of each label among the sorted classes.
-
-    Raises
-    ------
-    InvalidInput
-        If a label is not one of them.
-
-    Examples
-    --------
-    >>> class_codes(np.array(["no", "yes"]), np.array(["yes", "no", "yes"])).tolist()
-    [1, 0, 1]
-    """
+    """Return the index of each label among the sorted classes, or raise InvalidInput."""
     places = np.searchsorted(classes, labels)
     codes = np.minimum(places, len(classes) - 1).astype(np.int64)
     unknown = labels[classes[codes] != labels]
@@ -160,7 +100,7 @@ def class_codes(classes: NDArray[Any], labels: NDArray[Any]) -> Ints:
 
 
 def warn_of_max_steps(max_steps: int, tol: float) -> None:
-    """Warn, at the line that called `fit`, that the solver ended at its limit."""
+    """Warn, at the line that called `fit`, that the solver stopped at its limit."""
     warnings.warn(
         f"max_steps={max_steps} reached before tol={tol}; raise either",
         ConvergenceWarning,
@@ -168,15 +108,60 @@ def warn_of_max_steps(max_steps: int, tol: float) -> None:
     )
 
 
-def _told(error: Exception) -> str:
-    """Return what scikit-learn says, and what to do where a row has text.
+def _validated(
+    estimator: BaseEstimator, X: Any, *y: ArrayLike, reset: bool, allow_nan: bool
+) -> Any:
+    """Return what scikit-learn's `validate_data` does, or raise InvalidInput."""
+    if hasattr(X, "toarray"):  # every sparse matrix and array of scipy has it
+        raise InvalidInput("X: sparse rows are not taken; give dense ones, as X.toarray()")
+    finite = "allow-nan" if allow_nan else True
+    try:
+        found = validate_data(
+            estimator, X, *y, dtype=np.float64, order="C", reset=reset, ensure_all_finite=finite
+        )
+        if y:
+            check_classification_targets(found[1])
+    except ValueError as error:
+        raise InvalidInput(_advised(error)) from error
+    return found
 
-    Examples
-    --------
-    >>> _told(ValueError("could not convert string to float: 'a'")).split("; ")[1]
-    'give rows with text to OnlineClassifier as a data frame'
+
+def _advised(error: Exception) -> str:
+    """Return scikit-learn's message, with advice for rows that hold text or a gap."""
+    text = str(error)
+    if text.startswith("Input X contains NaN"):
+        return (
+            'X contains NaN; OnlineClassifier takes it with missing="mean", or as a gap in a data '
+            "frame"
+        )
+    if "could not convert string" in text:
+        text += "; give rows with text to OnlineClassifier as a data frame"
+    return text
+
+
+class MarginClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that decides by the sign of a decision value, or by the largest of several.
+
+    `fit` sets `classes_` and `_model`, which has one decision value for two classes and one a class
+    otherwise.
     """
-    said = str(error)
-    if "could not convert string" in said:
-        said += "; give rows with text to OnlineClassifier as a data frame"
-    return said
+
+    classes_: NDArray[Any]
+    _model: KernelModel
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Return the decision values: shape (n,) for two classes, where positive means the second.
+
+        With more classes the shape is (n, K). The values of a row do not depend on the other rows.
+
+        Raises InvalidInput if X is not a finite matrix with the number of features seen in `fit`.
+        """
+        check_is_fitted(self)
+        scores = self._model.scores(checked_rows(self, X))
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of the largest decision value (a tie goes to the lower class)."""
+        scores = self.decision_function(X)
+        best = (scores > 0.0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])

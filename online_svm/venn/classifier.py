@@ -1,4 +1,4 @@
-"""InductiveVennClassifier: multiprobabilities from any scoring classifier, batch or online."""
+"""Provide multiprobabilities for any scoring classifier of scikit-learn, batch or online."""
 
 import warnings
 from typing import Any, Self
@@ -18,9 +18,8 @@ from online_svm.svm.validation import (
     declared_classes,
 )
 from online_svm.types import Floats, Ints
-from online_svm.venn.latest import LatestSet
-from online_svm.venn.protocol import VennAnswers, multiprobabilities
-from online_svm.venn.registry import VennScheme
+from online_svm.venn.counted_set import VennAnswers, multiprobabilities
+from online_svm.venn.scheme import LatestSet, VennScheme
 from online_svm.venn.scorers import make_scorer
 
 
@@ -28,31 +27,31 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     """Inductive Venn predictor (Lambrou et al. 2012).
 
     The examples are split into a proper training set, on which `estimator` is fitted, and a
-    calibration set, whose labels are counted by category. For i.i.d. examples the distribution
-    that the true label picks from the multiprobability is calibrated, averaged over the draw of
-    the calibration set.
+    calibration set, whose labels are counted by category. For i.i.d. examples the distribution that
+    the true label picks from the multiprobability is calibrated, averaged over the draw of the
+    calibration set.
 
     Parameters
     ----------
     estimator : classifier with a decision function, optional
-        `OnlineSVC()` without it. An `OnlineSVC` is warm-started from step to step; any other is
-        cloned and fitted anew. It is never scaled: put a scaler before it.
+        Default `OnlineSVC()`. An `OnlineSVC` is warm-started from step to step; any other estimator
+        is cloned and refitted. Features are not scaled: put a scaler in front.
     taxonomy : {"class", "class-quantile", "class-rank", "margin", "venn-abers"}
-        How examples are put into categories; see `VennScheme`. "class", the paper's, is the
-        estimator's own class. "venn-abers" with more than two classes gives points without a
-        guarantee, and `predict_multiproba` refuses.
+        Assigns examples to categories; see `VennScheme`. "class", the paper's, is the estimator's
+        own class. "venn-abers" with more than two classes gives points without a guarantee, and
+        `predict_multiproba` raises.
     split : {"interleaved", "oldest"}
-        How examples come into the two parts; see `training_mask`. "interleaved" suits rows in any
+        Assigns examples to the two parts; see `training_mask`. "interleaved" suits rows in any
         order. "oldest" is the papers' protocol: on rows sorted by class it leaves the last classes
         out of the proper training set.
     train_fraction : float
         Share of the proper training set, in (0, 1).
     window : int, optional
-        The newest examples that are kept; all without it.
+        Number of newest examples kept; default all.
     refit_every : int
         Learned examples between two refits in `partial_fit` (early ones come at 10, 20, 40, ...).
     taxonomy_bins : int
-        Parts into which "class-quantile", "class-rank" and "margin" divide each class.
+        Number of parts into which "class-quantile", "class-rank" and "margin" divide each class.
 
     Attributes
     ----------
@@ -72,9 +71,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     >>> venn = InductiveVennClassifier().fit(X, y)
     >>> venn.predict([[3.0, 3.0]])
     array([1])
-    >>> lower, upper = venn.predict_interval([[3.0, 3.0]])[0, 1]
-    >>> bool(0.0 <= lower < upper <= 1.0)
-    True
     """
 
     def __init__(
@@ -96,23 +92,15 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self.taxonomy_bins = taxonomy_bins
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Split, fit the estimator on the proper training set, count the rest.
+        """Split, fit the estimator on the proper training set, and count the calibration labels.
 
-        A class that is missing from either part is named by a `UserWarning`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Raises
-        ------
-        ValueError
-            If `X` or `y` cannot be used, or a parameter is out of its range.
+        A `UserWarning` names the classes that are missing from either part. Raises ValueError if
+        `X`, shape (n_samples, n_features), or `y`, shape (n_samples,), cannot be used, or a
+        parameter is out of its range.
         """
         self._check_parameters()
         rows, labels = checked_examples(self, X, y)
-        self._begin(declared_classes(labels))
+        self._begin(declared_classes(labels, may_declare=True))
         codes = class_codes(self.classes_, labels)
         self._hold(rows, codes)
         self._n = len(rows)
@@ -122,17 +110,8 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn rows one by one, refitting on schedule.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), optional
-            All labels that will come; needed at the first call unless `y` holds them all.
-
-        Raises
-        ------
-        ValueError
-            If a label is not among the classes of the first call.
+        The first call fixes the classes: `classes`, or the labels in `y`. Raises ValueError if a
+        later label is not among them.
         """
         self.progressive_interval(X, y, classes)
         return self
@@ -140,25 +119,16 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     def progressive_interval(
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None
     ) -> Floats:
-        """Return for each row the interval of every class before it is learned, then learn it.
+        """Return the intervals of each row before it is learned; learn all rows.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), optional
-            All labels that will come. At a first call without it: those of `y`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes, 2)
-            Lower and upper probabilities; [0, 1] until a proper training set had two classes.
+        Classes are declared as in `partial_fit`. The shape is (n_samples, n_classes, 2): lower and
+        upper probabilities, [0, 1] until a proper training set had two classes.
         """
         is_first = not hasattr(self, "classes_")
         self._check_parameters()
         rows, labels = checked_examples(self, X, y, reset=is_first)
         if is_first:
-            self._begin(declared_classes(labels, classes))
+            self._begin(declared_classes(labels, classes, may_declare=True))
         else:
             check_same_classes(self.classes_, classes)
         codes = class_codes(self.classes_, labels)
@@ -170,10 +140,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     def predict_multiproba(self, X: ArrayLike) -> Floats:
         """Return p^j(y) at [row, j, y], shape (n_samples, n_classes, n_classes).
 
-        Raises
-        ------
-        ValueError
-            If the taxonomy has none: "venn-abers" with more than two classes.
+        Raises ValueError for the taxonomy "venn-abers" with more than two classes, which has none.
         """
         rows = self._queries(X)
         if self._latest is None:
@@ -212,21 +179,21 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self._latest: LatestSet | None = None
 
     def _step(self, row: Floats, code: Ints, bounds: Floats) -> None:
-        """Write the interval of one row to `bounds`, which holds [0, 1]; then learn it."""
+        """Write the interval of one row to `bounds`, at first [0, 1]; then learn the row."""
         scores, latest = self._hold(row, code), self._latest
         is_due = is_refit_due(self._n + 1, self.refit_every)
         if scores is not None and latest is not None:
-            if is_due:  # the next refit scores and counts all of them again
+            if is_due:  # the refit scores and counts all examples again
                 latest.answer_last(scores, bounds)
             else:
-                met = latest.venn.answer(scores, code)
-                bounds[:, 0], bounds[:, 1] = met.lower[0], met.upper[0]
+                answers = latest.venn.answer(scores, code)
+                bounds[:, 0], bounds[:, 1] = answers.lower[0], answers.upper[0]
         self._n += 1
         if is_due:
             self._refit()
 
     def _hold(self, rows: Floats, codes: Ints) -> Floats | None:
-        """Hold rows that come next; return their scores by the present machine, if any."""
+        """Hold the next rows; return their scores by the present machine, or None without one."""
         trains = None
         if self.split != "oldest":
             stop = self._n + len(codes)
@@ -241,8 +208,8 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             self._scorer.forget(too_old)
         split = parts(self.split, start, self._n, self.train_fraction)
         codes = self._scorer.codes
-        # The labels that calibrate have no say in whether there is an answer: it would not be
-        # calibrated then.
+        # Calibration labels must not decide whether there is an answer: it would then not be
+        # calibrated.
         if self._latest is None and len(np.unique(codes[split.training])) < 2:
             return split
         scores = self._scorer.train(split)
@@ -251,7 +218,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         return split
 
     def _warn_of_missing(self, split: Parts) -> None:
-        """Name the classes that one of the parts lacks."""
+        """Warn of classes that one of the parts lacks."""
         codes = self._scorer.codes
         for part, index, so in (
             ("proper training set", split.training, "it will hardly be predicted"),
@@ -278,7 +245,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         return checked_rows(self, X)
 
     def _answers(self, X: ArrayLike) -> VennAnswers:
-        """Answer rows, none of which joins the calibration set."""
+        """Answer rows without adding them to the calibration set."""
         rows = self._queries(X)
         if self._latest is None:
             return VennAnswers.vacuous(len(rows), len(self.classes_))

@@ -1,40 +1,230 @@
-"""The Venn predictor of a taxonomy that is fixed given the proper training set."""
+"""Define what Venn sets answer, and predict by label counts in categories that are fixed given T.
+
+For category k with label counts N_k[y], N their sum and c classes, the distribution for the assumed
+label j is p^j(y) = (N_k[y] + [y = j]) / (N + 1) (Lambrou et al. 2012, eq. 2, with the example
+itself counted). Lower, upper and point probabilities follow from it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from typing_extensions import override
 
-from online_svm.compiled.jit import jit
-from online_svm.stream.tail import Tail
+from online_svm.calibration.diagram import equal_count_bins, midpoints, pool_ties
+from online_svm.compiled.kernel import kernel
+from online_svm.stream.available_examples import SlidingArray
 from online_svm.types import Arrays, Floats, Ints
-from online_svm.venn.protocol import VennAnswers, VennSet, multiprobabilities
-from online_svm.venn.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VennAnswers:
+    """Answers to m examples over c classes, each given before the example was added."""
+
+    # point, lower, upper: shape (m, c): mean, minimum and maximum over the multiprobability, for
+    # each class
+    point: Floats
+    lower: Floats
+    upper: Floats
+    # category, size: shape (m,): category of each example, and N, the number of calibration
+    # examples in it
+    category: Ints
+    size: Ints
+
+    @classmethod
+    def counted(cls, label_counts: Ints, categories: Ints) -> Self:
+        """Return the answers of a count taxonomy.
+
+        `label_counts`, shape (m, c), holds the label counts in the category of each example before
+        it was added.
+        """
+        size = label_counts.sum(axis=1)
+        bounds = intervals(label_counts, size)
+        return cls(
+            mean_points(label_counts, size), bounds[:, :, 0], bounds[:, :, 1], categories, size
+        )
+
+    @classmethod
+    def vacuous(cls, m: int, n_classes: int) -> Self:
+        """Return the answers of empty categories: [0, 1] for every class."""
+        return cls.counted(np.zeros((m, n_classes), dtype=np.int64), np.zeros(m, dtype=np.int64))
+
+
+class VennSet(ABC):
+    """A calibration set that answers examples by one taxonomy, and adds the labelled ones.
+
+    The examples, with scores of shape (n, n_scores), are in order of arrival; the newest `limit`
+    are kept, or all.
+    """
+
+    def __init__(self, scores: Floats, codes: Ints, limit: int | None) -> None:
+        first = 0 if limit is None else max(0, len(codes) - limit)
+        self._scores, self._codes = SlidingArray(scores[first:]), SlidingArray(codes[first:])
+        self._limit = -1 if limit is None else limit
+
+    @property
+    def reason(self) -> str | None:
+        """Reason why the answers are no multiprobability; None if they are."""
+        return None
+
+    @property
+    def scores(self) -> Floats:
+        """Scores held in order of arrival, shape (n, n_scores)."""
+        return self._scores.held
+
+    @property
+    def codes(self) -> Ints:
+        """Label codes held in order of arrival, shape (n,)."""
+        return self._codes.held
+
+    @abstractmethod
+    def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
+        """Answer rows of `scores` in turn; add each after its answer, unless its code is -1."""
+
+    @abstractmethod
+    def multiprobabilities(self, scores: Floats) -> Floats:
+        """Return p^j(y) at [row, j, y], shape (m, c, c); no row is added.
+
+        Raises InvalidInput if the taxonomy has no multiprobability for this number of classes.
+        """
+
+    def state(self) -> Arrays:
+        """Return the held examples as arrays for `VennScheme.from_state`."""
+        return {"scores": self.scores, "codes": self.codes}
+
+    def _join(self, scores: Floats, codes: Ints) -> int:
+        """Hold the labelled rows; return how many were held before."""
+        held, joins = len(self._codes), codes >= 0
+        self._scores.append(scores[joins])
+        self._codes.append(codes[joins])
+        return held
+
+    def _leave(self, count: int) -> None:
+        """Drop the oldest examples."""
+        self._scores.drop_before(self._scores.first + count)
+        self._codes.drop_before(self._codes.first + count)
+
+
+def intervals(counts: Ints, size: Ints | None = None) -> Floats:
+    """Return lower and upper probabilities, shape (n, c, 2), for rows of counts, shape (n, c).
+
+    An empty category gives [0, 1]. `size` is N of each row, if already known.
+    """
+    total = _totals(counts, size)
+    bounds = np.empty((*counts.shape, 2))
+    np.divide(counts, total, out=bounds[:, :, 0])
+    np.divide(counts + 1, total, out=bounds[:, :, 1])
+    return bounds
+
+
+def multiprobabilities(counts: Ints) -> Floats:
+    """Return p^j(y) at [row, j, y], shape (n, c, c), for rows of counts, shape (n, c).
+
+    Examples
+    --------
+    >>> multiprobabilities(np.array([[1, 2]])).tolist()
+    [[[0.5, 0.5], [0.25, 0.75]]]
+    """
+    c = counts.shape[1]
+    total = counts.sum(axis=1)[:, None, None] + 1
+    joined: Floats = (counts[:, None, :] + np.eye(c, dtype=np.int64)) / total
+    return joined
+
+
+def mean_points(counts: Ints, size: Ints | None = None) -> Floats:
+    """Return the mean over the c distributions, (N_k[y] + 1/c) / (N + 1), shape (n, c).
+
+    This is the paper's point probability (its eq. 3).
+    """
+    c = counts.shape[1]
+    points: Floats = (counts + 1.0 / c) / _totals(counts, size)
+    return points
+
+
+def _totals(counts: Ints, size: Ints | None) -> Ints:
+    """Return N + 1 of each row, shape (n, 1)."""
+    totals: Ints = (counts.sum(axis=1) if size is None else size)[:, None] + 1
+    return totals
+
+
+class Taxonomy:
+    """The SVM's own class and, within it, the quantile of a strength among T's examples.
+
+    The class is the sign of the one score, or the largest of one score a class; ties go to the
+    lower class. Without a strength this is the taxonomy of Lambrou et al. (2012, section 3.2). A
+    `strength`, `class_scores` or `margins`, gives one number a row.
+
+    The edges between the quantiles come from T's scores, so that the taxonomy is fixed given T.
+    These scores are optimistic: if the machine fits T closely, most other examples are weaker than
+    nearly all of T and share the lowest quantile. `RankedSet` has no such bias.
+    """
+
+    def __init__(
+        self,
+        n_classes: int,
+        n_bins: int = 1,
+        strength: Callable[[Floats], Floats] | None = None,
+        training_scores: Floats | None = None,
+    ) -> None:
+        self.n_categories = n_classes * n_bins
+        self._n_bins = n_bins
+        self._strength = strength
+        self._edges: list[Floats] = []
+        if strength is not None and training_scores is not None:
+            own, values = svm_classes(training_scores), strength(training_scores)
+            self._edges = [_edges(values[own == k], n_bins) for k in range(n_classes)]
+
+    def categories(self, scores: Floats) -> Ints:
+        """Return class times `n_bins` plus quantile, for rows of shape (n, 1) or (n, K)."""
+        own = svm_classes(scores)
+        if self._strength is None:
+            return own
+        values, categories = self._strength(scores), own * self._n_bins
+        for k, edges in enumerate(self._edges):
+            here = own == k
+            categories[here] += np.searchsorted(edges, values[here])
+        return categories
+
+
+def svm_classes(scores: Floats) -> Ints:
+    """Return the index of the SVM's own class for scores of shape (n, 1) or (n, K)."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).astype(np.int64)
+    largest: Ints = scores.argmax(axis=1).astype(np.int64, copy=False)
+    return largest
+
+
+def class_scores(scores: Floats) -> Floats:
+    """Return the score of the SVM's own class, shape (n,): the absolute value of a single score."""
+    single = scores.shape[1] == 1
+    strength: Floats = np.abs(scores[:, 0]) if single else scores.max(axis=1)
+    return strength
+
+
+def margins(scores: Floats) -> Floats:
+    """Return the lead of the best class over the second, shape (n,).
+
+    For a single score it is the absolute value, which orders rows as `class_scores` does.
+    """
+    if scores.shape[1] == 1:
+        return class_scores(scores)
+    best_two = np.sort(scores, axis=1)[:, -2:]
+    ahead: Floats = best_two[:, 1] - best_two[:, 0]
+    return ahead
+
+
+def _edges(values: Floats, n_bins: int) -> Floats:
+    """Return the inclusive upper edges of all bins except the last; ties reduce their number."""
+    bins = equal_count_bins(pool_ties(values, np.zeros(len(values), dtype=np.bool_)), n_bins)
+    return midpoints(bins.upper[:-1], bins.lower[1:])
 
 
 class CountedSet(VennSet):
     """Counts labels by category (Lambrou et al. 2012, eq. 2).
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-    n_classes : int
-        Labels there are.
-    scores, codes, limit
-        As for `VennSet`.
-
-    Attributes
-    ----------
-    counts : ndarray of int, shape (n_categories, n_classes)
-        N_k[y].
-
-    Examples
-    --------
-    >>> held = CountedSet(Taxonomy(2), np.array([[-1.0], [2.0]]), np.array([0, 1]), 2, None)
-    >>> held.answer(np.array([[0.5]]), np.array([1])).lower.tolist()
-    [[0.0, 0.5]]
-    >>> held.counts.tolist()
-    [[1, 0], [0, 2]]
-    >>> held.multiprobabilities(np.array([[0.5]]))[0, 1].round(2).tolist()
-    [0.0, 1.0]
+    `counts`, shape (n_categories, n_classes), holds N_k[y].
     """
 
     def __init__(
@@ -42,7 +232,7 @@ class CountedSet(VennSet):
     ) -> None:
         super().__init__(scores, codes, limit)
         self.taxonomy = taxonomy
-        self._categories = Tail(taxonomy.categories(self.scores))
+        self._categories = SlidingArray(taxonomy.categories(self.scores))
         cells = self._categories.held * n_classes + self.codes
         shape = (taxonomy.n_categories, n_classes)
         self.counts: Ints = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
@@ -54,14 +244,12 @@ class CountedSet(VennSet):
             return VennAnswers.counted(self.counts[categories], categories)
         size = self._join(scores, codes)
         self._categories.append(categories[codes >= 0])
-        met = np.empty((len(codes), self.counts.shape[1]), dtype=np.int64)
-        gone = _answer(
-            categories, codes, size, self._categories.held, self.codes, self._limit,
-            self.counts, met,
-        )  # fmt: skip
+        label_counts = np.empty((len(codes), self.counts.shape[1]), dtype=np.int64)
+        held = self._categories.held, self.codes, size, self._limit
+        gone = _answer((categories, codes), held, self.counts, label_counts)
         self._leave(gone)
         self._categories.drop_before(self._categories.first + gone)
-        return VennAnswers.counted(met, categories)
+        return VennAnswers.counted(label_counts, categories)
 
     @override
     def multiprobabilities(self, scores: Floats) -> Floats:
@@ -72,28 +260,13 @@ class CountedSet(VennSet):
         return super().state() | {"categories": self._categories.held}
 
 
-@jit
+@kernel
 def _answer(
-    categories: Ints, codes: Ints, size: int, held_categories: Ints, held_codes: Ints, limit: int,
-    counts: Ints, met: Ints,
-) -> int:  # fmt: skip
-    """Answer and join in turn, `size` examples being held at first; return how many left.
+    rows: tuple[Ints, Ints], held: tuple[Ints, Ints, int, int], counts: Ints, label_counts: Ints
+) -> int:
+    """Answer and add rows in turn; return how many held examples left.
 
-    Those that join follow them in `held_categories` and `held_codes`.
+    `rows` are categories and label codes, shape (m,). `held` are the same of the held and then of
+    the added examples, the number held at first, and the limit. `label_counts`, shape (m,
+    n_classes), receives the counts of the category before each example was added.
     """
-    gone = 0
-    for i in range(len(codes)):
-        # 1. Answer: the label counts of its category.
-        k = categories[i]
-        for y in range(counts.shape[1]):
-            met[i, y] = counts[k, y]
-        if codes[i] < 0:
-            continue
-        # 2. Join the calibration set.
-        counts[k, codes[i]] += 1
-        size += 1
-        # 3. The oldest leaves where the window is full.
-        if limit >= 0 and size - gone > limit:
-            counts[held_categories[gone], held_codes[gone]] -= 1
-            gone += 1
-    return gone

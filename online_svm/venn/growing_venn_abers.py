@@ -1,21 +1,129 @@
-"""Venn-Abers prediction on a calibration set that grows with every example."""
+"""Predict by Venn-Abers on a calibration set that grows with every example.
+
+Labelled scores are kept in buckets, each pooled on its own, to find isotonic values at any score.
+The pool-adjacent-violators algorithm may pool neighbours in any order. Each bucket therefore keeps
+the blocks of its own scores, and an answer pools those few blocks instead of the examples. A score
+that is added or removed changes one bucket. Counts are integers: equal means compare as equal, and
+any division into buckets gives a quotient of the same two counts up to a common factor.
+"""
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 from typing_extensions import override
 
-from online_svm.compiled.jit import jit
+from online_svm.calibration.diagram import TiedCounts, pool_ties
+from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
-from online_svm.types import Floats, Ints
-from online_svm.venn.pooled_scores import (
-    PooledScores,
-    insert,
-    isotonic_pair,
-    pooled,
-    remove,
-    with_room,
-)
-from online_svm.venn.protocol import VennAnswers, VennSet
-from online_svm.venn.taxonomy import svm_classes
+from online_svm.types import Bools, Floats, Ints
+from online_svm.venn.counted_set import VennAnswers, VennSet, svm_classes
+
+MIN_BUCKET_WIDTH = 32  # smaller buckets cost more than their content
+
+
+class PooledScores(NamedTuple):
+    """G lists of B buckets, each with room for W distinct scores."""
+
+    scores: Floats  # shape (G, B, W): the distinct scores of each bucket, ascending
+    # totals, hits: shape (G, B, W): number of examples, and of positive examples, at each score
+    totals: Ints
+    hits: Ints
+    # shape (G, B): number of distinct scores in each bucket. Only the bucket of an empty list is
+    # empty.
+    lengths: Ints
+    # block_totals, block_hits: shape (G, B, W): number of examples, and of positive examples, in
+    # each pooled block of the bucket; the means of the blocks increase strictly
+    block_totals: Ints
+    block_hits: Ints
+    blocks: Ints  # shape (G, B): number of blocks in each bucket
+    order: Ints  # shape (G, B): the buckets in use by ascending scores, then the free buckets
+    in_use: Ints  # shape (G,): number of buckets in use, at least one
+    sizes: Ints  # shape (G,): number of examples in each list
+
+
+def pooled(scores: Floats, labels: Bools, joining: int = 0) -> PooledScores:
+    """Return one list for each column of `scores`, with room for `joining` more examples.
+
+    Both arrays have shape (n, G); column g of `labels` marks the positive examples of list g.
+    """
+    tied = [pool_ties(scores[:, g], labels[:, g]) for g in range(scores.shape[1])]
+    return _laid_out(tied, joining)
+
+
+def with_room(lists: PooledScores, joining: int) -> PooledScores:
+    """Return lists with room for `joining` more examples: the same lists, or larger copies."""
+    width = lists.scores.shape[2]
+    most = max(lists.in_use.tolist())
+    if most + _splits(most, width, joining) <= lists.scores.shape[1]:
+        return lists
+    return _laid_out([_tied(lists, g) for g in range(len(lists.sizes))], joining)
+
+
+def _laid_out(tied: list[TiedCounts], joining: int) -> PooledScores:
+    """Return lists whose buckets are three quarters full."""
+    most = max((len(counts.scores) for counts in tied), default=0)
+    width = MIN_BUCKET_WIDTH
+    while width < 1 + math.sqrt(most):
+        width *= 2
+    filled = width * 3 // 4
+    used = max(1, -(-most // filled))
+    # Room for as many again, so that lists are seldom copied.
+    shape = (len(tied), 2 * used + _splits(2 * used, width, joining), width)
+    lists = PooledScores(
+        scores=np.zeros(shape),
+        totals=np.zeros(shape, dtype=np.int64),
+        hits=np.zeros(shape, dtype=np.int64),
+        lengths=np.zeros(shape[:2], dtype=np.int64),
+        block_totals=np.zeros(shape, dtype=np.int64),
+        block_hits=np.zeros(shape, dtype=np.int64),
+        blocks=np.zeros(shape[:2], dtype=np.int64),
+        order=np.tile(np.arange(shape[1]), (shape[0], 1)),
+        in_use=np.ones(shape[0], dtype=np.int64),
+        sizes=np.zeros(shape[0], dtype=np.int64),
+    )
+    for g, counts in enumerate(tied):
+        _fill(lists, g, counts.scores, counts.totals, counts.positives, filled)
+    return lists
+
+
+def _splits(in_use: int, width: int, joining: int) -> int:
+    """Return the maximum number of splits: each half must gain half a width to fill again."""
+    return min(joining, in_use + 2 * joining // width + 1)
+
+
+def _tied(lists: PooledScores, g: int) -> TiedCounts:
+    """Return the distinct scores of a list and their counts."""
+    order = lists.order[g, : lists.in_use[g]]
+    is_held = np.arange(lists.scores.shape[2]) < lists.lengths[g, order, None]
+    scores, totals, hits = (part[g, order][is_held] for part in lists[:3])
+    return TiedCounts(scores, totals, hits)
+
+
+@kernel
+def _fill(
+    lists: PooledScores, g: int, scores: Floats, totals: Ints, hits: Ints, filled: int
+) -> None:
+    """Fill empty list g with ascending distinct scores, shape (n,), `filled` in each bucket."""
+
+
+@kernel
+def insert(lists: PooledScores, g: int, score: float, hit: int) -> None:
+    """Add an example to list g, positive if `hit` is 1; see `with_room`."""
+
+
+@kernel
+def remove(lists: PooledScores, g: int, score: float, hit: int) -> None:
+    """Remove an example from list g; it must be there."""
+
+
+@kernel
+def isotonic_pair(lists: PooledScores, g: int, score: float, work: Ints, pair: Floats) -> None:
+    """Write the isotonic values at `score` with a negative (p0) and a positive (p1) added.
+
+    `work` is scratch of shape (4, more than the size of the list).
+    """
+
 
 NO_JOINT = (
     "Venn-Abers over more than two classes is one-against-all: its values are points, not a "
@@ -24,39 +132,21 @@ NO_JOINT = (
 
 
 class AbersSet(VennSet):
-    """Two isotonic fits an answer, with the example added as negative and as positive.
+    """Two isotonic fits per answer, with the example added as negative and as positive.
 
-    The categories are the blocks of the isotonic regression of the labels on the scores, of the
-    calibration set with the example and its assumed label in it (Vovk, Petej & Fedorova 2015).
-    With two classes that is a Venn predictor, and its guarantee holds. With more there is one pair
-    (p0, p1) a class against the rest: each is valid for its own class, together they are no
-    multiprobability and promise nothing. Then the point of a class is its mean
-    (p0 + p1)/2 over the sum of all, and its interval runs over the values that such a quotient can
-    take while every class moves within its pair.
+    The categories are the blocks of the isotonic regression of the labels on the scores, fitted to
+    the calibration set and the example with its assumed label (Vovk, Petej & Fedorova 2015). With
+    two classes that is a Venn predictor, and its guarantee holds. With more classes there is one
+    pair (p0, p1) for each class against the rest: each pair is valid for its own class, but
+    together they are no multiprobability and carry no guarantee. The point of a class is then its
+    mean (p0 + p1)/2 over the sum of all means; its interval is the range of that quotient while
+    every class moves within its pair.
 
-    An answer costs one pass over the blocks of the buckets of `PooledScores`, some 150 for 2,000
-    examples, for each pair. `category` is the SVM's own
-    class, since the blocks depend on the assumed label, and `size` the whole calibration set.
-
-    Parameters
-    ----------
-    n_known : int
-        Classes that have a machine. Examples of others are held, but take no part; an unseen
-        label has the point 0 and the interval [0, 1 / (N + 1)].
-    scores, codes, n_classes, limit
-        As for `CountedSet`.
-
-    References
-    ----------
-    V. Vovk, I. Petej, V. Fedorova (2015), Large-scale probabilistic predictors with and without
-    guarantees of validity.
-
-    Examples
-    --------
-    >>> scores, codes = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
-    >>> held = AbersSet(2, scores, codes, 2, None)
-    >>> held.answer(np.array([[-1.0], [9.0]]), np.array([-1, -1])).upper.round(3).tolist()
-    [[1.0, 0.333], [0.333, 1.0]]
+    An answer costs one pass over the blocks in the buckets of `PooledScores` for each pair, some
+    150 blocks for 2,000 examples. `category` is the SVM's own class, because the blocks depend on
+    the assumed label, and `size` is the whole calibration set. Only the first `n_known` classes
+    have a machine. Examples of other classes are held but not used; an unseen label has the point 0
+    and the interval [0, 1 / (N + 1)].
     """
 
     def __init__(
@@ -75,7 +165,7 @@ class AbersSet(VennSet):
 
     @override
     def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
-        pairs, sizes = self._meet(scores, codes)
+        pairs, sizes = self._process(scores, codes)
         point, lower, upper = _two_classes(pairs) if pairs.shape[1] == 1 else _normalised(pairs)
         unseen = self._n_classes - self._n_known
         if unseen:
@@ -88,20 +178,19 @@ class AbersSet(VennSet):
     def multiprobabilities(self, scores: Floats) -> Floats:
         if self._n_classes != 2:
             raise InvalidInput(f"taxonomy: {NO_JOINT}; use another one, or two classes")
-        pairs, _ = self._meet(scores, np.full(len(scores), -1))
+        pairs, _ = self._process(scores, np.full(len(scores), -1))
         joint: Floats = np.stack([1.0 - pairs[:, 0], pairs[:, 0]], axis=2)
         return joint
 
-    def _meet(self, scores: Floats, codes: Ints) -> tuple[Floats, Ints]:
-        """Return p0 and p1 of each row and list, shape (m, S, 2), and the sizes met."""
+    def _process(self, scores: Floats, codes: Ints) -> tuple[Floats, Ints]:
+        """Return p0 and p1 of each row and list, shape (m, S, 2), and the size before each row."""
         size = self._join(scores, codes)
         self._lists = with_room(self._lists, len(self.codes) - size)
+        work = np.empty((4, len(self.codes) + 1), dtype=np.int64)
         pairs = np.empty((*scores.shape, 2))
         sizes = np.empty(len(codes), dtype=np.int64)
-        gone = _answer(
-            scores, codes, size, self.scores, self.codes, self._limit, self._n_known,
-            self._lists, pairs, sizes,
-        )  # fmt: skip
+        held = self.scores, self.codes, size, self._limit
+        gone = _answer((scores, codes), held, self._n_known, self._lists, work, (pairs, sizes))
         self._leave(gone)
         return pairs, sizes
 
@@ -113,70 +202,44 @@ def _two_classes(pairs: Floats) -> tuple[Floats, Floats, Floats]:
     return point, lower, upper
 
 
-@jit
+@kernel
 def _write_two_classes(pairs: Floats, point: Floats, lower: Floats, upper: Floats) -> None:
-    """Write point, lower and upper probability of both classes."""
-    for i in range(len(pairs)):
-        p0, p1 = pairs[i, 0]
-        mean = 0.5 * (p0 + p1)
-        point[i, 0], point[i, 1] = 1.0 - mean, mean
-        lower[i, 0], lower[i, 1] = 1.0 - p1, p0
-        upper[i, 0], upper[i, 1] = 1.0 - p0, p1
+    """Write point, lower and upper probability of both classes, from pairs of shape (m, 1, 2)."""
 
 
 def _normalised(pairs: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return each class's mean over the sum of all, and the range it can take, shape (m, K)."""
+    """Return each class's mean over the sum of all means, and its range, shape (m, K)."""
     low, high = pairs[:, :, 0], pairs[:, :, 1]
     mean = 0.5 * (low + high)
-    return (
-        mean / _sums(mean),
-        low / (low + _others(high)),
-        high / (high + _others(low)),
-    )
+    return (mean / _sums(mean), low / (low + _others(high)), high / (high + _others(low)))
 
 
 def _others(values: Floats) -> Floats:
-    """Return the sum of the other columns; rounding must not make it negative."""
+    """Return the sum of the other columns, clipped at 0 because of rounding."""
     return np.maximum(_sums(values) - values, 0.0)
 
 
 def _sums(values: Floats) -> Floats:
-    """Return row sums, added from the left whatever the shape of the block, shape (m, 1)."""
+    """Return row sums added from the left, independent of the shape of the block, shape (m, 1)."""
     total = values[:, 0].copy()
     for column in values.T[1:]:
         total += column
     return total[:, None]
 
 
-@jit
+@kernel
 def _answer(
-    scores: Floats, codes: Ints, size: int, held: Floats, held_codes: Ints, limit: int,
-    n_known: int, lists: PooledScores, pairs: Floats, sizes: Ints,
-) -> int:  # fmt: skip
-    """Answer and join in turn, `size` examples being held at first; return how many left.
+    rows: tuple[Floats, Ints],
+    held: tuple[Floats, Ints, int, int],
+    n_known: int,
+    lists: PooledScores,
+    work: Ints,
+    found: tuple[Floats, Ints],
+) -> int:
+    """Answer and add rows in turn; return how many held examples left.
 
-    Those that join follow them in `held` and `held_codes`.
+    `rows` are scores, shape (m, S), and label codes. `held` are the same of the held and then of
+    the added examples, the number held at first, and the limit. `found` receives p0 and p1 of each
+    row and list, shape (m, S, 2), and the number of examples before the row; `work`, shape (4, N +
+    1), is scratch.
     """
-    gone, n_lists = 0, scores.shape[1]
-    work = np.empty((4, len(held) + 1), dtype=np.int64)
-    for i in range(len(codes)):
-        # 1. Answer: the isotonic value for either label of this example, class by class.
-        sizes[i] = lists.sizes[0]
-        for g in range(n_lists):
-            isotonic_pair(lists, g, scores[i, g], work, pairs[i, g])
-        if codes[i] < 0:
-            continue
-        # 2. Join the calibration set.
-        if codes[i] < n_known:
-            for g in range(n_lists):
-                positive = 1 if n_lists == 1 else g
-                insert(lists, g, scores[i, g], int(codes[i] == positive))
-        size += 1
-        # 3. The oldest leaves where the window is full.
-        if limit >= 0 and size - gone > limit:
-            if held_codes[gone] < n_known:
-                for g in range(n_lists):
-                    positive = 1 if n_lists == 1 else g
-                    remove(lists, g, held[gone, g], int(held_codes[gone] == positive))
-            gone += 1
-    return gone

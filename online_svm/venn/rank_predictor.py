@@ -1,47 +1,70 @@
-"""The Venn predictor whose categories are ranks among the calibration set and the example."""
+"""Predict by categories that are ranks among the calibration set and the example."""
+
+from typing import NamedTuple
 
 import numpy as np
 from typing_extensions import override
 
-from online_svm.compiled.jit import jit
+from online_svm.compiled.kernel import kernel
 from online_svm.types import Floats, Ints
-from online_svm.venn.protocol import VennAnswers, VennSet, multiprobabilities
-from online_svm.venn.sorted_scores import (
-    SortedScores,
-    empty_lists,
-    fill,
-    insert,
-    place,
-    remove,
-    with_room,
+from online_svm.venn.counted_set import (
+    VennAnswers,
+    VennSet,
+    class_scores,
+    multiprobabilities,
+    svm_classes,
 )
-from online_svm.venn.taxonomy import class_scores, svm_classes
+
+
+class SortedScores(NamedTuple):
+    """G lists, each with room for the same number of labelled scores."""
+
+    # shape (G, room): ascending in the first `sizes[g]` places of row g. The order of equal scores
+    # has no meaning: results depend on the multiset alone.
+    scores: Floats
+    codes: Ints  # shape (G, room): their label codes
+    sizes: Ints  # shape (G,): number of scores in each list
+
+
+def empty_lists(n_lists: int, room: int) -> SortedScores:
+    """Return `n_lists` empty lists."""
+    return SortedScores(
+        np.zeros((n_lists, room)),
+        np.zeros((n_lists, room), dtype=np.int64),
+        np.zeros(n_lists, dtype=np.int64),
+    )
+
+
+def fill(lists: SortedScores, g: int, scores: Floats, codes: Ints) -> None:
+    """Make list g the sorted form of `scores` and `codes`, each of shape (n,)."""
+    order = np.argsort(scores, kind="stable")  # the order of ties is part of the state
+    lists.scores[g, : len(scores)] = scores[order]
+    lists.codes[g, : len(scores)] = codes[order]
+    lists.sizes[g] = len(scores)
+
+
+def with_room(lists: SortedScores, more: int) -> SortedScores:
+    """Return lists with room for `more` scores: the same lists, or larger copies."""
+    need = int(lists.sizes.max()) + more
+    if need <= lists.scores.shape[1]:
+        return lists
+    grown = empty_lists(len(lists.sizes), 2 * need + 64)
+    for g, size in enumerate(lists.sizes.tolist()):
+        grown.scores[g, :size] = lists.scores[g, :size]
+        grown.codes[g, :size] = lists.codes[g, :size]
+    grown.sizes[:] = lists.sizes
+    return grown
 
 
 class RankedSet(VennSet):
-    """The SVM's own class, and within it the rank of the class's score among the N + 1 there are.
+    """Categories are the SVM's own class and the rank of its score among the N + 1 scores.
 
     The calibration examples of the example's own class and the example itself are sorted by their
-    score for that class and cut into `n_bins` bins of about equal count; examples with equal
-    scores share the bin of the middle one. The category is a permutation-invariant function of the
-    calibration multiset with the example in it, and does not depend on the assumed label, so the
-    guarantee of Venn prediction holds although the bins move with every example.
-
-    Parameters
-    ----------
-    n_known : int
-        Classes that have a machine.
-    n_bins : int
-        Bins a class.
-    scores, codes, n_classes, limit
-        As for `CountedSet`.
-
-    Examples
-    --------
-    >>> scores, codes = np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])
-    >>> answers = RankedSet(2, 2, scores, codes, 2, None).answer(np.array([[9.0]]), np.array([-1]))
-    >>> answers.category.tolist(), answers.size.tolist(), answers.lower.tolist()
-    ([3], [1], [[0.0, 0.5]])
+    score for that class and cut into `n_bins` bins of about equal count; examples with equal scores
+    share the bin of the middle one. The category is a permutation-invariant function of the
+    calibration multiset with the example in it, and does not depend on the assumed label. The
+    guarantee of Venn prediction therefore holds although the bins move with every example. The
+    first `n_known` classes have a machine.
     """
 
     def __init__(
@@ -62,101 +85,41 @@ class RankedSet(VennSet):
 
     @override
     def answer(self, scores: Floats, codes: Ints) -> VennAnswers:
-        return VennAnswers.counted(*self._meet(scores, codes))
+        return VennAnswers.counted(*self._process(scores, codes))
 
     @override
     def multiprobabilities(self, scores: Floats) -> Floats:
-        met, _ = self._meet(scores, np.full(len(scores), -1))
-        return multiprobabilities(met)
+        label_counts, _ = self._process(scores, np.full(len(scores), -1))
+        return multiprobabilities(label_counts)
 
-    def _meet(self, scores: Floats, codes: Ints) -> tuple[Ints, Ints]:
+    def _process(self, scores: Floats, codes: Ints) -> tuple[Ints, Ints]:
         """Return the label counts of each row's category in turn, and the categories."""
         size = self._join(scores, codes)
         joining = len(self.codes) - size
         self._lists = with_room(self._lists, joining)
-        met = np.zeros((len(codes), self._n_classes), dtype=np.int64)
+        label_counts = np.zeros((len(codes), self._n_classes), dtype=np.int64)
         categories = np.empty(len(codes), dtype=np.int64)
-        oldest = self.scores[:joining]  # no more than join can leave
-        gone = _answer(
-            svm_classes(scores), class_scores(scores), codes, size,
-            svm_classes(oldest), class_scores(oldest), self.codes, self._limit,
-            self._lists, self._n_bins, met, categories,
-        )  # fmt: skip
+        oldest = self.scores[:joining]  # at most as many leave as are added
+        rows = svm_classes(scores), class_scores(scores), codes
+        held = svm_classes(oldest), class_scores(oldest), self.codes, size, self._limit
+        gone = _answer(rows, held, self._lists, self._n_bins, label_counts, categories)
         self._leave(gone)
-        return met, categories
+        return label_counts, categories
 
 
-@jit
+@kernel
 def _answer(
-    own: Ints, strengths: Floats, codes: Ints, size: int,
-    held_own: Ints, held_strengths: Floats, held_codes: Ints, limit: int,
-    lists: SortedScores, n_bins: int, met: Ints, categories: Ints,
-) -> int:  # fmt: skip
-    """Answer and join in turn, `size` examples being held at first; return how many left."""
-    gone = 0
-    for i in range(len(codes)):
-        # 1. Answer: the label counts of its bin.
-        k = own[i]
-        bin_ = _count(lists.scores[k], lists.codes[k], lists.sizes[k], strengths[i], n_bins, met[i])
-        categories[i] = k * n_bins + bin_
-        if codes[i] < 0:
-            continue
-        # 2. Join the calibration set.
-        insert(lists, k, strengths[i], codes[i])
-        size += 1
-        # 3. The oldest leaves where the window is full.
-        if limit >= 0 and size > limit:
-            remove(lists, held_own[gone], held_strengths[gone], held_codes[gone])
-            gone += 1
-            size -= 1
-    return gone
+    rows: tuple[Ints, Floats, Ints],
+    held: tuple[Ints, Floats, Ints, int, int],
+    lists: SortedScores,
+    n_bins: int,
+    label_counts: Ints,
+    categories: Ints,
+) -> int:
+    """Answer and add rows in turn; return how many held examples left.
 
-
-@jit
-def _count(scores: Floats, codes: Ints, size: int, score: float, n_bins: int, met: Ints) -> int:
-    """Add the labels in the bin of `score`, once it has joined, to `met`; return the bin.
-
-    An example of rank r (from 0) among the n = size + 1 belongs to bin floor(n_bins r / n), a
-    group of ties to that of its middle rank: twice that rank is its first plus its last.
+    `rows` are the SVM's own class, its score and the label code of each row. `held` are the classes
+    and scores of the examples that can leave, the label codes of the held and then of the added
+    examples, the number held at first, and the limit. `label_counts`, shape (m, n_classes), must be
+    0.
     """
-    # 1. The ties of the example, and its bin by their middle rank.
-    begin = place(scores, size, score)
-    end = begin
-    while end < size and scores[end] == score:
-        end += 1
-    twice = 2 * (size + 1)
-    bin_ = (begin + end) * n_bins // twice
-    # 2. The range of examples in that bin, one group of ties after the other.
-    low = begin
-    while low > 0:  # downwards: ranks below the example are what they were
-        first = _group_start(scores, low - 1)
-        if (first + low - 1) * n_bins // twice != bin_:
-            break
-        low = first
-    high = end
-    while high < size:  # upwards: the example has moved them by one
-        last = _group_stop(scores, high, size)
-        if (high + last + 1) * n_bins // twice != bin_:
-            break
-        high = last
-    # 3. Their labels.
-    for i in range(low, high):
-        met[codes[i]] += 1
-    return int(bin_)
-
-
-@jit
-def _group_start(scores: Floats, i: int) -> int:
-    """Return the first place of the score at place i."""
-    while i > 0 and scores[i - 1] == scores[i]:
-        i -= 1
-    return i
-
-
-@jit
-def _group_stop(scores: Floats, i: int, size: int) -> int:
-    """Return the place after the last of the score at place i."""
-    i += 1
-    while i < size and scores[i] == scores[i - 1]:
-        i += 1
-    return i

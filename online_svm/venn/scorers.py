@@ -1,4 +1,4 @@
-"""The machine under an inductive Venn predictor: trained on T, it scores everything it holds."""
+"""Score held examples by the machine under an inductive Venn predictor, trained on T."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from typing_extensions import override
 
+from online_svm.stream.available_examples import SlidingArray
 from online_svm.stream.split import Parts
-from online_svm.stream.tail import Tail
 from online_svm.svm.exact.rolling_machine import RollingMachine
-from online_svm.svm.hyperparameters import class_penalties, kernel_for, positive
+from online_svm.svm.kernel_model import class_penalties, kernel_for, positive
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats, Ints
 
 
 class ExampleScorer(ABC):
-    """Holds examples in order of arrival and scores them by what it was last trained on."""
+    """Holds examples in order of arrival and scores them by the last trained machine."""
 
     def __init__(self) -> None:
-        self._rows: Tail | None = None
-        self._codes = Tail(np.empty(0, dtype=np.int64))
+        self._rows: SlidingArray | None = None
+        self._codes = SlidingArray(np.empty(0, dtype=np.int64))
 
     @property
     def rows(self) -> Floats:
@@ -31,19 +31,18 @@ class ExampleScorer(ABC):
 
     @property
     def codes(self) -> Ints:
-        """Their classes, shape (n,)."""
+        """The classes of the rows held, shape (n,)."""
         return self._codes.held
 
     @abstractmethod
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
         """Hold more examples and return their scores; None before the first training.
 
-        `trains` marks those that join T at the next training, where the split knows that as they
-        come; None where it does not.
+        `trains` marks the examples that enter T at the next training; None if the split is open.
         """
 
     def forget(self, count: int) -> None:
-        """Give up the oldest examples."""
+        """Drop the oldest examples."""
         assert self._rows is not None
         self._rows.drop_before(self._rows.first + count)
         self._codes.drop_before(self._codes.first + count)
@@ -58,11 +57,11 @@ class ExampleScorer(ABC):
 
     @abstractmethod
     def score(self, X: Floats) -> Floats:
-        """Return the scores of other examples, shape (m, n_scores)."""
+        """Return the scores of new examples, shape (m, n_scores)."""
 
     def _hold(self, X: Floats, codes: Ints) -> None:
         if self._rows is None:
-            self._rows = Tail(X)
+            self._rows = SlidingArray(X)
         else:
             self._rows.append(X)
         self._codes.append(codes)
@@ -76,16 +75,9 @@ def make_scorer(estimator: Any, classes: NDArray[Any], window: int | None) -> Ex
 
 
 class MachineScorer(ExampleScorer):
-    """An exact online SVM: warm starts, and held scores kept up by the solver itself.
+    """Scores by an exact online SVM: warm starts, and held scores updated by the solver itself.
 
-    Parameters
-    ----------
-    svc : OnlineSVC
-        Its hyper-parameters are used. gamma="scale" is taken from T, and again each time T has
-        doubled since.
-    classes : ndarray of shape (n_classes,)
-    window : int or None
-        Examples that are usually held.
+    gamma="scale" is computed from T, and again each time T has doubled since.
     """
 
     def __init__(self, svc: OnlineSVC, classes: NDArray[Any], window: int | None) -> None:
@@ -93,7 +85,7 @@ class MachineScorer(ExampleScorer):
         self._svc, self._classes, self._window = svc, classes, window
         self._machine: RollingMachine | None = None
         self._fitted_on = 0
-        # What cannot work is refused here, before anything is learned.
+        # Reject invalid parameters here, before anything is learned.
         positive(svc.tol, "tol")
         kernel_for(svc, np.empty((0, 1)))
         self._penalties(self.codes)
@@ -148,18 +140,12 @@ class MachineScorer(ExampleScorer):
         return machine
 
     def _penalties(self, codes: Ints) -> Floats:
-        """Return C times the weight of each class, given the classes of T."""
+        """Return C times the weight of each class, for the classes of T in `codes`."""
         return class_penalties(self._svc.C, self._svc.class_weight, self._classes, codes)
 
 
 class EstimatorScorer(ExampleScorer):
-    """Any scikit-learn classifier with a decision function, cloned and fitted anew on T.
-
-    Parameters
-    ----------
-    estimator : classifier
-    classes : ndarray of shape (n_classes,)
-    """
+    """Scores by any scikit-learn classifier with a decision function, cloned and refitted on T."""
 
     def __init__(self, estimator: Any, classes: NDArray[Any]) -> None:
         super().__init__()
@@ -190,7 +176,7 @@ class EstimatorScorer(ExampleScorer):
 
     @override
     def score(self, X: Floats) -> Floats:
-        """Return one score a class (-1 for one absent from T, +1 for an only one)."""
+        """Return one score a class: -1 for a class absent from T, +1 for the only class in T."""
         scores = np.full((len(X), len(self._classes)), -1.0)
         if len(self._present) == 1:
             scores[:, self._present[0]] = 1.0
@@ -199,4 +185,4 @@ class EstimatorScorer(ExampleScorer):
             if decision.ndim == 1:
                 decision = np.stack([-decision, decision], axis=1)
             scores[:, self._present] = decision
-        return scores[:, 1:] if len(self._classes) == 2 else scores
+        return scores[:, 1:].copy() if len(self._classes) == 2 else scores

@@ -7,6 +7,7 @@ that a change of ours leaves the lines of peers as they are.
 import fcntl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Generic, Protocol, TypeVar
@@ -17,37 +18,34 @@ import typer
 from pydantic import TypeAdapter
 
 from scripts.parallel import each_as_it_ends
-from workers.cli.common import note
+from workers.cli.common import DataDir, note
 from workers.errors import BadConfiguration
-from workers.history.backtest.kept_results import code_digest
+from workers.offline.backtest.kept_results import code_digest
 
 Measured = TypeVar("Measured")
 Key = Mapping[str, Any]
 """Names and values, none of them a list, of what was measured; one name is never "measured"."""
 
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")]
-ResultsFile = Annotated[
-    Path,
-    typer.Option(
-        "--results",
-        metavar="FILE",
-        help="Keeps each part as it ends; the same command goes on from it.",
-    ),
-]
+_KEEPS = "Keeps each part as it ends; the same command goes on from it."
+ResultsFile = Annotated[Path, typer.Option("--results", metavar="FILE", help=_KEEPS)]
 Names = Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these.")]
 NamesWithCommas = Annotated[
     str | None, typer.Option(metavar="NAME;...", help="Only these; ; stands between.")
 ]
 
 
-def program(method: str) -> str:
-    """Return what a result of a method is of: this code, or a package as it is installed.
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How cells are run: the options that benchmarks of streams share."""
 
-    Examples
-    --------
-    >>> [program(method).partition(" ")[0] for method in ("river ARF", "rolling LR", "headline")]
-    ['river', 'scikit-learn', 'online-svm']
-    """
+    jobs: Jobs = 1
+    results: ResultsFile = Path("results.jsonl")
+    data_dir: DataDir = None
+
+
+def program(method: str) -> str:
+    """Return what a result of a method is of: this code, or a package as it is installed."""
     if method.startswith("river "):
         return f"river {version('river')}"
     if method.startswith(("rolling ", "venn-abers ")):
@@ -56,30 +54,7 @@ def program(method: str) -> str:
 
 
 class KeptLines(Generic[Measured]):
-    """What was measured, by a key; each line of the file is a key and what was measured.
-
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there. A last line that was cut off is removed.
-    kind : type
-        Of what is measured: whatever pydantic writes as JSON and reads again.
-
-    Raises
-    ------
-    BadConfiguration
-        If the file cannot be read, or a line is none of this benchmark.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as directory:
-    ...     file = Path(directory) / "kept.jsonl"
-    ...     KeptLines(file, float).add({"stream": "elec2"}, 0.5)
-    ...     kept = KeptLines(file, float)
-    >>> kept.get({"stream": "elec2"}), kept.get({"stream": "adult"})
-    (0.5, None)
-    """
+    """What was measured, by a key; each line of the file is a key and what was measured."""
 
     def __init__(self, path: Path, kind: Any) -> None:
         self._path, self._kind = path, TypeAdapter[Measured](kind)
@@ -89,18 +64,15 @@ class KeptLines(Generic[Measured]):
         except OSError as error:
             raise BadConfiguration(f"--results {path}: {error.strerror}") from None
         for number, line in enumerate(whole, start=1):
-            self._read(number, line)
-
-    def _read(self, number: int, line: bytes) -> None:
-        try:
-            key = orjson.loads(line)
-            measured = self._kind.validate_python(key.pop("measured"))
-            self._kept[frozenset(key.items())] = measured
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise BadConfiguration(
-                f"--results {self._path}, line {number}: no cell of this benchmark; choose another "
-                "file, or delete the line"
-            ) from None
+            try:
+                key = orjson.loads(line)
+                measured = self._kind.validate_python(key.pop("measured"))
+                self._kept[frozenset(key.items())] = measured
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise BadConfiguration(
+                    f"--results {path}, line {number}: no cell of this benchmark; choose another "
+                    "file, or delete the line"
+                ) from None
 
     def get(self, key: Key) -> Measured | None:
         """Return what is kept under a key; None if there is nothing."""
@@ -113,6 +85,14 @@ class KeptLines(Generic[Measured]):
         with self._path.open("ab") as target:
             fcntl.flock(target, fcntl.LOCK_EX)  # another run may write to the same file
             target.write(orjson.dumps(line) + b"\n")
+
+    def measured(self, key: Key, measure: Callable[[], Measured]) -> Measured:
+        """Return what is kept under a key; what is not kept is measured, and kept."""
+        found = self.get(key)
+        if found is None:
+            found = measure()
+            self.add(key, found)
+        return found
 
 
 def _whole_lines(path: Path) -> list[bytes]:
@@ -139,13 +119,7 @@ AnyCell = TypeVar("AnyCell", bound=Cell)
 
 @dataclass(frozen=True, slots=True)
 class StreamCell:
-    """One method on the first examples of one draw, or shuffle, of a stream.
-
-    Examples
-    --------
-    >>> print(StreamCell("phishing", 3, "river ARF"))
-    phishing, draw 3, river ARF
-    """
+    """One method on the first examples of one draw, or shuffle, of a stream."""
 
     stream: str
     draw: int
@@ -159,13 +133,8 @@ class StreamCell:
     @property
     def key(self) -> Key:
         """What it is kept under."""
-        return {
-            "stream": self.stream,
-            "draw": self.draw,
-            "method": self.method,
-            "examples": self.examples,
-            "program": program(self.method),
-        }
+        names = ("stream", "draw", "method", "examples")
+        return {name: getattr(self, name) for name in names} | {"program": program(self.method)}
 
 
 def stream_cells(
@@ -176,16 +145,7 @@ def stream_cells(
     examples: int | None = None,
     data_dir: Path | None = None,
 ) -> list[StreamCell]:
-    """Return the cells of a run; of a stream that is the same at each draw there is one draw.
-
-    All streams come first by the first method, then by the next, so that a run that is cut off has
-    whole rows.
-
-    Examples
-    --------
-    >>> len(stream_cells(("sea", "elec2"), ("headline", "river ARF"), 3, "elec2".__eq__))
-    8
-    """
+    """Return the cells of a run; of a stream that is the same at each draw there is one draw."""
     return [
         StreamCell(name, draw, method, examples, data_dir)
         for draw in range(draws)
@@ -197,50 +157,37 @@ def stream_cells(
 
 def measured_cells(
     cells: Sequence[AnyCell],
-    measure: Callable[[AnyCell], Measured | str],
+    measure: Callable[[AnyCell], Measured],
     kind: type[Measured],
-    results: Path,
-    jobs: int = 1,
+    running: Running,
 ) -> dict[AnyCell, Measured | str]:
-    """Return what was measured of each cell, in order, or why it was not run.
-
-    `measure` is a function of a module; it returns why where a cell cannot be run here. What the
-    file keeps is not measured again; each cell is added as it ends, and told.
-    """
-    kept = KeptLines[Measured](results, kind)
-    found = {cell: kept.get(cell.key) for cell in cells}
+    """Return what was measured of each cell, in order, or why it cannot be measured here."""
+    kept = KeptLines[Measured](running.results, kind)
+    found: dict[AnyCell, Measured | str | None] = {cell: kept.get(cell.key) for cell in cells}
     missing = [cell for cell, one in found.items() if one is None]
-    skipped: dict[AnyCell, str] = {}
-    for number, (cell, one) in enumerate(each_as_it_ends(measure, missing, jobs), start=1):
+    ended = each_as_it_ends(partial(_attempted, measure), missing, running.jobs)
+    for number, (cell, one) in enumerate(ended, 1):
         note(f"{number} of {len(missing)}: {cell}")
-        if isinstance(one, str):
-            skipped[cell] = one
-        else:
+        found[cell] = one
+        if not isinstance(one, str):
             kept.add(cell.key, one)
-            found[cell] = one
-    return {cell: skipped[cell] if one is None else one for cell, one in found.items()}
+    return {cell: one for cell, one in found.items() if one is not None}
+
+
+def _attempted(measure: Callable[[AnyCell], Measured], cell: AnyCell) -> Measured | str:
+    try:
+        return measure(cell)
+    except BadConfiguration as error:
+        return str(error)
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return a mean and its standard error, which one value alone does not have.
-
-    Examples
-    --------
-    >>> mean_and_error([0.25, 0.75]), mean_and_error([0.5])
-    ((0.5, 0.25), (0.5, None))
-    """
+    """Return a mean and its standard error, which one value alone does not have."""
     n = len(values)
     error = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else None
     return float(np.mean(values)), error
 
 
-def mean_shown(values: Sequence[float]) -> str:
-    """Return a mean as text, with its standard error if it has one.
-
-    Examples
-    --------
-    >>> mean_shown([0.25, 0.75]), mean_shown([0.5])
-    ('0.5000 ± 0.2500', '0.5000')
-    """
-    mean, error = mean_and_error(values)
+def mean_shown(mean: float, error: float | None) -> str:
+    """Return a mean as text, with its standard error if it has one."""
     return f"{mean:.4f}" if error is None else f"{mean:.4f} ± {error:.4f}"

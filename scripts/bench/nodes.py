@@ -11,26 +11,26 @@ from typing import Annotated
 
 import typer
 
-from scripts.bench.processes import python, used_cpu, worker
+from scripts.bench.harness import python, used_cpu, worker
 from scripts.bench.report import Result
 from scripts.command_line import tell
 from workers.admin.reset import reset
 from workers.broker.connection import Connection
 from workers.broker.nodes import nodes_of
 from workers.broker.store import Store
-from workers.cli.common import Redis, redis_url
-from workers.config.redis_servers import CLUSTER, kind_of
+from workers.cli.common import Redis, RedisOptions
+from workers.config.redis_url import CLUSTER, kind_of
 from workers.errors import BadConfiguration
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.stop import Stop
 
 PREFIX = "bench-nodes-"
-MOST_FEEDS = 10_000
+MAX_FEEDS = 10_000
 EXAMPLES = 60
 """Examples whose answers are timed, one after the other, each to a feed that is at rest."""
 
-_PAUSE = 0.25
-_SETTLED = 3.0
+_MAX_PAUSE_SECONDS = 0.25
+_SETTLE_SECONDS = 3.0
 _ROW = ("x", "[1,2]", "y", "a")
 
 
@@ -42,15 +42,15 @@ def run(
     """Measure what feeds at rest cost in one process on a Redis Cluster.
 
     --redis names a cluster that does nothing else. Feeds of the name bench-nodes-... are made in it
-    and deleted at the end. Told are the processor time of the process and of all nodes, the
+    and deleted at the end. Results are the processor time of the process and of all nodes, the
     connections, and how long an example to a feed at rest waits for its answer.
     """
     counts = [int(count) for count in feeds.split(",") if count.strip().isdigit()]
-    if len(counts) != feeds.count(",") + 1 or min(counts) < 1 or max(counts) > MOST_FEEDS:
+    if len(counts) != feeds.count(",") + 1 or min(counts) < 1 or max(counts) > MAX_FEEDS:
         raise BadConfiguration(
-            f"--feeds {feeds!r}: write numbers from 1 to {MOST_FEEDS:,}, as 200,1000"
+            f"--feeds {feeds!r}: write numbers from 1 to {MAX_FEEDS:,}, as 200,1000"
         )
-    url = redis_url(redis)
+    url = RedisOptions(redis).url()
     if kind_of(url) != CLUSTER:
         raise BadConfiguration("name a Redis Cluster: redis+cluster://HOST:PORT")
     for count in counts:
@@ -62,9 +62,9 @@ def run(
         finally:
             connection.close()
             for feed in names:
-                with Store(url, feed, patience=10.0) as store:
+                with Store(url, feed, retry_timeout=10.0) as store:
                     reset(store, with_input=True, force=True)
-                    store.call("DEL", store.keys.anew)  # else it stays for the days after a reset
+                    store.call("DEL", store.keys.restart_mark)  # else it stays for days
 
 
 def _measured(url: str, connection: Connection, feeds: Sequence[str], seconds: float) -> Result:
@@ -77,15 +77,19 @@ def _measured(url: str, connection: Connection, feeds: Sequence[str], seconds: f
     def redis_used() -> float:
         return sum(used_cpu(connection.call("INFO", "cpu", key=key)) for key in ends)
 
-    before = _connections(connection, ends)
+    def connections() -> int:
+        replies = [connection.call("INFO", "clients", key=key).decode() for key in ends]
+        return sum(int(one.partition("connected_clients:")[2].split()[0]) for one in replies)
+
+    before = connections()
     options = ("--classes", "a,b", "--max-feeds", str(len(feeds)), "--refit-processes", "1")
     with python(*worker(f"{PREFIX}*", url, options)) as process:
         process.wait_until(lambda: min(_answered(connection, keys)) > 0)
-        time.sleep(_SETTLED)
+        time.sleep(_SETTLE_SECONDS)
         began = process.processor_seconds, redis_used()
         time.sleep(seconds)
         ended = process.processor_seconds, redis_used()
-        taken = _connections(connection, ends) - before
+        taken = connections() - before
         waits = [_wait(connection, random.choice(keys)) for _ in range(EXAMPLES)]  # noqa: S311
     own, of_redis = ((b - a) / seconds for a, b in zip(began, ended, strict=True))
     median, longest = statistics.median(waits), max(waits)
@@ -105,16 +109,10 @@ def _answered(connection: Connection, keys: Sequence[FeedKeys]) -> list[int]:
 
 def _wait(connection: Connection, keys: FeedKeys) -> float:
     """Return the seconds until an example of a feed at rest is answered."""
-    time.sleep(_PAUSE * random.random())  # noqa: S311
+    time.sleep(_MAX_PAUSE_SECONDS * random.random())  # noqa: S311
     (seq,) = _answered(connection, [keys])
     began = time.perf_counter()
     connection.call("XADD", keys.input, "*", *_ROW)
     while _answered(connection, [keys]) == [seq]:
         pass
     return time.perf_counter() - began
-
-
-def _connections(connection: Connection, ends: Sequence[str]) -> int:
-    """Return the connections to all nodes, by their `INFO clients`."""
-    told = [connection.call("INFO", "clients", key=key).decode() for key in ends]
-    return sum(int(one.partition("connected_clients:")[2].split()[0]) for one in told)

@@ -16,19 +16,11 @@ BATCH = 256
 
 
 def answer_next(
-    client: redis.Redis,
-    keys: FeedKeys,
-    payload: bytes,
-    count: int = BATCH,
-    block: int | None = None,
+    client: redis.Redis, keys: FeedKeys, payload: bytes, block: int | None = None
 ) -> int:
-    """Read entries, answer all with the same payload, acknowledge them; return how many.
-
-    It does what any worker on Redis Streams must do: XREADGROUP, then one MULTI pipeline of an XADD
-    an entry, and XACK.
-    """
+    """Read entries, answer all with the same payload, acknowledge them; return how many."""
     # Any: redis-py declares every shape that any reply of any protocol may have.
-    reply: Any = client.xreadgroup(GROUP, "one", {keys.input: ">"}, count=count, block=block)
+    reply: Any = client.xreadgroup(GROUP, "one", {keys.input: ">"}, count=BATCH, block=block)
     if not reply:
         return 0
     ids = [entry_id for entry_id, _ in reply[0][1]]

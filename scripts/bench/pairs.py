@@ -12,8 +12,8 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,13 +21,13 @@ import orjson
 import typer
 from scipy import stats
 
+from scripts.bench.harness import ROOT
 from scripts.bench.kept import KeptLines
-from scripts.bench.processes import ROOT
 from scripts.bench.report import Result
 from scripts.command_line import tell
 from workers.errors import BadConfiguration, WorkerError
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 THIS, AGAINST = "this", "against"
 PEER = "peer: "
 """Stands before the name of a figure that is a peer's: the same program in both checkouts."""
@@ -74,8 +74,8 @@ def run(
     pairs. Peers are the same programs in both, so theirs say how much the machine wavers. Further
     options are passed on to both benchmarks.
     """
-    path = results or Path(f"pairs-{bench.value}.jsonl")
-    return compared(bench.value, against, runs, path, tuple(context.args))
+    path = results or Path(f"pairs-{bench}.jsonl")
+    return compared(bench, against, runs, path, tuple(context.args))
 
 
 def compared(
@@ -85,125 +85,82 @@ def compared(
 
     Runs of other commits or options in the file are not used.
     """
-    sides = {THIS: Checkout(ROOT, Path(sys.executable)), AGAINST: Checkout.at(against)}
+    other = against.resolve() / ".venv" / "bin" / "python"
+    if not other.exists():
+        raise BadConfiguration(
+            f"--against {against}: no .venv/bin/python; name a checkout, and install it there"
+        )
+    sides = {THIS: (ROOT, Path(sys.executable)), AGAINST: (against.resolve(), other)}
     kept = KeptLines[Speeds](path, Speeds)
     asked: dict[str, Any] = {"bench": bench, "options": " ".join(options)}
-    asked |= {name: f"{one.directory} {one.revision()}" for name, one in sides.items()}
+    asked |= {name: f"{path} {_revision(path)}" for name, (path, _) in sides.items()}
     runs: dict[str, list[Speeds]] = {name: [] for name in sides}
+
+    def measure(name: str, pair: int) -> Speeds:
+        tell(f"pair {pair + 1} of {pairs}: {sides[name][0]}")
+        return _measured(*sides[name], bench, options)
+
     for pair in range(pairs):
         for name in (AGAINST, THIS) if pair % 2 else (THIS, AGAINST):
             key = asked | {"pair": pair, "side": name}
-            found = kept.get(key)
-            if found is None:
-                tell(f"pair {pair + 1} of {pairs}: {sides[name].directory}")
-                found = sides[name].speeds(bench, options)
-                kept.add(key, found)
-            runs[name].append(found)
+            runs[name].append(kept.measured(key, partial(measure, name, pair)))
     for name in runs[THIS][0]:
         if all(name in found for found in (*runs[THIS], *runs[AGAINST])):
             yield ratio(name, *([one[name] for one in runs[side]] for side in (THIS, AGAINST)))
 
 
 def ratio(name: str, ours: Sequence[float], theirs: Sequence[float]) -> Result:
-    """Return the geometric mean of the ratios of two or more pairs, and its 95 % interval.
-
-    The interval is by Student's t on the logarithms.
-
-    Examples
-    --------
-    >>> print(ratio("engine", [2.0, 2.2], [1.0, 1.1]))
-    engine                                                       2.000  95 % [2.000, 2.000]  2 pairs
-    """
+    """Return the geometric mean of the ratios of two or more pairs, and its 95 % interval."""
     logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
-    mean, quantile = statistics.fmean(logs), float(stats.t.ppf(0.5 + LEVEL / 2, len(logs) - 1))
-    reach = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
+    mean, quantile = statistics.fmean(logs), stats.t.ppf(0.5 + CONFIDENCE_LEVEL / 2, len(logs) - 1)
+    reach = float(quantile) * statistics.stdev(logs) / math.sqrt(len(logs))
     middle, low, high = (math.exp(mean + sign * reach) for sign in (0, -1, 1))
     values = {"name": name, "pairs": len(logs), "ratio": middle, "low": low, "high": high}
     interval = f"95 % [{low:.3f}, {high:.3f}]"
     return Result(values, [f"{name:<58}{middle:>8.3f}  {interval}  {len(logs)} pairs"])
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
-    """A directory with the sources, and the interpreter that runs them."""
+def _revision(directory: Path) -> str:
+    """Return the commit, with "-dirty" after changes; "unknown" without git."""
+    git = ("git", "-C", str(directory), "describe", "--always", "--dirty", "--abbrev=40")
+    try:
+        found = subprocess.run(git, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "unknown"
+    return found.stdout.strip() or "unknown"
 
-    directory: Path
-    python: Path
 
-    @classmethod
-    def at(cls, directory: Path) -> "Checkout":
-        """Return a checkout with an environment of its own.
-
-        Raises
-        ------
-        BadConfiguration
-            If there is none.
-        """
-        python = directory.resolve() / ".venv" / "bin" / "python"
-        if not python.exists():
-            raise BadConfiguration(
-                f"--against {directory}: no .venv/bin/python; name a checkout, and install it there"
-            )
-        return cls(directory.resolve(), python)
-
-    def revision(self) -> str:
-        """Return the commit, with "-dirty" where files were changed; "unknown" without git."""
-        git = ("git", "-C", str(self.directory), "describe", "--always", "--dirty", "--abbrev=40")
-        try:
-            found = subprocess.run(git, capture_output=True, text=True, check=False)
-        except FileNotFoundError:
-            return "unknown"
-        return found.stdout.strip() or "unknown"
-
-    def speeds(self, bench: str, options: Sequence[str]) -> Speeds:
-        """Run a benchmark, and return its figures.
-
-        Raises
-        ------
-        BenchFailed
-            If it fails, or prints none.
-        """
-        found = speeds(self._run(bench, *options, "--json"))
-        if not found:
-            raise BenchFailed(f"{self.directory}: bench {bench} printed no figure")
-        return found
-
-    def _run(self, *arguments: str) -> str:
-        # The current directory comes first on the path of `-m`; nothing else may come before it.
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        if _DATA in environment:
-            environment[_DATA] = str(Path(environment[_DATA]).resolve())
-        # Until they left the package, benchmarks were a command of it.
-        is_script = (self.directory / "scripts" / "bench").is_dir()
-        bench = ("scripts/bench",) if is_script else ("-m", "workers.cli", "bench")
-        ended = subprocess.run(
-            [self.python, *bench, *arguments],
-            cwd=self.directory, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if ended.returncode:
-            said = " | ".join(ended.stderr.strip().splitlines()[-3:])
-            command = " ".join(arguments)
-            raise BenchFailed(
-                f"{self.directory}: bench {command} ended with {ended.returncode}: {said}"
-            )
-        return ended.stdout
+def _measured(directory: Path, python: Path, bench: str, options: Sequence[str]) -> Speeds:
+    """Run a benchmark of a checkout, and return its figures."""
+    # The current directory comes first on the path of `-m`; nothing else may come before it.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    if _DATA in environment:
+        environment[_DATA] = str(Path(environment[_DATA]).resolve())
+    # In old checkouts benchmarks are a command of the package.
+    is_script = (directory / "scripts" / "bench").is_dir()
+    program = ("scripts/bench",) if is_script else ("-m", "workers.cli", "bench")
+    arguments = (bench, *options, "--json")
+    ended = subprocess.run(
+        [python, *program, *arguments],
+        cwd=directory, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if ended.returncode:
+        last = " | ".join(ended.stderr.strip().splitlines()[-3:])
+        command = " ".join(arguments)
+        raise BenchFailed(f"{directory}: bench {command} ended with {ended.returncode}: {last}")
+    found = speeds(ended.stdout)
+    if not found:
+        raise BenchFailed(f"{directory}: bench {bench} printed no figure")
+    return found
 
 
 def speeds(text: str) -> Speeds:
-    """Return the figures that `worker`, `profile` or `solver` printed with `--json`.
-
-    Examples
-    --------
-    >>> speeds('{"name": "engine / null worker", "ours": 30.0, "peer": 60.0, "unit": "/s"}')
-    {'engine': 30.0, 'peer: null worker': 60.0}
-    >>> speeds('{"name": "default", "whole": 50.0, "parts": {"read": 2.0}}')
-    {'default: whole': 0.02, 'default: read': 0.5}
-    """
+    """Return the figures that `worker`, `profile` or `solver` printed with `--json`."""
     found: Speeds = {}
     for line in text.splitlines():
         for name, speed in _of_result(orjson.loads(line)):
             if 0.0 < speed < math.inf:
-                found.setdefault(name, speed)  # one figure stands beside several peers
+                found.setdefault(name, speed)  # one figure is compared with several peers
     return found
 
 
@@ -222,6 +179,4 @@ def _of_result(result: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _speed(value: float, unit: str = "s") -> float:
-    if unit == "/s":
-        return value
-    return 1.0 / value if value else math.inf
+    return value if unit == "/s" else 1.0 / value if value else math.inf

@@ -7,26 +7,28 @@ processor time of each process, user and system, stands below.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import wraps
 from typing import Any
+from unittest.mock import patch
 
 from online_svm.predictor.active_model import ActiveModel
-from online_svm.predictor.answerer import Answerer
+from online_svm.predictor.inference_engine import InferenceEngine
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.committee.model import CommitteeModel
-from online_svm.refit.committee.trees import TreeModel
+from online_svm.refit.committee.boosting import TreeModel
+from online_svm.refit.committee.stack import CommitteeModel
 from online_svm.svm.kernel_model import KernelModel
-from scripts.bench.feed import WARM_UP, Pairs, our_worker, server, stream
-from scripts.bench.processes import family, redis_seconds, seconds_of
+from scripts.bench import harness
+from scripts.bench.harness import WARM_UP
 from scripts.bench.report import Result
-from scripts.bench.worker import BATCH, DEFAULT, ENGINE, ENGINE_REFIT_EVERY, Measured
+from scripts.bench.worker import CONFIGURATIONS, Measured, warm_up
 from scripts.command_line import tell
 from workers.broker.store import Store
-from workers.config.settings import WorkerSettings
+from workers.push.sources import Row
 from workers.refit.pool import RefitPool
-from workers.refit.pooled_refitter import PooledRefitter
+from workers.refit.refitter import PooledRefitter
 from workers.runner.loop import FeedLoop
 from workers.session import answer as answering
 from workers.session.commit_writer import CommitWriter
@@ -41,9 +43,9 @@ _PARTS: list[tuple[Any, str, str]] = [
     (KernelModel, "scores", "score"),
     (TreeModel, "scores", "score"),
     (CommitteeModel, "scores", "score"),
-    (CommitteeModel, "said", "score"),
+    (CommitteeModel, "member_outputs", "score"),
     (ActiveModel, "answer", "calibrated probabilities"),
-    (Answerer, "_answer_block", "learn, validity"),
+    (InferenceEngine, "_answer_block", "learn, validity"),
     (answering, "encode_answers", "encode"),
     (answering, "encode_report", "encode"),
     (answering, "chain", "digest"),
@@ -64,32 +66,16 @@ def run(examples: Measured = 20_000) -> Iterator[Result]:
 
     Of the engine with rare refits, of a single machine and of the default configuration.
     """
-    configurations = {
-        ENGINE: WorkerSettings(batch=BATCH, refit_every=ENGINE_REFIT_EVERY),
-        "single": WorkerSettings(batch=BATCH, committee="single"),
-        DEFAULT: WorkerSettings(batch=BATCH),
-    }
-    pairs = stream(WARM_UP + examples)
-    with server() as url:
-        tell("warm-up")
-        our_worker(url, "bench-warm-up", configurations[DEFAULT], pairs[: WARM_UP + BATCH])
-        for name, settings in configurations.items():
+    rows = harness.stream(WARM_UP + examples)
+    with harness.server() as url:
+        warm_up(url, rows)
+        for name in CONFIGURATIONS:
             tell(name)
-            yield result(name, *_measured(f"bench-profile-{name}", settings, url, pairs))
+            yield result(name, *_measured(name, url, rows))
 
 
 def result(name: str, whole: float, parts: dict[str, float], processor: dict[str, float]) -> Result:
-    """Return microseconds an example: by the clock, of each part, and of each process's processor.
-
-    Examples
-    --------
-    >>> print(result("default", 4.0, {"read": 1.0}, {"worker": 2.0, "Redis": 1.0}))
-    default: 4.00 microseconds an example
-      read                          1.00   25.0%
-      processor time, worker                2.00
-      processor time, Redis                 1.00
-      processor time, all                   3.00
-    """
+    """Return microseconds an example: of each part by the clock, and of each process."""
     processor = {**processor, "all": sum(processor.values())}
     lines = [f"{name}: {whole:.2f} microseconds an example"]
     lines += [f"  {part:<26}{value:8.2f} {value / whole:7.1%}" for part, value in parts.items()]
@@ -99,78 +85,58 @@ def result(name: str, whole: float, parts: dict[str, float], processor: dict[str
 
 
 def _measured(
-    feed: str, settings: WorkerSettings, url: str, examples: Pairs
+    name: str, url: str, rows: Sequence[Row]
 ) -> tuple[float, dict[str, float], dict[str, float]]:
-    clock, seconds = PartClock(), list[dict[str, float]]()
-    with RefitPool(processes=1) as pool, Store(url, feed) as store, _watched(clock):
+    clock, marks = _PartClock(), list[tuple[Counter[str], dict[str, float]]]()
+    feed = f"bench-profile-{name}"
+    with RefitPool(processes=1) as pool, Store(url, feed) as store, ExitStack() as stack:
+        for owner, function, part in _PARTS:
+            timing = clock.timing(getattr(owner, function), part)
+            stack.enter_context(patch.object(owner, function, timing))
 
-        def note() -> None:
+        def mark() -> None:
             # The worker is this process. Its refit processes count as one.
-            refits = sum(seconds_of(each) for pid in pool.pids for each in family(pid))
-            own = time.process_time()
-            seconds.append({"worker": own, "Redis": redis_seconds(store), "refit process": refits})
+            refits = sum(
+                harness.seconds_of(one) for pid in pool.pids for one in harness.family(pid)
+            )
+            used = {"worker": time.process_time(), "Redis": harness.redis_seconds(store)}
+            marks.append((clock.spent.copy(), used | {"refit process": refits}))
 
-        def begin() -> None:
-            clock.spent.clear()
-            note()
+        rate = harness.our_worker(url, feed, CONFIGURATIONS[name], rows, mark, pool)
+    scale = 1e6 / (len(rows) - WARM_UP)
+    (parts, used), (parts_after, used_after) = marks
+    return (
+        1e6 / rate,
+        {part: scale * (parts_after[part] - parts[part]) for _, _, part in _PARTS},
+        {of: scale * (used_after[of] - used[of]) for of in used},
+    )
 
-        rate = our_worker(url, feed, settings, examples, at_warm=begin, at_end=note, pool=pool)
-    before, after = seconds
-    scale = 1e6 / (len(examples) - WARM_UP)
-    parts = {part: scale * clock.spent.get(part, 0.0) for _, _, part in _PARTS}
-    return 1e6 / rate, parts, {of: scale * (after[of] - before[of]) for of in after}
 
-
-class PartClock:
-    """Seconds spent in each part; that of a part within another is not in the other's.
-
-    What a refit scores is part of the refit: its own parts are not told from it.
-    """
+class _PartClock:
+    """Seconds spent in each part, without the parts inside it; what a refit scores is refit."""
 
     def __init__(self) -> None:
-        self.spent: dict[str, float] = {}
+        self.spent = Counter[str]()
         self._within: list[str] = []
         self._since = 0.0
 
-    def enter(self, part: str) -> None:
-        """Stop the clock of the part around, and start this one's."""
-        self._charge()
-        self._within.append(_REFIT if _REFIT in self._within[-1:] else part)
+    def timing(self, function: Callable[..., Any], part: str) -> Callable[..., Any]:
+        """Return the function with this clock around it."""
 
-    def leave(self) -> None:
-        """Stop the clock of the innermost part."""
-        self._charge()
-        self._within.pop()
+        @wraps(function)
+        def timing(*args: Any, **options: Any) -> Any:
+            self._charge()
+            self._within.append(_REFIT if _REFIT in self._within[-1:] else part)
+            try:
+                return function(*args, **options)
+            finally:
+                self._charge()
+                self._within.pop()
+
+        return timing
 
     def _charge(self) -> None:
         now = time.perf_counter()
         if self._within:
-            part = self._within[-1]
-            self.spent[part] = self.spent.get(part, 0.0) + now - self._since
+            self.spent[self._within[-1]] += now - self._since  # type: ignore[assignment]
         self._since = now
-
-
-@contextmanager
-def _watched(clock: PartClock) -> Iterator[None]:
-    """Time the parts in the block."""
-    with ExitStack() as stack:
-        for owner, name, part in _PARTS:
-            plain, is_own = getattr(owner, name), name in vars(owner)
-            setattr(owner, name, _timing(plain, part, clock))
-            if is_own:
-                stack.callback(setattr, owner, name, plain)
-            else:
-                stack.callback(delattr, owner, name)
-        yield
-
-
-def _timing(function: Callable[..., Any], part: str, clock: PartClock) -> Callable[..., Any]:
-    @wraps(function)
-    def timing(*args: Any, **options: Any) -> Any:
-        clock.enter(part)
-        try:
-            return function(*args, **options)
-        finally:
-            clock.leave()
-
-    return timing

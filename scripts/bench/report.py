@@ -1,4 +1,4 @@
-"""Results of a benchmark: figures beside a peer's, measured in the same run, or beside a bound."""
+"""Results of a benchmark: figures against a peer's of the same run, or against a bound."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,12 +11,6 @@ class Result:
     """What was measured: `lines` and a line for each check, or as JSON `values` and the checks.
 
     A result without lines is for JSON alone, and one without values for people alone.
-
-    Examples
-    --------
-    >>> print(Result({"n": 2}, ["2 examples"], [check("rate", 1.0, 0.95, is_least=True)]))
-    2 examples
-    rate                                                   1.00  at least           0.95  ok
     """
 
     values: Values
@@ -37,13 +31,7 @@ class Result:
 
 
 def check(name: str, measured: float, bound: float, *, is_least: bool = False) -> Values:
-    """Return a figure and its bound, the most or the least that may be measured.
-
-    Examples
-    --------
-    >>> check("entries of in", 5100.0, 5000.0)
-    {'name': 'entries of in', 'measured': 5100.0, 'at most': 5000.0, 'ok': False}
-    """
+    """Return a figure and its bound, the most or the least that may be measured."""
     side = "at least" if is_least else "at most"
     holds = measured >= bound if is_least else measured <= bound
     return {"name": name, "measured": measured, side: bound, "ok": holds}
@@ -60,10 +48,6 @@ def beside(
 ) -> Result:
     """Return one comparison, in seconds of a task or tasks a second; above 1 is in our favour.
 
-    Examples
-    --------
-    >>> beside("refit", ours=0.5, peer=2.0).values["ratio"]
-    4.0
     >>> beside("worker / null worker", ours=30.0, peer=60.0, unit="/s").values["ratio"]
     0.5
     """

@@ -10,62 +10,37 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from scripts.bench.feed import drifting, server
-from scripts.bench.processes import Measured, python, refit_process, require_proc, resident, worker
+from scripts.bench import harness
 from scripts.bench.report import Result, Values, check
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.feed.input_retention import SPACING
-from workers.push.ingest import push
+from workers.feed.retention import MARKS_PER_WINDOW
+from workers.push.ingest import Pacing, entry, push
 
-HIGH_WATER = 5_000
-"""Entries that may wait for the worker: about a quarter of a second's work."""
+HIGH_WATER = 5_000  # entries that may wait for the worker: about a quarter of a second's work
 
-MEMORY, RATE = 1.05, 0.95
-"""Memory at the end in parts of that after a twentieth of the run, at most; examples a second in
-the last tenth in parts of those in a tenth at the start, at least."""
-
-SETTLED = 25_000
-"""Examples after which the default window is full, every kernel loaded, two snapshots kept."""
+MAX_MEMORY_RATIO = 1.05  # memory at the end / memory after a twentieth of the run
+MIN_RATE_RATIO = 0.95  # examples a second in the last tenth / in a tenth at the start
+SETTLED_EXAMPLES = 25_000  # then the window is full, every kernel loaded, two snapshots kept
 
 _FEED = "soak"
 _SAMPLES = 400  # of a run
-_LOOK = 0.005  # seconds between two looks at a full feed
-_TOLD_EVERY = 5.0  # seconds between two progress lines
-# Samples around a point of which the median counts: one may fall into a snapshot.
-_AROUND = 5
-# The trimming of input drops whole nodes, of a hundred entries at most.
-_NODE = 100
-_OVER = 1.1
-"""Memory of a stream in parts of the bytes it keeps, at most; see `feed.kept_bytes.counted`."""
+_LOOK_SECONDS = 0.005  # seconds between two looks at a full feed
+_PROGRESS_SECONDS = 5.0  # seconds between two progress lines
+_MEDIAN_SAMPLES = 5  # around a point: one sample may fall into a snapshot
+_NODE_ENTRIES = 100  # input is trimmed by whole nodes, of so many entries at most
+_STREAM_OVERHEAD = 1.1  # memory of a stream / kept bytes; see `feed.kept_bytes.counted`
 
 
-@dataclass(frozen=True, slots=True)
-class SoakSample:
-    """What there was when `seq` entries were answered; memory in bytes, streams in entries."""
+SoakSample = dict[str, float]
+"""One look at the run, by name: memory in bytes, streams in entries."""
 
-    seconds: float
-    seq: int
-    worker: int
-    refits: int
-    redis: int
-    input: int
-    out: int
-    dlq: int
-    out_bytes: int
-    met_bytes: int
-    groups: int
-    consumers: int
-    pending: int
-    snapshots: int
-    snapshot_bytes: int
-
-
+Samples = Sequence[SoakSample]
 Measure = Callable[[SoakSample], float]
 
 
@@ -74,7 +49,10 @@ def run(
 ) -> Iterator[Result]:
     """Feed millions of drifting examples: memory, keys and rate must stay level (else exit 1)."""
     samples = soaked(entries)
-    found = result(samples, checks(samples, WorkerSettings()))
+    last = samples[-1]
+    values = {"examples": last["seq"], "seconds": last["seconds"], "samples": len(samples)}
+    line = f"{last['seq']:,} examples in {last['seconds']:,.0f} s, {_rate(samples):,.0f} a second"
+    found = Result(values, [line], checks(samples, WorkerSettings()))
     yield found
     if not found.holds:
         raise typer.Exit(1)
@@ -82,177 +60,154 @@ def run(
 
 def soaked(entries: int) -> list[SoakSample]:
     """Feed a worker, print progress on standard error, and return samples in order."""
-    require_proc()
+    harness.require_proc()
+    step, samples = max(1, entries // _SAMPLES), list[SoakSample]()
     with (
-        server() as url,
-        python(*worker(_FEED, url)) as process,
+        harness.server() as url,
+        harness.python(*harness.worker(_FEED, url)) as process,
         Store(url, _FEED) as store,
     ):
         process.wait_until(lambda: store.state() is not None)
-        watch = _Watch(store, process, entries)
-        push(drifting(entries), url, _FEED, arrays=True, throttle=watch)
-        watch.finish()
-    return watch.samples
+        began = reported = time.monotonic()
 
+        def look() -> int:
+            """Return how many entries are answered, after a sample if one is due."""
+            nonlocal reported
+            process.check()
+            seq = harness.answered(store)
+            if seq >= (len(samples) + 1) * step or seq == entries:
+                samples.append(_sample(store, process.pid, began))
+                now = time.monotonic()
+                if now - reported >= _PROGRESS_SECONDS and len(samples) > 1:
+                    reported = now
+                    print(_progress(samples, entries), file=sys.stderr, flush=True)
+            return seq
 
-def result(samples: Sequence[SoakSample], found: list[Values]) -> Result:
-    """Return what was measured in all, beside what must be level."""
-    last = samples[-1]
-    values = {"examples": last.seq, "seconds": last.seconds, "samples": len(samples)}
-    line = f"{last.seq:,} examples in {last.seconds:,.0f} s, {_rate(samples):,.0f} a second"
-    return Result(values, [line], found)
+        def wait_for_room(sent: int, _size: int) -> None:
+            while sent - look() > HIGH_WATER:
+                time.sleep(_LOOK_SECONDS)
 
-
-class _Watch:
-    """Samples the run, and holds the producer back while too many entries wait."""
-
-    def __init__(self, store: Store, process: Measured, entries: int) -> None:
-        self._store, self._process, self._entries = store, process, entries
-        self._began = self._told = time.monotonic()
-        self._step = max(1, entries // _SAMPLES)
-        self.samples: list[SoakSample] = []
-
-    def __call__(self, sent: int) -> None:
-        """Return when there is room for more; `sent` entries were pushed so far."""
-        while sent - self._look() > HIGH_WATER:
-            time.sleep(_LOOK)
-
-    def finish(self) -> None:
-        """Wait until everything is answered."""
-        while self._look() < self._entries:
-            time.sleep(_LOOK)
-
-    def _look(self) -> int:
-        """Return how many entries are answered, after a sample if one is due."""
-        self._process.check()
-        seq = int(self._store.call("HGET", self._store.keys.state, "seq"))
-        if seq >= (len(self.samples) + 1) * self._step or seq == self._entries:
-            self.samples.append(_sample(self._store, self._process.pid, self._began))
-            self._tell()
-        return seq
-
-    def _tell(self) -> None:
-        now, newest = time.monotonic(), self.samples[-1]
-        if now - self._told < _TOLD_EVERY or len(self.samples) < 2:
-            return
-        self._told = now
-        print(
-            f"soak: {newest.seq:,} of {self._entries:,} answered, "
-            f"{_rate(self.samples[-20:]):,.0f}/s; "
-            f"worker {newest.worker / 1e6:,.1f} MB, refits {newest.refits / 1e6:,.1f} MB, "
-            f"Redis {newest.redis / 1e6:,.1f} MB",
-            file=sys.stderr,
-            flush=True,
+        encode = partial(entry, arrays=True)
+        push(
+            harness.drifting(entries),
+            url,
+            _FEED,
+            encode=encode,
+            pacing=Pacing(throttle=wait_for_room),
         )
+        while look() < entries:
+            time.sleep(_LOOK_SECONDS)
+    return samples
+
+
+def _progress(samples: Samples, entries: int) -> str:
+    newest = samples[-1]
+    return (
+        f"soak: {newest['seq']:,} of {entries:,} answered, {_rate(samples[-20:]):,.0f}/s; "
+        f"worker {newest['worker'] / 1e6:,.1f} MB, refits {newest['refits'] / 1e6:,.1f} MB, "
+        f"Redis {newest['redis'] / 1e6:,.1f} MB"
+    )
 
 
 def _sample(store: Store, pid: int, began: float) -> SoakSample:
     """Return what there is now in a worker's run that began then, by `time.monotonic`."""
-    keys = store.keys
-    sizes = [int(store.call("STRLEN", key)) for key in store.snapshot_keys()]
+    keys, call = store.keys, store.call
+    sizes = [int(call("STRLEN", key)) for key in store.snapshot_keys()]
     groups = [
         dict(zip(flat[::2], flat[1::2], strict=True))
-        for flat in store.call("XINFO", "GROUPS", keys.input)
+        for flat in call("XINFO", "GROUPS", keys.input)
     ]
-    return SoakSample(
-        seconds=time.monotonic() - began,
-        seq=int(store.call("HGET", keys.state, "seq")),
-        worker=resident(pid),
-        refits=resident(refit_process(pid)),
-        redis=int(store.server()["used_memory"]),
-        input=store.length(keys.input),
-        out=store.length(keys.out),
-        dlq=store.length(keys.dlq),
-        out_bytes=store.call("MEMORY", "USAGE", keys.out) or 0,
-        met_bytes=store.call("MEMORY", "USAGE", keys.met) or 0,
-        groups=len(groups),
-        consumers=sum(group[b"consumers"] for group in groups),
-        pending=sum(group[b"pending"] for group in groups),
-        snapshots=len(sizes),
-        snapshot_bytes=sum(sizes),
-    )
+    return {
+        "seconds": time.monotonic() - began,
+        "seq": harness.answered(store),
+        "worker": harness.resident(pid),
+        "refits": harness.resident(harness.refit_process(pid)),
+        "redis": int(store.server()["used_memory"]),
+        "input": store.length(keys.input),
+        "out": store.length(keys.out),
+        "dlq": store.length(keys.dlq),
+        "out_bytes": call("MEMORY", "USAGE", keys.out) or 0,
+        "met_bytes": call("MEMORY", "USAGE", keys.met) or 0,
+        "groups": len(groups),
+        "consumers": sum(group[b"consumers"] for group in groups),
+        "pending": sum(group[b"pending"] for group in groups),
+        "snapshots": len(sizes),
+        "snapshot_bytes": sum(sizes),
+    }
 
 
-def checks(samples: Sequence[SoakSample], settings: WorkerSettings) -> list[Values]:
+def checks(samples: Samples, settings: WorkerSettings) -> list[Values]:
     """Return what must be level, from the samples of a whole run in order."""
-    entries = samples[-1].seq
-    settled = min(max(entries // 20, SETTLED), entries // 2)
-    later = [one for one in samples if one.seq >= settled]
+    entries = samples[-1]["seq"]
+    settled = min(max(entries // 20, SETTLED_EXAMPLES), entries // 2)
+    later = [one for one in samples if one["seq"] >= settled]
     return [*_memory(later, settings), _rates(later), *_streams(samples, settings)]
 
 
-def _memory(samples: Sequence[SoakSample], settings: WorkerSettings) -> list[Values]:
-    measures: dict[str, Measure] = {
-        "worker's memory, end / start": lambda s: s.worker,
-        "refit process's memory, end / start": lambda s: s.refits,
-        "bytes of a snapshot, end / start": lambda s: s.snapshot_bytes / max(s.snapshots, 1),
-        "bytes of an answer in out, end / start": lambda s: s.out_bytes / s.out,
-    }
-    found = [check(name, _growth(samples, each), MEMORY) for name, each in measures.items()]
-    full = [s for s in samples if s.out + settings.batch < s.seq]  # some were trimmed
-    if len(full) > 2 * _AROUND:
+def _memory(samples: Samples, settings: WorkerSettings) -> Iterator[Values]:
+    def level(name: str, of: Samples, measure: Measure) -> Values:
+        first, last = (
+            statistics.median(map(measure, some))
+            for some in (of[:_MEDIAN_SAMPLES], of[-_MEDIAN_SAMPLES:])
+        )
+        return check(name, last / first, MAX_MEMORY_RATIO)
+
+    yield level("worker's memory, end / start", samples, lambda s: s["worker"])
+    # The peak: a process gives back what it took for each refit.
+    third = max(len(samples) // 3, 1)
+    peaks = [max(one["refits"] for one in some) for some in (samples[-third:], samples[:third])]
+    name = "refit process's peak memory, last third / first"
+    yield check(name, peaks[0] / peaks[1], MAX_MEMORY_RATIO)
+    name = "bytes of a snapshot, end / start"
+    yield level(name, samples, lambda s: s["snapshot_bytes"] / max(s["snapshots"], 1))
+    yield level(
+        "bytes of an answer in out, end / start", samples, lambda s: s["out_bytes"] / s["out"]
+    )
+    full = [s for s in samples if s["out"] + settings.batch < s["seq"]]  # some were trimmed
+    if len(full) > 2 * _MEDIAN_SAMPLES:
         # Without the reports, which come a hundred times as slowly and are counted by themselves.
-        growth = _growth(full, lambda s: s.redis - s.met_bytes)
-        found.append(check("Redis's memory, end / when out was full", growth, MEMORY))
-    return found
+        name = "Redis's memory, end / when out was full"
+        yield level(name, full, lambda s: s["redis"] - s["met_bytes"])
 
 
-def _growth(samples: Sequence[SoakSample], measure: Measure) -> float:
-    first = statistics.median(measure(s) for s in samples[:_AROUND])
-    last = statistics.median(measure(s) for s in samples[-_AROUND:])
-    return last / first
+def _rates(samples: Samples) -> Values:
+    first, last = samples[0]["seq"], samples[-1]["seq"]
+    begin = [s for s in samples if s["seq"] <= first + last // 10]
+    end = [s for s in samples if s["seq"] >= last - last // 10]
+    name = "examples a second, end / start"
+    return check(name, _rate(end) / _rate(begin), MIN_RATE_RATIO, is_least=True)
 
 
-def _rates(samples: Sequence[SoakSample]) -> Values:
-    first, last = samples[0].seq, samples[-1].seq
-    begin = [s for s in samples if s.seq <= first + last // 10]
-    end = [s for s in samples if s.seq >= last - last // 10]
-    return check("examples a second, end / start", _rate(end) / _rate(begin), RATE, is_least=True)
-
-
-def _rate(samples: Sequence[SoakSample]) -> float:
+def _rate(samples: Samples) -> float:
     first, last = samples[0], samples[-1]
-    return (last.seq - first.seq) / (last.seconds - first.seconds)
+    return (last["seq"] - first["seq"]) / (last["seconds"] - first["seconds"])
 
 
 def most_kept_input(settings: WorkerSettings) -> float:
-    """Return the most answered entries that input holds at any time, each of them learned.
-
-    Input is trimmed with each snapshot, up to the older of the two snapshots or to the newest mark
-    that lies a window back, whichever is older (see `workers.feed.input_retention`). Marks are
-    snapshots: two neighbours lie no further apart than two snapshots, or than the part of a window
-    below which marks are thinned out. A snapshot comes with the first batch at which it is due.
-
-    Examples
-    --------
-    >>> most_kept_input(WorkerSettings(window=2000, batch=256))
-    20512
-    >>> most_kept_input(WorkerSettings(window=15_000, batch=256))
-    35512
-    """
+    """Return the most answered entries that input holds at any time, each of them learned."""
     if settings.window is None:
         return math.inf
     between = settings.snapshot_every + settings.batch
     if settings.window <= settings.snapshot_every:
         return 2 * between  # the older snapshot lies a window back
-    return settings.window + max(between, settings.window // SPACING) + between
+    return settings.window + max(between, settings.window // MARKS_PER_WINDOW) + between
 
 
-def _streams(samples: Sequence[SoakSample], settings: WorkerSettings) -> list[Values]:
+def _streams(samples: Samples, settings: WorkerSettings) -> list[Values]:
     # As much again as the high water may wait or be on its way.
-    most_input = most_kept_input(settings) + 2 * HIGH_WATER + _NODE
-    most: dict[str, tuple[Measure, float]] = {
-        "entries of in": (lambda s: s.input, most_input),
-        "bytes of out": (lambda s: s.out_bytes, _OVER * settings.retain_bytes),
-        "bytes of met": (lambda s: s.met_bytes, _OVER * settings.retain_bytes // 4),
-        "entries of dlq": (lambda s: s.dlq, 0),
+    most_input = most_kept_input(settings) + 2 * HIGH_WATER + _NODE_ENTRIES
+    most: dict[str, tuple[str, float]] = {
+        "entries of in": ("input", most_input),
+        "bytes of out": ("out_bytes", _STREAM_OVERHEAD * settings.retain_bytes),
+        "bytes of met": ("met_bytes", _STREAM_OVERHEAD * settings.retain_bytes // 4),
+        "entries of dlq": ("dlq", 0),
         # A third one is there while the commit that points at it is on its way.
-        "snapshots": (lambda s: s.snapshots, 3),
-        "groups of in": (lambda s: s.groups, 1),
-        "consumers of in": (lambda s: s.consumers, 0),
-        "pending entries of in": (lambda s: s.pending, 0),
+        "snapshots": ("snapshots", 3),
+        "groups of in": ("groups", 1),
+        "consumers of in": ("consumers", 0),
+        "pending entries of in": ("pending", 0),
     }
     return [
-        check(f"{name}, at most at any time", max(map(count, samples)), bound)
-        for name, (count, bound) in most.items()
+        check(f"{name}, at most at any time", max(s[field] for s in samples), bound)
+        for name, (field, bound) in most.items()
     ]

@@ -6,9 +6,8 @@ which adds and forgets 250.
 """
 
 import math
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -26,7 +25,7 @@ from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.classifier import InductiveVennClassifier
-from scripts.bench.feed import timed
+from scripts.bench.harness import timed
 from scripts.bench.report import Result, beside
 from scripts.command_line import tell
 from workers.push.datasets import load
@@ -58,61 +57,47 @@ def run(
     yield from _refits()
 
 
-class _Stopwatch:
-    """Adds up the seconds spent under `running`."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        began = time.perf_counter()
-        yield
-        self.seconds += time.perf_counter() - began
-
-
 def _protocol(name: str, X: Floats, codes: Ints, gamma: float) -> Iterator[Result]:
     """Time the protocol as a user runs it, and the solver's part of it alone."""
     peer = _svc_seconds(Kernel("rbf", gamma)(X, X), codes)
-    _progressive(X[:50], codes[:50], gamma)  # compiles, or loads what was compiled
-    whole, _ = timed(lambda: _progressive(X, codes, gamma))
+
+    def progressive(count: int) -> Floats:
+        venn = InductiveVennClassifier(OnlineSVC(gamma=gamma), split="oldest", refit_every=1)
+        return venn.progressive_interval(X[:count], codes[:count])
+
+    progressive(50)  # imports what is loaded at first use
+    whole, _ = timed(lambda: progressive(len(X)))
     yield beside(f"{name}, progressive_interval", whole, peer, f"{len(X)} steps")
     machine = _machine(gamma, int(codes.max()) + 1)
-    alone, _ = timed(lambda: _follow(machine, X, codes))
+
+    def follow() -> None:
+        for n in range(len(X)):
+            machine.promote(math.ceil(TRAIN_FRACTION * n) - machine.n_training)
+            machine.solve()
+            machine.observer_values()
+            machine.extend(X[n : n + 1], codes[n : n + 1])
+
+    alone, _ = timed(follow)
     steps = f"{1e6 * alone / len(X):.0f} us and {machine.steps / len(X):.0f} pair steps"
     yield beside(f"{name}, solver", alone, peer, f"{steps} a step")
 
 
-def _progressive(X: Floats, codes: Ints, gamma: float) -> Floats:
-    venn = InductiveVennClassifier(OnlineSVC(gamma=gamma), split="oldest", refit_every=1)
-    return venn.progressive_interval(X, codes)
-
-
 def _svc_seconds(gram: Floats, codes: Ints) -> float:
     """Return the seconds of refits from nothing, of each class that has both targets."""
-    clock = _Stopwatch()
+    seconds = 0.0
     for n in range(STRIDE // 2, len(gram), STRIDE):
         q = math.ceil(TRAIN_FRACTION * n)
         part = np.ascontiguousarray(gram[:q, :q])
         for c in range(int(codes.max()) + 1):
             target = codes[:q] == c
             if target.any() and not target.all():
-                with clock.running():
-                    SVC(kernel="precomputed").fit(part, target)
-    return clock.seconds * STRIDE
+                fit = partial(SVC(kernel="precomputed").fit, part, target)
+                seconds += timed(fit)[0]
+    return seconds * STRIDE
 
 
 def _machine(gamma: float, n_classes: int = 2, window: int | None = None) -> RollingMachine:
     return RollingMachine(Kernel("rbf", gamma), np.ones(n_classes), window=window)
-
-
-def _follow(machine: RollingMachine, X: Floats, codes: Ints) -> None:
-    """Run the protocol's machine alone."""
-    for n in range(len(X)):
-        machine.promote(math.ceil(TRAIN_FRACTION * n) - machine.n_training)
-        machine.solve()
-        machine.observer_values()
-        machine.extend(X[n : n + 1], codes[n : n + 1])
 
 
 def _noisy(n: int) -> tuple[Floats, Ints]:
@@ -126,18 +111,22 @@ def _noisy(n: int) -> tuple[Floats, Ints]:
 def _rolling(window: int, steps: int) -> Result:
     """Add one example and forget one, the window exact after each step."""
     X, codes = _noisy(window + steps)
-    machine, clock = _machine(1 / N_FEATURES, window=window), _Stopwatch()
+    machine, seconds = _machine(1 / N_FEATURES, window=window), 0.0
     one = np.ones(1, dtype=bool)
     machine.extend(X[:window], codes[:window], training=np.ones(window, dtype=bool))
     before = machine.solve()
+
     for i in range(window, window + steps):
-        with clock.running():
+
+        def step(i: int = i) -> None:
             machine.forget(1)
             machine.extend(X[i : i + 1], codes[i : i + 1], training=one)
             machine.solve()
+
+        seconds += timed(step)[0]
     peer = _svc_fit_seconds(X[-window:], codes[-window:])
     note = f"{(machine.steps - before) / steps:.0f} pair steps"
-    return beside(f"window {window}, one in, one out", clock.seconds / steps, peer, note)
+    return beside(f"window {window}, one in, one out", seconds / steps, peer, note)
 
 
 def _svc_fit_seconds(X: Floats, codes: Ints) -> float:
@@ -146,10 +135,7 @@ def _svc_fit_seconds(X: Floats, codes: Ints) -> float:
 
 
 def _refits() -> Iterator[Result]:
-    """Time the work of the predictor for a refit of its default schedule.
-
-    With no example between freeze and activation, and with as many as the default lag has.
-    """
+    """Time the work of the predictor for a refit of its default schedule."""
     config = PredictorConfig(classes=("0", "1"), features=N_FEATURES)
     assert config.window is not None
     X, codes = _noisy(config.window + (REFITS + 2) * config.distance)

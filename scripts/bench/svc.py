@@ -1,4 +1,4 @@
-"""ProbabilitySVC beside SVC(probability=True), and beside the way out that scikit-learn names.
+"""ProbabilitySVC against SVC(probability=True), and against its named replacement.
 
 Every data set is split several times, in parts that have all classes: half of it, at most 1,000
 rows, to fit to, at most 2,000 others to answer. Columns are scaled; parameters are the defaults.
@@ -7,8 +7,6 @@ rows, to fit to, at most 2,000 others to answer. Columns are scaled; parameters 
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,22 +17,20 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type information
-    threadpool_limits,
-)
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
 
 from online_svm import ProbabilitySVC
 from online_svm.metrics.scores import auc, brier, log_loss
 from online_svm.types import Floats, Ints
 from scripts.bench.kept import Names, mean_and_error
-from scripts.bench.quality.streams import STREAMS, Examples, stream
-from scripts.bench.report import Result, Values, beside, check
+from scripts.bench.quality.streams import STREAMS, Examples, Read, codes_of, of_file, of_sklearn
+from scripts.bench.quality.streams import stream as drawn
+from scripts.bench.report import Result, beside, check
 from scripts.command_line import chosen, tell
 from workers.cli.common import DataDir, note
 from workers.errors import BadConfiguration
-from workers.push.datasets import load
 
-MOST_FITTED, MOST_ANSWERED = 1000, 2000
+MAX_FITTED, MAX_ANSWERED = 1000, 2000
 TIMED = 4000
 """Rows of the fits whose times are compared; with a few hundred, checks of arguments cost most."""
 
@@ -45,30 +41,14 @@ METHODS: dict[str, Callable[[], Any]] = {
     "CalibratedClassifierCV": lambda: CalibratedClassifierCV(SVC(), ensemble=False),
 }
 OURS = "ProbabilitySVC"
-MOST_TIME = 1.25
-
-Read = Callable[[int, Path | None], Examples]
-"""Returns rows and codes, given a seed and the data directory."""
+MAX_TIME_RATIO = 1.25
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """What came of one method on one split.
+MEASURES = ("log_loss", "brier", "auc", "seconds", "width")
+"""The processor time of the fit; the interval of the most probable class, 0 without intervals."""
 
-    Processor seconds of its fit; the others are of answers. The width is that of the interval of
-    the most probable class, 0 of a method without intervals.
-    """
-
-    log_loss: float
-    brier: float
-    auc: float
-    seconds: float
-    width: float
-
-
-MEASURES = tuple(one.name for one in fields(Scored))
-Scores = Mapping[str, Sequence[Scored]]
-"""By method, those of each split."""
+Scores = Mapping[str, Sequence[Mapping[str, float]]]
+"""By method, the measures of each split."""
 
 
 def run(
@@ -86,7 +66,7 @@ def run(
     classes against the rest.
     """
     known = TUNED if tuned else HELD_OUT
-    ProbabilitySVC().fit([[0.0], [1.0]], [0, 1])  # loads what is compiled
+    ProbabilitySVC().fit([[0.0], [1.0]], [0, 1])  # imports what is loaded at first use
     found: dict[str, Scores] = {}
     for name in chosen("--sets", sets, ",", tuple(known)):
         tell(name)
@@ -95,7 +75,8 @@ def run(
         except BadConfiguration as error:
             note(f"not measured: {name}: {error}")
             continue
-        yield of_set(name, found[name])
+        values = means(found[name])
+        yield Result({"set": name, "splits": splits} | values, [_line(name, values)])
     if found:
         yield of_all(found)
     for n_classes in (2, 4):
@@ -104,23 +85,14 @@ def run(
 
 
 def scores_of(read: Read, splits: int, data_dir: Path | None = None) -> Scores:
-    """Return the scores of every method on so many splits of a data set.
-
-    Raises
-    ------
-    BadConfiguration
-        If its file is not there.
-
-    Examples
-    --------
-    >>> found = scores_of(TUNED["iris"], splits=1)
-    >>> sorted(found), len(found["ProbabilitySVC"])
-    (['CalibratedClassifierCV', 'ProbabilitySVC', 'SVC(probability=True)'], 1)
-    """
-    found: dict[str, list[Scored]] = {method: [] for method in METHODS}
+    """Return the scores of every method on so many splits of a data set."""
+    found: dict[str, list[dict[str, float]]] = {method: [] for method in METHODS}
     for seed in range(splits):
-        X, codes = read(seed, data_dir)
-        fitted, answered = _split(codes, seed)
+        X, codes = read(data_dir, seed)
+        most = min(len(codes) // 2, MAX_FITTED)
+        rest = min(len(codes) - most, MAX_ANSWERED)
+        splitter = StratifiedShuffleSplit(1, train_size=most, test_size=rest, random_state=seed)
+        fitted, answered = next(splitter.split(codes, codes))
         scaler = StandardScaler().fit(X[fitted])
         parts = scaler.transform(X[fitted]), codes[fitted], scaler.transform(X[answered])
         for method, make in METHODS.items():
@@ -128,21 +100,16 @@ def scores_of(read: Read, splits: int, data_dir: Path | None = None) -> Scores:
     return found
 
 
-def _split(codes: Ints, seed: int) -> tuple[Ints, Ints]:
-    most = min(len(codes) // 2, MOST_FITTED)
-    rest = min(len(codes) - most, MOST_ANSWERED)
-    splitter = StratifiedShuffleSplit(1, train_size=most, test_size=rest, random_state=seed)
-    fitted, answered = next(splitter.split(codes, codes))
-    return fitted, answered
-
-
-def _scored(model: Any, X: Floats, codes: Ints, asked: Floats, truth: Ints) -> Scored:
+def _scored(model: Any, X: Floats, codes: Ints, asked: Floats, truth: Ints) -> dict[str, float]:
     seconds = _fit_seconds(model, X, codes)
     said, width = model.predict_proba(asked), 0.0
     if isinstance(model, ProbabilitySVC):
         bounds = model.predict_interval(asked)[np.arange(len(asked)), said.argmax(axis=1)]
         width = float((bounds[:, 1] - bounds[:, 0]).mean())
-    return Scored(log_loss(said, truth), brier(said, truth), _auc(said, truth), seconds, width)
+    columns = range(1, 2) if said.shape[1] == 2 else np.unique(truth)
+    area = float(np.mean([auc(said[:, k], truth == k) for k in columns]))
+    values = log_loss(said, truth), brier(said, truth), area, seconds, width
+    return dict(zip(MEASURES, values, strict=True))
 
 
 def _fit_seconds(model: Any, X: Floats, codes: Ints) -> float:
@@ -159,34 +126,23 @@ def fit_time(n_classes: int) -> Result:
     X, codes = _made(
         datasets.make_classification, n_samples=TIMED, n_features=10, n_informative=6,
         n_classes=n_classes, flip_y=0.05,
-    )(0, None)  # fmt: skip
+    )(None, 0)  # fmt: skip
     times = [[_fit_seconds(METHODS[name](), X, codes) for name in (OURS, PEER)] for _ in range(3)]
     ours, peer = map(min, zip(*times, strict=True))
     result = beside(f"fit, {TIMED:,} rows of {n_classes} classes", ours, peer)
-    return replace(result, checks=[check("fit time / that of SVC", ours / peer, MOST_TIME)])
-
-
-def _auc(said: Floats, truth: Ints) -> float:
-    if said.shape[1] == 2:
-        return auc(said[:, 1], truth)
-    return float(np.mean([auc(said[:, k], truth == k) for k in np.unique(truth)]))
+    result.checks.append(check("fit time / that of SVC", ours / peer, MAX_TIME_RATIO))
+    return result
 
 
 def means(scores: Scores) -> dict[str, dict[str, float]]:
     """Return the mean of each measure for each method, as `means[measure][method]`."""
     return {
         measure: {
-            method: mean_and_error([getattr(one, measure) for one in of_method])[0]
+            method: float(np.mean([one[measure] for one in of_method]))
             for method, of_method in scores.items()
         }
         for measure in MEASURES
     }
-
-
-def of_set(name: str, scores: Scores) -> Result:
-    """Return the line of a data set."""
-    found = means(scores)
-    return Result({"set": name, "splits": len(scores[OURS])} | found, [_line(name, found)])
 
 
 def _line(name: str, found: Mapping[str, Mapping[str, float]]) -> str:
@@ -207,13 +163,19 @@ def of_all(found: Mapping[str, Scores]) -> Result:
         for measure in MEASURES
     }
     compared = {measure: _compared(found, measure) for measure in ("log_loss", "brier", "auc")}
+    ratios = {measure: whole[measure][OURS] / whole[measure][PEER] for measure in compared}
+    checks = [
+        check("log loss / that of SVC", ratios["log_loss"], 1.0),
+        check("Brier score / that of SVC", ratios["brier"], 1.0),
+        check("AUC / that of SVC", ratios["auc"], 0.9995, is_least=True),
+    ]
     lines = [_line(f"mean of {len(found)}", whole)]
     lines += [
         f"{measure:<16}better on {one['better']}, worse on {one['worse']}; by more than two "
         f"standard errors {one['surely better']} and {one['surely worse']}"
         for measure, one in compared.items()
     ]
-    return Result({"sets": len(found), "compared": compared} | whole, lines, _checks(whole))
+    return Result({"sets": len(found), "compared": compared} | whole, lines, checks)
 
 
 def _compared(found: Mapping[str, Scores], measure: str) -> dict[str, int]:
@@ -222,7 +184,7 @@ def _compared(found: Mapping[str, Scores], measure: str) -> dict[str, int]:
     sign = -1.0 if measure == "auc" else 1.0
     for scores in found.values():
         pairs = zip(scores[PEER], scores[OURS], strict=True)
-        gains = [sign * (getattr(peer, measure) - getattr(ours, measure)) for peer, ours in pairs]
+        gains = [sign * (peer[measure] - ours[measure]) for peer, ours in pairs]
         mean, error = mean_and_error(gains)
         if abs(mean) < 1e-6:  # the same order of the same decision values
             continue
@@ -232,43 +194,16 @@ def _compared(found: Mapping[str, Scores], measure: str) -> dict[str, int]:
     return counts
 
 
-def _checks(whole: Mapping[str, Mapping[str, float]]) -> list[Values]:
-    ratios = {name: whole[name][OURS] / whole[name][PEER] for name in ("log_loss", "brier", "auc")}
-    return [
-        check("log loss / that of SVC", ratios["log_loss"], 1.0),
-        check("Brier score / that of SVC", ratios["brier"], 1.0),
-        check("AUC / that of SVC", ratios["auc"], 0.9995, is_least=True),
-    ]
-
-
-def _of_file(name: str) -> Read:
-    @cache
-    def read(data_dir: Path | None) -> Examples:
-        data = load(name, data_dir)
-        return data.X, _codes(data.y)
-
-    return lambda _, data_dir: read(data_dir)
-
-
 def _of_stream(name: str) -> Read:
-    """Return a reader of a stream of `bench quality`; a drawn one is drawn anew for each seed."""
-    read = cache(stream)
+    """Return a reader of a stream of `bench quality`; each seed draws a synthetic stream again."""
     is_drawn = STREAMS[name].order == "drawn"
-    return lambda seed, data_dir: read(name, seed if is_drawn else 0, data_dir)
-
-
-def _of_sklearn(name: str) -> Read:
-    def read(_: int, __: Path | None) -> Examples:
-        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-        return X, _codes(y)
-
-    return read
+    return lambda data_dir, seed: drawn(name, seed if is_drawn else 0, data_dir)
 
 
 def _made(make: Callable[..., Any], **options: Any) -> Read:
-    def read(seed: int, _: Path | None) -> Examples:
+    def read(_: Path | None, seed: int) -> Examples:
         X, y = make(random_state=seed, **options)
-        return X, _codes(y)
+        return X, codes_of(y)
 
     return read
 
@@ -281,17 +216,13 @@ def _unlike_widths(random_state: int) -> Examples:
     return X + 0.8 * codes[:, np.newaxis], codes
 
 
-def _codes(labels: Any) -> Ints:
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
-
-
 TUNED: dict[str, Read] = {
-    "breast-cancer": _of_sklearn("breast_cancer"),
-    "iris": _of_sklearn("iris"),
-    "cultivars": _of_sklearn("wine"),
-    "heart": _of_file("heart"),
-    "sonar": _of_file("sonar"),
-    "german": _of_file("german-numeric"),
+    "breast-cancer": of_sklearn("breast_cancer"),
+    "iris": of_sklearn("iris"),
+    "cultivars": of_sklearn("wine"),
+    "heart": of_file("heart"),
+    "sonar": of_file("sonar"),
+    "german": of_file("german-numeric"),
     "moons": _made(datasets.make_moons, n_samples=1500, noise=0.35),
     "quantiles": _made(datasets.make_gaussian_quantiles, n_samples=2000, n_features=4, n_classes=2),
     "widths": _made(_unlike_widths),
@@ -308,7 +239,7 @@ TUNED: dict[str, Read] = {
 """On these the maps and their ridges were chosen."""
 
 HELD_OUT: dict[str, Read] = {
-    **{name: _of_file(name) for name in ("australian", "bupa", "diabetes", "elec2", "ionosphere")},
+    **{name: of_file(name) for name in ("australian", "bupa", "diabetes", "elec2", "ionosphere")},
     **{
         name: _of_stream(name)
         for name in ("adult", "bananas", "phishing", "shuttle", "web", "agrawal", "random-rbf")
@@ -316,7 +247,7 @@ HELD_OUT: dict[str, Read] = {
     "hastie": _made(datasets.make_hastie_10_2, n_samples=3000),
     "circles": _made(datasets.make_circles, n_samples=1500, noise=0.25, factor=0.6),
     **{name: _of_stream(name) for name in ("car", "segment", "waveform", "wine")},
-    "digits": _of_sklearn("digits"),
+    "digits": of_sklearn("digits"),
     "rings": _made(datasets.make_gaussian_quantiles, n_samples=1500, n_features=3, n_classes=5),
 }
 """On these nothing was chosen: twenty, six of them of more than two classes."""

@@ -1,4 +1,4 @@
-"""The papers' experiments: what was printed beside what is measured.
+"""The papers' experiments: printed and measured figures.
 
 A paper is a module, or a folder with a module `experiments`, that holds
 
@@ -6,7 +6,7 @@ A paper is a module, or a folder with a module `experiments`, that holds
     run(asked) -> dict          the experiments, as plain data
 
 `run` returns ``rows`` and ``claims`` (`report.row` and `report.claim`), and where there is more to
-compare ``tables`` (`report.table`). Whatever else it returns is for those who read the JSON.
+compare ``tables`` (`report.table`). Its other entries appear only in the JSON.
 """
 
 from dataclasses import dataclass
@@ -29,23 +29,11 @@ class Run:
     seed: int = 0
 
     def choose(self, quick: Choice, full: Choice) -> Choice:
-        """Return the one or the other.
-
-        Examples
-        --------
-        >>> Run(quick=True).choose(5, 30)
-        5
-        """
+        """Return the one or the other."""
         return quick if self.quick else full
 
     def seeds(self, quick: int, full: int) -> range:
-        """Return so many seeds.
-
-        Examples
-        --------
-        >>> Run(seed=7).seeds(2, 3)
-        range(7, 10)
-        """
+        """Return so many seeds."""
         return range(self.seed, self.seed + self.choose(quick, full))
 
 
@@ -55,13 +43,7 @@ def experiments(name: str) -> Any:
 
 
 def repeat(name: str, asked: Run) -> Result:
-    """Run the experiments of one of `PAPERS`, and return plain data, ready for JSON.
-
-    Raises
-    ------
-    DataNotFound
-        If a data file is missing; the message says how to fetch it.
-    """
+    """Run the experiments of one of `PAPERS`, and return plain data, ready for JSON."""
     own = experiments(name)
     result: Result = own.run(asked)
     head = {"paper": own.PAPER, "quick": asked.quick, "seed": asked.seed}

@@ -1,4 +1,4 @@
-"""The papers' tables beside what is measured."""
+"""Compare the papers' tables with measurements."""
 
 import json as json_format
 from enum import StrEnum
@@ -37,9 +37,9 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0, help="First seed.")] = 0,
     json: Json = False,
 ) -> None:
-    """Repeat a paper's experiments: its tables beside what is measured.
+    """Repeat a paper's experiments: compare its tables with measurements.
 
-    `all` leaves out the papers whose data is not there, and says so before anything is computed.
+    `all` leaves out the papers whose data is not there, and names them before it computes anything.
     """
     asked = Run(data_dir, quick, seed)
     wanted = PAPERS if paper == ALL else (str(paper),)
@@ -61,13 +61,7 @@ def reproduce(
 
 
 def _with_data(wanted: tuple[str, ...], data_dir: Path | None, is_one: bool) -> list[str]:
-    """Return the papers whose data is there; say what the others lack.
-
-    Raises
-    ------
-    DataNotFound
-        If the one paper that was asked for lacks a file.
-    """
+    """Return the papers whose data is there; say what the others lack."""
     files = {name: missing(papers.experiments(name).DATA, data_dir) for name in wanted}
     absent = {name: lacks for name, lacks in files.items() if lacks}
     for name, lacks in absent.items():

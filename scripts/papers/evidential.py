@@ -1,4 +1,4 @@
-"""Xu, Davoine, Zha & Denoeux (2016): what they printed, beside what is measured."""
+"""Xu, Davoine, Zha & Denoeux (2016): printed and measured figures."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,7 @@ from online_svm import (
     PlattScaling,
     ScoreBinning,
 )
-from online_svm.calibration.evidential.combination import combined_decision
-from online_svm.calibration.evidential.masses import bayesian, inverse_pignistic
+from online_svm.calibration.evidential.masses import bayesian, combined_decision, inverse_pignistic
 from online_svm.types import Bools, Floats, Ints
 from scripts.papers import Result, Run
 from scripts.papers.report import claim, row
@@ -83,7 +82,7 @@ NOTES = (
 def run(asked: Run) -> Result:
     """Repeat Table 2 (ten classifiers) and section 5.1 (three classifiers).
 
-    ``table_2`` and ``three_classifiers`` hold every measurement, ``splits`` says how it was done.
+    ``table_2`` and ``three_classifiers`` hold every measurement, ``splits`` describes the splits.
     """
     of_adult, of_others, of_three = asked.choose(QUICK_ROUNDS, ROUNDS)
     table_2, three = [], []
@@ -148,8 +147,8 @@ def _partitions(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
-    """What one machine says: scores and labels to calibrate on, and scores of the test examples."""
+class MachineScores:
+    """Scores of one machine: with labels to calibrate on, and of the test examples."""
 
     scores: Floats
     labels: Bools
@@ -159,10 +158,6 @@ class Scored:
 def chunk_sizes(scenario: str, n: int) -> list[int]:
     """Return how many examples each of the ten classifiers gets (the paper's figure 12).
 
-    Examples
-    --------
-    >>> chunk_sizes("b", 600)
-    [20, 20, 20, 20, 20, 100, 100, 100, 100, 100]
     >>> chunk_sizes("c", 600)
     [400, 120, 10, 10, 10, 10, 10, 10, 10, 10]
     """
@@ -174,7 +169,7 @@ def chunk_sizes(scenario: str, n: int) -> list[int]:
     return [first, second] + [(n - first - second) // 8] * 8
 
 
-def score_chunks(part: Partition, sizes: Sequence[int], halves: bool) -> list[Scored]:
+def score_chunks(part: Partition, sizes: Sequence[int], halves: bool) -> list[MachineScores]:
     """Train one machine on each run of `sizes` examples, and score with it.
 
     Of a subset one half trains and the other calibrates (section 5.1 of the paper), or all of it
@@ -191,13 +186,13 @@ def score_chunks(part: Partition, sizes: Sequence[int], halves: bool) -> list[Sc
     return scored
 
 
-def _machine(part: Partition, fit: Ints, calibrate: Ints) -> Scored:
+def _machine(part: Partition, fit: Ints, calibrate: Ints) -> MachineScores:
     svc = SVC(C=C, kernel="precomputed").fit(part.kernel[np.ix_(fit, fit)], part.y[fit])
     scores = svc.decision_function(part.kernel[np.ix_(calibrate, fit)])
-    return Scored(scores, part.y[calibrate], svc.decision_function(part.kernel_test[:, fit]))
+    return MachineScores(scores, part.y[calibrate], svc.decision_function(part.kernel_test[:, fit]))
 
 
-Calibration = Callable[[Scored], Floats]
+Calibration = Callable[[MachineScores], Floats]
 
 
 def _models(
@@ -229,7 +224,7 @@ METHODS = {
 }
 
 
-def combined_error(scored: Sequence[Scored], calibrate: Calibration, y: Bools) -> float:
+def combined_error(scored: Sequence[MachineScores], calibrate: Calibration, y: Bools) -> float:
     """Return the error rate of the combined classifiers; without any, all examples are negative."""
     if not scored:
         return float(np.mean(y))
@@ -282,21 +277,16 @@ def _entry(
 
 
 def rows(table_2: list[Result]) -> list[Result]:
-    """Set the printed values beside the measured ones, with the reason where they differ."""
+    """Compare printed and measured values, with the reason where they differ."""
     text = "{data} ({scenario}), {model}: error, %"
     halves = {text.format(**e): e["error"] for e in table_2 if e["split"] == "halves"}
+    shared = [e for e in table_2 if e["split"] == "shared" and e["printed"] is not None]
     return [
-        row(
-            text.format(**e),
-            e["printed"],
-            e["error"],
-            _reason(e),
-            standard_error=e["standard_error"],
-            measured_halves=halves[text.format(**e)],
-        )
-        for e in table_2
-        if e["split"] == "shared" and e["printed"] is not None
-    ]
+        row(what, e["printed"], e["error"], _reason(e), standard_error=e["standard_error"],
+            measured_halves=halves[what])
+        for e in shared
+        if (what := text.format(**e))
+    ]  # fmt: skip
 
 
 def _reason(entry: Result) -> str | None:
@@ -344,38 +334,26 @@ def claims(table_2: list[Result], three: list[Result]) -> list[Result]:
     }
     best = _best(table_2, PRINTED_MODELS)
     best.pop("adult (a)", None)
+    binning, logistic = ("binning", "likelihood"), ("logistic", "likelihood")
     return [
-        claim(
-            "in scenario (c) the likelihood model beats the Bayesian product",
-            "Table 2",
-            unbalanced,
-        ),
-        claim(
-            "the likelihood model is the best of the three, except on adult (a)",
-            "section 5.2",
-            best,
-        ),
-        claim(
-            "the likelihood model is also at least as good as the confidence model",
-            "not tried in the paper for ten classifiers",
-            _best(table_2, ("likelihood", "confidence")),
-        ),
-        claim(
-            "for binning the likelihood model beats the Bayesian product",
-            "figure 8",
-            _against(three, ("binning", "likelihood"), ("binning", "bayesian")),
-        ),
-        claim(
-            "under the likelihood model logistic regression beats binning",
-            "figure 11",
-            _against(three, ("logistic", "likelihood"), ("binning", "likelihood")),
-        ),
-        claim(
-            "under the likelihood model logistic beats isotonic regression",
-            "figure 11 has each ahead on some data sets",
-            _against(three, ("logistic", "likelihood"), ("isotonic", "likelihood")),
-        ),
-    ]
+        claim(text, source, cases)
+        for text, source, cases in (
+            ("in scenario (c) the likelihood model beats the Bayesian product", "Table 2",
+             unbalanced),
+            ("the likelihood model is the best of the three, except on adult (a)", "section 5.2",
+             best),
+            ("the likelihood model is also at least as good as the confidence model",
+             "not tried in the paper for ten classifiers",
+             _best(table_2, ("likelihood", "confidence"))),
+            ("for binning the likelihood model beats the Bayesian product", "figure 8",
+             _against(three, binning, ("binning", "bayesian"))),
+            ("under the likelihood model logistic regression beats binning", "figure 11",
+             _against(three, logistic, binning)),
+            ("under the likelihood model logistic beats isotonic regression",
+             "figure 11 has each ahead on some data sets",
+             _against(three, logistic, ("isotonic", "likelihood"))),
+        )
+    ]  # fmt: skip
 
 
 def _best(table_2: list[Result], models: tuple[str, ...]) -> dict[str, bool]:

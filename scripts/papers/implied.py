@@ -1,4 +1,4 @@
-"""Nalbantov & Ivanov: the posterior implied by machines that weigh the classes anew."""
+"""Nalbantov & Ivanov: the posterior implied by machines with different class weights."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -11,7 +11,7 @@ import numpy as np
 from online_svm import IsotonicMap, PlattScaling
 from online_svm.calibration.platt_data import cross_validated_scores
 from online_svm.metrics.scores import auc, brier, log_loss
-from online_svm.svm.implied.class_path import Weighting
+from online_svm.svm.implied_bank import Weighting
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats
@@ -91,11 +91,6 @@ def measures(p: Floats, positive: Bools) -> dict[str, float]:
     """Return calibration score, AUC, log loss and Brier score of P(positive).
 
     The calibration score is the paper's: mean |p - isotonic fit of p on the same labels|.
-
-    Examples
-    --------
-    >>> measures(np.array([0.25, 0.75]), np.array([False, True]))["calibration"]
-    0.25
     """
     both = np.column_stack((1.0 - p, p))
     codes = positive.astype(np.int64)
@@ -134,11 +129,9 @@ def bank_scores(fitted: ImpliedPosterior, X: Floats) -> Floats:
 def looked_up(scores: Floats) -> Floats:
     """Return the posterior read off where the vote first turns positive, by eq. 11 as printed.
 
-    The equation says the surface of machine z is where P(+) = z. The vote turns positive between
-    two values of z; that between them is returned.
+    By the equation the surface of machine z is where P(+) = z. The vote turns positive between two
+    values of z; their midpoint is returned.
 
-    Examples
-    --------
     >>> looked_up(np.array([[-1.0, 1.0, 1.0]]))
     array([0.375])
     """
@@ -201,38 +194,19 @@ def _rows(
     ranges = {"platt": [min(sigmoids), max(sigmoids)]}
     further: list[tuple[str, float | None, float, str | None]] = [
         ("Platt: AUC", 0.74, found["platt"]["auc"], None),
-        (
-            "implied: AUC",
-            0.73,
-            found["implied"]["auc"],
-            f"with the printed C = {PRINTED_PENALTY:g} it is {printed[3]:.3f}",
-        ),
-        (
-            "implied: P(good) of the first test example",
-            0.65,
-            1.0 - test["implied"][0],
-            f"not explained; {printed[-1]:.3f} with the printed C",
-        ),
-        (
-            "AUC of a look-up by eq. 11 as printed",
-            None,
-            found["looked_up"]["auc"],
-            "it is upside down: the surface of machine z is where P = 1 - z",
-        ),
-    ]
-    return [
-        *(
-            row(
-                f"{NAMES[name]}: calibration score",
-                paper,
-                found[name]["calibration"],
-                reasons.get(name),
-                range=ranges.get(name),
-            )
-            for name, paper in PRINTED.items()
-        ),
-        *(row(*one, range=None) for one in further),
-    ]
+        ("implied: AUC", 0.73, found["implied"]["auc"],
+         f"with the printed C = {PRINTED_PENALTY:g} it is {printed[3]:.3f}"),
+        ("implied: P(good) of the first test example", 0.65, 1.0 - test["implied"][0],
+         f"not explained; {printed[-1]:.3f} with the printed C"),
+        ("AUC of a look-up by eq. 11 as printed", None, found["looked_up"]["auc"],
+         "it is upside down: the surface of machine z is where P = 1 - z"),
+    ]  # fmt: skip
+    scores = [
+        row(f"{NAMES[name]}: calibration score", paper, found[name]["calibration"],
+            reasons.get(name), range=ranges.get(name))
+        for name, paper in PRINTED.items()
+    ]  # fmt: skip
+    return [*scores, *(row(*one, range=None) for one in further)]
 
 
 def _claims(splits: list[Result]) -> list[Result]:

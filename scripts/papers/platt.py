@@ -44,9 +44,9 @@ QUANTITIES |= {"loss": "-log p", "threshold": "score at which P = 1/2"}
 class PlattTask:
     """One line of Tables 1 and 2; without data it cannot be run.
 
-    The divisor is that of the quadratic kernel ((x.z + 1) / divisor)^2; the linear one has none.
-    Printed are errors of the raw machine and with the sigmoid, and -log p on the test set; of one
-    task a threshold as well. The note says why figures differ in any case.
+    The divisor belongs to the quadratic kernel ((x.z + 1) / divisor)^2; the linear one has none.
+    The paper prints errors of the raw machine and with the sigmoid, and -log p on the test set; for
+    one task also a threshold. The note explains why figures differ in any case.
     """
 
     name: str
@@ -167,7 +167,7 @@ def _sigmoid(
 
 
 def rows(tasks: list[Result]) -> list[Result]:
-    """Set the printed values of every task beside the measured ones and their range."""
+    """Compare the printed values of every task with the measured ones and their range."""
     entries = {entry["name"]: entry for entry in tasks}
     found = []
     for task in TASKS:
@@ -191,7 +191,7 @@ def _reason(task: PlattTask, measured: float | None) -> str | None:
 
 
 def claims(tasks: list[Result]) -> list[Result]:
-    """Try what the paper says on the measurements."""
+    """Check the paper's claims on the measurements."""
     of = {entry["name"]: entry["sigmoids"] for entry in tasks}
     quadratic = [name for name in of if name.endswith("quadratic")]
     # By how much cross-validated scores reduce -log p against training scores.

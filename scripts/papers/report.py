@@ -12,22 +12,7 @@ Result = dict[str, Any]
 
 
 def row(what: str, paper: Any, measured: Any, reason: str | None, **further: Any) -> Result:
-    """Return a printed figure beside the measured one.
-
-    Parameters
-    ----------
-    what : str
-    paper, measured : float, str or None
-    reason : str or None
-        Why they differ.
-    **further
-        Columns of their own, which stand before the reason; the same for all rows of a paper.
-
-    Examples
-    --------
-    >>> row("errors", 2626, 2627, None, range=[2620, 2630])["range"]
-    [2620, 2630]
-    """
+    """Compare a printed figure with the measured one."""
     return {"what": what, "paper": paper, "measured": measured, **further, "reason": reason}
 
 
@@ -39,15 +24,6 @@ def table(title: str, columns: list[str], rows: list[list[Any]]) -> Result:
 def claim(text: str, source: str, cases: Mapping[str, bool]) -> Result:
     """Return in how many settings a statement holds, and where it does not.
 
-    Parameters
-    ----------
-    text, source : str
-        The statement, and where the paper makes it.
-    cases : mapping of str to bool
-        Whether it holds, by setting.
-
-    Examples
-    --------
     >>> claim("it rains", "section 1", {"Monday": True, "Tuesday": False})["not_in"]
     ['Tuesday']
     """
@@ -57,15 +33,7 @@ def claim(text: str, source: str, cases: Mapping[str, bool]) -> Result:
 
 
 def report(result: Result) -> Iterator[Table | Text]:
-    """Yield what to print of a result: its title, its tables, its claims and its notes.
-
-    Examples
-    --------
-    >>> rows = [row("errors", 2626, 2627, None)]
-    >>> title, table = report({"paper": "Platt (1999)", "rows": rows, "claims": [], "notes": []})
-    >>> [column.header.plain for column in table.columns]
-    ['', 'paper', 'measured', 'why they differ']
-    """
+    """Yield what to print of a result: its title, its tables, its claims and its notes."""
     yield Text(f"{result['paper']}{', a quick run' if result.get('quick') else ''}", style="bold")
     if result["rows"]:
         further = [*result["rows"][0]][3:-1]

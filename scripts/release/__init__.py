@@ -1,1 +1,1 @@
-"""What a release is made of, and the checks it has to pass."""
+"""Make a release, and run the checks it has to pass."""

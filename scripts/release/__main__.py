@@ -1,6 +1,6 @@
 """`make release-check`: build a release twice, compare, look inside, install it and use it.
 
-Python runs this without any package of the project, as `python -m scripts.release`.
+`python -m scripts.release` builds the source archive and a wheel for each platform, on any of them.
 """
 
 import argparse
@@ -8,22 +8,31 @@ import sys
 import tempfile
 from pathlib import Path
 
-from scripts.release import archives, installed, licences
+from scripts.building.targets import TARGETS
+from scripts.release import archives, inspected, installed, licences
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Check a release of what is committed; return 1 with the reason where a check fails."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave out what compiles the kernels")
+    parser.add_argument(
+        "--quick", action="store_true", help="this platform alone; no models, demo, worker"
+    )
     parser.add_argument("--out", type=Path, default=Path("dist"), help="where the release goes")
+    parser.add_argument("--platform", action="append", choices=[*TARGETS], help="one to build for")
     parser.add_argument("--python", action="append", help="a Python to install it for")
     given = parser.parse_args(arguments)
     try:
         with tempfile.TemporaryDirectory(prefix="release-") as name:
             folder = Path(name)
-            wheel = archives.checked(folder, given.out)
-            for python in given.python or [sys.executable]:
-                installed.check(python, wheel, folder, is_quick=given.quick)
+            own = archives.own_platform()
+            others = [own] if given.quick else [*TARGETS]
+            wheels = archives.checked(folder, given.out, given.platform or others)
+            for wheel in wheels:
+                inspected.check(wheel)
+            for wheel in (wheel for wheel in wheels if wheel.stem.endswith(own)):
+                for python in given.python or [sys.executable]:
+                    installed.check(python, wheel, folder, is_quick=given.quick)
         licences.check()
     except archives.NotReleasable as error:
         print(f"release: {error}", file=sys.stderr)

@@ -1,51 +1,80 @@
-"""Wheel and source archive of what is committed: the same bytes whoever builds them."""
+"""Wheels and source archive of what is committed: the same bytes in every build.
+
+The wheels are built from the unpacked source archive, one a platform, with Zig's compiler.
+"""
 
 import gzip
 import io
+import json
 import os
-import re
+import platform
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
+from scripts.building.compiler import levels
+from scripts.building.targets import TARGETS
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("online_svm", "workers")
-BESIDE = {"LICENSE", "MANIFEST.in", "README.md", "pyproject.toml"}
-"""What the source archive has beside the packages; the build adds its own metadata."""
+TOP_FILES = {"LICENSE", "MANIFEST.in", "README.md", "pyproject.toml"}
+"""Files of the source archive next to packages and build code; the build adds metadata."""
+BUILD_CODE = ("scripts/__init__.py", "scripts/building")
+KERNELS = "online_svm/compiled"
 
-_BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{kind}(sys.argv[1]))"
+ZIG = "ziglang==0.17.1"
+"""One version: another compiler gives other machine code, which computes the same."""
+
+_BUILD = """
+import json, sys
+sys.path.insert(0, ".")
+from scripts.building import backend
+kind, target, settings = sys.argv[1:]
+print(getattr(backend, f"build_{kind}")(target, json.loads(settings)))
+"""
 
 
 class NotReleasable(Exception):
     """A check of the release that failed."""
 
 
-def checked(folder: Path, out: Path) -> Path:
-    """Build twice in different directories, compare and look inside; return the wheel in `out`.
+def own_platform() -> str:
+    """Return the platform of the wheel for this machine."""
+    own = (sys.platform, platform.machine().lower())
+    return next(name for name, target in TARGETS.items() if (target.system, target.machine) == own)
 
-    Raises
-    ------
-    NotReleasable
-        If the two differ, or hold anything but what they should.
-    """
-    builder = _builder(folder / "builder")
-    first = _built(builder, folder / "one")
-    again = _built(builder, folder / "another-directory" / "two")
-    for one, other in zip(first, again, strict=True):
-        if one.read_bytes() != other.read_bytes():
-            raise NotReleasable(f"{one.name}: two builds of one commit differ")
-    sdist, wheel = first
-    _check_contents(sdist, wheel)
+
+def checked(folder: Path, out: Path, platforms: Iterable[str]) -> list[Path]:
+    """Build twice in different directories, compare and look inside; return the wheels in `out`."""
+    python = _builder(folder / "builder")
+    sdist, again = (_sdist(python, folder / name) for name in ("one", "another-directory/two"))
+    _keep_equal(sdist, again, out)
+    wheels = []
+    for name in platforms:
+        first, second = (
+            _wheel(python, sdist, folder / place / name, name) for place in ("1", "another/2")
+        )
+        _check_wheel(first, name)
+        wheels.append(_keep_equal(first, second, out))
+    return wheels
+
+
+def _keep_equal(first: Path, again: Path, out: Path) -> Path:
+    """Copy an archive that was built twice to where the release goes."""
+    data = first.read_bytes()
+    if data != again.read_bytes():
+        raise NotReleasable(f"{first.name}: two builds of one commit differ")
     out.mkdir(parents=True, exist_ok=True)
-    for path in first:
-        data = path.read_bytes()
-        (out / path.name).write_bytes(data)
-        print(f"{path.name}: {len(data) / 1e6:.2f} MB, sha256 {sha256(data).hexdigest()}, twice")
-    return out.resolve() / wheel.name
+    kept = out.resolve() / first.name
+    kept.write_bytes(data)
+    print(f"{first.name}: {len(data) / 1e6:.2f} MB, sha256 {sha256(data).hexdigest()}, twice")
+    return kept
 
 
 def tracked(*below: str) -> set[str]:
@@ -57,30 +86,48 @@ def tracked(*below: str) -> set[str]:
 
 def _builder(place: Path) -> Path:
     """Make an environment that has what builds, and return its Python."""
-    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    subprocess.run([sys.executable, "-P", "-m", "venv", place], check=True)
     python = place / "bin" / "python"
-    wanted = re.findall(r'"(setuptools[^"]*)"', (ROOT / "pyproject.toml").read_text("utf-8"))
-    subprocess.run([python, "-m", "pip", "install", "--quiet", wanted[0]], check=True)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wanted = [*project["build-system"]["requires"], ZIG]
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
     return python
 
 
-def _built(python: Path, source: Path) -> tuple[Path, Path]:
-    """Build what is committed, from a copy in a directory; return source archive and wheel."""
+def _sdist(python: Path, source: Path) -> Path:
+    """Build the source archive from a copy of what is committed, in a directory."""
     _copy_of_head(source)
-    epoch = _time_of_head()
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
+    sdist = _built(python, source, "sdist")
+    sdist.write_bytes(repacked(sdist.read_bytes(), _time_of_head()))
+    expected = tracked(*PACKAGES, *BUILD_CODE) | TOP_FILES
+    with tarfile.open(sdist) as archive:
+        names = {str(PurePosixPath(*PurePosixPath(member.name).parts[1:]))
+                 for member in archive if member.isfile()}  # fmt: skip
+    _compare(sdist.name, {name for name in names if not _is_metadata(name)}, expected)
+    return sdist
+
+
+def _wheel(python: Path, sdist: Path, place: Path, platform_name: str) -> Path:
+    """Build the wheel of a platform from the source archive, unpacked in a directory."""
+    place.mkdir(parents=True)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(place, filter="data")
+    (source,) = place.iterdir()
+    return _built(python, source, "wheel", f"--plat-name={platform_name}")
+
+
+def _built(python: Path, source: Path, kind: str, *options: str) -> Path:
+    """Build an archive of the sources in a directory."""
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(_time_of_head())}
     environment.pop("PYTHONPATH", None)
-    made = []
-    for kind in ("sdist", "wheel"):
-        command = [str(python), "-c", _BUILD.format(kind=kind), "dist"]
-        told = subprocess.run(
-            command, cwd=source, env=environment, capture_output=True, text=True, check=False
-        )
-        if told.returncode:
-            raise NotReleasable(f"the build of the {kind} failed: {told.stderr[-2000:]}")
-        made.append(source / "dist" / told.stdout.split()[-1])
-    made[0].write_bytes(repacked(made[0].read_bytes(), epoch))
-    return made[0], made[1]
+    settings = json.dumps({"--build-option": list(options)})
+    ended = subprocess.run(
+        [str(python), "-c", _BUILD, kind, "dist", settings],
+        cwd=source, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if ended.returncode:
+        raise NotReleasable(f"the build of the {kind} failed: {ended.stderr[-2000:]}")
+    return source / "dist" / ended.stdout.split()[-1]
 
 
 def _time_of_head() -> int:
@@ -121,26 +168,18 @@ def repacked(data: bytes, epoch: int) -> bytes:
     return packed.getvalue()
 
 
-def _check_contents(sdist: Path, wheel: Path) -> None:
-    """Hold the names in both archives against what is committed."""
-    packages = tracked(*PACKAGES)
+def _check_wheel(wheel: Path, platform_name: str) -> None:
+    """Hold the names in a wheel against what is committed, kernels compiled in place of C."""
+    tracked_names = {name for name in tracked(*PACKAGES) if not name.endswith((".c", ".h"))}
+    target = TARGETS[platform_name]
+    modules = {f"{KERNELS}/_{level}{target.suffix}" for level in levels(target.machine)}
     with zipfile.ZipFile(wheel) as opened:
         found = {name for name in opened.namelist() if not _is_metadata(name)}
-    _compare(wheel.name, found, packages)
-    with tarfile.open(sdist) as source:
-        names = {str(PurePosixPath(*PurePosixPath(member.name).parts[1:]))
-                 for member in source if member.isfile()}  # fmt: skip
-    _compare(sdist.name, {name for name in names if not _is_metadata(name)}, packages | BESIDE)
+    _compare(wheel.name, found, tracked_names | modules)
 
 
 def _is_metadata(name: str) -> bool:
-    """Return whether the build wrote it.
-
-    Examples
-    --------
-    >>> _is_metadata("online_svm-0.1.0.dist-info/METADATA"), _is_metadata("online_svm/types.py")
-    (True, False)
-    """
+    """Return whether the build wrote it."""
     first = name.partition("/")[0]
     return name in ("PKG-INFO", "setup.cfg") or first.endswith((".dist-info", ".egg-info"))
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from scripts.release.archives import NotReleasable
 
-SECONDS = 900.0
-"""That one command may take: the first one compiles the numerical kernels."""
+SECONDS = 900.0  # that one command may take, such as an installation from a slow package index
 
 ROWS = 300
 
@@ -26,13 +25,7 @@ for model in (OnlineClassifier(), ProbabilitySVC()):
 
 
 def check(python: str, wheel: Path, folder: Path, is_quick: bool) -> None:
-    """Install the wheel for a Python, the library first and then the service, and use both.
-
-    Raises
-    ------
-    NotReleasable
-        If a command does not do what it should.
-    """
+    """Install the wheel for a Python, the library first and then the service, and use both."""
     at = Environment(python, folder / f"at-{Path(python).name}-{abs(hash(python))}")
     took = at.install(str(wheel))
     if not Path(at.run("python", "-c", _IMPORT).strip()).is_relative_to(at.place):
@@ -54,15 +47,7 @@ def check(python: str, wheel: Path, folder: Path, is_quick: bool) -> None:
 
 
 class Environment:
-    """An empty environment, and an empty directory to run its commands in.
-
-    Parameters
-    ----------
-    python : str
-        Program that makes it.
-    folder : Path
-        Where it stands; it must not exist.
-    """
+    """An empty environment, and an empty directory to run its commands in."""
 
     def __init__(self, python: str, folder: Path) -> None:
         self.place = folder / "environment"

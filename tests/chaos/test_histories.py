@@ -31,7 +31,7 @@ def check(stage, told, every):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)  # the first use compiles the machine code of every mode
+@pytest.mark.timeout(600)
 def test_a_few_histories_inside_a_process_change_no_byte(stage, told):
     assert len([*check(stage, told, histories.wanted(8, 0))]) == 8
 
@@ -90,31 +90,26 @@ def test_one_payload_that_differs_or_is_missing_is_found(embedded_url):
     assert not difference(dict(expected), expected)
 
 
-class Scripted:
-    """A stage whose histories differ the first time, for one seed."""
-
-    def __init__(self):
-        self.runs = []
-
-    def run(self, kind, seed):
-        is_bad = seed == 1 and (kind, seed) not in self.runs
-        self.runs.append((kind, seed))
-        return {
-            "kind": kind, "seed": seed, "mode": "m", "digest": "ab", "faults": {"crash": 2},
-            "error": "differs" if is_bad else "", "seconds": 0.1,
-        }  # fmt: skip
-
-
 def test_finished_histories_are_not_run_again_and_those_that_differed_are(tmp_path):
-    made = Scripted()
-    every = histories.wanted(3, 1)
-    histories.run_slot(histories.left(every, tmp_path), tmp_path, made)
-    assert sorted(made.runs) == sorted(every)
+    runs, every = [], histories.wanted(3, 1)
+
+    def run(todo):
+        for kind, seed in todo:
+            is_bad = seed == 1 and (kind, seed) not in runs
+            runs.append((kind, seed))
+            yield {
+                "kind": kind, "seed": seed, "mode": "m", "digest": "ab", "faults": {"crash": 2},
+                "error": "differs" if is_bad else "", "seconds": 0.1,
+            }  # fmt: skip
+
+    histories.run_all(histories.left(every, tmp_path), tmp_path, run)
+    assert sorted(runs) == sorted(every)
     assert histories.left(every, tmp_path) == [("inside", 1)]
-    assert "1 that differ: [1]" in "\n".join(histories.summary(histories.records(every, tmp_path)))
+    found = histories.finished(tmp_path)
+    assert "1 that differ: [1]" in "\n".join(histories.summary(found.values()))
     with (tmp_path / histories.FINISHED).open("a") as file:
         file.write('{"kind":"inside","se')  # it was killed while it wrote
-    histories.run_slot(histories.left(every, tmp_path), tmp_path, made)
+    histories.run_all(histories.left(every, tmp_path), tmp_path, run)
     assert histories.left(every, tmp_path) == []
     lines = (tmp_path / histories.FINISHED).read_text().splitlines()
     assert all(json.loads(line)["code"] for line in lines if line.endswith("}"))

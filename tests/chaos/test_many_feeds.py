@@ -7,8 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 from fault_redis import Server
-from history_faults import signalled
-from history_processes import children_of
+from history_faults import children_of, signalled
 from many_feeds import answer_alone, has_answered, settings
 from world import SETTINGS, Worker, flags_of, push, rows, wait_until
 
@@ -30,7 +29,7 @@ def test_fifty_feeds_have_the_digests_of_workers_of_their_own_whatever_happens(t
         opened.callback(server.stop)
         stores = [opened.enter_context(Store(server.url, f"c-{i}")) for i in range(FEEDS)]
         for store in stores:
-            store.be_patient()
+            store.retry_forever()
             store.register()
         done = 0
 

@@ -41,10 +41,7 @@ def sources(embedded_url):
 
 
 class Answered:
-    """A feed that is begun again and again; its writer is in the middle of its input, or idle.
-
-    Each is started by `start` and stopped by a signal or two.
-    """
+    """A feed that is begun again and again; its writer is in the middle of its input, or idle."""
 
     options = ()
 

@@ -23,18 +23,18 @@ from workers.cli.app import application
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 from workers.config.settings import WorkerSettings
 from workers.errors import Unavailable
-from workers.feed.commit import Commit
 from workers.feed.position import START
+from workers.feed.state import Commit
 from workers.feed.state_fields import PendingLabels
 from workers.monitor.metrics import WorkerMetrics
-from workers.monitor.standings import Detail, Standing
 from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhook
 from workers.monitor.webhook_post import Receiver
 from workers.reading.lag import Lag
+from workers.reading.status import FeedStatus
 from workers.runner.shard import Shard
-from workers.scorer.counts import ScorerCounts
 from workers.scorer.endpoint import ScorerMetrics
+from workers.scorer.settings import ScorerCounts
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -323,11 +323,11 @@ def test_every_alert_has_its_runbook_and_each_runbook_its_alert():
 
 
 class _Seen:
-    """A look at a feed that has everything."""
+    """A sample of a feed that has everything."""
 
     trouble = None
 
-    def look(self, _sources, _in_detail):
+    def get(self, _sources, _in_detail):
         test = {"kind": "calibration", "scope": "overall", "log_wealth": 1.0, "threshold": 4.0}
         figures = {"accuracy": 0.9, "lower": 0.8, "probability": 0.85, "upper": 0.9, "z": 1.0}
         report = {
@@ -335,15 +335,18 @@ class _Seen:
             "windowed": {"overall": figures},
             "monitors": {"open": [], "tests": [test]},
         }
-        detail = Detail(1, 1, report, {"guarantee": "exact"})
-        return Standing({"f": Lag(0, False, 0.0, PendingLabels(1, 1, 0))}, {"f": detail})
+        lag = Lag(0, False, 0.0, PendingLabels(1, 1, 0))
+        answer = {"guarantee": "exact"}
+        return {
+            "f": FeedStatus(feed="f", now=1.0, n=1, epoch=1, lag=lag, report=report, answer=answer)
+        }
 
 
 def exported():
     """Return the names of all series that a worker and a scorer export."""
     registry = CollectorRegistry()
     watch = WorkerWatch()
-    metrics = watch.takes("f")
+    metrics = watch.on_feed_added("f")
     metrics.posts = Webhook("redis://127.0.0.1:1", Receiver("http://127.0.0.1:1/")).add("f")
     metrics.posts.failures["status 500"] = 1
     registry.register(WorkerMetrics(watch, _Seen()))

@@ -24,8 +24,8 @@ from workers.broker.permissions import check, of_webhook, of_worker
 from workers.broker.store import Store
 from workers.errors import AccessDenied, StateLost
 from workers.feed.keys import FeedKeys
-from workers.session.durability import NO_FILE, UNSEEN, checks_rights_of_file, durability
 from workers.session.preflight import find
+from workers.session.server_checks import NO_FILE, UNSEEN, checks_rights_of_file, durability
 
 README = DEPLOY / "README.md"
 KEPT_BY = {
@@ -48,8 +48,8 @@ def at_work(server):
     """
     worker = answering(server.url("worker"), "f", replay_budget=20)
     with worker as (store, respond, _), Store(server.url("producer"), "f") as producer:
-        producer.be_patient()
-        store.be_patient()
+        producer.retry_forever()
+        store.retry_forever()
 
         def answer(begin, end):
             push(producer, begin, end)
@@ -108,7 +108,7 @@ def test_what_was_skipped_is_found_in_a_copy_and_comes_back_with_the_rights(kind
         server.let_default(WITHOUT_RIGHTS)
         server.start()
         with at_work(server) as answer, Store(server.url("worker"), "f") as other:
-            other.be_patient()
+            other.retry_forever()
             answer(0, 60)
             before, is_affected = server.content(), checks_rights_of_file(other.server())
             server.restart()

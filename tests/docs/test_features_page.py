@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from online_svm.refit.coding import Coding
+from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.stream.cells import BOOLEAN, NOTHING, NUMBER, TEXT, TIME, cell, sorts
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide.md").read_text("utf-8")
@@ -33,7 +33,7 @@ def among(value, others):
 
 def is_gap(value, others):
     T, row = among(value, others)
-    return bool(Coding.fit(T).imputed(row)[0])
+    return bool(FeatureEncoder.fit(T).imputed(row)[0])
 
 
 @pytest.mark.parametrize("row", VALUES, ids=lambda row: row[0])
@@ -57,7 +57,7 @@ def test_a_value_is_what_the_page_says(row):
 @pytest.mark.parametrize("row", COLUMNS, ids=lambda row: row[0])
 def test_a_column_is_of_the_kind_that_the_page_says(row):
     T = np.array([[cell(value)] for value in parsed(row[0])])
-    told = Coding.fit(T).told()
+    told = FeatureEncoder.fit(T).reports()
     assert (told[0].kind if told else "not known") == row[1]
 
 

@@ -108,21 +108,6 @@ def test_two_commands_answer_a_raw_table_whose_labels_come_a_day_late(run, tmp_p
     }  # fmt: skip
 
 
-def test_labels_in_a_table_of_their_own_are_learned_by_the_answers_that_were_given(run, tmp_path):
-    rows = applications(150)
-    work, push, push_labels = LATER.splitlines()
-    written(tmp_path / "loans.csv", unlabelled(rows))
-    written(tmp_path / "outcomes.csv", [[row[0], row[COLUMN]] for row in rows], NAMES[::COLUMN])
-    with Worker(*typed(work)) as worker:
-        pushed(run, push)
-        assert "150 labels pushed" in pushed(run, push_labels)
-        with Store(embedded.running().url, "credit") as store:
-            worker.wait_for(store, 300)
-        worker.stopped()
-        status = json.loads(run("status", "credit", "--json")[1])
-    assert (status["n"], status["dlq"]) == (150, 0)
-
-
 def test_a_feed_without_a_horizon_refuses_labels_alone_before_one_is_sent(run, tmp_path):
     rows = applications(20)
     work, push = AT_ONCE.splitlines()

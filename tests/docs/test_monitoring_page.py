@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.corp import corp_decomposition
+from online_svm.metrics.reliability import corp_decomposition
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.prediction import ValidityReport
+from online_svm.stream.validity_report import ValidityReport
 from workers.cli.validity_text import validity_lines
 from workers.message.encode import encode_report
 
@@ -51,19 +51,20 @@ def test_the_miscalibration_of_right_probabilities_is_what_the_page_says(spread)
     assert np.mean(found) == pytest.approx(0.005, abs=0.001)
 
 
-@pytest.mark.parametrize("review", [None, 0.2])
-def test_german_credit_costs_what_the_page_says(data_set, review):
+@pytest.mark.parametrize(("review", "semantics"), [(None, 5), (0.5, 5), (0.5, 4)])
+def test_german_credit_costs_what_the_page_says(data_set, review, semantics):
     data = data_set("german")
     costs = {"1": {"1": 0, "2": 1}, "2": {"1": 5, "2": 0}}
     if review:
         costs = {label: row | {"review": review} for label, row in costs.items()}
-    config = PredictorConfig(classes=("1", "2"), costs=costs)
+    config = PredictorConfig(classes=("1", "2"), costs=costs, semantics=semantics)
     answers = OnlinePredictor(config).step_many(data.X, [str(label) for label in data.y])
     told = [answer for answer in answers if isinstance(answer, ValidityReport)][-1].costs
     text = " ".join(PAGE.split())
     if review:
-        n = told.taken["review"]
-        assert f"at .2 it was {told.mean:.3f}, and {n} of {told.scored}".replace("0.", ".") in text
+        rule = "with `review` at .5" if semantics == 5 else "which looks at the interval,"
+        n, mean = told.taken["review"], f"{told.mean:.3f}".removeprefix("0")
+        assert f"{rule} it was {mean}, and {n} of {told.scored}" in text
     else:
         figures = told.mean, told.always["2"], told.by_label, told.always["1"]
         own, refuse, label, lend = (f"{cost:.3f}".removeprefix("0") for cost in figures)

@@ -10,7 +10,7 @@ from PIL import Image
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.prediction import ValidityReport
+from online_svm.stream.validity_report import ValidityReport
 from workers.demo.run import METRICS_EVERY, PLANS
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"

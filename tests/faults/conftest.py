@@ -2,7 +2,6 @@
 
 import pytest
 from fault_redis import Server
-from system_tools import redis_server
 from threaded_feed import Answering
 from world import World
 
@@ -19,27 +18,15 @@ def expected(embedded_url):
 
 @pytest.fixture
 def server(tmp_path, request):
-    """A Redis on loopback TCP of the test's own; its parameter says when it synchronises.
-
-    By itself it leaves that to the system, so that a slow disk does not look like a bad network.
-    """
-    server = Server(tmp_path / "redis", getattr(request, "param", "no"))
-    yield server
-    server.kill()
-
-
-@pytest.fixture
-def counting_server(tmp_path):
-    """A Redis of version 7 or later, which counts what a stream got and lost."""
-    server = Server(tmp_path / "counting", "no", redis_server(7))
-    yield server
-    server.kill()
+    """A Redis on loopback TCP of the test's own; its parameter says when it synchronises."""
+    with Server(tmp_path / "redis", getattr(request, "param", "no")) as server:
+        yield server
 
 
 @pytest.fixture
 def direct(server):
     """The feed on it with no fault in between, its input filled."""
-    with World(server.url, "f", patience=20.0) as world:
+    with World(server.url, "f", retry_timeout=20.0) as world:
         world.store.call("CONFIG", "SET", "appendfsync", "no")  # else each push would wait for it
         world.push()
         world.store.call("CONFIG", "SET", "appendfsync", server.fsync)

@@ -5,41 +5,44 @@ import sys
 import time
 from collections import Counter
 
+import numpy as np
 import pytest
 from processes import peak_since
+from pure_replay import replay, replayed
+from world import drain, payloads, push, session
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.schema import FeatureSchema
+from workers.admin.verify import verify
 from workers.config.settings import Limits
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
 from workers.message.decode import decode
 from workers.session.answer import process
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 COUNT = 100_000
 BATCH = 1000
 CONFIG = PredictorConfig(window=100, refit_every=50, refit_lag=0, metrics_every=100, gamma=0.5)
 MIB = 1 << 20
 
-FLOODS = {
-    "labels": lambda i: [b"x", b"[%d,%d]" % (i % 7, i % 3), b"y", b"label %d" % i],
-    "names": lambda i: [b"x", b'{"name %d":1,"a":2}' % i, b"y", b"%d" % (i % 2)],
-    "more and more names": lambda i: [
-        b"x", json.dumps({f"{i}-{j}": 1 for j in range(i % 40)}).encode(), b"y", b"a",
-    ],
-    "ids": lambda i: [b"x", b"[1,2]", b"id", b"id %d" % i],
-}  # fmt: skip
-CODES = {
-    "labels": {"too_many_classes"},
-    "names": set(),
-    "more and more names": {"dimension"},  # of those without any
-    "ids": set(),
-}
 FEWER = COUNT // 5  # rows of names: from the thousandth name on they cost what they will ever cost
-COUNTS = {"labels": COUNT, "names": FEWER, "more and more names": FEWER, "ids": COUNT}
-TAKEN = {"labels": 100, "names": FEWER, "more and more names": FEWER - FEWER // 40, "ids": COUNT}
+FLOODS = {
+    "labels": (
+        lambda i: [b"x", b"[%d,%d]" % (i % 7, i % 3), b"y", b"label %d" % i],
+        COUNT, {"too_many_classes"}, 100,
+    ),
+    "names": (
+        lambda i: [b"x", b'{"name %d":1,"a":2}' % i, b"y", b"%d" % (i % 2)], FEWER, set(), FEWER,
+    ),
+    "more and more names": (  # rejected are rows without any
+        lambda i: [b"x", json.dumps({f"{i}-{j}": 1 for j in range(i % 40)}).encode(), b"y", b"a"],
+        FEWER, {"dimension"}, FEWER - FEWER // 40,
+    ),
+    "ids": (lambda i: [b"x", b"[1,2]", b"id", b"id %d" % i], COUNT, set(), COUNT),
+}  # fmt: skip
+"""The fields of each entry, how many come, codes of rejected ones, and how many are taken."""
 
 
 class Flood:
@@ -62,7 +65,7 @@ class Flood:
                 answer = json.loads(payload)
                 self.answered[answer.get("code", answer["status"])] += 1
             self.largest = max(self.largest, *map(len, outcome.out))
-            letters = (len(letter.head) + len(letter.reason) for letter in outcome.dlq)
+            letters = (len(letter.head) + len(letter.why) for letter in outcome.dlq)
             self.letters = max([self.letters, *letters])
 
     @property
@@ -70,9 +73,11 @@ class Flood:
         return len(self.recent.prepend_to(self.predictor.snapshot()))
 
 
+@on_linux
 @pytest.mark.parametrize("kind", FLOODS)
 def test_of_100_000_distinct_ones_the_last_costs_what_the_first_did(kind):
-    flood, count = Flood(FLOODS[kind], Limits(dedupe_window=BATCH)), COUNTS[kind]
+    fields, count, codes, taken = FLOODS[kind]
+    flood = Flood(fields, Limits(dedupe_window=BATCH))
     flood.go_on(0, count // 5)
     snapshot, largest = flood.snapshot, flood.largest
     grown = peak_since()
@@ -83,8 +88,8 @@ def test_of_100_000_distinct_ones_the_last_costs_what_the_first_did(kind):
     assert flood.letters < 2048
     assert min(flood.seconds[-10:]) < 3 * min(flood.seconds[1:10])
     assert flood.answered.total() == count
-    assert {*flood.answered} - {"ok", "warming"} == CODES[kind]
-    assert flood.answered["ok"] + flood.answered["warming"] == TAKEN[kind]
+    assert {*flood.answered} - {"ok", "warming"} == codes
+    assert flood.answered["ok"] + flood.answered["warming"] == taken
 
 
 def test_one_entry_of_100_000_names_is_refused_before_they_are_read():
@@ -99,3 +104,83 @@ def test_one_entry_of_100_000_names_is_refused_before_they_are_read():
     assert found.rejected[0].code == "too_large"
     assert "20000" in found.rejected[0].reason
     assert min(taken) < 0.05
+
+
+# A feed takes so many classes, each of so many bytes
+
+SMALL = PredictorConfig(window=40, refit_every=20, refit_lag=0, gamma=0.5)
+
+
+def flood(count=2500, taken=100, known=60, filling="é" * 126):
+    """Return the fields of entries of ever new labels, 256 bytes each, then of the first ones."""
+    labels = [f"{i:04}{filling}" for i in range(count)]
+    labels += [labels[i % taken] for i in range(known)]
+    X = np.random.default_rng(0).normal(size=(len(labels), 3)).round(3)
+    pairs = zip(X, labels, strict=True)
+    return [[b"x", json.dumps(x.tolist()).encode(), b"y", label.encode()] for x, label in pairs]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_2500_distinct_long_labels_are_bounded_and_the_same_in_batches_of_any_size():
+    entries, outcomes = flood(), []
+    for size in (1, 7, 1024):
+        *found, predictor = replayed(CONFIG, entries, size=size)
+        outcomes.append([*found, predictor.snapshot()])
+    assert all(outcome == outcomes[0] for outcome in outcomes)
+    out, met, position, snapshot = outcomes[0]
+    rejected = [json.loads(payload)["code"] for payload in out if b'"rejected"' in payload]
+    assert rejected == ["too_many_classes"] * (2500 - 100)
+    assert position.n == 160
+    assert json.loads(out[-1])["status"] == "ok"
+    assert max(map(len, out)) < 1 << 16
+    assert max(len(report) for _, report in met) < 1 << 15
+    # Three machines a class, the monitors of 64, a window; twice a forest of 120 trees, whose 64
+    # leaves have two bytes for each of 101 classes.
+    assert len(snapshot) < (3 << 20) + 2 * 120 * 64 * 101 * 2
+
+
+def test_labels_of_control_characters_make_answers_of_at_most_192_kib():
+    ((outcome, _),) = replay(CONFIG, flood(100, filling="\x01" * 252))
+    assert not outcome.dlq
+    assert json.loads(outcome.out[-1])["status"] == "ok"
+    assert 1 << 16 < max(map(len, outcome.out)) < 192 << 10
+    assert max(len(report) for _, report in outcome.met) < 96 << 10
+
+
+@pytest.mark.parametrize(("label", "is_taken"), [("é" * 128, True), ("é" * 128 + "a", False)])
+def test_the_bytes_of_a_label_are_bounded_unless_it_is_declared(label, is_taken):
+    entry = ["x", "[1]", "y", label]
+    (discovered,) = replayed(PredictorConfig(), [entry])[0]
+    assert (b'"warming"' in discovered) == is_taken
+    if not is_taken:
+        answer = json.loads(discovered)
+        assert (answer["code"], answer["about"]) == ("label", {"case": "y_bytes", "most": 256})
+    assert b'"warming"' in replayed(PredictorConfig(classes=("a", label)), [entry])[0][0]
+
+
+def test_a_rejected_class_leaves_no_trace():
+    entries = flood(40, taken=4)
+    ((outcome, flooded),) = replay(SMALL, entries, Limits(max_classes=4))
+    assert len(outcome.dlq) == 36
+    ((_, plain),) = replay(SMALL, entries[:4] + entries[40:], Limits(max_classes=4))
+    assert flooded.snapshot() == plain.snapshot()
+
+
+@pytest.mark.parametrize(("config", "most", "labels"), [
+    ({"classes": ("a", "b", "c")}, 2, "abc"),
+    ({"refit_every": 500}, None, map(str, range(110))),
+], ids=["declared", "without a bound"])  # fmt: skip
+def test_classes_that_are_not_counted_are_taken_in_any_number(config, most, labels):
+    entries = [["x", "[1]", "y", label] for label in labels]
+    ((outcome, _),) = replay(PredictorConfig(**config), entries, Limits(max_classes=most))
+    assert not outcome.dlq
+
+
+def test_a_restart_goes_on_with_the_classes_there_were(store):
+    entries, limits = flood(40, taken=6), Limits(max_classes=6, dedupe_window=10)
+    push(store, entries)
+    for until in (3, 5, 30, 60, len(entries)):
+        drain(session(store, 7, SMALL, limits=limits, snapshot_every=15, keep_input=True), until)
+    assert verify(store).is_identical
+    assert [payload for _, payload in payloads(store)[0]] == replayed(SMALL, entries, limits)[0]

@@ -3,7 +3,7 @@
 import pytest
 import redis
 
-from workers.broker.redis_errors import translated
+from workers.broker.client import translated
 from workers.errors import RedisUnsuitable
 
 SETTINGS = ["--classes", "true,false", "--refit-lag", "0"]
@@ -11,7 +11,6 @@ SETTINGS = ["--classes", "true,false", "--refit-lag", "0"]
 
 @pytest.fixture
 def nodes(cluster_url):
-    """Plain URLs of two nodes of one cluster."""
     return [f"redis://{node}/0" for node in cluster_url.partition("://")[2].split(",")]
 
 

@@ -22,7 +22,7 @@ from world import outcome, push, rows, wait_until
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.dashboard.follower import Follower
-from workers.errors import Fenced, StateLost
+from workers.errors import Fenced
 
 pytestmark = pytest.mark.scale
 
@@ -62,25 +62,9 @@ class Site:
         worker.wait_for(count)
         return worker
 
-    def store(self):
-        return Store(self.cluster.url, self.feed, patience=30.0)
-
-    def is_in_step(self):
-        told = self.primary.client.info("replication")["master_repl_offset"]
-        return int(self.replica.client.info("replication")["slave_repl_offset"]) == told
-
-    def replace(self):
-        """Kill the primary, let go of the replica, and wait until it is promoted."""
-        self.primary.kill()
-        let_go(self.replica)
-        self.wait_for_successor()
-
-    def wait_for_successor(self):
-        return wait_for_successor(self.cluster, self.feed, self.primary)
-
     def check(self, *workers, entries=None):
         """Compare what is stored with a lone worker's; every confirmed answer is there."""
-        with self.store() as store:
+        with Store(self.cluster.url, self.feed, retry_timeout=30.0) as store:
             wait_until(lambda: store.state().position.seq == len(entries or ALL), 60.0)
             *others, last = workers
             assert last.end() is None
@@ -105,7 +89,7 @@ def test_a_primary_is_killed_under_load_and_nothing_acknowledged_is_lost(site):
     worker = site.answer(COUNT // 4, wait_replicas=1)
     killed = time.monotonic()
     site.primary.kill()
-    promoted = site.wait_for_successor()
+    promoted = wait_for_successor(site.cluster, site.feed, site.primary)
     # With its only replica promoted there is none to wait for: an acknowledgement needs another.
     site.primary.launch()
     producer.wait()
@@ -117,45 +101,11 @@ def test_a_primary_is_killed_under_load_and_nothing_acknowledged_is_lost(site):
     site.check(worker)
 
 
-@pytest.mark.parametrize("had", [100, COUNT])
-def test_a_promoted_replica_that_lacks_commits_or_input_gets_the_same_bytes_again(site, had):
-    """It had so many entries when it was cut off; what it lacks is pushed again."""
-    site.fill(ALL[:had]).wait()
-    worker = site.answer(min(had, COUNT // 4))
-    wait_until(lambda: had == COUNT or site.is_in_step(), why="the replica has all of it")
-    cut_off(site.primary, site.replica)
-    behind = len(worker.confirmed)
-    site.fill(ALL[had : had + 100], had + 1).wait()
-    worker.wait_for(min(had + 100, COUNT))
-    assert behind < len(worker.confirmed), "the replica lacks nothing"
-    site.replace()
-    site.fill(ALL[100:], 101).wait()
-    site.check(worker)
-
-
-def test_a_promoted_replica_without_the_feed_stops_its_worker_which_says_so(site):
-    cut_off(site.primary, site.replica)
-    site.fill(ALL[:100]).wait()
-    worker = site.answer(100)
-    site.replace()
-    error = worker.wait_for_end()
-    assert isinstance(error, StateLost)
-    assert "osvm:{" + site.feed + "}:st is gone" in str(error)
-    with site.store() as store:
-        assert store.types() == {}, "nothing was written"
-
-
-@pytest.mark.parametrize("asks", ["worker", "server"])
-def test_what_no_replica_has_is_not_confirmed_where_worker_or_server_ask_for_one(site, asks):
-    """The setting `wait_replicas` of the worker, or `min-replicas-to-write` of the servers."""
+def test_what_no_replica_has_is_not_confirmed_where_the_worker_asks_for_one(site):
     site.fill().wait()
-    if asks == "server":
-        for name in ("min-replicas-to-write", "min-replicas-max-lag"):
-            site.primary.client.config_set(name, 1)
-    worker = site.answer(COUNT // 4, wait_replicas=int(asks == "worker"))
+    worker = site.answer(COUNT // 4, wait_replicas=1)
     cut_off(site.primary, site.replica)
-    trouble = lambda: "NOREPLICAS" in str(worker.store.trouble)  # noqa: E731  (one use)
-    wait_until(trouble, why="the worker says what it lacks")
+    wait_until(lambda: "NOREPLICAS" in str(worker.store.trouble), why="it says what it lacks")
     before, failures = len(worker.confirmed), worker.store.failures
     wait_until(lambda: worker.store.failures > failures + 1, why="it tries again")
     assert len(worker.confirmed) == before < COUNT
@@ -201,14 +151,14 @@ def test_the_page_shows_the_feeds_of_the_nodes_that_answer(cluster):
     primary = cluster.node_of(f"{{{feeds[0]}}}")
     primary.kill()
     follower.read()
-    problems = {view.feed: view.problem for view in follower.views()}
+    problems = {one.feed: one.status.problem for one in follower.shown()}
     assert "does not answer" in problems.pop(feeds[0])
     assert (list(problems.values()), follower.lost) == (["", ""], "")
     wait_for_successor(cluster, feeds[0], primary)
 
     def is_read_again():
         follower.read()
-        return [view.problem for view in follower.views()] == [""] * 3
+        return [one.status.problem for one in follower.shown()] == [""] * 3
 
     wait_until(is_read_again, why="the page finds the new primary")
     follower.stop()
@@ -223,7 +173,9 @@ def test_many_feeds_of_one_process_go_on_after_a_primary_was_killed(
     names = [cluster.feed_on(i % 3, f"many-{i}") for i in range(9)]
     times, alone = {name: [] for name in names}, []
     with ExitStack() as opened:
-        stores = [opened.enter_context(Store(cluster.url, name, patience=30.0)) for name in names]
+        stores = [
+            opened.enter_context(Store(cluster.url, name, retry_timeout=30.0)) for name in names
+        ]
         for seed, store in enumerate(stores):
             with Store(embedded_url, f"alone-{coverage}-{seed}") as whole:
                 push(whole, rows(COUNT, seed))
@@ -259,11 +211,7 @@ def test_many_feeds_of_one_process_go_on_after_a_primary_was_killed(
 
 
 def move(feed, source, target, times):
-    """Move the keys of a slot one after the other; note size and seconds of each.
-
-    MIGRATE blocks both nodes while it copies one key, so the largest key says how long the feed
-    waits.
-    """
+    """Move the keys of a slot one after the other; note size and seconds of each."""
     slot = key_slot(feed.encode())
     start_move(slot, source, target)
     while keys := source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):

@@ -1,12 +1,15 @@
-"""Two workers that meet in one embedded directory, which neither of them has to prepare."""
+"""Workers in one embedded directory: two that meet, and one that follows an upgrade."""
 
 import os
+import signal
 
 import pytest
 from fault_workers import is_holder
+from system_tools import oldest_redis
 from world import COUNT, SETTINGS, Worker, World, flags_of, wait_until
 
 from workers.broker import embedded
+from workers.broker.embedded_directory import SERVER, server_pid
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ def test_two_workers_of_one_directory_share_its_server_and_one_goes_on_for_the_o
     place, command = home / "online-svm", ("worker", "f", "--quiet", *flags_of(SETTINGS))
     with Worker(*command, env=environment) as one, Worker(*command, env=environment) as other:
         wait_until(lambda: embedded.running(place) is not None)
-        with World(embedded.running(place).url, "f", patience=10.0) as world:
+        with World(embedded.running(place).url, "f", retry_timeout=10.0) as world:
             world.push(COUNT // 2)
             world.wait_for(COUNT // 2, 90.0)
             assert (one.poll(), other.poll()) == (None, None)
@@ -38,3 +41,22 @@ def test_two_workers_of_one_directory_share_its_server_and_one_goes_on_for_the_o
             assert is_holder(world.store, stays)
             assert (place / "redis.pid").read_text() == server
         stays.stopped()
+
+
+def test_a_feed_goes_on_when_another_server_follows_the_one_that_was_killed(
+    home, expected, monkeypatch
+):
+    """As after an upgrade from 0.1.0, which embedded a Redis 6.2."""
+    place = home / "online-svm"
+    monkeypatch.setenv(SERVER, oldest_redis())
+    with World(embedded.ensure(place).url, "f") as world:
+        world.store.call("CONFIG", "SET", "appendfsync", "always")
+        world.push()
+        world.answer(COUNT // 2, snapshot_every=40)
+        os.kill(server_pid(place), signal.SIGKILL)
+    wait_until(lambda: embedded.running(place) is None)
+    monkeypatch.delenv(SERVER)
+    with World(embedded.ensure(place).url, "f") as world:
+        assert "valkey_version" in world.store.server()
+        world.answer(COUNT)
+        assert world.outcome() == expected

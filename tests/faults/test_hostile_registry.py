@@ -1,10 +1,8 @@
 """What the rights of a producer can reach beside its input: workers and `status` go on."""
 
-from pathlib import Path
-
 import pytest
 import redis
-from system_tools import redis_server
+from shipped_redis import PROGRAMS, rules_of
 from world import drain, push, rows, session
 
 from workers.broker import embedded
@@ -13,11 +11,6 @@ from workers.errors import WrongKeyType
 from workers.feed.keys import REGISTRY
 from workers.reading.registry import names
 
-RULES = {
-    words[1]: words[2:]
-    for line in (Path(__file__).parents[2] / "deploy/redis/users-7.acl").read_text().splitlines()
-    for words in [line.split()]
-}
 PASSWORD = "pw-of-the-test"
 NO_NAMES = (b"", b"a b", b"\xff\xfe", b"x" * 65, b"\x1b[2J", b"f\nforged", b"-f", "\u0661".encode())
 
@@ -55,14 +48,14 @@ def test_a_list_of_feeds_of_another_type_stops_no_worker_and_is_named_by_status(
     assert run_command("status", "f", "--redis", own_redis.url)[0] == 0
 
 
-@pytest.fixture
-def seven():
-    """URLs of a Redis 7 by user, under the rules for it."""
-    with embedded.temporary(redis_server(7)) as server, client(server.url) as admin:
-        for name in [*RULES][2:]:
-            rules = [rule for rule in RULES[name] if rule != "off"]
+@pytest.fixture(params=["system", "embedded"])
+def seven(request):
+    """URLs of a server by user, under the rules from Redis 7 on."""
+    program, users = PROGRAMS[request.param](), rules_of(request.param)
+    with embedded.temporary(program) as server, client(server.url) as admin:
+        for name, rules in [*users.items()][2:]:
             admin.execute_command("ACL", "SETUSER", name, *rules, "on", f">{PASSWORD}")
-        yield {name: server.url.replace("unix://", f"unix://{name}:{PASSWORD}@") for name in RULES}
+        yield {name: server.url.replace("unix://", f"unix://{name}:{PASSWORD}@") for name in users}
 
 
 @pytest.mark.parametrize(("role", "command"), [
@@ -79,13 +72,3 @@ def test_the_rules_for_redis_7_let_a_producer_write_its_input_and_the_list_alone
 ):
     with client(seven[role]) as connected, pytest.raises(redis.exceptions.NoPermissionError):
         connected.execute_command(*command)
-
-
-def test_under_the_rules_for_redis_7_a_producer_pushes_and_a_reader_reads(seven, run_command):
-    pushed = run_command(
-        "push", "f", "Phishing", "--limit", "9", "--high-water", "20", "--redis",
-        seven["osvm-producer"],
-    )  # fmt: skip
-    assert pushed[0] == 0, pushed
-    assert run_command("status", "f", "--redis", seven["osvm-reader"])[0] == 0
-    assert "f" in run_command("status", "--redis", seven["osvm-reader"])[1]

@@ -7,10 +7,10 @@ from session_steps import advance, answer_batch
 from structlog.testing import capture_logs
 from world import CONFIG, World, drain, push, restore, rows, saved
 
-from workers.admin.restore import backup_of
+from workers.admin.backup import backup_of
 from workers.admin.restore import restore as put_back
 from workers.errors import InputLost
-from workers.feed.agreement import agreement
+from workers.feed.pinned_config import pinned_config
 
 ANSWERED, COUNT = 50, 100
 
@@ -24,10 +24,15 @@ def half_answered(world):
 
 
 @pytest.fixture
-def half(system_url, feed):
-    """Such a feed, on a Redis that counts what a stream got and lost."""
-    with World(system_url, feed) as world:
-        yield half_answered(world)
+def counted(counting_url, feed):
+    """A feed on a Redis that counts what a stream got and lost."""
+    with World(counting_url, feed) as world:
+        yield world
+
+
+@pytest.fixture
+def half(counted):
+    return half_answered(counted)
 
 
 def on_input(command, *words):
@@ -91,7 +96,6 @@ def test_from_redis_7_on_unread_input_that_is_gone_stops_the_worker_which_says_h
 
 
 def follow(error, store):
-    """Do what a message says."""
     for command in re.findall(r"((?:XGROUP|XSETID|HDEL) [^,;]+)", str(error)):
         store.call(*command.split())
 
@@ -136,42 +140,40 @@ def test_a_stream_that_was_put_back_is_no_loss(half):
     assert half.answer().position.cursor == b"100-0"
 
 
-def test_what_was_gone_before_the_feed_began_is_not_missed(system_url, feed):
-    with World(system_url, feed) as world:
-        world.push(COUNT)
-        world.store.call("XDEL", world.store.keys.input, "30-0")
-        world.store.call("XTRIM", world.store.keys.input, "MINID", "20-0")
-        running = world.answer(80)
-        trim(world)  # by now all of it is answered
-        world.store.call("XDEL", world.store.keys.input, "100-0")
-        world.push(10)
-        drain(running, 90)
-        assert world.store.state().position.cursor == b"110-0"
+def test_what_was_gone_before_the_feed_began_is_not_missed(counted):
+    counted.push(COUNT)
+    on_input("XDEL", "30-0")(counted)
+    on_input("XTRIM", "MINID", "20-0")(counted)
+    running = counted.answer(80)
+    trim(counted)  # by now all of it is answered
+    on_input("XDEL", "100-0")(counted)
+    counted.push(10)
+    drain(running, 90)
+    assert counted.store.state().position.cursor == b"110-0"
 
 
 def test_answered_input_may_go(half):
-    running, key = half.session(snapshot_every=20), half.store.keys.input  # trims it itself
+    running = half.session(snapshot_every=20)  # trims it itself
     drain(running, 60)
-    half.store.call("XTRIM", key, "MINID", "61-0")
+    on_input("XTRIM", "MINID", "61-0")(half)
     drain(running, 80)
-    half.store.call("XDEL", key, "80-0", "79-0")
+    on_input("XDEL", "80-0", "79-0")(half)
     drain(running, COUNT)
-    half.store.call("XTRIM", key, "MAXLEN", "0")
+    on_input("XTRIM", "MAXLEN", "0")(half)
     half.push(10)
     drain(running, COUNT + 10)
     assert half.store.length(half.store.keys.out) == COUNT + 10
 
 
-def test_a_feed_that_begins_before_its_input_misses_none_of_it(system_url, feed):
-    with World(system_url, feed) as world:
-        running = world.session()
-        world.push(COUNT)
-        trim(world)
-        with pytest.raises(InputLost):
-            answer_batch(running)
+def test_a_feed_that_begins_before_its_input_misses_none_of_it(counted):
+    running = counted.session()
+    counted.push(COUNT)
+    trim(counted)
+    with pytest.raises(InputLost):
+        answer_batch(running)
 
 
-@pytest.mark.servers("embedded")
+@pytest.mark.servers("oldest")
 def test_before_redis_7_an_entry_that_is_deleted_unread_was_never_there(world):
     """Nothing tells it from one that was not pushed: there is no answer, and no empty example."""
     outcomes = []
@@ -226,9 +228,9 @@ def counted_less_elsewhere(half, old, new):
 
 @pytest.mark.parametrize("comes", [never_counted, restored, from_redis_6_2, counted_less_elsewhere])
 def test_a_feed_whose_input_was_counted_otherwise_goes_on_with_one_warning(
-    half, embedded_url, counting_server, comes
+    half, oldest_url, server, comes
 ):
-    with World(embedded_url, half.feed) as old, World(counting_server.url, half.feed) as new:
+    with World(oldest_url, half.feed) as old, World(server.url, half.feed) as new:
         found = comes(half, old, new)
         with capture_logs() as logs:
             running = found.session()
@@ -250,22 +252,21 @@ def test_a_feed_whose_input_was_counted_otherwise_goes_on_with_one_warning(
             answer_batch(running)
 
 
-@pytest.mark.servers("system")
-def test_a_feed_that_begins_is_counted_without_a_warning(world):
+def test_a_feed_that_begins_is_counted_without_a_warning(counted):
     with capture_logs() as logs:
-        running = world.session()
-        world.push(COUNT)
+        running = counted.session()
+        counted.push(COUNT)
         drain(running, COUNT)
-        world.session()
+        counted.session()
     assert warned(logs) == []
 
 
-def test_a_restart_of_the_server_under_a_worker_does_not_hide_the_next_loss(counting_server, feed):
-    with World(counting_server.url, feed, patience=20.0) as world:
+def test_a_restart_of_the_server_under_a_worker_does_not_hide_the_next_loss(server, feed):
+    with World(server.url, feed, retry_timeout=20.0) as world:
         half_answered(world)
         running = world.session()
-        counting_server.stop()
-        counting_server.start()
+        server.stop()
+        server.start()
         drain(running, COUNT)
         advance(running)
         FAULTS["deleted and begun anew"][0](world)
@@ -275,6 +276,6 @@ def test_a_restart_of_the_server_under_a_worker_does_not_hide_the_next_loss(coun
 
 def test_a_replaced_worker_that_waits_says_nothing_of_the_input(half):
     running = half.answer()
-    half.store.fence("successor", agreement(CONFIG, running._limits))
+    half.store.fence("successor", pinned_config(CONFIG, running._recovery.limits))
     delete(half)
-    half.store.check_input(running._ownership.epoch)
+    half.store.check_input(running.epoch)

@@ -13,12 +13,11 @@ from world import Worker, World, wait_until
 from online_svm.config import PredictorConfig
 from online_svm.stream.schema import FeatureSchema
 from workers.admin.verify import verify
-from workers.broker.batch_size import BatchSize
+from workers.broker.large_replies import BatchSize
 from workers.config.settings import Limits
-from workers.errors import ReadTooLarge
 from workers.message.decode import decode
 from workers.reading.status import status
-from workers.session.read_ahead import InputReader
+from workers.session.flow_control import InputReader
 
 MIB = 1 << 20
 SETTINGS = ["--classes", "a,b", "--refit-lag", "0", "--batch", "64"]
@@ -125,16 +124,6 @@ def test_many_fields_are_not_taken_apart():
     fields = [b"ab"] * 400_000
     found = decode([(b"1-0", fields)], FeatureSchema(PredictorConfig()), Limits())
     assert found.rejected[0].code == "unknown_field"
-
-
-def test_a_reply_larger_than_its_limit_is_given_up_and_the_connection_goes_on(store):
-    for i in range(1, 9):
-        store.call("XADD", store.keys.input, f"{i}-0", "x", b"1" * MIB)
-    with pytest.raises(ReadTooLarge):
-        store.receive_read(store.send_read(b"0-0", 8, limit=2 * MIB))
-    entries = store.receive_read(store.send_read(b"0-0", 1, limit=2 * MIB))
-    assert [entry[0] for entry in entries] == [b"1-0"]
-    assert store.failures == 0
 
 
 def test_a_backlog_of_large_entries_is_read_in_parts_that_fit(store):

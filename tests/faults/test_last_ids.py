@@ -9,17 +9,16 @@ from workers.admin.verify import verify
 from workers.cli.status import describe
 from workers.config.settings import Limits
 from workers.errors import EndOfStream
-from workers.feed.agreement import agreement
-from workers.feed.output_retention import Retention
+from workers.feed.pinned_config import pinned_config
 from workers.feed.position import LAST_ID
+from workers.feed.retention import Retention
 from workers.push.back_pressure import HighWater
 from workers.push.ingest import PushStopped, push
 from workers.push.sources import Row
 from workers.reading.status import status
 from workers.session import preflight
-from workers.session.downstream import AcknowledgedGate
+from workers.session.flow_control import ConsumerBackpressure
 from workers.session.join.sources import Source
-from workers.stop import Stop
 
 MOST = 2**64 - 1
 COUNT = 60
@@ -42,7 +41,6 @@ def fill(world, ids):
 
 @pytest.fixture
 def edge(world):
-    """A feed with entries at the edges, none of them answered."""
     fill(world, IDS)
     return world
 
@@ -68,23 +66,23 @@ def test_entries_under_odd_ids_are_answered_as_others_replayed_and_verified(worl
 
 
 @pytest.mark.parametrize("last", ["1001-18446744073709551615", LAST])
-def test_a_gate_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store, last):
+def test_back_pressure_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store, last):
     ids = [*(f"{i}-{MOST}" for i in range(1, 40)), last]
     for entry_id in ids:
         store.call("XADD", store.keys.out, entry_id, "p", "{}")
     store.call("XGROUP", "CREATE", store.keys.out, "sink", "0")
     store.retained.retention = Retention(out=10)
-    gate = AcknowledgedGate(store, "sink", Stop(), seconds=0)
-    assert not gate.is_open(5)
+    backpressure = ConsumerBackpressure(store, "sink")
+    assert not backpressure.has_room(5)
     for entry_id in ids:
         found = store.call(
             "XREADGROUP", "GROUP", "sink", "c", "COUNT", 1, "STREAMS", store.keys.out, ">"
         )
         assert found[0][1][0][0] == entry_id.encode()
         store.call("XACK", store.keys.out, "sink", entry_id)
-        gate.is_open(1)
-    assert gate.is_open(5)
-    assert gate.is_open(40)
+        backpressure.has_room(1)
+    assert backpressure.has_room(5)
+    assert backpressure.has_room(40)
     assert store.length(store.keys.out) <= 10
 
 
@@ -98,7 +96,7 @@ def test_a_worker_a_check_and_status_say_that_the_stream_has_ended(edge):
     said = [entry["event"] for entry in logs if "no entry can follow" in entry["event"]]
     assert len(said) == 1
     assert "online-svm reset" in said[0]
-    checked = preflight.check(edge.store, agreement(CONFIG, Limits()))
+    checked = preflight.check(edge.store, pinned_config(CONFIG, Limits()))
     assert any("no entry can follow" in warning for warning in checked.warnings)
     found = status(edge.store)
     assert (found.waiting, found.cursor) == (0, LAST)
@@ -107,7 +105,7 @@ def test_a_worker_a_check_and_status_say_that_the_stream_has_ended(edge):
 
 def test_a_push_to_an_ended_stream_says_so(edge):
     edge.answer(COUNT)
-    with HighWater(edge.url, edge.feed, 10) as high_water:
+    with HighWater(edge.url, edge.feed, 10, pytest.fail) as high_water:
         high_water(0)
     with pytest.raises(PushStopped, match=r"no entry can follow.*0 rows were pushed"):
         push([Row([1.0, 2.0, 3.0], "a")], edge.url, edge.feed)

@@ -10,7 +10,7 @@ from processes import peak_since
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.cells import HASH, sorts
-from online_svm.stream.schema import MOST_LATE
+from online_svm.stream.schema import MAX_LATE_NAMES
 from workers.config.settings import Limits
 from workers.message.decode import decode
 
@@ -50,7 +50,7 @@ class Feed:
 
     @property
     def told(self):
-        return {k: v.kind for k, v in self.predictor._answerer.scoring.report(0).features.items()}
+        return {k: v.kind for k, v in self.predictor._engine.scoring.report(0).features.items()}
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_one_row_of_ten_thousand_names_does_not_stop_a_feed():
     odd = {f"k{i}": i for i in range(9_990)}
     usual = Feed(lambda i: {"q": i % 7, "c": f"c{i % 5}"}).go_on(6_000)
     feed = Feed(lambda i: {"q": i % 7, "c": f"c{i % 5}"} | (odd if i == 2_500 else {})).go_on(6_000)
-    assert len(feed.predictor.schema.known) == MOST_LATE
+    assert len(feed.predictor.schema.known) == MAX_LATE_NAMES
     assert feed.told == usual.told == {"c": "category", "q": "number"}
     # A row that is held has 1,001 places now; it took minutes when the machines saw each.
     assert min(feed.seconds[4:]) < 20 * min(usual.seconds[4:])
@@ -109,8 +109,8 @@ def test_hostile_texts_are_categories_and_hostile_names_are_names(name):
     told = feed.told
     assert told.pop("t") == "category"
     assert set(told) == {"q", *names}
-    (coding,) = [feed.predictor.active.result.scaling.coding]
-    assert len(coding.cells) == 2
-    assert sorts(coding.cells).tolist() == [1, 1]
-    assert (coding.cells.view("int64") & HASH != 0).all()
+    (encoder,) = [feed.predictor.active.result.scaling.encoder]
+    assert len(encoder.cells) == 2
+    assert sorts(encoder.cells).tolist() == [1, 1]
+    assert (encoder.cells.view("int64") & HASH != 0).all()
     assert feed.imputed == [0] * 600

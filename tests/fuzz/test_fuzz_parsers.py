@@ -15,11 +15,12 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.container import pack, unpack
 from online_svm.stream.input_batch import Example
 from online_svm.stream.schema import FeatureSchema
-from workers.broker.lease import Holder
+from workers.broker.leases import Holder
 from workers.config.environment import PROCESS_ENVIRONMENT
-from workers.config.settings import Limits, WorkerSettings, load
+from workers.config.loading import load
+from workers.config.settings import Limits, WorkerSettings
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
-from workers.feed.agreement import agreement
+from workers.feed.pinned_config import pinned_config
 from workers.feed.position import START, Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState, Pointer, initial_fields
@@ -263,7 +264,7 @@ def test_any_file_is_read_or_refused_with_the_row(tmp_path, content, format_, he
 @given(st.data())
 def test_a_state_of_any_fields_is_read_or_refused(data):
     odd = st.sampled_from([b"1:2:3", b"9" * 5000, b"-1", b"0:" + b"a" * 64 + b":0-0"])
-    flat_ = initial_fields(agreement(CONFIG, LIMITS))
+    flat_ = initial_fields(pinned_config(CONFIG, LIMITS))
     sound = {n.encode(): str(v).encode() for n, v in zip(flat_[::2], flat_[1::2], strict=True)}
     sound |= {b"epoch": b"1", b"writer": b"w"}
     for name in data.draw(st.lists(st.sampled_from(sorted(sound)), max_size=3)):

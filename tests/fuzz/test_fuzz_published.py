@@ -6,13 +6,12 @@ from fuzzing import FACTOR, fuzz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.cli.export_table import flat
 from workers.cli.stream_text import line, with_fields
 from workers.dashboard.answer_cards import answer_row
-from workers.dashboard.feed_view import ShownAnswer
+from workers.dashboard.shown_feed import ShownAnswer
 from workers.errors import StateLost
-from workers.message.compact.decode import parse
-from workers.message.compact.form import COUNT
+from workers.message.compact import HEAD_VALUES, parse
+from workers.offline.answer_table import flat
 from workers.reading.answers import answer
 from workers.reading.true_labels import Truth
 from workers.session.join.sources import bounds
@@ -36,7 +35,6 @@ values = st.recursive(
 
 @st.composite
 def forged(draw):
-    """Draw a compact answer with some of its parts replaced, added or taken away."""
     k = draw(st.sampled_from([2, 3]))
     given = [*HEAD, ["a", "b", None][:k], *[500_000] * NUMBERS[k]]
     for _ in range(draw(st.integers(0, 3))):
@@ -76,7 +74,7 @@ def test_hostile_bytes_are_shown_or_refused_by_every_reader(data):
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_untouched_one_is_read(k):
     given = [*HEAD, ["a", "b", None][:k], *[500_000] * NUMBERS[k]]
-    assert len(HEAD) + 1 == COUNT
+    assert len(HEAD) + 1 == HEAD_VALUES
     assert parse(orjson.dumps({"v": 2, "seq": 41, "c": given}))["label"] == "b"
 
 

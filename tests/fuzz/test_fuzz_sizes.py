@@ -20,7 +20,7 @@ from processes import Process
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(900)]
 MIB = 1 << 20
 LIMIT = 3_000 * MIB
-"""Bytes of address space: numba and OpenBLAS take most of it."""
+"""Bytes of address space: OpenBLAS takes most of it."""
 
 SEED = 11
 
@@ -58,7 +58,7 @@ class Child:
         self._process = Process(
             [sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, preexec_fn=limited,
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         )  # fmt: skip
 
     def __enter__(self):

@@ -15,22 +15,19 @@ from hypothesis import strategies as st
 from session_steps import advance
 from world import CONFIG, World, drain, outcome, payloads, rows, session
 
-from online_svm.config import PredictorConfig
-from online_svm.stream.schema import FeatureSchema
 from workers.admin.verify import verify
 from workers.broker import embedded
-from workers.broker.lease import is_held
+from workers.broker.leases import is_held
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import WorkerError
-from workers.feed.agreement import agreement
 from workers.feed.keys import REGISTRY, is_feed_name
+from workers.feed.pinned_config import pinned_config
 from workers.feed.position import parse_id
-from workers.message.decode import decode
-from workers.printable import printable
 from workers.reading.registry import listed
 from workers.reading.status import status
 from workers.session import preflight
+from workers.text import printable
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(180 * FACTOR)]
 COUNT = 40
@@ -61,14 +58,15 @@ values = st.one_of(
 )  # fmt: skip
 FIELDS = [
     "format", "epoch", "writer", "cursor", "seq", "n", "digest", "snapshot", "previous", "config",
-    "config_hash", "environment", "marks", "gone", "added", "run_id", "joined", "combiner",
+    "config_hash", "marks", "gone", "added", "run_id", "joined", "combiner",
     "keeps", "written", "marks_out", "marks_met", "marks_alarms", "marks_dlq", "pending",
+    "retention",
 ]  # fmt: skip
 
 
 def commands(store):
     """What looks at a feed: each returns, or raises an error of the service in one line."""
-    yield lambda: preflight.check(store, agreement(CONFIG, Limits()))
+    yield lambda: preflight.check(store, pinned_config(CONFIG, Limits()))
     yield lambda: status(store)
     yield lambda: verify(store)
     yield lambda: session(store)
@@ -118,7 +116,7 @@ def test_whatever_stands_in_the_state_of_a_feed_is_named_in_one_line_and_no_answ
             run(command)
         after = dict(pairs(worked.call("HGETALL", worked.keys.state)))
         assert {n for n in before | after if before.get(n) != after.get(n)} <= {
-            b"epoch", b"writer", b"environment", b"run_id",
+            b"epoch", b"writer", b"run_id",
         }  # fmt: skip
         assert after.get(b"run_id") in (before.get(b"run_id"), worked.server()["run_id"].encode())
 
@@ -240,20 +238,3 @@ def test_entries_under_any_ids_are_answered_under_them_and_again_by_the_next_wor
 
 
 # A name with a NUL is refused, in whatever order.
-name = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=6)
-
-
-@fuzz(60)
-@given(st.lists(name, min_size=1, max_size=40, unique=True), st.randoms())
-def test_names_in_any_order_are_the_same_example(names, choose):
-    value, declared = {name: i / 8 for i, name in enumerate(names)}, tuple(sorted(names))
-    orders = [names, names[::-1], choose.sample(names, len(names)), declared]
-    batch = [
-        (b"%d-0" % i, [b"x", json.dumps({name: value[name] for name in order}).encode()])
-        for i, order in enumerate(orders, 1)
-    ]
-    for features in (None, declared):
-        schema = FeatureSchema(PredictorConfig(features=features, classes=("a", "b")))
-        found = decode(batch, schema, Limits())
-        assert not found.rejected
-        assert ([value[name] for name in declared] == found.X).all()

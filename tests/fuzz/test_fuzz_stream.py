@@ -21,8 +21,8 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.schema import FeatureSchema
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.feed.output_retention import Retention
 from workers.feed.position import START
+from workers.feed.retention import Retention
 from workers.message import VERSION, entry_decode
 from workers.session.answer import process
 
@@ -46,7 +46,6 @@ NAMES = [b"x", b"xb", b"y", b"id", b"for", b"X", b"", b"\xff\0", b"\x1b[31m", b"
 
 
 def mutated(choose, raw):
-    """Flip, drop, repeat or insert a few bytes."""
     changed = bytearray(raw)
     for _ in range(choose.randint(1, 4)):
         at = choose.randrange(len(changed) + 1)
@@ -112,7 +111,6 @@ def without_seq(payload):
 
 
 def resident():
-    """Return the bytes of memory that this process holds."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

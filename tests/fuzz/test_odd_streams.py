@@ -13,7 +13,6 @@ from online_svm.storage.container import unpack
 
 
 def answers(config, examples, batch=256):
-    """Return what a feed answers, batch by batch, as messages."""
     entries = [["x", json.dumps(x), *label] for x, label in examples]
     return [json.loads(payload) for payload in replayed(config, entries, size=batch)[0]]
 

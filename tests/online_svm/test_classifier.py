@@ -6,15 +6,18 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 from system_tools import package
 
 from online_svm import Example, OnlineClassifier, OnlinePredictor, PredictorConfig
 from online_svm.errors import InvalidConfig, InvalidExample, InvalidInput
+from online_svm.stream.split import shuffled
 
 QUICK = {"committee": "single", "window": 200, "refit_every": 50}
 
@@ -68,7 +71,8 @@ def test_each_row_has_the_answer_that_the_predictor_gives_it():
 
 def test_asking_leaves_no_trace_and_parts_are_the_whole():
     X, y = blobs()
-    whole, parts = OnlineClassifier(**QUICK).fit(X, y), OnlineClassifier(**QUICK)
+    whole, parts = (OnlineClassifier(**QUICK, order="given") for _ in range(2))
+    whole.fit(X, y)
     for begin in range(0, 260, 13):
         asked = parts.predict_proba(X[begin : begin + 1]) if begin else np.array([[0.5, 0.5]])
         met = parts.progressive_proba(X[begin : begin + 1], y[begin : begin + 1], ["a", "b"])
@@ -134,9 +138,9 @@ def test_class_weight_moves_what_is_predicted_and_leaves_probabilities_calibrate
     X, y = blobs(1200, labels=(0, 1))
     kept = (y == 0) | (np.arange(1200) % 8 == 0)
     X, y = X[kept], y[kept]
-    plain = OnlineClassifier(**QUICK).fit(X[:500], y[:500])
+    plain = OnlineClassifier(**QUICK, order="given").fit(X[:500], y[:500])
     for given in ("balanced", {1: 6.0}):
-        model = OnlineClassifier(class_weight=given, **QUICK).fit(X[:500], y[:500])
+        model = OnlineClassifier(class_weight=given, order="given", **QUICK).fit(X[:500], y[:500])
         p = model.predict_proba(X[500:])[:, 1]
         assert abs(p.mean() - y[500:].mean()) < 0.05
         assert model.predict(X[500:]).mean() > 1.5 * plain.predict(X[500:]).mean()
@@ -179,8 +183,15 @@ def test_what_cannot_work_is_named():
     model = OnlineClassifier(**QUICK).fit(X, y)
     with pytest.raises(InvalidExample, match="'c' is not declared"):
         model.partial_fit(X[:1], ["c"])
-    with pytest.raises(InvalidInput, match="one class only"):
+    told = r"one class only, 'c'; give rows .*, or name .*: partial_fit\(X, y, classes=\[\.\.\.\]\)"
+    with pytest.raises(InvalidInput, match=told):
         OnlineClassifier().partial_fit(X[:1], ["c"])
+    with pytest.raises(InvalidInput, match=told):
+        OnlineClassifier().fit(X[:3], ["c"] * 3)
+    with pytest.raises(
+        InvalidConfig, match="order: 'sorted' is unknown; use 'shuffled' or 'given'"
+    ):
+        OnlineClassifier(order="sorted").fit(X, y)
     with pytest.raises(InvalidExample, match="send 0 or a size from"):
         model.predict(np.full((1, 3), 1e200))
     with pytest.raises(InvalidInput, match="no rows"):
@@ -196,13 +207,57 @@ def test_a_model_that_failed_to_learn_is_the_one_it_was():
     assert model.predict_proba(X).tolist() == before
 
 
-def test_further_settings_are_those_of_the_predictor():
+def test_fit_shuffles_by_its_seed_and_partial_fit_never_does():
     X, y = blobs()
-    given = {"taxonomy": "class-rank", "split": "oldest"}
-    model = OnlineClassifier(**QUICK, settings=given)
-    before = model.progressive_proba(X, y)
-    answers, _ = stepped(PredictorConfig(classes=("a", "b"), **QUICK, **given), X, y)
-    assert before.tolist() == [list(a.probabilities or (0.5, 0.5)) for a in answers]
+    order = shuffled(260, 3)
+    assert sorted(order) == [*range(260)] != order.tolist()
+    fitted = OnlineClassifier(**QUICK, seed=3).fit(X, y)
+    in_order = OnlineClassifier(**QUICK, seed=3, order="given").fit(X[order], y[order])
+    taught = OnlineClassifier(**QUICK, seed=3).partial_fit(X[order], y[order])
+    assert fitted.predict_proba(X).tolist() == in_order.predict_proba(X).tolist()
+    assert fitted.predict_proba(X).tolist() == taught.predict_proba(X).tolist()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    named = [
+        OnlineClassifier(**QUICK, seed=3).fit(frame, y),
+        OnlineClassifier(**QUICK, seed=3).partial_fit(frame.iloc[order], y[order]),
+    ]
+    assert named[0].predict_proba(frame).tolist() == named[1].predict_proba(frame).tolist()
+
+
+def test_the_order_of_fit_is_saved(tmp_path):
+    X, y = blobs(80)
+    for order in ("given", "shuffled"):
+        OnlineClassifier(**QUICK, order=order).fit(X, y).save(tmp_path / order)
+        assert OnlineClassifier.load(tmp_path / order).order == order
+
+
+def test_missing_values_are_refused_with_the_parameter_that_takes_them():
+    X, y = blobs(80)
+    holed = np.where(X > 1.5, np.nan, X)
+    model = OnlineClassifier(**QUICK).fit(X, y)
+    for refuses in (lambda: OnlineClassifier().fit(holed, y), lambda: model.predict(holed)):
+        with pytest.raises(InvalidInput, match=r'^X contains NaN; .* missing="mean"') as refused:
+            refuses()
+        assert "\n" not in str(refused.value)
+    assert OnlineClassifier(**QUICK, missing="mean").fit(holed, y).predict(holed).shape == (80,)
+
+
+def test_weights_of_rows_and_sparse_rows_are_refused_in_one_sentence():
+    X, y = blobs(80)
+    model = OnlineClassifier(**QUICK)
+    with pytest.raises(InvalidInput, match=r"^sample_weight: .*class_weight, or leave it out$"):
+        model.fit(X, y, sample_weight=np.ones(80))
+    with pytest.raises(InvalidInput, match=r"^sample_weight: "):
+        model.partial_fit(X, y, sample_weight=np.ones(80))
+    with pytest.raises(TypeError, match="unexpected argument 'weights'"):
+        model.fit(X, y, weights=np.ones(80))
+    assert not has_fit_parameter(model, "sample_weight")
+    model.fit(X, y, sample_weight=None)
+    for refuses in (model.fit, model.partial_fit, lambda X, _: model.predict(X)):
+        with pytest.raises(
+            InvalidInput, match=r"^X: sparse rows are not taken; .* X\.toarray\(\)$"
+        ):
+            refuses(csr_matrix(X), y)
 
 
 def test_an_array_with_text_is_refused_with_the_way_on():

@@ -7,7 +7,7 @@ import sys
 
 import pandas as pd
 import pytest
-from river import base, compose, datasets, evaluate, metrics, preprocessing
+from river import datasets
 from river.checks import common, yield_checks
 
 from online_svm import Example, OnlinePredictor, PredictorConfig
@@ -42,16 +42,6 @@ def test_it_passes_all_checks_of_river(model, check):
 )
 def test_it_passes_all_checks_of_river_as_it_is_made_without_settings(model, check):
     check(model.clone())
-
-
-def test_the_checks_are_those_of_both_kinds_of_classifier():
-    names = [
-        {check.__name__ for check in yield_checks(OnlineClassifier(**p))} for p in ({}, BINARY)
-    ]
-    assert "check_predict_proba_one_binary" in names[1] - names[0]
-    assert names[0] | {"check_predict_proba_one_binary"} == names[1]
-    assert len(names[0]) > 25
-    assert OnlineClassifier()._unit_test_skips() == set()
 
 
 def test_the_same_seed_gives_the_same_and_another_one_another():
@@ -126,15 +116,6 @@ def test_rows_of_a_frame_are_learned_as_one_by_one():
     assert [*found.index] == [*range(50, 60)]
     assert found.to_dict("records") == [one.predict_proba_one(x) for x, _ in rows[50:60]]
     assert many.predict_many(frame[:3]).tolist() == [one.predict_one(x) for x, _ in rows[:3]]
-
-
-def test_it_works_in_a_pipeline_and_under_progressive_validation():
-    pipe = compose.Select("age_of_domain", "ip_in_url", "https", "empty_server_form_handler")
-    pipe |= preprocessing.StandardScaler()
-    pipe |= OnlineClassifier(**BINARY, **LIGHT)
-    score = evaluate.progressive_val_score(datasets.Phishing().take(400), pipe, metrics.ROCAUC())
-    assert score.get() > 0.7
-    assert isinstance(pipe["OnlineClassifier"], base.MiniBatchClassifier)
 
 
 def test_class_weight_moves_what_is_predicted():

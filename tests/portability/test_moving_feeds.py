@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from fault_workers import is_done
 from machine_variants import NARROW_NUMPY, OLD_LIBC, environment_of, threads
-from portable_digests import of_predictor
-from portable_modes import MODES, entries_of
+from portable_modes import MODES, entries_of, of_predictor
 from world import Worker, push, wait_until
 
 from workers.broker.store import Store
@@ -31,7 +30,6 @@ SECONDS = 150.0
 
 @contextmanager
 def stores_of(url, before):
-    """Open the store of each feed, by its name in `FEEDS`."""
     with ExitStack() as opened:
         yield {
             name: opened.enter_context(Store(url, f"{before}-{name}", block_ms=20))
@@ -40,7 +38,6 @@ def stores_of(url, before):
 
 
 def settings_of(stores):
-    """Return the settings of each feed as a settings file has them."""
     lines = []
     for name, store in stores.items():
         lines.append(f'[feed."{store.keys.feed}"]')
@@ -60,7 +57,6 @@ def push_part(stores, part):
 
 
 def wait_for(worker, store, end):
-    """Wait until a process has taken a feed, and so many entries of it are answered."""
     wait_until(lambda: worker.poll() is not None or is_done(store, worker, end), SECONDS)
     assert worker.poll() is None, worker.said
 

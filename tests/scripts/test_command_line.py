@@ -11,7 +11,7 @@ from workers.errors import BadConfiguration
 
 
 def test_a_stage_is_told_once_it_has_lasted_and_a_short_one_never(monkeypatch, capsys):
-    monkeypatch.setattr(command_line, "EVERY", 0.2)
+    monkeypatch.setattr(command_line, "STAGE_SECONDS", 0.2)
     tell("nobody listens")
     with stage_progress():
         tell("short")

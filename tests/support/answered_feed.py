@@ -27,7 +27,6 @@ def phishing():
 
 
 def copy(url, source, target, *names):
-    """Copy keys of one feed to another; return the store of the copy's keys as they now are."""
     with Store(url, source) as store, Store(url, target) as made:
         for name in names:
             dump = store.call("DUMP", getattr(store.keys, name))

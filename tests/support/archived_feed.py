@@ -1,16 +1,16 @@
-"""A small feed that a session in this process answers, and what an archive of it must hold."""
+"""A small feed that a session in this process answers, its archive, and a person's traces in it."""
 
 import json
+import struct
 from contextlib import contextmanager
 
-from session_steps import answer_batch, refitter
+from session_steps import answer_batch, assembled, refitter
 
+from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.history.archive.archiver import Archiver
-from workers.history.archive.identity import locked
-from workers.history.archive.layout import feed_directory
-from workers.session import assembly
-from workers.session.opening import open_store
+from workers.offline.archive.archiver import Archiver
+from workers.offline.archive.layout import feed_directory, locked
+from workers.session.preflight import open_store
 from workers.stop import Stop
 
 DAY = 86_400_000
@@ -44,7 +44,7 @@ def answering(url, feed, **changes):
         open_store(feed, settings, url, stop) as store,
         refitter(settings) as refits,
     ):
-        session = assembly.assemble(store, settings, refits, stop, "tester")
+        session = assembled(store, settings, refits, stop)
 
         def answer(most=1000):
             for _ in range(most):
@@ -56,14 +56,19 @@ def answering(url, feed, **changes):
         yield store, answer, session
 
 
+def go_on(store, begin, end, **changes):
+    """Push and answer more entries, as the next worker does."""
+    with answering(store.url, store.keys.feed, **changes) as (_, answer, _session):
+        push(store, begin, end)
+        answer()
+
+
 def stream(store, name):
-    """Return all entries of a stream, read without pages."""
     found = store.call("XRANGE", getattr(store.keys, name), "-", "+")
     return [(bytes(at), list(fields)) for at, fields in found]
 
 
 def archive(store, root, stop=None, **more):
-    """Archive what is there; return what was done."""
     directory = feed_directory(root, store.keys.feed)
     with locked(directory):
         archiver = Archiver(store, directory, **more)
@@ -80,3 +85,60 @@ def rows_of(root, feed, kind):
         with path.open("rb") as source:
             found += pq.read_table(source).to_pylist()
     return sorted(found, key=lambda row: tuple(map(int, row["entry"].split("-"))))
+
+
+PERSON = "person-7"
+VALUE = 3.141592653
+TRACES = (PERSON.encode(), b"3.141592653", struct.pack("<d", VALUE))
+AT = entry(50)[0].encode()
+KEPT = {"keep_input": True, "replay_budget": 40}
+CHANGES = KEPT | {"dedupe_window": 60}
+
+
+def push_with_person(store, begin=0, end=100):
+    """Push entries; the fiftieth is the person's."""
+    for i in range(begin, end):
+        at, fields = entry(i)
+        if i == 50:
+            fields = {"x": f"[{VALUE}, 2]", "y": "b", "id": PERSON}
+        store.call(
+            "XADD", store.keys.input, at, *(part for pair in fields.items() for part in pair)
+        )
+
+
+def stored(store):
+    """Return the bytes of every key of the server, as Redis dumps them."""
+    keys = store.call("KEYS", "*")
+    return b"\n".join([*keys, *(store.call("DUMP", key) for key in keys)])
+
+
+def traces_in(data):
+    return [trace for trace in TRACES if trace in data]
+
+
+class Cut(BaseException):
+    """The process ends here."""
+
+
+class CutStore(Store):
+    """A store that ends at its n-th call: Redis has done those before it, and not this one.
+
+    To Redis that is also an end right after the call before, whose reply was lost.
+    """
+
+    left = 10**9
+
+    def call(self, *command):
+        return self._counted(super().call, *command)
+
+    def run(self, script, keys, args):
+        return self._counted(super().run, script, keys, args)
+
+    def append(self, stream, entries):
+        return self._counted(super().append, stream, entries)
+
+    def _counted(self, do, *arguments):
+        self.left -= 1
+        if self.left == 0:
+            raise Cut
+        return do(*arguments)

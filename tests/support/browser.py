@@ -19,7 +19,6 @@ def expecting():
 
 @contextmanager
 def chromium():
-    """Yield a browser; skip, with the reason, where there is none."""
     from playwright.sync_api import sync_playwright
 
     program = tool("chromium", "chromium")

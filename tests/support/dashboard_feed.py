@@ -2,12 +2,11 @@
 
 import orjson
 
-from workers.broker.lease import Holder
+from workers.broker.leases import Holder
 from workers.broker.store import Store
 
 
 def answer(seq, label="ham", probability=0.8, **more):
-    """Return the message of an answer."""
     return {
         "v": 2, "status": "ok", "seq": seq, "n": seq, "label": label, "lower": probability - 0.1,
         "probability": probability, "upper": min(1.0, probability + 0.1),
@@ -16,7 +15,6 @@ def answer(seq, label="ham", probability=0.8, **more):
 
 
 def validity(n, accuracy=0.8, probability=0.8, maps=("platt",), **more):
-    """Return the message of a report."""
     own = {
         "accuracy": accuracy, "lower": probability - 0.1, "probability": probability,
         "upper": probability + 0.1,
@@ -37,16 +35,13 @@ class Feed:
         self.store.register()
 
     def put(self, stream, entry_id, message):
-        """Append a message to a stream."""
         self.store.call("XADD", stream, entry_id, "p", orjson.dumps(message))
 
     def wait_for_answer(self, y="ham", count=1):
-        """Push examples that nobody answers yet."""
         for _ in range(count):
             self.store.call("XADD", self.keys.input, "*", "x", "[1]", "y", y)
 
     def answer(self, label="ham", y="ham", **more):
-        """Push an example and answer it."""
         self.seq += 1
         at = f"{1000 * self.seq}-0"
         self.store.call("XADD", self.keys.input, at, "x", "[1]", "y", y)
@@ -59,11 +54,9 @@ class Feed:
         self.put(self.keys.met, f"{1000 * self.seq}-0", validity(n, **more))
 
     def hold(self, name="host-1"):
-        """Let a live worker hold the feed."""
         self.store.call("SET", self.keys.lease, Holder.here(name).encode())
 
     def delete(self):
-        """Delete the feed, as `reset` and as an operator may."""
         for key in self.store.types():
             self.store.call("DEL", key)
         self.store.call("SREM", "osvm:feeds", self.name)

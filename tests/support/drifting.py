@@ -13,7 +13,6 @@ CHEAP = {
 
 
 def cheap(**changes):
-    """Return the settings of a cheap predictor."""
     return PredictorConfig.model_validate(CHEAP | changes)
 
 

@@ -10,16 +10,13 @@ from contextlib import ExitStack, contextmanager
 
 from many_feeds import SETTINGS, answer_alone, contents, has_answered, settings
 from ray_nodes import LOOPBACK
-from world import flags_of, push, rows, wait_until
+from world import flags_of, push, rows, seq_of, wait_until
 
 from workers.broker.store import Store
 
 
 class FleetFeeds:
-    """Feeds that a fleet answers, each with the bytes that a lone worker would give it.
-
-    Each gets `count` entries at most, and got `pushed`.
-    """
+    """Feeds that a fleet answers, each with the bytes that a lone worker would give it."""
 
     def __init__(self, stores, count):
         self.stores, self.count = stores, count
@@ -29,7 +26,6 @@ class FleetFeeds:
             store.register()
 
     def push(self, number, stores=None):
-        """Add so many entries to each feed, by its own connection or another."""
         first = self.pushed
         for store, given in zip(stores or self.stores, self._given, strict=True):
             push(store, given[first : first + number], first=first + 1)
@@ -56,13 +52,10 @@ class FleetFeeds:
             thread.join()
 
     def is_answered(self):
-        """Return whether every feed has answered what was pushed."""
         return all(has_answered(store, self.pushed) for store in self.stores)
 
     def seqs(self):
-        """Return how many entries each feed has answered."""
-        states = [store.state() for store in self.stores]
-        return [0 if state is None else state.position.seq for state in states]
+        return [*map(seq_of, self.stores)]
 
     def wait_until_each_goes_on(self, limit, settle=0.0):
         """Return the seconds until each feed has answered more than after `settle` seconds."""
@@ -105,12 +98,10 @@ FLAGS = flags_of(SETTINGS)
 
 
 def fleet(*arguments):
-    """Run `online-svm fleet` in a process of its own; return its code, output and complaints."""
     return run("fleet", *arguments)
 
 
 def status(*where):
-    """Run `online-svm status` of a fleet, given where `fleet` finds it."""
     return run("status", *("--fleet" if word == "--name" else word for word in where), "--json")
 
 
@@ -123,7 +114,6 @@ def run(*arguments):
 
 
 def shards(*where):
-    """Return what each shard of a fleet says of itself."""
     code, out, err = status(*where)
     assert code == 0, err
     return [json.loads(line) for line in out.splitlines()]

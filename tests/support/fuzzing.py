@@ -8,7 +8,6 @@ FACTOR = int(os.environ.get("FUZZ_FACTOR", "1"))
 
 
 def fuzz(count):
-    """Return the settings of a test with so many examples, times FUZZ_FACTOR."""
     return settings(
         max_examples=FACTOR * count,
         deadline=None,

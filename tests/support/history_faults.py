@@ -1,9 +1,10 @@
-"""A history of faults, whoever takes part in it: rounds of input, faults and work.
+"""A history of faults: rounds of input, faults and work, inside this process or with whole ones.
 
-In each round some input comes and up to three faults strike at once. What comes out is compared
-with what an uninterrupted worker answers, payload by payload.
+In each round some input comes and up to three faults strike at once. The payloads are compared
+with the answers of an uninterrupted worker.
 """
 
+import json
 import os
 import random
 import signal
@@ -11,21 +12,39 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
-from history_modes import FEEDS, TARGET, entries_of
-from history_parts import Consumer, found_in
-from world import push, seq_of
+from history_modes import FEEDS, JOIN_WINDOW, RETAINED, SECOND, TARGET, entries_of
+from history_parts import Combination, Consumer, Worker, fenced, found_in
+from session_steps import advance, answer_batch
+from world import flags_of, push, seq_of
 
 from workers.broker.store import Store
+from workers.config.settings import WorkerSettings
 from workers.errors import WorkerError
+from workers.session.session import Session
+
+REFIT = 4.0
+"""Seconds after which a refit process counts as hung, inside this process."""
+
+LEASE, REPLY, PAUSE = "0.5", 1.0, 0.03
+"""Of whole processes: seconds of a lease, for one reply, and between two looks."""
+
+OK, UNAVAILABLE, FENCED, KILLED = 0, 2, 3, -signal.SIGKILL
+
+FAULTS = (
+    "kill_redis", "freeze_redis", "cut_a_reply", "cut_every_line", "lose_everything_for_a_moment",
+    "kill_the_refits", "freeze_the_refits",
+)  # fmt: skip
+"""Faults of every history; each kind adds its own. A fault with nothing to do returns False."""
 
 
 class History:
-    """What every history does; a subclass says what takes part.
+    """The steps of every history; a subclass has the participants.
 
     It has `_begin`, `_round`, `_end`, `_close`, and `_refits`: the pids of the refit processes.
     The feed has `count` entries; no other history uses the server, or the proxy in front of it.
-    `faults` counts those that struck.
+    `faults` counts the faults that struck.
     """
 
     SECONDS = 90.0
@@ -44,7 +63,7 @@ class History:
         self._pushed = dict.fromkeys(self._entries, 0)
         self._url = f"redis://127.0.0.1:{proxy.port}/0"
         self._stores = {
-            feed: Store(server.url, feed, patience=20.0) for feed in [*self._entries, TARGET]
+            feed: Store(server.url, feed, retry_timeout=20.0) for feed in [*self._entries, TARGET]
         }
         self._under_way, self._consumer = [], None
         self._deadline = time.monotonic() + self.SECONDS
@@ -70,7 +89,6 @@ class History:
     # Parts of a round
 
     def _begin_consumer(self):
-        """Create the group of a blocked feed, once the feed is there."""
         if "block" in self.mode:
             self._consumer = Consumer(self._server.url, FEEDS[0])
 
@@ -83,11 +101,11 @@ class History:
         return self._pushed[feed] == len(self._entries[feed])
 
     def _strike(self, possible, counts):
-        """Let so many of the possible faults strike, as one of `counts` says."""
+        """Let some of the possible faults strike; their number is drawn from `counts`."""
         count = min(self._choose.choice(counts), len(possible))
         for fault in self._choose.sample(possible, count):
-            if fault(self) is not False:
-                self.faults[fault.__name__] += 1
+            if getattr(self, fault)() is not False:
+                self.faults[fault] += 1
 
     def _rest(self):
         """Wait until what the faults began is over."""
@@ -106,7 +124,6 @@ class History:
             self._consumer.acknowledge(state.position.cursor)
 
     def _goals(self):
-        """Return how many entries each feed must have answered in the end."""
         goals = {feed: len(entries) for feed, entries in self._entries.items()}
         return goals | ({TARGET: goals[FEEDS[0]]} if "combine" in self.mode else {})
 
@@ -123,10 +140,10 @@ class History:
                     found[feed] = seq_of(store)
             raise AssertionError(f"stuck at {found}")
 
-    # Faults of Redis and the network: each returns False where there was nothing to do
+    # Faults of Redis, the network and refit processes
 
     def kill_redis(self):
-        """In the middle of whatever it does; it comes back with what its file holds."""
+        """Kill it at once; it comes back with the content of its file."""
 
         def restart():
             self._server.kill()
@@ -135,8 +152,7 @@ class History:
         self._later(self._choose.random() * self.KILLED, restart)
 
     def freeze_redis(self):
-        """For a moment, or for longer than a reply is waited for."""
-        self._freeze(self._server._process.pid, self.FROZEN)
+        self._freeze(self._server.process.pid, self.FROZEN)
 
     def cut_a_reply(self):
         self._proxy.cuts.append(self._choose.choice((b"EVALSHA", b"XREAD", b"XRANGE")))
@@ -164,7 +180,6 @@ class History:
         return bool(pids)
 
     def _freeze(self, pid, times):
-        """Freeze a process for one of these times."""
         signalled(pid, signal.SIGSTOP)
         seconds = self._choose.choice(times)
         if seconds is not None:
@@ -181,14 +196,295 @@ class History:
         self._under_way[-1].start()
 
 
-FAULTS = (
-    History.kill_redis, History.freeze_redis, History.cut_a_reply, History.cut_every_line,
-    History.lose_everything_for_a_moment, History.kill_the_refits, History.freeze_the_refits,
-)  # fmt: skip
-"""What may strike any history; those of each kind are added to them."""
+class Inside(History):
+    STILL = (0.1,) * 9 + (None,)
+    CALM = ("crash", "stop_in_order", "resume", "cut_a_reply")
+    ALL = (
+        *FAULTS, "crash", "stop_in_order", "pause", "resume", "crash_the_combination",
+        "run_out_of_memory", "flush_the_scripts", "destroy_the_bookmark", "damage_a_snapshot",
+    )  # fmt: skip
+
+    def __init__(self, seed, mode, server, proxy, count=110):
+        super().__init__(seed, mode, server, proxy, count)
+        self._damaged = set()
+        self._worker = self._other = self._second = self._combination = None
+
+    def _begin(self):
+        self._worker = self._new_worker()
+        self._begin_consumer()
+        if "combine" in self.mode:
+            self._second = Worker(self._url, FEEDS[1], WorkerSettings(**SECOND))
+            self._combination = self._new_combination()
+
+    def _round(self):
+        count = self._choose.randint(6, 24)
+        is_last = self._pushed[FEEDS[0]] + count >= len(self._entries[FEEDS[0]])
+        for feed, entries in self._entries.items():
+            self._push(feed, len(entries) if is_last else count)
+        self._strike(self.CALM if self._is_all_there() else self.ALL, (0, 1, 2, 3))
+        for _ in range(8 if self._is_all_there() else self._choose.randint(1, 4)):
+            self._act(self._choose.choice((advance, advance, answer_batch)))
+            if self._combination is not None:
+                answer_batch(self._second.session)
+                self._combination.advance()
+        self._rest()
+        self._consume(self._choose.choice((3, 20, RETAINED)))
+
+    def _act(self, how):
+        """Let the worker do something; in a pair, now and then the other one takes over."""
+        if self._other is not None and self._choose.random() < 0.3:
+            self.resume()
+            if "two" in self.mode:
+                self.pause()
+        assert not fenced(how, self._worker.session), "the newest worker was refused"
+
+    def _end(self):
+        self._worker.session.finish_commit()
+
+    def _close(self):
+        for part in (self._worker, self._other, self._second, self._combination):
+            if part is not None:
+                part.abandon()
+
+    def _new_worker(self):
+        pick = self._choose.choice
+        settings = self.mode.settings(batch=pick((2, 5, 12, 40)), replay_budget=pick((5, 17, 60)))
+        return Worker(self._url, FEEDS[0], settings, REFIT)
+
+    def _refits(self):
+        pid = self._worker.refit_pid
+        return [] if pid is None else [pid]
+
+    def _new_combination(self):
+        return Combination(self._url, self._choose.choice((5, 12, 40)))
+
+    # Its faults
+
+    def crash(self):
+        """The worker is killed, with what it has under way."""
+        self._worker.abandon()
+        self._worker = self._new_worker()
+
+    def stop_in_order(self):
+        self._worker.session.snapshot()
+        self.crash()
+
+    def pause(self):
+        """Another worker takes over; what the paused one has in mind stays in its mind."""
+        if self._other is not None:
+            return False
+        self._other, self._worker = self._worker, None
+        self._worker = self._new_worker()
+        return True
+
+    def resume(self):
+        """The paused worker goes on, and finds itself replaced."""
+        if self._other is None:
+            return False
+        other, self._other = self._other, None
+        how = self._choose.choice((Session.snapshot, answer_batch, Session.finish_commit))
+        newest = self._worker.session
+        assert not fenced(Session.finish_commit, newest), "the newest worker was refused"
+        before = self._stores[FEEDS[0]].state()
+        if not fenced(how, other.session):
+            assert self._stores[FEEDS[0]].state() == before, "two workers wrote"
+        other.abandon()
+        return True
+
+    def crash_the_combination(self):
+        if self._combination is None:
+            return False
+        self._combination.abandon()
+        self._combination = self._new_combination()
+        return True
+
+    def run_out_of_memory(self):
+        self._stores[FEEDS[0]].call("CONFIG", "SET", "maxmemory", "1")
+
+        def end():
+            with Store(self._server.url, FEEDS[0], retry_timeout=20.0) as another:
+                another.call("CONFIG", "SET", "maxmemory", "0")
+
+        self._later(0.05, end)
+
+    def flush_the_scripts(self):
+        self._stores[FEEDS[0]].call("SCRIPT", "FLUSH")
+
+    def destroy_the_bookmark(self):
+        store = self._stores[FEEDS[0]]
+        if store.call("EXISTS", store.keys.input):
+            store.call("XGROUP", "DESTROY", store.keys.input, "osvm")
+
+    def damage_a_snapshot(self):
+        """One of the two that are kept, so that the feed can go on."""
+        store = self._stores[FEEDS[0]]
+        kept = store.state().snapshots
+        if len(kept) < 2 or self._damaged & {pointer.sha256 for pointer in kept}:
+            return False
+        pointer = self._choose.choice(kept)
+        self._damaged.add(pointer.sha256)
+        store.call("DEL", self._choose.choice(pointer.keys(store.keys)))
+        return True
+
+
+class Part:
+    """One writer of a feed, started by `begin` again whenever it has ended."""
+
+    def __init__(self, begin):
+        self._begin, self.process, self._allowed = begin, begin(), set()
+
+    def signal(self, number):
+        """Kill or freeze it; a frozen one may find itself replaced."""
+        self._allowed |= {signal.SIGKILL: {KILLED}, signal.SIGSTOP: {FENCED}}.get(number, set())
+        with suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+    def tend(self, also=()):
+        """Start it again if it ended; it must have had a reason."""
+        code = self.process.poll()
+        if code is not None:
+            self._check(code, {*self._allowed, *also})
+            self.process, self._allowed = self._begin(), set()
+
+    def end(self, also=()):
+        self.signal(signal.SIGCONT)
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(30)
+        allowed = {OK, *self._allowed, *also}
+        if FENCED in allowed:  # it may be ending as this strikes, and no more handle the signal
+            allowed.add(-signal.SIGTERM)
+        self._check(code, allowed)
+
+    def _check(self, code, allowed):
+        assert code in allowed, f"ended with {code}: {self.process.said[-2000:]}"
+
+
+class Processes(History):
+    SECONDS = 150.0
+    FROZEN, DARK, KILLED = (0.05, 0.5, 1.3), (0.05, 0.5), 0.1
+    ALL = (
+        *FAULTS, "kill_a_worker", "freeze_a_worker", "kill_the_combination",
+        "freeze_the_combination",
+    )  # fmt: skip
+
+    def __init__(self, seed, mode, server, proxy, nursery, count=150):
+        super().__init__(seed, mode, server, proxy, count)
+        self._nursery, self._log = nursery, Path(f"{nursery.log}.{seed}")
+        self._parts = {}
+
+    def _begin(self):
+        for name in ("worker", "standby") if "two" in self.mode else ("worker",):
+            self._start(name, self._worker_of(FEEDS[0], self.mode.options))
+        if "combine" in self.mode:
+            self._start("second", self._worker_of(FEEDS[1], SECOND))
+        self._wait_until(lambda: all(self._stores[feed].state() for feed in self._entries))
+        self._begin_consumer()
+        if "combine" in self.mode:
+            options = ["--into", TARGET, "--redis", self._url, "--batch", "7"]
+            options += ["--join-window", str(JOIN_WINDOW)]
+            self._start("combination", lambda: ["combine", *FEEDS, *options])
+
+    def _start(self, name, arguments):
+        log = self._log.with_name(f"{self._log.name}.{name}")
+
+        self._parts[name] = Part(lambda: self._nursery.run(arguments(), log, timeout=REPLY))
+
+    def _worker_of(self, feed, options):
+        def arguments():
+            pick = self._choose.choice
+            changing = {"batch": pick((1, 4, 20)), "replay_budget": pick((9, 40))}
+            flags = flags_of(options | changing | {"lease": LEASE})
+            return ["worker", feed, "--redis", self._url, "--wait-redis", "30", *flags]
+
+        return arguments
+
+    def _round(self):
+        goal = seq_of(self._stores[FEEDS[0]]) + self._choose.randint(1, 12)
+        for feed in self._entries:
+            self._push(feed, self._choose.randint(15, 30))
+        if self._is_all_there():
+            goal = len(self._entries[FEEDS[0]])
+        else:
+            self._strike(self.ALL, (1, 2, 3))
+        self._rest()
+        self._wait_until(lambda: seq_of(self._stores[FEEDS[0]]) >= goal)
+
+    def _wait_until(self, is_true):
+        while not is_true():
+            self._check_time()
+            for name, part in self._parts.items():
+                part.tend(self._ends(name))
+            self._consume(20)
+            time.sleep(PAUSE)
+
+    def _ends(self, name):
+        """Return the exit codes that a part may have at any time.
+
+        Either of two workers may take over from the other; a combination that starts while Redis
+        is away does not wait for it.
+        """
+        pair = {FENCED} if "two" in self.mode else set()
+        return {"worker": pair, "standby": pair, "combination": {UNAVAILABLE}}.get(name, set())
+
+    def _is_done(self):
+        if not all(map(self._is_all_there, self._entries)):
+            return False
+        self._wait_until(super()._is_done)
+        return True
+
+    def _end(self):
+        for name, part in self._parts.items():
+            part.end(self._ends(name))
+
+    def _close(self):
+        for part in self._parts.values():
+            signalled(part.process.pid, signal.SIGCONT)
+            part.process.kill()
+
+    # Its faults
+
+    def kill_a_worker(self):
+        self._holder().signal(signal.SIGKILL)
+
+    def freeze_a_worker(self):
+        """For a moment, or past its lease: where there are two, the other one takes over."""
+        self._freeze_part(self._holder(), (0.05, 0.3, 1.0))
+
+    def kill_the_combination(self):
+        part = self._parts.get("combination")
+        return part is not None and part.signal(signal.SIGKILL)
+
+    def freeze_the_combination(self):
+        part = self._parts.get("combination")
+        return part is not None and self._freeze_part(part, (0.05, 0.5))
+
+    def _freeze_part(self, part, seconds):
+        part.signal(signal.SIGSTOP)
+        self._later(self._choose.choice(seconds), lambda: part.signal(signal.SIGCONT))
+
+    def _refits(self):
+        return children_of(self._holder().process.pid)
+
+    def _holder(self):
+        """Return the worker that has the feed, or the only one."""
+        if "standby" not in self._parts:
+            return self._parts["worker"]
+        store = self._stores[FEEDS[0]]
+        lease = json.loads(store.call("GET", store.keys.lease) or b"{}")
+        standby = self._parts["standby"]
+        return standby if lease.get("pid") == standby.process.pid else self._parts["worker"]
 
 
 def signalled(pid, number):
     """Send a signal to a process that may be gone."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def children_of(pid):
+    """Return the process ids of the children of a process (Linux)."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, task.read_text().split())
+    return found

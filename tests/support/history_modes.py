@@ -13,7 +13,7 @@ import numpy as np
 from portable_modes import of_kinds
 
 from workers.config.settings import WorkerSettings
-from workers.feed.output_retention import DOWNSTREAM
+from workers.feed.retention import DOWNSTREAM
 
 MAPS = (
     *("platt", "isotonic", "binning", "venn-abers", "evidential-binning", "evidential-isotonic"),
@@ -87,7 +87,6 @@ class Mode:
 
     @property
     def watches(self):
-        """Whether alarms are to be raised."""
         return self.machine.startswith("drift")
 
     @property
@@ -97,7 +96,6 @@ class Mode:
 
     @property
     def options(self):
-        """Settings of the worker that differ from the defaults."""
         options = COMMON | MACHINES[self.machine] | {"refit_lag": 7 if "lag" in self else 0}
         if "dedupe" in self:
             options["dedupe_window"] = 10
@@ -115,7 +113,6 @@ class Mode:
 
 
 def mode_of(seed):
-    """Return the mode of a seed."""
     switches, machine = divmod(seed * _STEP % MODES, len(MACHINES))
     on = frozenset(name for bit, name in enumerate(SWITCHES) if switches >> bit & 1)
     return Mode(list(MACHINES)[machine], on)
@@ -168,7 +165,6 @@ def second_rows(entries, seed):
 
 
 def entries_of(mode, seed, count):
-    """Return the input of each feed of a history."""
     entries = {FEEDS[0]: rows(mode, seed, count)}
     if "combine" in mode:
         entries[FEEDS[1]] = second_rows(entries[FEEDS[0]], seed)

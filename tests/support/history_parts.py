@@ -7,23 +7,20 @@ from hashlib import sha256
 import redis
 from history_modes import FEEDS, GROUP, JOIN_WINDOW, SECOND, TARGET, entries_of
 from pure_replay import replay
-from session_steps import OwnRefits
+from session_steps import InlineRefits, OwnRefits, assembled
 from world import drain, push
 
 from online_svm.predictor.combiner import CombinerConfig
-from online_svm.refit.inline import InlineRefitter
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.errors import Fenced
-from workers.feed.agreement import bound_to
 from workers.feed.keys import FeedKeys
+from workers.feed.pinned_config import bound_to
 from workers.feed.position import Position, parse_id
 from workers.runner.combination import JoinSettings
-from workers.session.assembly import assemble
-from workers.session.downstream import AcknowledgedGate
-from workers.session.join.session import JoinedSession
+from workers.session.join.session import JoinedSession, JoinSetup
 from workers.session.join.sources import Source
-from workers.session.opening import open_store
+from workers.session.preflight import open_store
 from workers.stop import Stop
 
 REPLY, PATIENCE = 0.15, 60.0
@@ -33,32 +30,29 @@ REPLY, PATIENCE = 0.15, 60.0
 def impatient(store):
     """Let a store give up a reply soon, and Redis late."""
     for connection in (store._connection, store._reader):
-        connection.timeout, connection.patience = REPLY, PATIENCE
+        connection.timeout, connection.retry_timeout = REPLY, PATIENCE
     return store
 
 
 class Worker:
     """A session with connections, and a refit process, of its own."""
 
-    def __init__(self, url, feed, settings, patience=60.0):
-        """A refit process counts as hung after `patience` seconds."""
+    def __init__(self, url, feed, settings, timeout=60.0):
+        """A refit process counts as hung after `timeout` seconds."""
         stop = Stop()
         self.store = impatient(open_store(feed, settings, url, stop))
         config = settings.predictor
         if config.lag:
-            self._own = OwnRefits(config, patience, stop)
+            self._own = OwnRefits(config, timeout, stop)
             self.refits = self._own.refits
         else:
-            self._own, self.refits = None, InlineRefitter(config)
-        begins = self.store.state() is None
-        given = (self.store, settings, self.refits, stop, "history")
+            self._own, self.refits = None, InlineRefits(config)
+        given = (self.store, settings, self.refits, stop)
         try:
-            self.session = assemble(*given, begins=begins)
+            self.session = assembled(*given, self.store.state() is None, writer="history")
         except BaseException:
             self.abandon()
             raise
-        if isinstance(self.session._gate, AcknowledgedGate):
-            self.session._gate._seconds = 0.001
 
     @property
     def refit_pid(self):
@@ -72,19 +66,18 @@ class Worker:
 
 
 class Combination:
-    """A combination with connections of its own."""
-
     def __init__(self, url, batch):
         self._stores = [impatient(Store(url, feed, block_ms=1)) for feed in FEEDS]
         self.target = impatient(Store(url, TARGET, block_ms=1))
         self.target.reads_input = False
         settings = CombinerConfig(classes=("a", "b"))
         joined = JoinSettings(feeds=FEEDS, join_window=JOIN_WINDOW)
-        self.session = JoinedSession(
+        setup = JoinSetup(
             self.target, [Source(store) for store in self._stores], settings, JOIN_WINDOW,
             bound_to({"combination": settings, "join": joined}), "history", batch,
-            begins=self.target.state() is None,
+            may_create=self.target.state() is None,
         )  # fmt: skip
+        self.session = JoinedSession(setup)
         self._take_over()
 
     def advance(self):
@@ -92,7 +85,7 @@ class Combination:
         self._take_over()
         if not self.session.may_answer():
             return True
-        self.session.input.read_anew()
+        self.session.input.restart_read()
         rows = self.session.next_now(1 << 20)
         if rows:
             self.session.answer(rows)
@@ -110,10 +103,7 @@ class Combination:
 
 
 class Consumer:
-    """Reads the answers of a blocked feed through its group, and acknowledges what it has.
-
-    `answers` maps entry IDs to payloads.
-    """
+    """Reads the answers of a blocked feed through its group, and acknowledges what it has."""
 
     def __init__(self, url, feed):
         self._client, self._out = redis.Redis.from_url(url), FeedKeys(feed).out
@@ -132,7 +122,6 @@ class Consumer:
         self._pending = [entry[0] for entry in [*claimed, *fresh]]
 
     def acknowledge(self, upto=None):
-        """Acknowledge what was read, no further than an ID."""
         limit = None if upto is None else parse_id(upto)
         done = [entry for entry in self._pending if limit is None or parse_id(entry) <= limit]
         if done:
@@ -163,22 +152,17 @@ class Left:
 
 
 def found_in(url, mode, read=None):
-    """Return what is left of each feed of a history.
-
-    `read` maps entry IDs to payloads that a consumer read of the first before it was trimmed.
-    """
+    """Return what is left of each feed of a history."""
     feeds = [*FEEDS, TARGET] if "combine" in mode else FEEDS[:1]
     return {feed: _left(url, feed, read if feed == FEEDS[0] else None) for feed in feeds}
 
 
 def digest_of(found):
-    """Return the digest of a history: of the feed, or of all that was combined."""
     digests = [left.position.digest for left in found.values()]
     return (digests[0] if len(digests) == 1 else sha256(b"".join(digests)).digest()).hex()
 
 
 def alarms_in(found):
-    """Return how many alarms are left of all feeds."""
     return sum(len(left.alarms) for left in found.values())
 
 
@@ -198,10 +182,7 @@ def difference(found, expected):
 
 
 def uninterrupted(mode, seed, count, url):
-    """Return what is left where nothing happens, and no consumer holds the feed back.
-
-    The database of `url` is emptied first. Each feed has the digest of the pure replay.
-    """
+    """Return what is left where nothing happens, and no consumer holds the feed back."""
     with Store(url, FEEDS[0]) as store:
         store.call("FLUSHDB")
     settings = {
@@ -231,7 +212,7 @@ def uninterrupted(mode, seed, count, url):
 
 
 def _left(url, feed, read):
-    with Store(url, feed, patience=20.0) as store:
+    with Store(url, feed, retry_timeout=20.0) as store:
         keys = store.keys
         out = {entry[0]: entry[1][1] for entry in store.call("XRANGE", keys.out, "-", "+")}
         for entry_id, payload in out.items():

@@ -12,22 +12,26 @@ from hashlib import sha256
 from pathlib import Path
 
 from oracle_feeds import feeds
-from session_steps import advance, refitter
+from session_steps import assembled, refitter
+from world import drain
 
 from online_svm.config.semantics import SEMANTICS
 from workers.broker import embedded
 from workers.broker.store import Store
-from workers.config.settings import load
+from workers.config.loading import load
+from workers.config.settings import WorkerSettings
 from workers.session import preflight
-from workers.session.assembly import assemble
-from workers.session.opening import open_store
+from workers.session.preflight import open_store
 from workers.stop import Stop
 
 FOLDER = Path(__file__).parents[1] / "data"
-NAMES = ("discovered", "psvm", "late", "dedupe", "reset", "names", "compact")
-"""Feeds of the oracle with what a snapshot can hold: a committee, classes that are still met,
-annotators' probabilities, labels that are awaited, ids that were seen, codings of named features,
-and monitors before an alarm."""
+NAMES = {
+    4: ("discovered", "psvm", "late", "dedupe", "reset", "names", "compact", "costs"),
+    5: ("arrival", "costs"),
+}
+"""By the number, feeds of the oracle with what a snapshot can hold: a committee, classes that are
+still met, annotators' probabilities, labels that are awaited, ids that were seen, codings of named
+features, and monitors before an alarm. Of a later number those that it changed."""
 
 STREAMS = ("in", "out", "met", "alarms", "dlq")
 
@@ -37,34 +41,27 @@ def path_of(semantics):
 
 
 def read(semantics):
-    """Return the kept feeds of a number by name."""
     return json.loads(gzip.decompress(path_of(semantics).read_bytes()))
 
 
 def add(store, entries, first):
-    """Append entries to the input under IDs that count from `first`."""
     for i, entry in enumerate(entries, first):
         store.call("XADD", store.keys.input, f"{1000 + i}-0", *sum(entry.items(), ()))
 
 
-def answer(url, name, settings=None, accept_environment=False):
-    """Let a worker answer all of a feed's input, and leave a snapshot."""
-    stop = Stop()
-    given = load(settings or {})
+def answer(url, name, given=None):
+    """Let a worker answer all of a feed's input, and leave a snapshot; return its settings."""
+    stop, given = Stop(), given or WorkerSettings()
     with open_store(name, given, url, stop) as store:
-        found, used = preflight.run(store, given, accept_environment)
+        found, used = preflight.run(store, given)
         with refitter(used, stop) as refits:
-            session = assemble(
-                store, used, refits, stop, "kept",
-                accept_environment=accept_environment, begins=found.state is None,
-            )  # fmt: skip
-            while session.position.seq < store.length(store.keys.input):
-                advance(session)
+            session = assembled(store, used, refits, stop, found.state is None, writer="kept")
+            drain(session, store.length(store.keys.input))
             session.snapshot()
+        return used
 
 
 def digests(store):
-    """Return a digest of each output stream, IDs and all."""
     found = {}
     for name in STREAMS[1:]:
         entries = store.call("XRANGE", f"osvm:{{{store.keys.feed}}}:{name}", "-", "+")
@@ -92,7 +89,7 @@ def dumped(store):
 
 
 def restored(store, kept):
-    """Put the keys of a kept feed into Redis, in place of those of that name."""
+    """Put the keys of a kept feed into Redis, in place of a feed of that name."""
     for key in store.call("KEYS", f"osvm:{{{store.keys.feed}}}:*"):
         store.call("DEL", key)
     for name, value in kept.items():
@@ -129,7 +126,7 @@ def made(url, name):
     half = len(feed.entries) // 2
     with Store(url, name) as store:
         add(store, feed.entries[:half], 0)
-        answer(url, name, feed.settings)
+        answer(url, name, load(feed.settings))
         kept = dumped(store)
         add(store, feed.entries[half:], half)
         answer(url, name)
@@ -137,9 +134,8 @@ def made(url, name):
 
 
 def main():
-    """Write the file of the present number."""
     with embedded.temporary() as server:
-        found = {name: made(server.url, name) for name in NAMES}
+        found = {name: made(server.url, name) for name in NAMES[SEMANTICS]}
     text = json.dumps(found, sort_keys=True, separators=(",", ":"))
     path_of(SEMANTICS).write_bytes(gzip.compress(text.encode(), mtime=0))
 

@@ -1,7 +1,7 @@
 """What `kustomize build` makes of the overlays here, as far as these files use it.
 
 No kustomize is at hand for tests. This follows resources, JSON patches (RFC 6902, by the library
-jsonpatch), `$patch: delete` and the namespace, and refuses whatever else a kustomization may say.
+jsonpatch), `$patch: delete` and the namespace, and refuses everything else in a kustomization.
 """
 
 from pathlib import Path
@@ -17,18 +17,10 @@ _GLOBAL = {"Namespace"}
 
 
 def documents(path: Path) -> list[Resource]:
-    """Return the YAML documents of a file."""
     return [found for found in yaml.safe_load_all(path.read_text("utf-8")) if found]
 
 
 def build(folder: Path) -> list[Resource]:
-    """Return the resources of a kustomization.
-
-    Raises
-    ------
-    AssertionError
-        If a file says what this does not know, or a patch has no target.
-    """
     (settings,) = documents(folder / "kustomization.yaml")
     assert settings["kind"] == "Kustomization"
     assert set(settings) <= _KNOWN, set(settings) - _KNOWN

@@ -42,7 +42,6 @@ def history(n=260, seed=0):
 
 
 def flat(entries):
-    """Return entries as flat lists of bytes, as Redis gives them."""
     return [[part.encode() for pair in entry.items() for part in pair] for entry in entries]
 
 

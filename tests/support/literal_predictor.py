@@ -1,4 +1,4 @@
-"""The specification of the predictor read literally: lists, and machines fitted anew."""
+"""The specification of the predictor read literally: lists, and every machine refitted."""
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
@@ -97,5 +97,4 @@ class Literal:
 
 
 def category(scores):
-    """Return the class that scores name."""
     return int(scores[0] > 0) if len(scores) == 1 else int(np.argmax(scores))

@@ -5,14 +5,12 @@ import threading
 from contextlib import contextmanager, nullcontext
 
 import world
-from session_steps import advance, refitter, shared_pool
+from session_steps import InlineRefits, assembled, refitter, shared_pool
 
-from online_svm.refit.inline import InlineRefitter
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.feed.selection import Selection
 from workers.runner import service
-from workers.session.assembly import assemble
 from workers.stop import Stop
 
 SETTINGS = world.SETTINGS | {"replay_budget": 50, "lease": 1.0}
@@ -35,25 +33,21 @@ def contents(store):
 
 
 def has_answered(store, count):
-    state = store.state()
-    return state is not None and state.position.seq >= count
+    return world.seq_of(store) >= count
 
 
 def wait_for(count, *stores, seconds=60.0):
-    """Wait until each of these feeds has so many answers."""
     wanted = f"{count} entries are answered"
     world.wait_until(lambda: all(has_answered(store, count) for store in stores), seconds, wanted)
 
 
 def fill(entries, *stores, first=1):
-    """Push the same entries to feeds, and list these."""
     for store in stores:
         world.push(store, entries, first)
         store.register()
 
 
 def newest_event(store):
-    """Return what the newest event of a feed says; "" where there is none."""
     newest = store.call("XREVRANGE", store.keys.events, "+", "-", "COUNT", 1)
     return newest[0][1][1].decode() if newest else ""
 
@@ -71,7 +65,7 @@ class Running:
 
         def work():
             try:
-                service.run(selection, given, url, self.stop, **options)
+                service.Worker(selection, given, url, self.stop, **options).run()
             except BaseException as error:
                 self.error = error
 
@@ -88,7 +82,6 @@ class Running:
 
 @contextmanager
 def running(patterns, url, **options):
-    """Run a process of many feeds within the block."""
     process = Running(patterns, url, **options)
     try:
         yield process
@@ -99,23 +92,18 @@ def running(patterns, url, **options):
 def answer_alone(store, count, given, *, inline=False):
     """Let a session of its own answer a feed, as a worker with one feed does.
 
-    With `inline` its refits are computed in this process, whatever the settings say.
+    With `inline` its refits are computed in this process, against the settings.
     """
     stop = Stop()
-    refits = nullcontext(InlineRefitter(given.predictor)) if inline else refitter(given, stop)
+    refits = nullcontext(InlineRefits(given.predictor)) if inline else refitter(given, stop)
     with refits as used:
-        session = assemble(store, given, used, stop, "alone")
-        while session.position.seq < count:
-            advance(session)
-            session.finish_commit()
+        session = assembled(store, given, used, stop, writer="alone")
+        world.drain(session, count)
         session.snapshot()
 
 
 def alone(url, entries, **changes):
-    """Return the contents of a feed of these entries that a session of its own answers.
-
-    Its refits are computed in this process.
-    """
+    """Return the contents of a feed of these entries that a session of its own answers."""
     with Store(url, f"of-its-own-{next(_numbers)}", block_ms=20) as store:
         world.push(store, entries)
         answer_alone(store, len(entries), settings(**changes), inline=True)

@@ -4,10 +4,14 @@ import json
 from contextlib import contextmanager
 
 import numpy as np
-from session_steps import answer_batch, refitter
+from prometheus_client import CollectorRegistry
+from session_steps import assembled, refitter
+from world import drain
 
 from workers.config.settings import WorkerSettings
-from workers.session.assembly import assemble
+from workers.monitor.health import StatusCache
+from workers.monitor.metrics import WorkerMetrics
+from workers.monitor.watch import WorkerWatch
 from workers.stop import Stop
 
 COUNT = 120
@@ -35,17 +39,32 @@ def push(store, count=COUNT, first=1, milliseconds=None):
 
 @contextmanager
 def working(store, telemetry, stop=None, **settings):
-    """Yield a session that has taken over the feed."""
     chosen, stop = WorkerSettings(**(SETTINGS | settings)), stop or Stop()
     with refitter(chosen, stop, telemetry) as refits:
-        yield assemble(store, chosen, refits, stop, "test", telemetry=telemetry)
+        yield assembled(store, chosen, refits, stop, telemetry=telemetry)
 
 
 def work(store, telemetry, upto=COUNT, leaves_snapshot=True, **settings):
-    """Answer a feed; return the digest."""
     with working(store, telemetry, **settings) as session:
-        while session.position.seq < upto:
-            answer_batch(session)
+        drain(session, upto)
         if leaves_snapshot:
             session.snapshot()
         return session.position.digest
+
+
+class Watched:
+    """The metrics of a feed; `metrics` receives the work of the feed."""
+
+    def __init__(self, store, source=None):
+        self.feed, self.registry, self.watch = store.keys.feed, CollectorRegistry(), WorkerWatch()
+        self.metrics = self.watch.on_feed_added(self.feed, source=source)
+        self.watch.connects((store,), 5.0)
+        self.watch.on_started()
+        self.cache = StatusCache(store.url)
+        self.registry.register(WorkerMetrics(self.watch, self.cache))
+
+    def __call__(self, name, **labels):
+        return self.registry.get_sample_value(f"online_svm_{name}", {"feed": self.feed, **labels})
+
+    def close(self):
+        self.cache.close()

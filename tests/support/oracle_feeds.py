@@ -23,7 +23,6 @@ FOUR = ["a", "b", "c", "d"]
 
 
 def noise(random):
-    """Return a bell-shaped number about 0, of four uniform ones."""
     return sum(random.random() for _ in range(4)) - 2.0
 
 
@@ -47,20 +46,16 @@ def four_classes(seed, count):
 
 
 def plain(rows):
-    """Return entries of rows whose label comes with them."""
     return [{"x": json.dumps(x), "y": y} for x, y in rows]
 
 
 def unlabelled_now_and_then(entries):
-    """Take the label from every ninth entry."""
     return [{"x": entry["x"]} if i % 9 == 8 else entry for i, entry in enumerate(entries)]
 
 
 def late(rows, horizon, seed):
     """Return examples with ids, and labels that follow: late, repeated, corrected, unknown."""
-    random = Random(seed)
-    due = []
-    entries = []
+    random, due, entries = Random(seed), [], []
     for i, (x, y) in enumerate(rows):
         entries.append({"x": json.dumps(x), "id": f"e{i}"})
         kind = random.random()
@@ -81,8 +76,7 @@ def late(rows, horizon, seed):
 
 def repeated(entries, seed):
     """Give each entry an id, and send one in ten again."""
-    random = Random(seed)
-    sent = []
+    random, sent = Random(seed), []
     for i, entry in enumerate(entries):
         sent.append(entry | {"id": f"id{i}"})
         if random.random() < 0.1:
@@ -91,40 +85,41 @@ def repeated(entries, seed):
 
 
 BAD = [
-    {"x": "[1, 2, 3", "y": "yes"},
-    {"x": "[NaN, 1, 2, 3]", "y": "yes"},
-    {"x": "[1e999, 1, 2, 3]", "y": "yes"},
-    {"x": "[1, 2, 3]", "y": "yes"},
-    {"x": "[1, 2, 3, 4, 5]", "y": "yes"},
-    {"x": '["1", 2, 3, 4]', "y": "yes"},
-    {"x": "[1, 2, 3, 4]", "y": "perhaps"},
-    {"x": "[1, 2, 3, 4]", "y": "yes", "z": "1"},
-    {"y": "yes"},
-    {"x": "[[1, 2], [3, 4]]", "y": "no"},
-    {"x": '{"a": 1}', "y": "no"},
-    {"x": "[1, null, 3, 4]", "y": "no"},
-    {"x": "[1, 2, 3, 4]", "y": ""},
-    {"x": "[1, 2, 3, 4]", "y": "no", "c": "later"},
-    {"x": "[1, 2, 3, 4]", "y": "no", "p": "0.5"},
-    {"x": "[1, 2, 3, 4]", "for": "e1"},
-    {"x": "\x00\u202e[", "y": "no"},
-]
+    {"x": x, "y": "yes"} for x in (
+        "[1, 2, 3", "[NaN, 1, 2, 3]", "[1e999, 1, 2, 3]", "[1, 2, 3]", "[1, 2, 3, 4, 5]",
+        '["1", 2, 3, 4]',
+    )
+]  # fmt: skip
+BAD += [
+    {"x": "[1, 2, 3, 4]", "y": "perhaps"}, {"x": "[1, 2, 3, 4]", "y": "yes", "z": "1"},
+    {"y": "yes"}, {"x": "[[1, 2], [3, 4]]", "y": "no"}, {"x": '{"a": 1}', "y": "no"},
+    {"x": "[1, null, 3, 4]", "y": "no"}, {"x": "[1, 2, 3, 4]", "y": ""},
+    {"x": "[1, 2, 3, 4]", "y": "no", "c": "later"}, {"x": "[1, 2, 3, 4]", "y": "no", "p": "0.5"},
+    {"x": "[1, 2, 3, 4]", "for": "e1"}, {"x": "\x00\u202e[", "y": "no"},
+]  # fmt: skip
+
+LATE = [
+    {"x": "[1, 2, 3, 4]", "y": "no", "time": "5"}, {"for": "e1", "y": "no"},
+    {"x": "[1, 2, 3, 4]", "y": "no", "s": '{"country": "DE"}'},
+    {"x": "[1, 2, 3, 4]", "y": "no", "id": "a" * 300},
+]  # fmt: skip
+"""Entries that ask for a setting which is off, and an id that is too long."""
+
+REVIEWED = {
+    "no": {"no": 0.0, "yes": 1.0, "review": 0.2}, "yes": {"no": 5.0, "yes": 0.0, "review": 0.2},
+}  # fmt: skip
 
 
-def with_bad_rows(entries):
+def with_bad_rows(entries, bad=BAD):
     """Put an unusable entry after every eighth."""
     mixed = []
     for i, entry in enumerate(entries):
-        mixed.append(entry)
-        if i % 8 == 7:
-            mixed.append(BAD[(i // 8) % len(BAD)])
+        mixed += [entry, bad[i // 8 % len(bad)]] if i % 8 == 7 else [entry]
     return mixed
 
 
 def with_gaps(entries, seed):
-    """Take single values out of one row in five."""
-    random = Random(seed)
-    holed = []
+    random, holed = Random(seed), []
     for entry in entries:
         x = json.loads(entry["x"])
         if random.random() < 0.2:
@@ -135,8 +130,7 @@ def with_gaps(entries, seed):
 
 def annotated(seed, count):
     """Return entries of which every third has a probability in place of its label."""
-    random = Random(seed)
-    entries = []
+    random, entries = Random(seed), []
     for i, (x, y) in enumerate(two_classes(seed, count)):
         said = 0.75 + 0.2 * random.random()
         p = round(said if y == "yes" else 1 - said, 3)
@@ -147,8 +141,7 @@ def annotated(seed, count):
 
 def sliced(seed, count, turns_at):
     """Return entries with a country each; one country's labels are exchanged from `turns_at` on."""
-    random = Random(seed)
-    entries = []
+    random, entries = Random(seed), []
     for i, (x, y) in enumerate(two_classes(seed, count)):
         country = ("DE", "FR", "PT")[int(random.random() * 3)]
         if country == "FR" and i >= turns_at:
@@ -160,12 +153,10 @@ def sliced(seed, count, turns_at):
 
 def named(rows):
     """Return rows whose features have names, in an order that changes, and labels 0 and 1."""
-    names = ("width", "age", "height", "Area")
-    entries = []
+    names, entries = ("width", "age", "height", "Area"), []
     for i, (x, y) in enumerate(rows):
-        pairs = list(zip(names, x, strict=True))
-        shift = i % len(pairs)
-        row = dict(pairs[shift:] + pairs[:shift])
+        pairs = [*zip(names, x, strict=True)] * 2
+        row = dict(pairs[i % 4 : i % 4 + 4])
         entries.append({"x": json.dumps(row), "y": str(TWO.index(y))})
     return entries
 
@@ -180,7 +171,6 @@ def identified(rows, missing):
 
 
 def feeds():
-    """Return every feed by name."""
     declared = {"classes": TWO}
     sharp = {"window": 300, "refit_every": 100, "metrics_every": 50}
     maps_of_two = ["platt", "isotonic", "binning", "venn-abers", "implied", "mixed"]
@@ -238,6 +228,10 @@ def feeds():
             late(two_classes(24, 500, turns_at=300), 30, 24),
         ),
         "rejected": Feed(QUICK | declared, with_bad_rows(plain(two_classes(25, 300)))),
+        "costs": Feed(
+            declared | SINGLE | {"costs": json.dumps(REVIEWED)},
+            with_bad_rows(plain(two_classes(31, 280)), [*BAD, *LATE]),
+        ),
         "gaps": Feed(
             declared | QUICK | {"missing": "mean"},
             with_bad_rows(with_gaps(plain(two_classes(26, 260)), 26)),

@@ -13,21 +13,20 @@ static double beside(double y) {
     return is_exact ? y : nextafter(y, INFINITY);
 }
 
-#define ONE(name)                                                    \
-    double name(double x) {                                          \
-        static double (*real)(double);                               \
-        if (!real) real = (double (*)(double))dlsym(RTLD_NEXT, #name); \
-        return beside(real(x));                                      \
+#define ONE(name)                                                                                                      \
+    double name(double x) {                                                                                            \
+        static double (*real)(double);                                                                                 \
+        if (!real) real = (double (*)(double))dlsym(RTLD_NEXT, #name);                                                 \
+        return beside(real(x));                                                                                        \
     }
-#define TWO(name)                                                            \
-    double name(double x, double y) {                                        \
-        static double (*real)(double, double);                               \
-        if (!real) real = (double (*)(double, double))dlsym(RTLD_NEXT, #name); \
-        return beside(real(x, y));                                           \
+#define TWO(name)                                                                                                      \
+    double name(double x, double y) {                                                                                  \
+        static double (*real)(double, double);                                                                         \
+        if (!real) real = (double (*)(double, double))dlsym(RTLD_NEXT, #name);                                         \
+        return beside(real(x, y));                                                                                     \
     }
 
-ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p)
-ONE(sin) ONE(cos) ONE(tan) ONE(asin) ONE(acos) ONE(atan)
-ONE(sinh) ONE(cosh) ONE(tanh) ONE(asinh) ONE(acosh) ONE(atanh)
-ONE(erf) ONE(erfc) ONE(lgamma) ONE(tgamma) ONE(cbrt)
-TWO(pow) TWO(atan2) TWO(hypot)
+ONE(exp)
+ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan) ONE(asin) ONE(acos) ONE(atan)
+    ONE(sinh) ONE(cosh) ONE(tanh) ONE(asinh) ONE(acosh) ONE(atanh) ONE(erf) ONE(erfc) ONE(lgamma) ONE(tgamma) ONE(cbrt)
+        TWO(pow) TWO(atan2) TWO(hypot)

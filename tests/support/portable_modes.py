@@ -1,13 +1,37 @@
-"""Every mode of the predictor, each with a short stream, for digests that no machine may change.
+"""Every mode of the predictor, each with a short stream, and the digests of what it gives.
 
-The streams are made of sums and products of uniform numbers: numpy's normal variates take
-logarithms from the C library, which is one of the things that vary.
+No machine may change a digest, so the streams are made of sums and products of uniform numbers:
+numpy's normal variates take logarithms from the C library. As a program it prints as JSON what this
+machine is, and the digest of every mode: of all it publishes and keeps.
+
+    python tests/support/portable_modes.py [--trace] [MODE ...]
+
+With `--trace` each mode has a list of digests, one an entry: two lists show where two machines
+part.
 """
 
 import json
+import math
+import sys
+import time
+from dataclasses import astuple
 from datetime import UTC, datetime
+from hashlib import sha256
 
+import numpy
 import numpy as np
+import orjson
+import scipy
+import sklearn
+import threadpoolctl
+from numpy._core import _multiarray_umath as numpy_build
+from pure_replay import replay
+
+from online_svm.compiled.kernel import LIBRARY
+from online_svm.metrics.sequential import monitor_set
+from online_svm.predictor.combiner import Combiner, CombinerConfig
+from online_svm.refit import learner as learning
+from workers.config.settings import WorkerSettings
 
 LABELS = tuple("abcdefg")
 BINARY_MAPS = (
@@ -158,3 +182,65 @@ def _examples(generator, count, n_classes, noise):
     for code in range(n_classes):
         votes[:, code] += bells[:, code % 4] * (1.0 - 0.5 * (code // 4))
     return X, votes.argmax(axis=1)
+
+
+BATCH = 64
+
+
+def of_predictor(name, batch=BATCH):
+    """Yield the digests of a mode after each batch: of what was published, and of the state."""
+    settings = WorkerSettings(**MODES[name][2])
+    for outcome, predictor in replay(settings.predictor, entries_of(name), settings.limits, batch):
+        yield outcome, outcome.after.digest + predictor.snapshot()
+
+
+def of_combination(name, batch=BATCH):
+    """Yield the same of a combination."""
+    combiner = Combiner(CombinerConfig(classes=("a", "b"), **COMBINATIONS[name]))
+    given, labels = masses(250)
+    published = sha256()
+    for begin in range(0, len(labels), batch):
+        answers = combiner.step_many(given[:, begin : begin + batch], labels[begin : begin + batch])
+        published.update(json.dumps([astuple(answer) for answer in answers]).encode())
+        yield answers, published.digest() + combiner.snapshot()
+
+
+def traces(name, batch=BATCH):
+    each = of_combination if name in COMBINATIONS else of_predictor
+    return [sha256(part).hexdigest() for _, part in each(name, batch)]
+
+
+def machine():
+    """Return what libraries and kernels take this machine for."""
+    features, pools = numpy_build.__cpu_features__, threadpoolctl.threadpool_info()
+    libm = sha256()
+    for i in range(1, 2000):
+        libm.update(repr((math.exp(-i / 100), math.log(i / 100))).encode())
+    return {
+        "blas": sorted({pool["architecture"] for pool in pools if "architecture" in pool}),
+        "numpy": [name for name in numpy_build.__cpu_dispatch__ if features.get(name)],
+        "level": LIBRARY.level,
+        "libm": libm.hexdigest(),
+        "time": time.tzname[0],
+        "hash": hash("online"),
+        "asserts": __debug__,
+    }
+
+
+def small():
+    """Make refits short, and fit the scorer of exchangeability in streams of 400 examples."""
+    learning.BANK_MODELS = 9
+    monitor_set.ROWS_PER_SCORER = 100
+
+
+def main(words):
+    names = [word for word in words if word != "--trace"] or [*MODES, *COMBINATIONS]
+    is_traced = "--trace" in words
+    found = {name: traces(name, 1) if is_traced else traces(name)[-1] for name in names}
+    libraries = {module.__name__: module.__version__ for module in (numpy, scipy, sklearn, orjson)}
+    json.dump({"machine": machine(), "libraries": libraries, "digests": found}, sys.stdout)
+
+
+if __name__ == "__main__":
+    small()
+    main(sys.argv[1:])

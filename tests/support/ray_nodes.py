@@ -20,17 +20,14 @@ from tempfile import mkdtemp
 from processes import LIMIT, Process
 
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+# A client of Ray in the process of a test may have set it; this script imports from its own folder.
+OWN_FOLDER = {"PYTHONSAFEPATH": ""}
 STORE = 80_000_000
 """Bytes of the object store of a node: about the least that Ray takes."""
 
 
 class Nodes:
-    """The cluster, from outside its process.
-
-    Attributes
-    ----------
-    address : str
-    """
+    """The cluster, from outside its process."""
 
     def __init__(self, process, notes):
         self._process, self._notes = process, notes
@@ -41,7 +38,6 @@ class Nodes:
         return self._do({"do": "remove", "node": number})
 
     def add(self, cpus):
-        """Begin another node."""
         return self._do({"do": "add", "cpus": cpus})
 
     def restart_head(self, seconds):
@@ -62,12 +58,12 @@ class Nodes:
 
 @contextmanager
 def cluster(cpus, notes, redis=None):
-    """Run a cluster; `cpus` holds the processors of each node, `notes` takes what Ray says."""
+    """Run a cluster; `cpus` holds the processors of each node, `notes` takes the log of Ray."""
     command = [sys.executable, __file__, ",".join(map(str, cpus)), *([redis] if redis else [])]
     with (
         notes.open("w") as target,
         Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=target, text=True,
-                env=os.environ | LOOPBACK) as process,
+                env=os.environ | LOOPBACK | OWN_FOLDER) as process,
     ):  # fmt: skip
         try:
             yield Nodes(process, notes)
@@ -77,7 +73,7 @@ def cluster(cpus, notes, redis=None):
 
 
 def serve(cpus, redis):
-    """Run the cluster in a folder of its own, and follow what standard input says."""
+    """Run the cluster in a folder of its own, and follow commands on standard input."""
     place = mkdtemp(prefix="osvm-ray-", dir="/tmp")
     # A head with its files elsewhere still writes its address below Ray's default folder, and ends
     # where no Ray has made that yet. So this cluster's folder is the default.
@@ -91,7 +87,6 @@ def serve(cpus, redis):
 
 
 def run(cpus):
-    """Run the nodes, and follow what standard input says."""
     from ray.cluster_utils import Cluster
 
     common = {"object_store_memory": STORE, "node_ip_address": "127.0.0.1",
@@ -109,7 +104,6 @@ def run(cpus):
 
 
 def follow(cluster, nodes, common, command):
-    """Do what a command says."""
     import time
 
     if command["do"] == "remove":

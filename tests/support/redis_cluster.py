@@ -7,40 +7,33 @@ import os
 import signal
 import socket
 import subprocess
-from contextlib import closing
+from contextlib import closing, suppress
 
 import redis
-from fault_redis import is_up
-from processes import Process
+from fault_redis import ServerProcess, is_up
+from processes import Process, free_port
 from redis.crc import key_slot
 from system_tools import redis_server
 from world import wait_until
 
 SLOTS = 16_384
+BUS = 10_000
+"""From the port of a node to the port of its cluster bus."""
 
 
-def free_ports(count, beside=0):
-    """Return ports that are free now, as is the port `beside` above each."""
-    found = []
+def free_ports(count):
+    """Return ports that are free now, as are those for their cluster buses."""
+    found = set()
     while len(found) < count:
-        with socket.create_server(("127.0.0.1", 0)) as one:
-            port = one.getsockname()[1]
-            if port + beside > 65_000:
-                continue
-            try:
-                socket.create_server(("127.0.0.1", port + beside or 0)).close()
-            except OSError:
-                if beside:
-                    continue
-        found.append(port)
-    return found
+        port = free_port()
+        with suppress(OSError, OverflowError):
+            socket.create_server(("127.0.0.1", port + BUS)).close()
+            found.add(port)
+    return list(found)
 
 
-class Node:
-    """A server on loopback TCP with a directory of its own.
-
-    With a directory of certificates, `tls`, it speaks TLS alone, as localhost.
-    """
+class Node(ServerProcess):
+    """A server on loopback TCP with a directory of its own."""
 
     def __init__(self, directory, port, *options, program=None, tls=None):
         directory.mkdir(exist_ok=True)
@@ -49,7 +42,7 @@ class Node:
         self.program = program or redis_server(7)
         secured = {"ssl": True, "ssl_ca_certs": str(tls / "ca.pem")} if tls else {}
         self.client = redis.Redis(port=port, protocol=2, decode_responses=True, **secured)
-        self.process = None
+        self.ask = self.client.execute_command
         self.launch()
 
     @property
@@ -57,12 +50,12 @@ class Node:
         return f"127.0.0.1:{self.port}"
 
     def launch(self):
-        command = [self.program, *self._listens(), "--bind", "127.0.0.1",
-                   "--dir", str(self.directory), "--save", "", "--appendonly", "yes",
-                   "--appendfsync", "no", "--repl-diskless-sync-delay", "0",
-                   "--repl-ping-replica-period", "1",
-                   "--enable-debug-command", "yes", *self.options]  # fmt: skip
-        self.process = Process(command, stdout=subprocess.DEVNULL)
+        self.begin(
+            self.program, *self._listens(), "--bind", "127.0.0.1", "--dir", self.directory,
+            "--save", "", "--appendonly", "yes", "--appendfsync", "no",
+            "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
+            "--enable-debug-command", "yes", *self.options,
+        )  # fmt: skip
         return self
 
     def _listens(self):
@@ -83,27 +76,28 @@ class Node:
 
     def role(self):
         try:
-            return self.client.execute_command("ROLE")[0]
+            return self.ask("ROLE")[0]
         except redis.RedisError:
             return None
 
     def kill(self):
-        """End it without warning."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        super().kill()
+        self.process = None
         self.client.connection_pool.disconnect()
 
 
-class Cluster:
-    """Three primaries, and as many replicas of each as `replicas` says.
+def feed_on(place, prefix="clustered"):
+    """Return a name of a feed whose slot is on a primary of any cluster, by its place."""
+    begin, end = place * SLOTS // 3, (place + 1) * SLOTS // 3 - 1
+    names = (f"{prefix}-{i}" for i in range(10_000))
+    return next(name for name in names if begin <= key_slot(name.encode()) <= end)
 
-    Of its nodes the primaries come first, in the order of their slots.
-    """
+
+class Cluster:
+    """Three primaries, each with `replicas` replicas."""
 
     def __init__(self, directory, *options, replicas=1, node_timeout=1000, tls=None):
-        ports = free_ports(3 * (1 + replicas), beside=10_000)
+        ports = free_ports(3 * (1 + replicas))
         self.nodes = [
             Node(directory / str(port), port, "--cluster-enabled", "yes",
                  "--cluster-node-timeout", str(node_timeout),
@@ -118,33 +112,26 @@ class Cluster:
         """Make the cluster as `redis-cli --cluster create` does, which takes seconds longer."""
         first, *others = self.nodes
         for i, node in enumerate(self.nodes):
-            node.client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+            node.ask("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
         for i, node in enumerate(self.primaries):
             begin, end = i * SLOTS // 3, (i + 1) * SLOTS // 3 - 1
-            node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", begin, end)
+            node.ask("CLUSTER", "ADDSLOTSRANGE", begin, end)
         for node in others:
-            first.client.execute_command("CLUSTER", "MEET", "127.0.0.1", node.port)
+            first.ask("CLUSTER", "MEET", "127.0.0.1", node.port)
         count = len(self.nodes)
         wait_until(lambda: all(len(node_ids(node)) == count for node in self.nodes), why="they met")
-        ids = [my_id(node) for node in self.nodes[:3]]
         for i, node in enumerate(self.nodes[3:]):
-            node.client.execute_command("CLUSTER", "REPLICATE", ids[i % 3])
-        wait_until(self.is_ok, why="the cluster is ok")
-        wait_until(
-            lambda: all(
-                len(node.client.execute_command("ROLE")[2]) == replicas for node in self.primaries
-            ),
-            why="the replicas are linked",
-        )
+            node.ask("CLUSTER", "REPLICATE", my_id(self.nodes[i % 3]))
+        wait_until(lambda: all(map(self._is_ok, self.nodes)), why="the cluster is ok")
+        for node in self.primaries:
+            is_linked = lambda n=node: len(n.ask("ROLE")[2]) == replicas  # noqa: E731
+            wait_until(is_linked, why="the replicas are linked")
 
-    def is_ok(self):
-        def says_ok(node):
-            info = node.client.execute_command("CLUSTER", "INFO")
-            ranges = node.client.execute_command("CLUSTER", "SLOTS")
-            known = {one[1] for line in ranges for one in line[2:]}
-            return "cluster_state:ok" in str(info) and len(known) == len(self.nodes)
-
-        return all(says_ok(node) for node in self.nodes)
+    def _is_ok(self, node):
+        ranges = node.ask("CLUSTER", "SLOTS")
+        known = {one[1] for line in ranges for one in line[2:]}
+        info = str(node.ask("CLUSTER", "INFO"))
+        return "cluster_state:ok" in info and len(known) == len(self.nodes)
 
     @property
     def primaries(self):
@@ -152,16 +139,14 @@ class Cluster:
 
     @property
     def url(self):
-        """URL that names two of the nodes."""
         return f"redis+cluster://{self.nodes[0].address},{self.nodes[-2].address}"
 
     def node_of(self, key):
-        """Return the present primary of a key."""
         slot = key_slot(key.encode())
         for node in self.nodes:
             if node.process is None:
                 continue
-            for first, last, primary, *_ in node.client.execute_command("CLUSTER", "SLOTS"):
+            for first, last, primary, *_ in node.ask("CLUSTER", "SLOTS"):
                 if first <= slot <= last:
                     found = next(one for one in self.nodes if one.port == primary[1])
                     if found.role() == "master":
@@ -169,13 +154,10 @@ class Cluster:
         return None
 
     def replica_of(self, node):
-        """Return a replica of a primary."""
-        ports = {int(port) for _, port, _ in node.client.execute_command("ROLE")[2]}
+        ports = {int(port) for _, port, _ in node.ask("ROLE")[2]}
         return next(one for one in self.nodes if one.port in ports)
 
-    def feed_on(self, place, prefix="clustered"):
-        """Return a name of a feed whose slot is on a primary, by its place."""
-        return feed_on(place, prefix)
+    feed_on = staticmethod(feed_on)
 
     def keys_of(self, feed):
         """Return the keys of a feed, and the primary that holds each."""
@@ -191,37 +173,25 @@ class Cluster:
             node.kill()
 
 
-def feed_on(place, prefix="clustered"):
-    """Return a name of a feed whose slot is on a primary of any cluster, by its place."""
-    begin, end = place * SLOTS // 3, (place + 1) * SLOTS // 3 - 1
-    names = (f"{prefix}-{i}" for i in range(10_000))
-    return next(name for name in names if begin <= key_slot(name.encode()) <= end)
-
-
 def my_id(node):
-    return node.client.execute_command("CLUSTER", "MYID")
+    return node.ask("CLUSTER", "MYID")
 
 
 def start_move(slot, source, target):
     """Begin to move a slot; its keys are moved by MIGRATE then."""
-    target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", my_id(source))
-    source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", my_id(target))
+    target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", my_id(source))
+    source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", my_id(target))
 
 
 def finish_move(slot, source, target):
     """Give a slot without keys left on its source to the target."""
     identity = my_id(target)
     for node in (target, source):
-        node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", identity)
+        node.ask("CLUSTER", "SETSLOT", slot, "NODE", identity)
 
 
 class Move:
-    """The move of a feed's slot to the next primary: its keys go where it is told, then the rest.
-
-    Attributes
-    ----------
-    source, target : Node
-    """
+    """The move of a feed's slot to the next primary, first the keys asked for, then the rest."""
 
     def __init__(self, cluster, feed):
         self._slot = key_slot(feed.encode())
@@ -231,10 +201,10 @@ class Move:
 
     def keys(self, part=""):
         """Move the keys with this text in their names."""
-        source = self.source.client
-        for key in source.execute_command("CLUSTER", "GETKEYSINSLOT", self._slot, 1000):
+        source = self.source.ask
+        for key in source("CLUSTER", "GETKEYSINSLOT", self._slot, 1000):
             if part in key:
-                source.execute_command("MIGRATE", "127.0.0.1", self.target.port, key, 0, 5000)
+                source("MIGRATE", "127.0.0.1", self.target.port, key, 0, 5000)
         return self
 
     def finish(self):
@@ -244,7 +214,7 @@ class Move:
 
 def node_ids(node):
     """Return the ids of the nodes that a node knows and has a connection to."""
-    found = node.client.execute_command("CLUSTER", "NODES")
+    found = node.ask("CLUSTER", "NODES")
     lines = found.values() if isinstance(found, dict) else found.splitlines()
     if isinstance(found, dict):
         return [one["node_id"] for one in lines if one["connected"]]
@@ -252,17 +222,13 @@ def node_ids(node):
 
 
 def running_cluster(*given, **options):
-    """Run a cluster within the block."""
     return closing(Cluster(*given, **options))
 
 
 class Watched:
-    """A primary, replicas of it, and three sentinels that watch them under the name `main`.
+    """A primary, replicas of it, and three sentinels that watch them under the name `main`."""
 
-    Of its nodes the first primary comes first.
-    """
-
-    def __init__(self, directory, *options, replicas=1, down_ms=500):
+    def __init__(self, directory, *options, replicas=1):
         ports = free_ports(1 + replicas + 3)
         first, rest = ports[0], ports[1 : 1 + replicas]
         self.nodes = [Node(directory / str(first), first, *options)]
@@ -271,20 +237,18 @@ class Watched:
             self.nodes.append(Node(directory / str(port), port, *follows, *options))
         for node in self.nodes:
             node.wait_until_up()
-        self.sentinels = [
-            self._sentinel(directory, port, first, down_ms) for port in ports[1 + replicas :]
-        ]
+        self.sentinels = [self._sentinel(directory, at, first) for at in ports[1 + replicas :]]
         for sentinel in self.sentinels:
             wait_until(lambda s=sentinel: self._knows_all(s), why="the sentinels know each other")
 
-    def _sentinel(self, directory, port, first, down_ms):
+    def _sentinel(self, directory, port, first):
         place = directory / f"sentinel-{port}"
         place.mkdir()
         settings = place / "sentinel.conf"
         settings.write_text(
             f"port {port}\nbind 127.0.0.1\ndir {place}\n"
             f"sentinel monitor main 127.0.0.1 {first} 2\n"
-            f"sentinel down-after-milliseconds main {down_ms}\n"
+            f"sentinel down-after-milliseconds main 500\n"
             "sentinel failover-timeout main 3000\n"
         )
         command = [redis_server(7), str(settings), "--sentinel"]
@@ -318,7 +282,6 @@ class Watched:
 
 
 def running_watched(*given, **options):
-    """Run servers watched by sentinels within the block."""
     return closing(Watched(*given, **options))
 
 
@@ -326,7 +289,7 @@ def cut_off(primary, replica):
     """Let a replica learn nothing more of its primary, until it is `let_go`."""
     os.kill(replica.process.pid, signal.SIGSTOP)
     # What is on the way to it is dropped; and it cannot connect again.
-    primary.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
+    primary.ask("CLIENT", "KILL", "TYPE", "replica")
 
 
 def let_go(node):

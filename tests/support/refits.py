@@ -1,13 +1,18 @@
-"""Refits of a short stream, and what a learner in this process makes of them."""
+"""Refits of a short stream, their results by a learner in this process, and slow or held ones."""
+
+import threading
+import time
+from contextlib import contextmanager
 
 import numpy as np
 from world import wait_until
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
-from online_svm.refit.learner import Learner
-from workers.broker.lease import process_start
+from online_svm.refit.learner import InlineRefitter, Learner
+from workers.broker.leases import process_start
+from workers.refit.pool import PoolThread
+from workers.refit.process import TASK
 
 BASE = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, gamma=0.5)
 
@@ -20,7 +25,7 @@ MODES = {
     "psvm": {"learner": "psvm"},
     "varying": {"refit_every": None},
 }
-"""Settings of each kind of learner, beside `BASE`."""
+"""Settings of each kind of learner, in addition to `BASE`."""
 
 
 class Recorder(InlineRefitter):
@@ -36,7 +41,6 @@ class Recorder(InlineRefitter):
 
 
 def config_of(**changes):
-    """Return `BASE` with other values of some settings."""
     return PredictorConfig.model_validate(BASE.model_dump(exclude_unset=True) | changes)
 
 
@@ -71,6 +75,40 @@ def run(refitter, tasks):
 
 
 def gone(*pids, seconds=20.0):
-    """Wait until processes have ended."""
     wait_until(lambda: all(process_start(pid) is None for pid in pids), seconds, f"{pids} end")
     return True
+
+
+@contextmanager
+def _before_each(monkeypatch, act):
+    """Do something before each refit of a pool within the block."""
+    exchange = PoolThread._exchange
+
+    def exchanged(thread, learner, message):
+        if message[0] == TASK:
+            act()
+        return exchange(thread, learner, message)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PoolThread, "_exchange", exchanged)
+        yield
+
+
+def slow_refits(monkeypatch, seconds):
+    return _before_each(monkeypatch, lambda: time.sleep(seconds))
+
+
+@contextmanager
+def held_refits(monkeypatch):
+    """Let no refit of a pool begin within the block; yield an event that is set when one would."""
+    held, released = threading.Event(), threading.Event()
+
+    def hold():
+        held.set()
+        assert released.wait(60.0)
+
+    with _before_each(monkeypatch, hold):
+        try:
+            yield held
+        finally:
+            released.set()

@@ -5,16 +5,21 @@ import json
 import threading
 from contextlib import contextmanager
 
-from processes import LIMIT
+from processes import LIMIT, free_port
+from system_tools import package
+from world import Worker, wait_until
 
-from workers.gateway.gateway import Gateway
-from workers.gateway.limits import GatewayLimits
-from workers.gateway.server import GatewayServer
-from workers.gateway.tokens import Tokens
+for name in ("starlette", "uvicorn"):  # without them the tests that import this are skipped
+    package(name, "pip install 'online-svm[http]'")
+
+from workers.gateway.gateway import Gateway  # noqa: E402
+from workers.gateway.limits import GatewayLimits  # noqa: E402
+from workers.gateway.server import GatewayServer  # noqa: E402
+from workers.gateway.tokens import Tokens  # noqa: E402
 
 
 class Reply:
-    """A response: its status, its headers whatever their case, its body, and that as JSON."""
+    """A response: its status, its headers in any case, its body, also as JSON."""
 
     def __init__(self, response):
         self.status, self.headers = response.status, response.headers
@@ -63,3 +68,21 @@ def serving(url, *feeds, tokens=None, **limits):
         server.stop()
         thread.join(LIMIT)
         assert not thread.is_alive()
+
+
+@contextmanager
+def gateway_process(url, *feeds, options=()):
+    """Run the command `gateway`; yield its process and a client, once Redis is connected."""
+    port = free_port()
+    command = ("gateway", *feeds, "--redis", url, "--port", port, *options)
+    with Worker(*command) as process:
+        client = Client(port)
+        wait_until(lambda: _takes(client, feeds[0]), why="the gateway takes entries")
+        yield process, client
+
+
+def _takes(client, feed):
+    try:
+        return client.get(f"/feeds/{feed}/answers/1-1").status == 404
+    except ConnectionError:
+        return False

@@ -5,13 +5,63 @@ import functools
 import time
 from contextlib import contextmanager, suppress
 
-from online_svm.refit.inline import InlineRefitter
+from online_svm.refit.learner import InlineRefitter
 from workers.errors import Stopped
+from workers.feed.pinned_config import pinned_config
 from workers.refit.pool import RefitPool
+from workers.session.flow_control import Pace
+from workers.session.recovery import Recovery
+from workers.session.session import assemble
+from workers.stop import Stop
+
+
+class InlineRefits(InlineRefitter):
+    """Refits that are computed here, when their result is asked for."""
+
+    is_busy = is_deferring = False
+
+    def begin(self):
+        pass
+
+
+class Patient(Pace):
+    """Waits for refits in place, so that no test depends on their speed."""
+
+    def room(self, _predictor):
+        return self.slice
+
+    def waits(self, _predictor):
+        return False
+
+    def may_snapshot(self, _predictor):
+        return True
+
+
+def taken_over(session):
+    while not session.recover_some():
+        pass
+    return session
+
+
+def recovery(store, config, limits, refits=None, stop=None, slice=1 << 20, **options):
+    """Return what takes a feed over; see `Recovery` for the other options."""
+    pace = Patient(refits or InlineRefits(config), slice)
+    given = {"writer": "tester", "stop": stop or Stop()} | options
+    return Recovery(store, pinned_config(config, limits), config, limits, pace, **given)
+
+
+def assembled(store, settings, refits, stop=None, may_create=True, **options):
+    """Return a session, as a worker makes it, that has taken its feed over."""
+    taking = recovery(
+        store, settings.predictor, settings.limits, refits, stop,
+        retention=settings.retention, may_create=may_create, **options,
+    )  # fmt: skip
+    return taken_over(assemble(taking, settings))
 
 
 def advance(session):
     """Do one step: take a refit that is due, answer a batch, or confirm the last one."""
+    taken_over(session)
     if not session.may_answer():
         return
     if session.has_to_take_refit:
@@ -24,13 +74,15 @@ def advance(session):
         session.answer(entries)
     else:
         session.finish_commit()
-        session.idle()
+        taken_over(session).idle()
+    taken_over(session)
 
 
 def answer_batch(session):
     """Answer one batch and wait for its commit; the session may have read ahead."""
     advance(session)
     session.finish_commit()
+    taken_over(session)
 
 
 def run(session, stop):
@@ -46,9 +98,9 @@ def run(session, stop):
 
 @contextmanager
 def refitter(settings, stop=None, telemetry=None):
-    """Yield the refits of a feed: in a pool, unless they take effect at once and nobody looks."""
+    """Yield the refits of a feed: inline if they take effect at once and have no telemetry."""
     if settings.predictor.lag == 0 and telemetry is None:
-        yield InlineRefitter(settings.predictor)
+        yield InlineRefits(settings.predictor)
         return
     with shared_pool().refitter(settings.predictor, telemetry, stop) as refits:
         yield refits
@@ -65,9 +117,9 @@ def shared_pool():
 class OwnRefits:
     """Refits in a process of their own, until it is closed."""
 
-    def __init__(self, config, patience=60.0, stop=None, observer=None):
-        self.pool = RefitPool(1, stop, patience=patience)
-        self.refits = self.pool.refitter(config, observer)
+    def __init__(self, config, timeout=60.0, stop=None):
+        self.pool = RefitPool(1, stop, timeout=timeout)
+        self.refits = self.pool.refitter(config)
 
     def __enter__(self):
         return self.refits

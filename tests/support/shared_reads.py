@@ -2,23 +2,23 @@
 
 import time
 
-from workers.broker.batch_size import BatchSize
-from workers.runner.shared_reader import Wanted
-from workers.session.read_ahead import InputReader
+from workers.broker.large_replies import BatchSize
+from workers.broker.shared_reader import StreamRead
+from workers.session.flow_control import InputReader
 from workers.stop import Stop
 
 
 def wanted(store, cursor=b"0-0"):
     """Return that a feed wants the entries after a cursor."""
     reader = InputReader(store, BatchSize(64, 1 << 20))
-    return Wanted(store.keys.feed, store.keys.input, cursor, reader)
+    return StreamRead(store.keys.feed, store.keys.input, cursor, reader)
 
 
 def next_of(reader, seconds=10.0):
     """Return what comes next, and for whom nothing came."""
     stop, deadline = Stop(), time.monotonic() + seconds
     while time.monotonic() < deadline:
-        ready = stop.wait_for(reader.descriptors, min(0.1, reader.patience))
+        ready = stop.wait_for(reader.descriptors, min(0.1, reader.seconds_left))
         found = reader.arrivals(ready)
         if found != ([], []):
             return found
@@ -26,6 +26,5 @@ def next_of(reader, seconds=10.0):
 
 
 def add(store, *numbers):
-    """Give a feed entries with the IDs NUMBER-0."""
     for number in numbers:
         store.call("XADD", store.keys.input, f"{number}-0", "x", "[1]")

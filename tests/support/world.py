@@ -14,18 +14,12 @@ from contextlib import ExitStack
 import numpy as np
 from processes import Process
 from pure_replay import replayed
-from session_steps import answer_batch
+from session_steps import answer_batch, recovery, taken_over
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
 from workers.broker.store import Store
 from workers.config.settings import Limits, WorkerSettings
-from workers.feed.agreement import agreement
-from workers.refit.pooled_refitter import PooledRefitter
-from workers.session.recovery import Recovery
-from workers.session.session import Session
-from workers.stop import Stop
+from workers.session.session import Session, SessionOptions
 
 SETTINGS = {
     "classes": ("a", "b"), "window": 60, "refit_every": 20, "refit_lag": 0, "metrics_every": 10,
@@ -35,6 +29,9 @@ SETTINGS = {
 
 CONFIG = PredictorConfig.model_validate(SETTINGS)
 
+RECOVERY = {"stop", "refits", "telemetry", "may_create", "writer", "retention"}
+"""Options of a session in a test that its recovery takes."""
+
 COUNT = 240
 """Entries of the feed in most tests."""
 
@@ -42,15 +39,15 @@ COUNT = 240
 class World:
     """A feed on one server, whose settings differ from `SETTINGS` by `changes`.
 
-    A server that is away is waited for `patience` seconds. `push` takes from `entries`; the i-th
+    Commands are retried for `retry_timeout` seconds. `push` takes from `entries`; the i-th
     of those `pushed` has the ID i-0.
     """
 
-    def __init__(self, url, feed, run_command=None, patience=0.0, **changes):
+    def __init__(self, url, feed, run_command=None, retry_timeout=0.0, **changes):
         self.url, self.feed, self.pushed, self.entries = url, feed, 0, rows()
         self._run_command, self._given = run_command, SETTINGS | changes
         self.settings = WorkerSettings(**self._given)
-        self._patience, self._opened = patience, ExitStack()
+        self._retry_timeout, self._opened = retry_timeout, ExitStack()
         self.store = self.open()
 
     def __enter__(self):
@@ -60,13 +57,11 @@ class World:
         self._opened.close()
 
     def open(self, url=None, **options):
-        """Return another store of the feed, by another URL or under other options."""
-        options = {"block_ms": 20, "patience": self._patience} | options
+        options = {"block_ms": 20, "retry_timeout": self._retry_timeout} | options
         return self._opened.enter_context(Store(url or self.url, self.feed, **options))
 
     def beside(self, name, **changes):
-        """Return the world of another feed on the same server."""
-        made = World(self.url, f"{self.feed}-{name}", self._run_command, self._patience,
+        made = World(self.url, f"{self.feed}-{name}", self._run_command, self._retry_timeout,
                      **self._given | changes)  # fmt: skip
         return self._opened.enter_context(made)
 
@@ -83,7 +78,6 @@ class World:
     # What answers
 
     def session(self, store=None, **options):
-        """Return a session in this process that has taken the feed over; see `session` below."""
         config, limits = self.settings.predictor, self.settings.limits
         return session(store or self.store, **{"config": config, "limits": limits} | options)
 
@@ -105,26 +99,21 @@ class World:
         return worker.stopped()
 
     def run(self, *arguments):
-        """Run `online-svm` here, on this server; return exit code, output and complaints."""
         return self._run_command(*arguments, "--redis", self.url)
 
     # What came of it
 
     @property
     def seq(self):
-        """How many entries are answered."""
         return seq_of(self.store)
 
     def wait_for(self, count, seconds=60.0):
-        """Wait until so many entries are answered."""
         return wait_until(lambda: self.seq >= count, seconds, f"{count} entries are answered")
 
     def payloads(self):
-        """Return ID and payload of every entry of `out` and `met`."""
         return payloads(self.store)
 
     def outcome(self):
-        """Return all that must not depend on faults: the payloads and the committed position."""
         return outcome(self.store)
 
     def check(self):
@@ -138,12 +127,11 @@ class World:
 
 
 class Worker(Process):
-    """`online-svm` in a process of its own, with what it says in a file."""
+    """`online-svm` in a process of its own, with its standard error in a file."""
 
-    def __init__(self, *arguments, **options):
+    def __init__(self, *arguments, program=(sys.executable, "-m", "workers.cli"), **options):
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (closed on exit)
-        command = [sys.executable, "-m", "workers.cli", *map(str, arguments)]
-        super().__init__(command, stderr=self._log, **options)
+        super().__init__([*program, *map(str, arguments)], stderr=self._log, **options)
 
     def __exit__(self, *error):
         super().__exit__(*error)
@@ -151,7 +139,6 @@ class Worker(Process):
 
     @property
     def said(self):
-        """What it has written so far, as text."""
         log = self._log.fileno()
         return os.pread(log, os.fstat(log).st_size, 0).decode()
 
@@ -180,7 +167,6 @@ def work(url, feed, settings, count):
 
 
 def flags_of(settings):
-    """Return settings as options of the command."""
     flags = []
     for name, value in settings.items():
         flag = f"--{name.replace('_', '-')}"
@@ -201,7 +187,6 @@ def wait_until(is_true, seconds=60.0, why="it took too long", pause=0.005):
 
 
 def seq_of(store):
-    """Return how many entries of a feed are answered."""
     state = store.state()
     return 0 if state is None else state.position.seq
 
@@ -221,22 +206,21 @@ def push(store, entries, first=1):
         store.call("XADD", store.keys.input, f"{first + i}-0", *fields)
 
 
-def session(store, batch=10, config=CONFIG, stop=None, refits=None, limits=None, **options):
-    """Return a session that has taken the feed over; see `Session` for the other options."""
-    limits, stop = limits or Limits(), stop or Stop()
-    refits = refits or InlineRefitter(config)
+def session(store, batch=10, config=CONFIG, limits=None, **given):
+    """Return a session that has taken the feed over.
 
-    def fresh():
-        refits.reset(None)
-        return OnlinePredictor(config, refits)
-
-    recovery = Recovery(store, agreement(config, limits), limits, fresh, "tester", stop)
-    background = refits if isinstance(refits, PooledRefitter) else None
-    return Session(store, recovery, limits, batch=batch, refits=background, **options)
+    The options are those of `Session`, `SessionOptions` and `Recovery`.
+    """
+    options, taking = {"batch": batch}, {"may_create": True}
+    for name in [name for name in given if name in SessionOptions.__dataclass_fields__]:
+        options[name] = given.pop(name)
+    for name in [name for name in given if name in RECOVERY]:
+        taking[name] = given.pop(name)
+    made = recovery(store, config, limits or Limits(), **taking)
+    return taken_over(Session(made, SessionOptions(**options), **given))
 
 
 def drain(running, count, seconds=150.0):
-    """Let a session work until it has answered `count` entries; the first compiles it all."""
     deadline = time.monotonic() + seconds
     while running.position.seq < count:
         assert time.monotonic() < deadline, f"{running.position.seq} of {count} answered"
@@ -256,16 +240,12 @@ def outcome(store):
     return payloads(store), store.state().position
 
 
-def finished(store, count, errors=(), seconds=30.0):
-    """Wait until `count` entries are answered and return the outcome."""
-
-    def is_done():
-        assert not errors, errors
-        state = store.state()
-        return state is not None and state.position.seq == count
-
-    wait_until(is_done, seconds, "the feed does not get on")
-    return outcome(store)
+def take_back(store, key, last):
+    """Put a stream back to its state when this ID was its last: later entries were never there."""
+    kept = store.call("XRANGE", key, "-", last)
+    store.call("DEL", key)
+    store.append(key, kept)
+    store.call("XSETID", key, last)
 
 
 def saved(store):

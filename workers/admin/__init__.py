@@ -1,1 +1,1 @@
-"""Operations on feeds from outside a worker: fork, reset, verify, repair, restore."""
+"""Operations on feeds from outside a worker: fork, reset, verify, repair, restore, erase."""

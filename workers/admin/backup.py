@@ -1,26 +1,41 @@
-"""The backup format: one file with the agreement of a feed and its newest snapshot.
+"""Backup: one file with the configuration of a feed and its newest snapshot.
 
 The file has a line that names the format, the length of the header (4 bytes), the header (JSON),
 the snapshot, and the SHA-256 of everything before it. The position of the feed is in the snapshot.
+
+A worker leaves a snapshot when it stops, and after many entries. Between two snapshots a backup
+would lack the newest answers. So `backup` leaves a request in the feed's slot, the worker sees it
+within about a second, and its next commit brings a snapshot. The request expires.
 """
 
 import json
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, TypeGuard
 
 from online_svm.storage.saved_model import BACKUP
-from workers.errors import BadConfiguration, InvalidStoredSnapshot
-from workers.feed.position import Position
-from workers.feed.state import Agreement, Pointer
+from workers.broker.store import Store
+from workers.config.retention_settings import RetentionSettings
+from workers.errors import AccessDenied, BadConfiguration, InvalidStoredSnapshot, WorkerError
+from workers.feed.pinned_config import check_computed, stored_groups
+from workers.feed.position import Position, parse_id
+from workers.feed.state import FeedState, PinnedConfig, Pointer
+from workers.reading.registry import holder
 from workers.session import snapshots
 
 FORMAT = 1
-_LENGTH = 4
-_MAX_HEADER = 1 << 22
-_DIGEST = 32
+_LENGTH_BYTES = 4
+_MAX_HEADER_BYTES = 1 << 22
+_DIGEST_BYTES = 32
+
+_ID = re.compile(rb"[0-9]{1,20}-[0-9]{1,20}")
+POLL_SECONDS = 0.05  # seconds between two looks whether the snapshot is there
+_ATTEMPTS = 5  # a worker may replace snapshots while they are read
 
 
 class InvalidBackup(BadConfiguration):
@@ -29,60 +44,40 @@ class InvalidBackup(BadConfiguration):
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The contents of a backup.
-
-    Attributes
-    ----------
-    feed : str
-    epoch : int
-        Epoch of the feed when the backup was made.
-    agreement : Agreement
-    pointer : Pointer
-        Pointer to the snapshot.
-    data : bytes
-        The snapshot.
-    """
+    """The contents of a backup."""
 
     feed: str
-    epoch: int
-    agreement: Agreement
-    pointer: Pointer
-    data: bytes
+    epoch: int  # epoch of the feed when the backup was made
+    pinned: PinnedConfig
+    pointer: Pointer  # pointer to the snapshot
+    data: bytes  # the snapshot
+    retention: RetentionSettings | None = None  # the stored retention, if any
 
     @property
     def position(self) -> Position:
         """The position of the feed in the snapshot.
 
-        Raises
-        ------
-        InvalidStoredSnapshot
-            If the snapshot is not what the pointer names, or not of this feed.
+        Raises InvalidStoredSnapshot if the snapshot is another, or of another feed.
         """
         return snapshots.decode(
-            self.data, self.pointer, self.feed, self.agreement.config_hash
+            self.data, self.pointer, self.feed, self.pinned.config_hash
         ).position
 
     def pieces(self) -> Iterator[bytes]:
-        r"""Yield the bytes of the file.
-
-        Examples
-        --------
-        >>> pointer, data = snapshots.encode("f", "c0ffee", Position(b"9-1", 3, 2), b"learned")
-        >>> backup = Backup("f", 1, Agreement("{}", "c0ffee", "{}"), pointer, data)
-        >>> b"".join(backup.pieces())[:12]
-        b'osvm-backup\n'
-        """
+        """Yield the bytes of the file."""
         header = {
             "format": FORMAT,
             "feed": self.feed,
             "epoch": self.epoch,
-            "agreement": asdict(self.agreement),
+            "agreement": asdict(self.pinned),
             "snapshot": self.pointer.encode().decode(),
             "bytes": len(self.data),
         }
+        if self.retention is not None:
+            header["retention"] = self.retention.model_dump()
         text = json.dumps(header, sort_keys=True).encode()
         digest = sha256()
-        for piece in (BACKUP, len(text).to_bytes(_LENGTH, "big"), text, self.data):
+        for piece in (BACKUP, len(text).to_bytes(_LENGTH_BYTES, "big"), text, self.data):
             digest.update(piece)
             yield piece
         yield digest.digest()
@@ -91,10 +86,8 @@ class Backup:
     def read(cls, path: Path) -> Self:
         """Return the backup in a file; sizes are checked before the contents are read.
 
-        Raises
-        ------
-        InvalidBackup
-            If the file cannot be read, is not a backup, is damaged, or has a newer format.
+        Raises InvalidBackup if the file cannot be read, is not a backup, is damaged, or has a newer
+        format.
         """
         try:
             with path.open("rb") as source:
@@ -107,11 +100,12 @@ class Backup:
 
     @classmethod
     def _parsed(cls, source: BinaryIO, size: int) -> Self:
-        start = source.read(len(BACKUP) + _LENGTH)
-        _check_kind(start)
+        start = source.read(len(BACKUP) + _LENGTH_BYTES)
+        if not start.startswith(BACKUP) or len(start) < len(BACKUP) + _LENGTH_BYTES:
+            raise ValueError("this is no backup; online-svm backup FEED --out FILE saves one")
         length = int.from_bytes(start[len(BACKUP) :], "big")
-        left = size - len(start) - _DIGEST
-        if length > min(_MAX_HEADER, left):
+        left = size - len(start) - _DIGEST_BYTES
+        if length > min(_MAX_HEADER_BYTES, left):
             raise ValueError("it is cut or damaged: its header is longer than it may be")
         text = source.read(length)
         header = _header(text)
@@ -127,20 +121,18 @@ class Backup:
     @classmethod
     def _checked(cls, header: dict[str, Any], data: bytes) -> Self:
         try:
-            agreement = Agreement(**header["agreement"])
+            stored = header["agreement"]  # earlier versions also wrote `environment`: not read
+            pinned = PinnedConfig(stored["config"], stored["config_hash"])
             pointer = Pointer.parse(header["snapshot"].encode())
-            backup = cls(header["feed"], int(header["epoch"]), agreement, pointer, data)
-            config_hash = sha256(agreement.config.encode()).hexdigest()
+            kept = header.get("retention")  # earlier versions wrote none
+            retention = None if kept is None else RetentionSettings.model_validate(kept)
+            backup = cls(header["feed"], int(header["epoch"]), pinned, pointer, data, retention)
+            config_hash = sha256(pinned.config.encode()).hexdigest()
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"its header is incomplete: {error!r}") from error
-        if config_hash != agreement.config_hash or backup.position.n != pointer.n:
+        if config_hash != pinned.config_hash or backup.position.n != pointer.n:
             raise ValueError("its header contradicts itself")
         return backup
-
-
-def _check_kind(start: bytes) -> None:
-    if not start.startswith(BACKUP) or len(start) < len(BACKUP) + _LENGTH:
-        raise ValueError("this is no backup; online-svm backup FEED --out FILE saves one")
 
 
 def _header(text: bytes) -> dict[str, Any]:
@@ -156,3 +148,126 @@ def _header(text: bytes) -> dict[str, Any]:
             "online-svm"
         )
     return header
+
+
+class NoSuchSnapshot(BadConfiguration):
+    """A feed that has no snapshot yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedBackup:
+    """A backup, and why it is not newer."""
+
+    backup: Backup
+    behind: int = 0  # entries that were answered before it was asked for, and are not in it
+    reason: str | None = None  # why there is no newer one; None if nothing is missing
+
+
+def backup_of(store: Store) -> Backup:
+    """Return a backup of a feed at its newest snapshot; its worker may be running.
+
+    Raises NoSuchSnapshot if the feed has none; BadConfiguration if its semantics were given up;
+    InvalidStoredSnapshot if the newest one is damaged.
+    """
+    for _ in range(_ATTEMPTS):
+        state = store.state()
+        if state is None or state.snapshot is None:
+            break
+        data = store.get_snapshot(state.snapshot)
+        if data is not None:
+            feed = store.keys.feed
+            check_computed(feed, state.pinned)
+            backup = Backup(feed, state.epoch, state.pinned, state.snapshot, data, state.retention)
+            _ = backup.position  # raises if the snapshot is damaged
+            return backup
+    raise NoSuchSnapshot(
+        f"feed {store.keys.feed!r} has no snapshot: a worker leaves one when it stops, and every "
+        "10,000 entries, or --replay-budget"
+    )
+
+
+def current_backup(
+    store: Store, seconds: float, waiting: Callable[[float], None] = lambda _: None
+) -> SavedBackup:
+    """Return a backup of a feed as it is now; if necessary, its worker is asked for a snapshot.
+
+    `waiting` is called with the seconds waited so far. If no snapshot comes within `seconds` (0
+    does not ask), the newest that is kept is taken. Raises NoSuchSnapshot, with the reason, if
+    there is none.
+    """
+    state = store.state()
+    if not _lacks_answers(state):
+        return SavedBackup(backup_of(store))
+    if "predictor" not in stored_groups(store.keys.feed, state.pinned):
+        raise NoSuchSnapshot(
+            f"feed {store.keys.feed!r} has no snapshot: it is a combination. Back up its sources, "
+            "and combine them again"
+        )
+    reason = _wait_for_snapshot(store, state.position.cursor, seconds, waiting)
+    try:
+        saved = backup_of(store)
+    except NoSuchSnapshot as error:
+        if reason is None:
+            raise
+        raise NoSuchSnapshot(f"feed {store.keys.feed!r} has no snapshot: {reason}") from error
+    return SavedBackup(saved, max(0, state.position.seq - saved.position.seq), reason)
+
+
+def ask_ahead(store: Store, seconds: float) -> None:
+    """Ask the worker of a feed for the snapshot that `current_backup` needs later.
+
+    While many feeds are saved one after the other, their workers make the snapshots.
+    """
+    with suppress(WorkerError):  # the backup itself meets the error again, and reports it
+        state = store.state()
+        if _lacks_answers(state):
+            _ask(store, state.position.cursor, seconds)
+
+
+def _lacks_answers(state: FeedState | None) -> TypeGuard[FeedState]:
+    """Return whether a feed has answers that its newest snapshot does not hold."""
+    return state is not None and state.position.seq > 0 and not _holds(state, state.position.cursor)
+
+
+def _holds(state: FeedState, cursor: bytes) -> bool:
+    newest = state.snapshot
+    return newest is not None and parse_id(newest.cursor) >= parse_id(cursor)
+
+
+def _wait_for_snapshot(
+    store: Store, cursor: bytes, seconds: float, waiting: Callable[[float], None]
+) -> str | None:
+    """Ask for a snapshot that holds the answers up to an ID; return why there is none."""
+    feed, began = store.keys.feed, time.monotonic()
+    refused = _ask(store, cursor, seconds)
+    if refused is not None:
+        return refused
+    found = store.snapshot_request()
+    wanted = found if found is not None and _ID.fullmatch(found) else cursor
+    while (passed := time.monotonic() - began) < seconds:
+        now = store.state()
+        if now is None or _holds(now, wanted):
+            store.delete(store.keys.wanted)
+            return None
+        waiting(passed)
+        time.sleep(POLL_SECONDS)
+    return (
+        f"its worker left none within {seconds:g} s: it may wait for a refit, replay, or have set "
+        f"the feed aside; see online-svm status {feed}"
+    )
+
+
+def _ask(store: Store, cursor: bytes, seconds: float) -> str | None:
+    """Leave a request, unless one is there; return the reason if no worker would answer it."""
+    if seconds <= 0:
+        return "its worker was not asked for one (--timeout 0)"
+    if holder(store) is None:
+        return (
+            "no worker is at work that could leave one; start one: online-svm worker "
+            f"{store.keys.feed}"
+        )
+    try:
+        store.request_snapshot(cursor, seconds)
+    except AccessDenied:
+        return "this user may not ask the worker for one; deploy/redis/README.md names who may"
+    return None

@@ -4,14 +4,15 @@ An interrupted fork can be continued any number of times. A partial copy has no 
 recognised by its contents: every entry that the source still has is equal to the entry in the copy.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from workers.broker.batch_size import Entry
+from workers.admin.erased_streams import erased_of
 from workers.broker.store import Store
+from workers.broker.streams import Entry
 from workers.errors import BadConfiguration, InputLost
-from workers.feed.position import parse_id
-from workers.reading.answers import newest
+from workers.feed.erased import Missing
+from workers.feed.position import MAX_ID_PART, parse_id
 from workers.reading.registry import NoSuchFeed
 
 Progress = Callable[[int], None]
@@ -21,40 +22,21 @@ _START = b"0-0"
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """The result of a fork.
+    """The result of a fork."""
 
-    Attributes
-    ----------
-    copied : int
-        Entries that this call copied.
-    total : int
-        Entries of the new feed.
-    trimmed : int
-        Entries that the source answered and has trimmed; the new feed lacks them.
-    """
-
-    copied: int
-    total: int
-    trimmed: int
+    copied: int  # entries that this call copied
+    total: int  # entries of the new feed
+    missing: Missing  # entries that the source answered and no longer has; the new feed lacks them
 
 
 def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     """Copy the kept input of a feed to a new one, under the same IDs; continue a partial copy.
 
-    The source may grow meanwhile; the entries that it has at the beginning are copied.
+    The source may grow meanwhile; the entries that it has at the beginning are copied. `progress`
+    is called with the number of entries of the new feed so far.
 
-    Parameters
-    ----------
-    store, target : Store
-    progress : callable, optional
-        Called with the number of entries of the new feed so far.
-
-    Raises
-    ------
-    BadConfiguration
-        If the target exists and is not a partial copy of this source, or the source has no input.
-    InputLost
-        If the source trimmed entries before they were copied.
+    Raises BadConfiguration if the target exists and is not a partial copy of this source, or the
+    source has no input; InputLost if the source trimmed entries before they were copied.
     """
     keys = store.keys
     last = _last(store, keys.input)
@@ -65,45 +47,33 @@ def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     answered = _copied_before(store, target, parse_id(cursor))
     target.register()
     before, copied = target.length(target.keys.input), 0
-    for page in _unbroken(store, _last(target, target.keys.input), last):
+    for page in unbroken_input(store, _last(target, target.keys.input), last, _gave_up):
         target.append(target.keys.input, page)
         copied += len(page)
         answered += sum(parse_id(entry[0]) <= parse_id(cursor) for entry in page)
         if progress is not None:
             progress(before + copied)
-    return Fork(copied, before + copied, max(0, seq - answered))
-
-
-def is_input_alone(store: Store) -> bool:
-    """Return whether a feed has only input: no worker has started it."""
-    return set(store.types()) == {store.keys.input} and not store.has_snapshots()
+    missing = Missing.of(erased_of(store), cursor, seq - answered)
+    return Fork(copied, before + copied, missing)
 
 
 def _copied_before(store: Store, target: Store, cursor: tuple[int, int]) -> int:
-    """Return how many entries up to the cursor were copied by earlier calls.
-
-    Raises
-    ------
-    BadConfiguration
-        If the target has entries that are not from this source.
-    InputLost
-        If the source no longer has the last copied entry.
-    """
+    """Return how many entries up to the cursor were copied by earlier calls."""
     if not target.types():
         return 0
-    theirs = target.keys
+    keys, theirs = store.keys, target.keys
     another = BadConfiguration(
-        f"feed {theirs.feed!r} exists and is no half-made copy of {store.keys.feed!r}: choose "
+        f"feed {theirs.feed!r} exists and is no half-made copy of {keys.feed!r}: choose "
         "another name with --to"
     )
-    if not is_input_alone(target):
+    if set(target.types()) != {theirs.input} or target.has_snapshots():  # a worker has begun it
         raise another
     first = _first(store)
     count = common = 0
     for page in target.pages(theirs.input, _START):
         count += sum(parse_id(entry[0]) <= cursor for entry in page)
         kept = [entry for entry in page if parse_id(entry[0]) >= first]
-        if kept and kept != _span(store, kept):
+        if kept and kept != store.entries(keys.input, kept[0][0], kept[-1][0], len(kept) + 1):
             raise another
         common += len(kept)
     if not common:
@@ -115,43 +85,38 @@ def _copied_before(store: Store, target: Store, cursor: tuple[int, int]) -> int:
     return count
 
 
-def _unbroken(store: Store, after: bytes, last: bytes) -> Iterator[list[Entry]]:
-    """Yield the input in (after, last] a page at a time.
+def unbroken_input(
+    store: Store, after: bytes, last: bytes, gave_up: Callable[[str, bytes], str]
+) -> Iterator[list[Entry]]:
+    """Yield the input in (after, last] a page at a time; raise InputLost if some is trimmed.
 
-    Raises
-    ------
-    InputLost
-        If entries were trimmed before they were copied.
+    `gave_up` returns the message of the error, from the feed and the ID before the gap.
     """
     if parse_id(after) >= parse_id(last):
         return
     for page in store.pages(store.keys.input, after, last):
         # Redis trims from the start: if the entry before the page is there, the page is complete.
         if after != _START and parse_id(after) < _first(store):
-            raise InputLost(
-                f"feed {store.keys.feed!r} gave up input after {after.decode()} before it was "
-                "copied: stop its worker meanwhile, or start it with --keep-input; delete the copy "
-                "with online-svm reset NAME --input, and fork again"
-            )
+            raise InputLost(gave_up(store.keys.feed, after))
         yield page
         after = page[-1][0]
 
 
-def _span(store: Store, entries: Sequence[Entry]) -> list[Entry]:
-    """Return the source's entries from the first of these to the last."""
-    found: list[Entry] = store.call(
-        "XRANGE", store.keys.input, entries[0][0], entries[-1][0], "COUNT", len(entries) + 1
+def _gave_up(feed: str, after: bytes) -> str:
+    return (
+        f"feed {feed!r} gave up input after {after.decode()} before it was copied: stop its worker "
+        "meanwhile, or start it with --keep-input; delete the copy with online-svm reset NAME "
+        "--input, and fork again"
     )
-    return found
 
 
 def _first(store: Store) -> tuple[int, int]:
     """Return the ID of the oldest entry of the input; beyond any ID if there is none."""
-    found = store.call("XRANGE", store.keys.input, "-", "+", "COUNT", 1)
-    return parse_id(found[0][0]) if found else (1 << 64, 0)
+    found = store.first_entry(store.keys.input)
+    return (MAX_ID_PART + 1, 0) if found is None else parse_id(found[0])
 
 
 def _last(store: Store, stream: str) -> bytes:
     """Return the ID of the newest entry of a stream; the start if there is none."""
-    found = newest(store, stream, 1)
-    return bytes(found[0][0]) if found else _START
+    found = store.last_entry(stream)
+    return _START if found is None else found[0]

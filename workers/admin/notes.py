@@ -12,35 +12,24 @@ from typing import Any
 
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, StateLost
-from workers.feed.keys import FIELD
-from workers.message.event import KEPT, encode_event
-from workers.reading.alarms import raised_alarms
+from workers.message.codes import EventCode, encode_event
 from workers.reading.answers import message
+from workers.reading.incidents import raised_alarms
 from workers.reading.registry import require
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-LONGEST = 30 * 86_400
+_SECONDS_OF_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+MAX_SILENCE_SECONDS = 30 * 86_400
 """Seconds of a silence, at most: one that was forgotten ends by itself."""
 
-NOTE = 200
-"""Characters of a note, at most: it stands beside a mark."""
+MAX_NOTE_LENGTH = 200  # characters of a note, at most: it is shown next to a mark
 
 
 def acknowledge(store: Store, alarm: str, why: str = "") -> str:
-    """Note that somebody has seen the alarms of an entry; return its ID.
+    """Note that a person has seen the alarms of an entry; return its ID.
 
-    Parameters
-    ----------
-    store : Store
-    alarm : str
-        ID of the entry in `alarms`, or the `n` of an alarm in it; of several the last one counts.
-    why : str
-
-    Raises
-    ------
-    NoSuchFeed
-    BadConfiguration
-        If the feed has no such alarm, or keeps it no longer.
+    `alarm` is the ID of the entry in `alarms`, or the `n` of an alarm in it; the last one of
+    several. Raises NoSuchFeed; BadConfiguration if the feed has no such alarm, or keeps it no
+    longer.
     """
     require(store)
     entry = _entry(store, alarm)
@@ -50,7 +39,7 @@ def acknowledge(store: Store, alarm: str, why: str = "") -> str:
             f"online-svm tail {store.keys.feed} --stream alarms shows"
         )
     detail = f"the alarm at {entry}{': ' * bool(why)}{why}"
-    _say(store, encode_event("acknowledged", _speaker(), _epoch(store), detail, {"alarm": entry}))
+    _add(store, "acknowledged", _speaker(), detail, {"alarm": entry})
     return entry
 
 
@@ -58,7 +47,7 @@ def _entry(store: Store, alarm: str) -> str | None:
     """Return the ID of the entry that holds an alarm; None if there is none."""
     stream = store.keys.alarms
     if re.fullmatch(r"[0-9]{1,20}-[0-9]{1,20}", alarm):
-        return alarm if store.call("XRANGE", stream, alarm, alarm) else None
+        return alarm if store.entry(stream, alarm.encode()) else None
     if not re.fullmatch(r"[0-9,]{1,20}", alarm):
         return None
     n, found = int(alarm.replace(",", "") or -1), None
@@ -80,66 +69,47 @@ def _numbers(entry: Sequence[Any]) -> list[int]:
 def silence(store: Store, seconds: int, why: str) -> int:
     """Silence the alarms of a feed; return until when, in milliseconds since 1970.
 
-    Alarms go on: they stand in `alarms` and in the metrics, and void the guarantee. They are not
-    posted to the webhook. Zero seconds end a silence.
+    Alarms are still raised: they stand in `alarms` and in the metrics, and void the guarantee. They
+    are not posted to the webhook. Zero seconds end a silence.
 
-    Raises
-    ------
-    NoSuchFeed
-    BadConfiguration
-        If it says no reason, or lasts longer than `LONGEST`.
+    Raises NoSuchFeed; BadConfiguration without a reason, or if it lasts longer than
+    `MAX_SILENCE_SECONDS`.
     """
     require(store)
     if not why.strip():
         raise BadConfiguration(
             f"say why: online-svm note {store.keys.feed} 'planned work' --silence TIME"
         )
-    if not 0 <= seconds <= LONGEST:
-        raise BadConfiguration(f"--silence: 0s to {LONGEST // 86_400}d")
+    if not 0 <= seconds <= MAX_SILENCE_SECONDS:
+        raise BadConfiguration(f"--silence: 0s to {MAX_SILENCE_SECONDS // 86_400}d")
     end = datetime.now(UTC) + timedelta(seconds=seconds)
     until = int(end.timestamp() * 1000)
     detail = f"until {end:%Y-%m-%d %H:%M:%S} UTC: {why}" if seconds else f"no longer: {why}"
-    _say(store, encode_event("silenced", _speaker(), _epoch(store), detail, {"until": until}))
+    _add(store, "silenced", _speaker(), detail, {"until": until})
     return until
 
 
 def note(store: Store, text: str, n: int | None = None, speaker: str | None = None) -> int:
-    """Note something about a feed, which the page and the report mark; return where.
+    """Note something about a feed in one line, which the page and the report mark; return where.
 
-    Parameters
-    ----------
-    store : Store
-    text : str
-        One line; unprintable characters and further white space go.
-    n : int, optional
-        Examples learned before what it is about; default those that are learned now.
-    speaker : str, optional
-        Who says it; default this user.
-
-    Raises
-    ------
-    NoSuchFeed
-    BadConfiguration
-        If nothing is left of the text, or it is longer than `NOTE`.
+    `n` are the examples learned before the noted event, by default as many as now. Raises
+    NoSuchFeed; BadConfiguration if the text is empty, or longer than `MAX_NOTE_LENGTH`.
     """
     require(store)
     said = " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split())
     if not said:
         raise BadConfiguration("say what to note, such as 'deployed v2'")
-    if len(said) > NOTE:
-        raise BadConfiguration(f"a note has {NOTE} characters at most; this one has {len(said)}")
+    if len(said) > MAX_NOTE_LENGTH:
+        raise BadConfiguration(
+            f"a note has {MAX_NOTE_LENGTH} characters at most; this one has {len(said)}"
+        )
     at = _learned(store) if n is None else n
-    _say(store, encode_event("note", speaker or _speaker(), _epoch(store), said, {"n": at}))
+    _add(store, "note", speaker or _speaker(), said, {"n": at})
     return at
 
 
 def check_reached(store: Store, n: int) -> None:
-    """Raise BadConfiguration if a feed has not learned so many examples: no plot goes so far.
-
-    Raises
-    ------
-    NoSuchFeed, BadConfiguration
-    """
+    """Raise BadConfiguration if a feed has not learned `n` examples: no plot reaches so far."""
     require(store)
     if n > (learned := _learned(store)):
         raise BadConfiguration(
@@ -149,34 +119,20 @@ def check_reached(store: Store, n: int) -> None:
 
 
 def _learned(store: Store) -> int:
-    return int(store.call("HGET", store.keys.state, "n") or 0)
+    return int(store.state_field("n") or 0)
 
 
 def duration(text: str) -> int:
-    """Return the seconds that a text such as `90s`, `30m`, `2h` or `1d` stands for.
-
-    Raises
-    ------
-    BadConfiguration
-        If it is none.
-
-    Examples
-    --------
-    >>> duration("2h")
-    7200
-    """
+    """Return the seconds of `90s`, `30m`, `2h` or `1d`; raise BadConfiguration for another text."""
     found = re.fullmatch(r"([0-9]{1,7})([smhd])", text)
     if found is None:
         raise BadConfiguration(f"--silence {text[:40]!r}: write 90s, 30m, 2h or 1d")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(found[1]) * _SECONDS_OF_UNIT[found[2]]
 
 
-def _say(store: Store, payload: str) -> None:
-    store.call("XADD", store.keys.events, "MAXLEN", "~", KEPT, "*", FIELD, payload)
-
-
-def _epoch(store: Store) -> int:
-    return int(store.call("HGET", store.keys.state, "epoch") or 0)
+def _add(store: Store, code: EventCode, speaker: str, detail: str, more: dict[str, Any]) -> None:
+    epoch = int(store.state_field("epoch") or 0)
+    store.add_event(encode_event(code, speaker, epoch, detail, more))
 
 
 def _speaker() -> str:

@@ -1,4 +1,4 @@
-"""Repair: make `st` and the output streams of a feed agree again, where a replay proves them.
+"""Repair: make `st` and the output streams of a feed agree again, if a replay proves them.
 
 A replay of the input, from a snapshot whose hash is in `st`, gives the only possible answers.
 
@@ -13,19 +13,19 @@ Any other difference is refused, and nothing is written.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.broker.batch_size import Entry
+from workers.broker.commands import Script
 from workers.broker.commit_script import lost
-from workers.broker.lease import is_held
+from workers.broker.leases import is_held
 from workers.broker.pipeline import Argument
-from workers.broker.script import Script
 from workers.broker.store import Store
+from workers.broker.streams import Entry
 from workers.errors import NotRepairable
-from workers.feed.agreement import check_computed, check_whole
+from workers.feed.pinned_config import check_computed, check_whole
 from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState
 from workers.reading.registry import FeedInUse, require
 from workers.session.answer import Outcome
-from workers.session.consistency import find_ends, last_id
+from workers.session.preflight import find_ends, last_id
 from workers.session.replay import Replay, check_same, compare, entries_of, restored
 
 _REPAIR = Script.load("streams", "repair")
@@ -33,73 +33,43 @@ _REPAIR = Script.load("streams", "repair")
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The result of a repair.
-
-    Attributes
-    ----------
-    before, after : Position
-        Of the state; equal if it was not moved.
-    appended : int
-        Number of missing answers that were appended.
-    """
+    """The positions of the state before and after a repair; equal if it was not moved."""
 
     before: Position
     after: Position
-    appended: int = 0
+    appended: int = 0  # number of missing answers that were appended
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a repair writes, and what must be unchanged when it does.
-
-    Attributes
-    ----------
-    epoch : int
-    before : Position
-        In `st`.
-    after : Position
-        In `st` afterwards.
-    lease : bytes
-        Value of the lease of a worker that is gone; empty if there is none.
-    end : bytes
-        The last ID added to `out`.
-    missing : (entries, entries, entries, entries)
-        To append to `out`, `met`, `alarms` and `dlq`.
-    """
+    """The writes of a repair, and what must be unchanged when they happen."""
 
     epoch: int
-    before: Position
-    after: Position
-    lease: bytes
-    end: bytes
+    before: Position  # in `st`
+    after: Position  # in `st` afterwards
+    lease: bytes  # value of the lease of a worker that is gone; empty if there is none
+    end: bytes  # the last ID added to `out`
+    # To append to `out`, `met`, `alarms` and `dlq`
     missing: tuple[Sequence[Entry], ...] = ((), (), (), ())
 
 
 def repair(store: Store) -> Repaired:
     """Make state and answers of a feed agree, atomically and fenced, or raise.
 
-    Raises
-    ------
-    BadConfiguration
-        If its semantics were given up.
-    NoSuchFeed, FeedInUse
-        If there is no such feed, or a live worker holds it.
-    StateLost
-        If the state is gone or damaged.
-    NotRepairable
-        If a replay does not give the stored answers.
-    InputLost, ReplayMismatch
-        If a replay does not even reach the committed state.
+    Raises BadConfiguration if its semantics were given up; NoSuchFeed, FeedInUse if there is no
+    such feed, or a live worker holds it; StateLost if the state is gone or damaged; NotRepairable
+    if a replay does not give the stored answers; InputLost, ReplayMismatch if a replay does not
+    even reach the committed state.
     """
     require(store)
     state = store.state()
     if state is None:
         raise lost(store.keys)
-    held = store.call("GET", store.keys.lease) or b""
+    held = store.lease_value() or b""
     if is_held(held):
         raise FeedInUse(f"feed {store.keys.feed!r} is held by a worker: stop it first")
-    check_whole(store.keys.feed, state.agreement)
-    check_computed(store.keys.feed, state.agreement)
+    check_whole(store.keys.feed, state.pinned)
+    check_computed(store.keys.feed, state.pinned)
     found, before = find_ends(store, state), state.position
     if found.is_behind:
         return Repaired(before, _move_state_forward(store, state, found.out, held))
@@ -108,7 +78,7 @@ def repair(store: Store) -> Repaired:
 
 
 def _move_state_forward(store: Store, state: FeedState, end: bytes, held: bytes) -> Position:
-    """Move the state to the end of the answers, which must equal those of a replay."""
+    """Move the state to the end of the answers, which must equal a replay."""
     replay = _replay_from(store, state, state.position.cursor)
     check_same(store.keys.feed, replay.run(store, state.position.cursor), state.position)
     for outcome in replay.outcomes(store, end):
@@ -128,7 +98,6 @@ def _move_state_forward(store: Store, state: FeedState, end: bytes, held: bytes)
 
 
 def _append_missing(store: Store, state: FeedState, end: bytes, held: bytes) -> int:
-    """Append the missing answers; return how many."""
     upto = state.position.cursor
     # Replay twice: first to check that it ends at the digest in the state, then to write.
     check_same(store.keys.feed, _replay_from(store, state, end).run(store, upto), state.position)
@@ -176,21 +145,17 @@ def _replay_from(store: Store, state: FeedState, upto: bytes) -> Replay:
 def write_change(store: Store, change: Change) -> None:
     """Write a change by a script, all or nothing; the epoch grows by one.
 
-    Raises
-    ------
-    FeedInUse
-        If a worker took over the feed or wrote to it meanwhile.
-    StateLost, NotRepairable
-        If nothing was written, and the feed cannot be repaired.
+    Raises FeedInUse if a worker took over the feed or wrote to it meanwhile; StateLost,
+    NotRepairable if nothing was written, and the feed cannot be repaired.
     """
     keys, after = store.keys, change.after
     named = [keys.state, keys.input, *keys.outputs, keys.lease]
     args: list[Argument] = [change.epoch, change.before.cursor, change.lease, change.end]
     args += [after.cursor, after.seq, after.n, after.digest.hex()]
     args += [len(entries) for entries in change.missing]
-    for entries in change.missing:
-        for entry_id, fields in entries:
-            args += (entry_id, *fields[1::2])
+    *payloads, dead_letters = change.missing
+    args += [part for entries in payloads for at, fields in entries for part in (at, fields[1])]
+    args += [part for at, fields in dead_letters for part in (at, *fields)]
     code, *detail = store.run(_REPAIR, named, args)
     if code == b"OK":
         return
@@ -206,7 +171,7 @@ def write_change(store: Store, change: Change) -> None:
 
 
 def refusal(feed: str, why: str) -> NotRepairable:
-    """Return the error for a feed that cannot be repaired; it says what to do instead."""
+    """Return the error for a feed that cannot be repaired, with the ways out."""
     return NotRepairable(
         f"feed {feed!r} cannot be repaired: {why}. Nothing was written. Go on from a backup: "
         f"online-svm restore {feed} FILE; or begin anew: online-svm reset {feed}"

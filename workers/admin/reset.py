@@ -1,30 +1,19 @@
-"""A feed begun anew."""
+"""Reset a feed: delete its answers and its state."""
 
 from workers.broker.store import Store
-from workers.feed.keys import GROUP, REGISTRY
+from workers.feed.keys import GROUP
 from workers.reading.registry import check_not_in_use
 
-BEGINS_ANEW = 7 * 24 * 3600
-"""Seconds in which a process that knew the feed may begin it anew; later it asks for a reset."""
+RESTART_ALLOWED_SECONDS = 7 * 24 * 3600
+"""Seconds in which a process that knew the feed may restart it; later it asks for a reset."""
 
 
 def reset(store: Store, with_input: bool, force: bool = False) -> int:
     """Delete all answers and all state of a feed at once; return the number of deleted keys.
 
-    A worker that still runs notices, writes nothing more, and exits.
-
-    Parameters
-    ----------
-    store : Store
-    with_input : bool
-        Also delete the input. Otherwise it is answered again from its start.
-    force : bool
-        Even if a live worker holds the feed.
-
-    Raises
-    ------
-    FeedInUse
-        If a live worker holds the feed and `force` is not set.
+    Input that is not deleted is answered again from its start. A worker that still runs notices,
+    writes nothing more, and exits. Raises FeedInUse if a live worker holds the feed, unless
+    `force`.
     """
     check_not_in_use(store, force)
     keys = store.keys
@@ -36,17 +25,13 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
         dropped += [keys.input, keys.requests]
     else:
         # The consumer group marks the cursor, which is gone; the next worker creates it again.
-        _drop_group(store)
-    gone = int(store.call("DEL", *dropped))
+        if store.length(keys.input):
+            store.group(keys.input, GROUP).destroy()
+    gone = store.delete(*dropped)
     # While a slot moves, a scan sees the keys of one of its two nodes alone.
     while left := [*store.snapshot_keys(), *store.published_keys()]:
-        gone += int(store.call("DEL", *left))
-    store.call("SET", keys.anew, "1", "EX", BEGINS_ANEW)
+        gone += store.delete(*left)
+    store.put_value(keys.restart_mark, "1", RESTART_ALLOWED_SECONDS)
     if not store.types():
-        store.call("SREM", REGISTRY, keys.feed)
+        store.unregister()
     return gone
-
-
-def _drop_group(store: Store) -> None:
-    if store.length(store.keys.input):
-        store.call("XGROUP", "DESTROY", store.keys.input, GROUP)

@@ -1,108 +1,64 @@
-"""Restore: put a feed back to the position of its backup."""
+"""Restore: put a feed back to the position of its backup, or begin one with a trained model."""
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
-from workers.admin.backup import Backup
-from workers.broker.script import Script
+from online_svm.errors import InvalidSnapshot
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.storage.saved_model import SavedModel, stored_config
+from workers.admin.backup import Backup, InvalidBackup
+from workers.broker.commands import Script
 from workers.broker.store import Store
-from workers.errors import BadConfiguration, OutputAhead, StateLost, Unavailable, WrongKeyType
-from workers.feed.agreement import check_computed
-from workers.feed.output_retention import KeptBytes
+from workers.config.settings import WorkerSettings
+from workers.errors import (
+    BadConfiguration,
+    ConfigurationChanged,
+    OutputAhead,
+    StateLost,
+    Unavailable,
+    WrongKeyType,
+)
+from workers.feed.pinned_config import changes, check_computed, pinned_config
 from workers.feed.position import Position
-from workers.feed.state import Pointer, initial_fields
+from workers.feed.retention import KeptBytes
+from workers.feed.state import RETENTION, FeedState, Pointer, initial_fields
 from workers.reading.lag import lag
 from workers.reading.registry import check_not_in_use
+from workers.session import snapshots
+from workers.session.known_feeds import KnownFeeds
+from workers.session.preflight import find
 from workers.session.snapshots import parts_of
 
 _RESTORE = Script.load("streams", "restore")
 
-_ATTEMPTS = 5  # a worker may replace snapshots while they are read
-
-
-class NoSuchSnapshot(BadConfiguration):
-    """A feed that has no snapshot yet."""
-
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The position of a restored feed, and what else it has.
-
-    Attributes
-    ----------
-    position : Position
-    answers : int
-        Answers that are kept; all are at or before the position.
-    waiting : int
-        Input entries after the position, which a worker will answer.
-    waiting_is_at_least : bool
-        Whether more may wait than were counted.
-    """
+    """The position of a restored feed, its answers, and its waiting input."""
 
     position: Position
-    answers: int
-    waiting: int
-    waiting_is_at_least: bool
-
-
-def backup_of(store: Store) -> Backup:
-    """Return a backup of a feed at its newest snapshot; its worker may be running.
-
-    Raises
-    ------
-    NoSuchSnapshot
-        If the feed has none.
-    BadConfiguration
-        If its semantics were given up.
-    InvalidStoredSnapshot
-        If the newest one is damaged.
-    """
-    for _ in range(_ATTEMPTS):
-        state = store.state()
-        if state is None or state.snapshot is None:
-            break
-        data = store.get_snapshot(state.snapshot)
-        if data is not None:
-            feed = store.keys.feed
-            check_computed(feed, state.agreement)
-            backup = Backup(feed, state.epoch, state.agreement, state.snapshot, data)
-            _ = backup.position  # raises if the snapshot is damaged
-            return backup
-    raise NoSuchSnapshot(
-        f"feed {store.keys.feed!r} has no snapshot: a worker leaves one when it stops, and every "
-        "10,000 entries, or --replay-budget"
-    )
+    answers: int  # answers that are kept; all are at or before the position
+    waiting: int  # input entries after the position, which a worker will answer
+    waiting_is_at_least: bool  # whether more may wait than were counted
 
 
 def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool = False) -> Restored:
     """Put a feed back to the position of a backup.
 
-    Answers up to that position are kept. Input after it is answered next.
+    Answers up to that position are kept. Input after it is answered next. `overwrite` lets it
+    replace a state, `force` do so while a live worker holds the feed; it will exit.
 
-    Parameters
-    ----------
-    store : Store
-    backup : Backup
-    overwrite : bool
-        Whether an existing state may be replaced.
-    force : bool
-        Even if a live worker holds the feed; it will exit.
-
-    Raises
-    ------
-    BadConfiguration
-        If the backup is of another feed, its semantics were given up, or the feed exists and may
-        not be overwritten.
-    FeedInUse
-        If a live worker holds it.
-    OutputAhead, WrongKeyType
-        If there are answers after the position of the backup, or a key has another type.
+    Raises BadConfiguration if the backup is of another feed, its semantics were given up, or the
+    feed exists and may not be overwritten; FeedInUse if a live worker holds it; OutputAhead,
+    WrongKeyType if there are answers after the position of the backup, or a key has another type.
     """
     feed = store.keys.feed
     if backup.feed != feed:
         raise BadConfiguration(
             f"the backup is of feed {backup.feed!r}: online-svm restore {backup.feed} FILE"
         )
-    check_computed(feed, backup.agreement)
+    check_computed(feed, backup.pinned)
     check_not_in_use(store, force)
     position = backup.position
     before = set(store.snapshot_keys())
@@ -111,17 +67,17 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
     )
     parts = pointer.keys(store.keys)
     store.finish_snapshot(store.put_snapshot(pointer, backup.data))
-    fields = _fields(backup, position, pointer, _kept(store))
+    fields = _fields(backup, position, pointer, _replaced(store))
     reply = store.run(
         _RESTORE,
-        [*_streams(store), *parts],
+        [store.keys.state, store.keys.input, *store.keys.outputs, *parts],
         [position.cursor, position.seq, int(overwrite), *fields],
     )
     if reply[0] != b"OK":
         _refused(store, position, [part.decode() for part in reply])
     store.register()
     for key in before - set(parts):
-        store.call("DEL", key)
+        store.delete(key)
     waits = lag(store)
     return Restored(position, store.length(store.keys.out), waits.entries, waits.is_at_least)
 
@@ -131,26 +87,28 @@ def exists(store: Store) -> bool:
     return store.keys.state in store.types()
 
 
-def _streams(store: Store) -> list[str]:
-    keys = store.keys
-    return [keys.state, keys.input, *keys.outputs]
-
-
-def _kept(store: Store) -> KeptBytes:
-    """Return what the feed counted of its outputs, which stay where they are."""
+def _replaced(store: Store) -> FeedState | None:
+    """Return the state that this restore replaces; None if there is none, or it is damaged."""
     try:
-        state = store.state()
-    except (StateLost, BadConfiguration):  # what this restore replaces; nothing is trimmed sooner
-        state = None
-    return KeptBytes() if state is None else state.kept
+        return store.state()
+    except (StateLost, BadConfiguration):
+        return None
 
 
 def _fields(
-    backup: Backup, position: Position, pointer: Pointer, kept: KeptBytes
+    backup: Backup, position: Position, pointer: Pointer, before: FeedState | None
 ) -> list[bytes | str | int]:
-    """Return names and values of the hash `st`; both snapshots are this one."""
+    """Return names and values of the hash `st`; both snapshot pointers name this snapshot.
+
+    The outputs stay, and so do their byte counts. The retention is the one of the replaced state:
+    the feed may have got a larger one since the backup.
+    """
+    kept = KeptBytes() if before is None else before.kept
+    retention = backup.retention if before is None else before.retention or backup.retention
+    stored = () if retention is None else (RETENTION, retention.model_dump_json())
     return [
-        *initial_fields(backup.agreement),
+        *initial_fields(backup.pinned),
+        *stored,
         *(part for pair in kept.changes(KeptBytes()).items() for part in pair),
         *("cursor", position.cursor, "seq", position.seq, "n", position.n),
         *("digest", position.digest.hex()),
@@ -172,3 +130,45 @@ def _refused(store: Store, position: Position, reply: list[str]) -> None:
     if reply[0] == "TYPE":
         raise WrongKeyType(f"{reply[1]} holds a {reply[2]}: move that key away, or reset the feed")
     raise Unavailable("the snapshot was not kept: try again")
+
+
+def begin(
+    store: Store, file: Path, given: WorkerSettings, known: KnownFeeds | None = None
+) -> int | None:
+    """Begin a feed with a model; return how many examples it has learned, None if the feed exists.
+
+    The model is of `OnlineClassifier.save` or `backup`, and given settings must equal its settings.
+    The feed counts its examples among the entries: the first answer has this number. A feed of
+    `known` that Redis lost is not begun.
+
+    Raises InvalidBackup if the file cannot be read, or has no model that this version can continue;
+    ConfigurationChanged if a given setting differs from the model's; StateLost if the feed existed
+    before.
+    """
+    if find(store, known=known).state is not None:
+        return None
+    feed = store.keys.feed
+    try:
+        snapshot = SavedModel.parse(file.read_bytes()).snapshot
+        config = stored_config(snapshot)
+        predictor = OnlinePredictor(config)
+        predictor.restore(snapshot)
+    except OSError as error:
+        raise InvalidBackup(f"{file}: cannot be read: {error.strerror or error}") from None
+    except InvalidSnapshot as error:
+        raise InvalidBackup(f"{file}: {error}") from error
+    agreed = pinned_config(config, given.limits)
+    if told := changes(json.loads(agreed.config), given.over(config, given.limits).agreed):
+        raise ConfigurationChanged(
+            f"a feed that begins with {file} has the settings of its model: {told}. Leave such "
+            "options out, or begin the feed without --from"
+        )
+    n = predictor.n
+    pointer, data = snapshots.encode(feed, agreed.config_hash, Position(seq=n, n=n), snapshot)
+    try:
+        restore(store, Backup(feed, 1, agreed, pointer, data))
+    except BadConfiguration:
+        if store.state() is None:
+            raise
+        return None  # another worker began it between the two looks
+    return n

@@ -4,37 +4,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from workers.admin.erase.streams import erased_of
-from workers.broker.batch_size import Entry
+from workers.admin.erased_streams import erased_of
 from workers.broker.feed_reader import PAGE
 from workers.broker.store import Store
+from workers.broker.streams import Entry
 from workers.errors import BadConfiguration, SnapshotsLost
-from workers.feed.position import Position, parse_id
+from workers.feed.position import Position, format_id, parse_id, previous_id
 from workers.feed.state import FeedState
-from workers.message.decode import Fields
-from workers.reading.answers import newest
+from workers.message.entry_decode import EntryFields
 from workers.reading.registry import require
 from workers.session.answer import Outcome
 from workers.session.replay import Replay, compare, entries_of, restored
 
-MAX_DIFFERENCES = 20
-"""Differences that are reported: the later ones usually follow from the first."""
+MAX_DIFFERENCES = 20  # differences that are reported: the later ones usually follow from the first
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One output entry that differs from the recomputed one.
+    """One output entry that differs from the recomputed one; None where there is no such entry."""
 
-    Attributes
-    ----------
-    stream : str
-        Its key.
-    id : bytes
-    committed, computed : bytes or None
-        None if there is no such entry.
-    """
-
-    stream: str
+    stream: str  # its key
     id: bytes
     committed: bytes | None
     computed: bytes | None
@@ -42,47 +31,26 @@ class Difference:
 
 @dataclass(slots=True)
 class Verification:
-    """The result of a comparison.
+    """The result of a comparison; answers, reports and alarms are entries that were compared."""
 
-    Attributes
-    ----------
-    start : Position
-        Where recomputing began: at the older kept snapshot, or at the start of the feed.
-    end : Position
-        Where recomputing ended.
-    committed : Position
-        The committed position of the feed.
-    answers, reports, alarms : int
-        Entries of `out`, `met` and `alarms` that were compared.
-    trimmed : int
-        Entries that were recomputed but are no longer kept.
-    has_ids : bool
-        False if the IDs of early input are no longer known; then the digest is not compared.
-    erased : int
-        Entries of the feed that were erased; they cannot be recomputed.
-    chained : int
-        Answers that are not recomputed, since an erased entry was learned before them. The digest
-        says that they are those that were committed.
-    unlinked : int
-        Answers among them of which the digest says nothing: it was not known any more at an erased
-        entry before them.
-    differences : list of Difference
-        The first `MAX_DIFFERENCES`.
-    n_differences : int
-    """
-
+    # Where recomputing began: at the older kept snapshot, or at the start of the feed
     start: Position
-    end: Position
-    committed: Position
+    end: Position  # where recomputing ended
+    committed: Position  # the committed position of the feed
     answers: int = 0
     reports: int = 0
     alarms: int = 0
-    trimmed: int = 0
+    trimmed: int = 0  # entries that were recomputed but are no longer kept
+    # False if the IDs of early input are no longer known; then the digest is not compared
     has_ids: bool = True
-    erased: int = 0
+    erased: int = 0  # entries of the feed that were erased; they cannot be recomputed
+    # Answers that are not recomputed, since an erased entry was learned before them. The digest
+    # proves that they are the committed ones
     chained: int = 0
+    # Answers among them that the digest does not cover: it was no longer known at an erased entry
+    # before them
     unlinked: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)  # the first `MAX_DIFFERENCES`
     n_differences: int = 0
 
     @property
@@ -98,12 +66,7 @@ def verify(store: Store) -> Verification:
 
     The stored configuration is used.
 
-    Raises
-    ------
-    BadConfiguration
-        If there is no such feed.
-    StateLost
-        If its state is damaged.
+    Raises BadConfiguration if there is no such feed; StateLost if its state is damaged.
     """
     state = feed_state(store)
     replay = restored(store, state, (state.previous, state.snapshot))
@@ -117,17 +80,12 @@ def verify(store: Store) -> Verification:
     return comparison.result()
 
 
-def verify_history(store: Store, entries: Iterable[Fields]) -> Verification:
-    """Recompute the whole history from the fields of its input entries, in order.
+def verify_history(store: Store, entries: Iterable[EntryFields]) -> Verification:
+    """Recompute the whole history from the fields of its input entries, in order, as pushed.
 
     Payloads do not depend on entry IDs, so the entries may come from a file. For the digest, the
-    IDs are taken from the answers that are still in `out`.
-
-    Parameters
-    ----------
-    store : Store
-    entries : iterable of fields
-        As they were pushed; entries after the committed position are ignored.
+    IDs are taken from the answers that are still in `out`. Entries after the committed position are
+    ignored.
     """
     state = feed_state(store)
     if erased_of(store).entries:
@@ -162,7 +120,8 @@ class Comparison:
         self.found.erased = len(erased_of(store).entries)
         self.replay, self._store = replay, store
         self._streams = store.keys.outputs[:-1]
-        self._oldest = {stream: self._first_kept(stream) for stream in self._streams}
+        first = {stream: store.first_entry(stream) for stream in self._streams}
+        self._oldest = {stream: entry and parse_id(entry[0]) for stream, entry in first.items()}
 
     def skip(self, outcome: Outcome) -> None:
         """Count answers that are no longer kept."""
@@ -170,14 +129,17 @@ class Comparison:
         # The comparison begins at the oldest answer that is kept.
         oldest = self._oldest[self._streams[0]]
         if oldest is not None:
-            self.replay.position = replace(outcome.after, cursor=_just_before(oldest))
+            self.replay.position = replace(outcome.after, cursor=previous_id(format_id(oldest)))
 
     def check(self, outcome: Outcome) -> None:
         """Compare recomputed answers, reports and alarms with the committed ones."""
-        out, met, alarms, _ = entries_of(outcome)
-        self.found.answers += self._compare(0, out, outcome)
-        self.found.reports += self._compare(1, met, outcome)
-        self.found.alarms += self._compare(2, alarms, outcome)
+        counts = [
+            self._compare(stream, computed, outcome)
+            for stream, computed in zip(self._streams, entries_of(outcome), strict=False)
+        ]
+        self.found.answers += counts[0]
+        self.found.reports += counts[1]
+        self.found.alarms += counts[2]
 
     def result(self) -> Verification:
         """Return the result; entries beyond the committed position count as differences."""
@@ -192,9 +154,8 @@ class Comparison:
         """Return the committed entries of a stream in (after, upto]."""
         return (entry for page in self._store.pages(stream, after, upto) for entry in page)
 
-    def _compare(self, place: int, computed: Sequence[Entry], outcome: Outcome) -> int:
+    def _compare(self, stream: str, computed: Sequence[Entry], outcome: Outcome) -> int:
         """Compare one stream over the span of a batch; return the number of entries compared."""
-        stream = self._streams[place]
         committed = self.committed(stream, outcome.before.cursor, outcome.ids[-1])
         compared = 0
         for pair in compare(committed, computed):
@@ -202,14 +163,15 @@ class Comparison:
                 self.found.trimmed += 1
                 continue
             compared += 1
-            difference = Difference(stream, pair.id, *map(_payload, pair[1:]))
+            payloads = (None if fields is None else fields[1] for fields in pair[1:])
+            difference = Difference(stream, pair.id, *payloads)
             if difference.committed != difference.computed:
                 self._note(difference)
         return compared
 
     def _beyond(self, stream: str) -> Iterator[list[Entry]]:
         """Yield the entries of an output stream beyond the committed position."""
-        last = newest(self._store, stream, 1)
+        last = self._store.last_entries(stream, 1)
         # Read the position after the entry: a worker may be running, and commits both at once.
         cursor = feed_state(self._store).position.cursor
         if last and parse_id(cursor) < parse_id(last[0][0]):
@@ -220,23 +182,10 @@ class Comparison:
         if len(self.found.differences) < MAX_DIFFERENCES:
             self.found.differences.append(difference)
 
-    def _first_kept(self, stream: str) -> tuple[int, int] | None:
-        oldest = self._store.call("XRANGE", stream, "-", "+", "COUNT", 1)
-        return parse_id(oldest[0][0]) if oldest else None
-
     def is_trimmed(self, stream: str, entry_id: bytes) -> bool:
         """Return whether a missing entry was trimmed by retention."""
         oldest = self._oldest[stream]
         return oldest is None or parse_id(entry_id) < oldest
-
-
-def _payload(fields: list[bytes] | None) -> bytes | None:
-    return None if fields is None else fields[1]
-
-
-def _just_before(entry_id: tuple[int, int]) -> bytes:
-    time, count = entry_id
-    return b"%d-%d" % ((time, count - 1) if count else (time - 1, 2**64 - 1))
 
 
 def feed_state(store: Store) -> FeedState:
@@ -244,11 +193,15 @@ def feed_state(store: Store) -> FeedState:
     require(store)
     state = store.state()
     if state is None:
-        feed = store.keys.feed
-        raise BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")
+        raise no_answers(store.keys.feed)
     return state
 
 
-def _batches(rows: Iterator[Fields]) -> Iterator[list[Fields]]:
+def no_answers(feed: str) -> BadConfiguration:
+    """Return the error for a feed that no worker has begun."""
+    return BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")
+
+
+def _batches(rows: Iterator[EntryFields]) -> Iterator[list[EntryFields]]:
     while batch := list(islice(rows, PAGE)):
         yield batch

@@ -1,9 +1,10 @@
-"""Keys and arguments of a commit, and the errors that its refusals mean; commit.lua lists them."""
+"""A commit for commit.lua: keys and arguments, what it trims, and the errors of refusals."""
 
 from collections.abc import Mapping, Sequence
+from math import inf
+from typing import NamedTuple
 
 from workers.broker.pipeline import Argument
-from workers.broker.retained_outputs import Trimming
 from workers.errors import (
     BatchChanged,
     Fenced,
@@ -15,10 +16,92 @@ from workers.errors import (
     WorkerError,
     WrongKeyType,
 )
-from workers.feed.commit import Commit, SnapshotMove
 from workers.feed.keys import FeedKeys
-from workers.feed.position import Position, next_id
+from workers.feed.position import next_id
+from workers.feed.retention import Added, KeptBytes, Retention, StreamBytes, counted
+from workers.feed.state import Commit, FeedState, SnapshotMove
 from workers.feed.state_fields import encode_marks
+
+_TRIMS_PER_BOUND = 128
+"""A stream is trimmed by entries each time it has grown by this part of its bound: else each commit
+would take a command more."""
+
+
+class Trimming(NamedTuple):
+    """What a commit trims of `out`, `met`, `alarms` and `dlq`, and the counts that it stores."""
+
+    entries: Sequence[int]  # to keep, about; 0 keeps all
+    upto: Sequence[bytes]  # IDs up to which entries are trimmed; empty for none
+    counts: Mapping[str, bytes]  # further fields of the state: how many bytes these streams hold
+
+
+class RetainedOutputs:
+    """Counts the bytes that confirmed commits wrote, and decides what each commit trims."""
+
+    def __init__(self, retention: Retention) -> None:
+        self.retention = retention
+        self.kept = self._before = self._stored = self._sent = KeptBytes()
+        self._untrimmed: list[float] = [inf] * len(retention.entries)  # entries since the last trim
+
+    def begin(self, state: FeedState) -> None:
+        """Continue from the stored counts of a feed."""
+        self.kept = self._stored = state.kept
+
+    def send(self, commit: Commit) -> Trimming:
+        """Return what a commit trims and stores; one commit at a time."""
+        self._before, self._sent = self.kept, self._after(commit)
+        return Trimming(
+            self._entries_due(commit),
+            self._sent.trimmed_since(self.kept),
+            self._sent.changes(self._stored),
+        )
+
+    def confirm(self, commit: Commit) -> None:
+        """Note that the commit that was sent is confirmed."""
+        was_trimmed = self.kept is not self._before
+        self.kept = self._after(commit) if was_trimmed else self._sent
+        self._stored = self._sent
+
+    def note_trimmed(self, place: int, left: StreamBytes) -> None:
+        """Note that the stream at a place of `NAMES` was trimmed; the next commit stores it."""
+        self.kept = self.kept.with_stream(place, left)
+
+    def _entries_due(self, commit: Commit) -> list[int]:
+        """Return how many entries to keep of each stream; 0 if it is not trimmed now."""
+        added = (len(commit.ids), len(commit.met), len(commit.alarms), len(commit.dlq))
+        held = (self.retention.is_held,) * 3 + (False,)
+        due = [0] * len(added)
+        for place, (bound, count) in enumerate(zip(self.retention.entries, added, strict=True)):
+            self._untrimmed[place] += count
+            if (
+                bound
+                and count
+                and not held[place]
+                and self._untrimmed[place] >= bound // _TRIMS_PER_BOUND
+            ):
+                due[place], self._untrimmed[place] = bound, 0
+        return due
+
+    def _after(self, commit: Commit) -> KeptBytes:
+        return self.kept.after(added_by(commit), self.retention.bytes, self.retention.is_held)
+
+
+def added_by(commit: Commit) -> list[Added | None]:
+    """Return the bytes that a commit adds to `out`, `met`, `alarms` and `dlq`."""
+    met, alarms = (
+        _added([len(payload) for _, payload in each], each[-1][0]) if each else None
+        for each in (commit.met, commit.alarms)
+    )
+    dlq = None
+    if commit.dlq:
+        sizes = [len(each.code) + len(each.why) + len(each.head) for each in commit.dlq]
+        dlq = _added(sizes, commit.dlq[-1].id)
+    out = _added([len(payload) for payload in commit.out], commit.ids[-1]) if commit.ids else None
+    return [out, met, alarms, dlq]
+
+
+def _added(sizes: Sequence[int], last: bytes) -> Added:
+    return Added(counted(sum(sizes), len(sizes)), last)
 
 
 def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
@@ -30,15 +113,7 @@ def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
 
 
 def arguments_of(commit: Commit, trimming: Trimming, reads_input: bool) -> list[Argument]:
-    """Return the arguments of a commit.
-
-    Parameters
-    ----------
-    commit : Commit
-    trimming : Trimming
-    reads_input : bool
-        Whether the feed answers what is in `in`.
-    """
+    """Return the arguments of a commit; a combination does not read its input."""
     after, move = commit.after, commit.move
     args: list[Argument] = [commit.epoch, commit.before.cursor]
     args += [after.seq, after.n, after.digest.hex()]
@@ -57,8 +132,7 @@ def arguments_of(commit: Commit, trimming: Trimming, reads_input: bool) -> list[
     for pair in (*commit.met, *commit.alarms):
         args += pair
     for dead_letter in commit.dlq:
-        args += (dead_letter.id, dead_letter.code, dead_letter.reason)
-        args += (dead_letter.size, dead_letter.head)
+        args += (dead_letter.id, *dead_letter.fields)
     return args
 
 
@@ -75,30 +149,19 @@ def _pointers(move: SnapshotMove) -> dict[str, bytes]:
 def refused(
     commit: Commit, reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str]
 ) -> None:
-    """Raise the error that a refusal means; return if the batch was committed before.
+    """Raise the error of a refusal; return if the batch was committed before.
 
-    Parameters
-    ----------
-    commit : Commit
-    reply : sequence of bytes
-        The code, then its details.
-    keys : FeedKeys
-    types : mapping of str to str
-        The type that each key should have.
-
-    Raises
-    ------
-    Fenced
-        If a newer worker owns the feed.
-    PositionMoved, BatchChanged, InvalidStoredSnapshot
-        If the session can continue after reading its position again.
-    StateLost, InputLost, OutputAhead, WrongKeyType
-        If the feed cannot be continued.
+    `types` has the type that each key should have. After PositionMoved, BatchChanged and
+    InvalidStoredSnapshot the session can continue; after other errors the feed cannot.
     """
     code, detail = reply[0], [part.decode() for part in reply[1:]]
     if code == b"ALREADY":
-        _check_same(commit.after, *detail)
-        return
+        if (int(detail[0]), detail[1]) == (commit.after.seq, commit.after.digest.hex()):
+            return
+        raise StateLost(
+            f"the feed stands at {commit.after.cursor.decode()} with other answers than this "
+            "worker's: run online-svm verify to find the first difference"
+        )
     if code == b"FENCED" and int(detail[0] or 0) > commit.epoch:
         raise Fenced(
             f"feed {keys.feed!r}: a newer worker (epoch {detail[0]}) has taken over from "
@@ -106,12 +169,17 @@ def refused(
         )
     if code in (b"FENCED", b"CURSOR"):  # an older epoch: Redis lost its last writes
         raise PositionMoved(f"the feed stands elsewhere than at {commit.before.cursor!r}")
-    if code == b"ANEW":  # the take-over tells whether that is a loss
+    if code == b"INPUT_RECREATED":  # the take-over finds out whether that is a loss
         raise PositionMoved("the input is another stream, or was counted by another server")
     if code == b"GAP":
         raise BatchChanged("the entries after the cursor are not the ones that were read")
     if code == b"DELETED":
-        raise InputLost(_unread(keys, *detail))
+        cursor, gone = detail
+        raise InputLost(
+            f"input lost: entries of {keys.input} after {cursor} were deleted or trimmed before "
+            "they were read. Put the stream back from a backup; or go on without them: "
+            f"HSET {keys.state} gone '{gone}'; or: online-svm reset {keys.feed}"
+        )
     if code == b"SNAPSHOT":
         raise InvalidStoredSnapshot("the snapshot expired before the commit")
     if code == b"LOST":
@@ -133,7 +201,7 @@ def lost(keys: FeedKeys) -> StateLost:
 
 
 def may_be_in_file(keys: FeedKeys) -> str:
-    """Return why a state may be gone, and what to try first: `reset` would complete the loss."""
+    """Return why a state may be gone, and what to try before `reset`, which deletes the rest."""
     return (
         "Redis was flushed, the key was deleted, or Redis skipped it when it read its append-only "
         "file (its log then says NOPERM). In the last case the file still has it: stop Redis, "
@@ -144,15 +212,9 @@ def may_be_in_file(keys: FeedKeys) -> str:
 
 
 def input_lost(reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str]) -> StateLost:
-    """Return the error that an input means which is not the stream that the feed answered.
+    """Return the error for an input that is not the stream that the feed answered.
 
-    Parameters
-    ----------
-    reply : sequence of bytes
-        Code, and its details; input.lua lists them.
-    keys : FeedKeys
-    types : mapping of str to str
-        The type that each key should have.
+    `reply` is a code and its details, as input.lua lists them; `types` as for `refused`.
     """
     code, detail = reply[0], [part.decode() for part in reply[1:]]
     if code == b"TYPE":
@@ -176,20 +238,4 @@ def _wrong_type(detail: Sequence[str], types: Mapping[str, str]) -> WrongKeyType
     return WrongKeyType(
         f"{detail[0]} holds a {detail[1]}, not a {types[detail[0]]}: "
         "move that key away, or use another feed name"
-    )
-
-
-def _check_same(after: Position, seq: str, digest: str) -> None:
-    if (int(seq), digest) != (after.seq, after.digest.hex()):
-        raise StateLost(
-            f"the feed stands at {after.cursor.decode()} with other answers than this worker's: "
-            "run online-svm verify to find the first difference"
-        )
-
-
-def _unread(keys: FeedKeys, cursor: str, gone: str) -> str:
-    return (
-        f"input lost: entries of {keys.input} after {cursor} were deleted or trimmed before they "
-        "were read. Put the stream back from a backup; or go on without them: "
-        f"HSET {keys.state} gone '{gone}'; or: online-svm reset {keys.feed}"
     )

@@ -1,83 +1,78 @@
-"""One connection to Redis: no hidden retries, a named error for each failure, one retry loop.
+"""A connection to Redis: no hidden retries, a named error for each failure, one retry loop.
 
-On a Redis Cluster it is one connection to each node that its commands are about. The node of a slot
-may change. A node that has a slot no more, or not yet, names another, which is followed. If a node
-does not answer, the others are asked which node has the slot.
+On a Redis Cluster it has one connection to each node. A slot may move: its old node then names the
+new one, and the command follows. If a node does not answer, the others are asked who has the slot.
 """
 
 import time
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import redis
+from typing_extensions import override
 
-from workers.broker.backoff import delays
-from workers.broker.client import TIMEOUT, client
+from workers.broker.client import TIMEOUT, UnknownScript, client, delays, failure_kind, translated
+from workers.broker.commands import Script
 from workers.broker.nodes import NodeHealth, Nodes, nodes_of
-from workers.broker.pipeline import Argument, Pipeline, Sent, Unacknowledged
-from workers.broker.redis_errors import UnknownScript, kind_of, translated
-from workers.broker.script import Script
-from workers.errors import ReadCut, ReadTooLarge, Stopped, Unavailable
+from workers.broker.pipeline import Argument, PendingReply, Pipeline, Unacknowledged
+from workers.broker.streams import Keys
+from workers.errors import ReadCut, ReadTooLarge, Stopped, Trouble, Unavailable, still
 from workers.log import Logger
 from workers.stop import Stop
-from workers.trouble import Trouble, still
 
-_REDIRECTS = 5
+_MAX_REDIRECTS = 5
 """Times that a command follows from one node of a cluster to the next, before it waits."""
 
-_HASTY_CONNECT = 1.0
+_FAST_CONNECT_TIMEOUT = 1.0
 """Seconds for a connection to be made, where the commands for other nodes wait for that."""
 
 log = Logger("online_svm.redis")
 
 
-class Connection:
-    """Sends commands to Redis, and sends them again after errors that may pass.
+class Connection(Keys):
+    """Sends commands to Redis, and repeats them after transient errors.
 
-    A command may run twice, because a reply can be lost. So every command must be idempotent.
-    Commands on different nodes may run in another order than they were sent in.
+    A reply can be lost, so a command may run twice and must be idempotent. Commands to different
+    nodes may run in another order than they were sent.
 
     Parameters
     ----------
-    url : str
-        Of one server, or of several; see `redis_servers`.
     stop : Stop
         After a stop is requested, waiting ends with `Stopped`.
-    patience : float or None
-        Seconds of retries before `Unavailable`; with None, retries go on until a stop is requested.
+    retry_timeout : float or None
+        Seconds of retries before `Unavailable`; None retries until a stop is requested.
     timeout : float
         Seconds for one reply.
-    haste : float
-        Seconds for which a node of a cluster that did not answer is passed over, as one that does
-        not answer: so the commands for other nodes wait for it once, and not each time.
+    fail_fast_for : float
+        On a cluster: for so many seconds after a node did not answer, its commands fail at once, so
+        that commands for other nodes do not wait for it again.
 
     Attributes
     ----------
-    failures : int
-        Failures of the connection so far, and moves of a slot. After one, Redis may have been
-        restarted, or another server may have taken over that lacks the last writes.
-    retries : Counter of str
-        The same failures by kind; see `redis_errors.kind_of`.
+    failures, retries : int, Counter of str
+        Connection failures and moves of slots so far; the same by `client.failure_kind`. After one,
+        Redis may have been restarted, or a server that lacks the last writes may have taken over.
     trouble : Trouble or None
-        Why the last attempt failed; None once a reply came.
+        Why the last attempt failed; None after a reply.
     """
 
     def __init__(
         self,
         url: str,
         stop: Stop,
-        patience: float | None = 0.0,
+        retry_timeout: float | None = 0.0,
         timeout: float = TIMEOUT,
-        haste: float = 0.0,
+        fail_fast_for: float = 0.0,
     ) -> None:
-        self.url, self.stop, self.patience, self.timeout = url, stop, patience, timeout
-        self.haste = haste
+        self.url, self.stop, self.retry_timeout, self.timeout = url, stop, retry_timeout, timeout
+        self.fail_fast_for = fail_fast_for
         self.failures = 0
         self._failed: Counter[str] = Counter()  # by the URL of the server
         self.retries: Counter[str] = Counter()
         self.trouble: Trouble | None = None
-        self._warned = 0.0  # when it was first said that Redis does not answer; 0 once it does
+        self._warned = 0.0  # when the log first reported that Redis is silent; 0 once it answers
         self._links: dict[str, Pipeline] = {}
         self._last: Pipeline | None = None
 
@@ -91,34 +86,39 @@ class Connection:
     ) -> Any:
         """Return the reply to a command. `name` names its failpoints; the default is the command.
 
-        A command without a key goes to the server of `key`.
-
-        Raises
-        ------
-        ReadTooLarge
-            If the reply has more than `limit` bytes.
-        ReadCut
-            If the connection was closed `most_cuts` times before the reply was complete.
-        Unavailable
-            If Redis did not answer within the patience.
-        Stopped
-            If a stop was requested while waiting.
-        AccessDenied, WrongKeyType, WorkerError
-            If Redis refused for good.
+        A command that names no key goes to the server of `key`. Raises ReadTooLarge if the reply
+        has more than `limit` bytes; ReadCut if the connection closed `most_cuts` times within the
+        reply; Unavailable after `retry_timeout`; Stopped after a stop; AccessDenied, WrongKeyType
+        or WorkerError if Redis refused for good.
         """
         sent = self.send(*command, name=name, limit=limit, most_cuts=most_cuts, key=key)
         return self.receive(sent)
 
-    def call_all(self, commands: Iterable[Sequence[Argument]]) -> list[Any]:
-        """Return the replies to commands, all sent before the first reply is read; see `call`."""
-        return [self.receive(sent) for sent in [self.send(*command) for command in commands]]
+    @override
+    def value(self, key: str, limit: int | None = None) -> bytes | None:
+        """Return a string of at most `limit` bytes; None if it does not exist."""
+        found: bytes | None = self.call("GET", key, limit=limit)
+        return found
 
-    def send_all(self, commands: Iterable[Sequence[Argument]]) -> list[Sent]:
-        """Send a few small commands, as `send`, with one call of the system where possible."""
-        if self._last is None:
-            return [self.send(*command) for command in commands]
-        with self._last.together():
-            return [self.send(*command) for command in commands]
+    @override
+    def call_all(self, sent: Iterable[Sequence[Argument]]) -> list[Any]:
+        return [self.receive(one) for one in [self.send(*command) for command in sent]]
+
+    def send_all(self, commands: Iterable[Sequence[Argument]]) -> list[PendingReply]:
+        """Send a few small commands to one server in one system call.
+
+        If one cannot be sent, the later ones fail too: each would wait for the server.
+        """
+        found: list[PendingReply] = []
+        with nullcontext() if self._last is None else self._last.together():
+            for command in commands:
+                last = found[-1] if found else None
+                if last is None or last.error is None:
+                    found.append(self.send(*command))
+                else:
+                    name = str(command[0]).lower()
+                    found.append(PendingReply(tuple(command), name, error=last.error, url=last.url))
+        return found
 
     def send(
         self,
@@ -129,64 +129,50 @@ class Connection:
         key: str | None = None,
         replicas: int = 0,
         is_large: bool = False,
-    ) -> Sent:
-        """Send a command; `receive` returns its reply later, or raises its error.
+    ) -> PendingReply:
+        """Send a command; `receive` returns its reply or raises its error.
 
-        With `replicas` it has a reply once so many replicas acknowledged what it wrote. Of one that
-        `is_large` the arguments are not copied; they may be views of memory.
+        The reply counts once `replicas` replicas acknowledged the write. The arguments of a command
+        that `is_large` are not copied; they may be memory views.
         """
         name = name or str(command[0]).lower()
-        sent = Sent(
+        sent = PendingReply(
             command, name, limit=limit, most_cuts=most_cuts, key=key, is_large=is_large,
             replicas=replicas,
         )  # fmt: skip
         self._transmit(sent)
         return sent
 
-    def descriptor(self, sent: Sent) -> int | None:
-        """Return what can be read once a reply arrives, or the connection breaks; None if broken.
-
-        Where the reply was read already, nothing more may arrive.
-        """
+    def descriptor(self, sent: PendingReply) -> int | None:
+        """Return the descriptor on which a reply arrives; None if the connection broke."""
         link = self._links.get(sent.url)
         return None if link is None or sent.error is not None else link.descriptor
 
-    def has_reply(self, sent: Sent) -> bool:
-        """Return whether `receive` need not wait: the reply was read, or there will be none."""
+    def has_reply(self, sent: PendingReply) -> bool:
+        """Return whether `receive` returns at once: the reply was read, or there will be none."""
         link = self._links.get(sent.url)
         return link is None or not link.awaits(sent)
 
     @property
     def descriptors(self) -> list[int]:
-        """What can be read once one of the replies arrives that were not read yet."""
+        """The descriptors on which unread replies arrive."""
         found = [link.descriptor for link in self._links.values() if link.is_awaiting]
         return [descriptor for descriptor in found if descriptor is not None]
 
     def read_arrived(self, readable: Container[int]) -> None:
-        """Read the replies that have arrived; `receive` returns each.
-
-        Parameters
-        ----------
-        readable : container of int
-            Those of `descriptors` that can be read.
-        """
+        """Read the replies that have arrived on `readable` descriptors; `receive` returns each."""
         for link in self._links.values():
             if link.is_awaiting and link.descriptor in readable:
                 link.read_arrived()
 
-    def receive(self, sent: Sent) -> Any:
-        """Return the reply to a command that `send` sent; send it again after errors that may pass.
+    def receive(self, sent: PendingReply) -> Any:
+        """Return the reply to a command that `send` sent; repeat it after transient errors.
 
-        After `Unavailable` it may be called again, which sends the command again.
-
-        Raises
-        ------
-        ReadTooLarge, Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
-            As `call`.
+        After `Unavailable` it may be called again, which sends the command again. Raises as `call`.
         """
         began, pauses = time.monotonic(), delays()
-        if sent.is_told:
-            sent.is_told = False
+        if sent.is_raised:
+            sent.is_raised = False
             self._transmit(sent)
         while True:
             try:
@@ -198,7 +184,8 @@ class Connection:
             else:
                 self.trouble = None
                 if self._warned:
-                    self._tell_answer()
+                    log.info("redis answers again", after=round(time.monotonic() - self._warned, 1))
+                    self._warned = 0.0
                 return reply
             delay = next(pauses)
             self._warned = self._warned or time.monotonic()
@@ -211,11 +198,6 @@ class Connection:
             if self.stop.wait(delay):
                 time.sleep(delay)  # the last attempts of a graceful stop are spaced as well
             self._transmit(sent)
-
-    def _tell_answer(self) -> None:
-        away = round(time.monotonic() - self._warned, 1)
-        log.info("redis answers again", after=away)
-        self._warned = 0.0
 
     def evaluate(
         self, script: Script, keys: Sequence[str], args: Sequence[Argument], replicas: int = 0
@@ -230,12 +212,12 @@ class Connection:
         args: Sequence[Argument],
         replicas: int = 0,
         is_large: bool = False,
-    ) -> Sent:
+    ) -> PendingReply:
         """Send a call of a script, as `send`."""
         called = ("EVALSHA", script.sha1, len(keys), *keys, *args)
         return self.send(*called, name=script.name, replicas=replicas, is_large=is_large)
 
-    def receive_script(self, script: Script, sent: Sent) -> Any:
+    def receive_script(self, script: Script, sent: PendingReply) -> Any:
         """Return the reply to a call of a script, as `receive`."""
         try:
             return self.receive(sent)
@@ -247,9 +229,9 @@ class Connection:
             return self.receive(again)
 
     def failures_about(self, key: str) -> tuple[str | None, int]:
-        """Return where a key is, and the failures there: equal ones mean that none came between.
+        """Return the node of a key and its failures, or all failures without a cluster.
 
-        On a cluster they are those of the node of the key; else all of them.
+        If both are unchanged, no failure came between.
         """
         at = nodes_of(self.url).place(key)
         return at, self.failures if at is None else self._failed[at]
@@ -272,20 +254,20 @@ class Connection:
         if self._last is link:
             self._last = None
 
-    def _transmit(self, sent: Sent, asked: str | None = None) -> None:
+    def _transmit(self, sent: PendingReply, asked: str | None = None) -> None:
         """Send a command to its server; or to the one that a node named for it alone."""
         sent.is_asking, sent.url = asked is not None, ""
         nodes = nodes_of(self.url)
         try:
             sent.url = asked or nodes.url_of(sent.command, sent.key)
-            if self.haste:
-                _check_health(nodes.health(sent.url, self.haste), sent)
+            if self.fail_fast_for:
+                _check_health(nodes.health(sent.url, self.fail_fast_for), sent)
             self._last = self._linked(sent.url)
             self._last.send(sent)
         except redis.RedisError as error:
             sent.error = error
 
-    def _reply(self, sent: Sent) -> Any:
+    def _reply(self, sent: PendingReply) -> Any:
         link = self._links.get(sent.url)
         if link is not None:
             link.read_until(sent)
@@ -295,7 +277,9 @@ class Connection:
 
     def _linked(self, url: str) -> Pipeline:
         if url not in self._links:
-            opened = client(url, self.timeout, _HASTY_CONNECT if self.haste else TIMEOUT)
+            opened = client(
+                url, self.timeout, _FAST_CONNECT_TIMEOUT if self.fail_fast_for else TIMEOUT
+            )
             link = Pipeline(opened)
             try:
                 nodes_of(self.url).check(opened)
@@ -305,9 +289,9 @@ class Connection:
             self._links[url] = link
         return self._links[url]
 
-    def _follows(self, error: redis.RedisError, sent: Sent) -> bool:
+    def _follows(self, error: redis.RedisError, sent: PendingReply) -> bool:
         """Send a command to the node that another one named for it; return False if none did."""
-        if not isinstance(error, redis.exceptions.AskError) or sent.redirects >= _REDIRECTS:
+        if not isinstance(error, redis.exceptions.AskError) or sent.redirects >= _MAX_REDIRECTS:
             return False
         nodes: Nodes = nodes_of(self.url)
         url = nodes.at(error.host, error.port, sent.url)
@@ -322,7 +306,7 @@ class Connection:
             self._transmit(sent, asked=url)
         return True
 
-    def _check_retry(self, error: redis.RedisError, sent: Sent, began: float) -> str:
+    def _check_retry(self, error: redis.RedisError, sent: PendingReply, began: float) -> str:
         """Return why the command should be sent again; raise the named error if it should not."""
         named = translated(error, self.url)
         is_replaced = self._links.get(sent.url) not in (None, sent.link)
@@ -330,7 +314,7 @@ class Connection:
             self._close(sent.url)  # the rest of the reply is still on its way
         if not isinstance(named, Unavailable):
             raise named from None
-        kind = kind_of(error)
+        kind = failure_kind(error)
         self.retries[kind] += 1
         self.trouble = still(self.trouble, str(named))
         sent.redirects = 0
@@ -341,13 +325,13 @@ class Connection:
                 self._close(sent.url)
             health = NodeHealth.GOOD if is_replaced else _health_after(error)
             nodes_of(self.url).failed(sent.url, health)
-        if self.stop.requested and (self.patience is not None or self.stop.overdue):
+        if self.stop.requested and (self.retry_timeout is not None or self.stop.overdue):
             raise Stopped("stopped while Redis did not answer") from None
-        is_over = self.patience is not None and time.monotonic() - began >= self.patience
+        is_over = self.retry_timeout is not None and time.monotonic() - began >= self.retry_timeout
         if sent.most_cuts is not None and sent.cuts >= (1 if is_over else sent.most_cuts):
             raise ReadCut(str(named)) from None
         if is_over:
-            sent.is_told = True
+            sent.is_raised = True
             raise named from None
         return str(named)
 
@@ -356,8 +340,8 @@ class _PassedOver(redis.ConnectionError):
     """A command was not sent, because of the health of its server a moment ago."""
 
 
-def _check_health(health: NodeHealth, sent: Sent) -> None:
-    """Raise if a server cannot do what a command needs."""
+def _check_health(health: NodeHealth, sent: PendingReply) -> None:
+    """Raise if a server cannot run a command now, as a command found a moment ago."""
     if health is NodeHealth.SILENT:
         raise _PassedOver("it did not answer a moment ago")
     if health is NodeHealth.NO_REPLICAS and sent.replicas:

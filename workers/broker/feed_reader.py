@@ -3,21 +3,20 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
-from workers.broker.batch_size import BatchSize, Entry
+from workers.broker import commands
 from workers.broker.client import TIMEOUT
+from workers.broker.commands import Script
 from workers.broker.connection import Connection
-from workers.broker.large_replies import check_entry_is_given, most_cuts, value_of
-from workers.broker.pipeline import Argument, Sent
-from workers.broker.script import Script
-from workers.errors import InvalidPublication, ReadCut, ReadTooLarge
+from workers.broker.large_replies import BatchSize, check_entry_is_given, most_cuts, value_of
+from workers.broker.pipeline import Argument, PendingReply
+from workers.broker.streams import Entry, Group, Keys, pairs_of
+from workers.errors import InvalidPublication, ReadCut, ReadTooLarge, Trouble
 from workers.feed.keys import FeedKeys
 from workers.feed.position import LAST_ID
-from workers.feed.publication import Publication
-from workers.feed.state import FeedState, Pointer
+from workers.feed.state import FeedState, Pointer, Publication
 from workers.stop import Stop
-from workers.trouble import Trouble
 
 PAGE = 1000
 """Largest number of entries in a page, when a whole stream is read."""
@@ -31,19 +30,20 @@ PAGE_BYTES = 1 << 24
 _PART_MARGIN = 1 << 16  # bytes of the protocol around a part
 
 
-class FeedReader:
-    """The keys of a feed, over two connections, so that a blocking read never delays a commit.
+class ReadOptions(TypedDict, total=False):
+    """Parameters of `FeedReader` that a `Store` passes on."""
 
-    Parameters
-    ----------
-    url, feed : str
-    stop : Stop
-    patience : float or None
-        Seconds of retries; see `Connection`.
-    block_ms : int, optional
-        Milliseconds that `read` waits; by default `BLOCK_MS`.
-    connections : (Connection, Connection), optional
-        For commands and for reads, which other feeds use too; they stay open.
+    retry_timeout: float | None
+    block_ms: int | None
+    connections: tuple[Connection, Connection] | None
+
+
+class FeedReader(Keys):
+    """Reads a feed over two connections, so that a blocking read never delays a commit.
+
+    See `Connection` for `stop` and `retry_timeout`. A read waits for `block_ms`, by default
+    `BLOCK_MS`. `connections`, for commands and for reads, are shared with other feeds and stay
+    open.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class FeedReader:
         url: str,
         feed: str,
         stop: Stop | None = None,
-        patience: float | None = 0.0,
+        retry_timeout: float | None = 0.0,
         block_ms: int | None = None,
         connections: tuple[Connection, Connection] | None = None,
     ) -> None:
@@ -61,8 +61,8 @@ class FeedReader:
         if connections is None:
             stop = stop or Stop()
             connections = (
-                Connection(url, stop, patience),
-                Connection(url, stop, patience, TIMEOUT + self.block_ms / 1000),
+                Connection(url, stop, retry_timeout),
+                Connection(url, stop, retry_timeout, TIMEOUT + self.block_ms / 1000),
             )
         self._connection, self._reader = connections
 
@@ -73,7 +73,7 @@ class FeedReader:
         self.close()
 
     def close(self) -> None:
-        """Give up the connections, unless they are shared."""
+        """Close the connections, unless they are shared."""
         if not self._is_shared:
             self._connection.close()
             self._reader.close()
@@ -85,7 +85,7 @@ class FeedReader:
 
     @property
     def unbroken(self) -> tuple[object, ...]:
-        """What stays equal as long as the feed is on one server whose connections do not fail."""
+        """A value that changes if the feed moves to another server, or a connection to it fails."""
         key = self.keys.state
         return self._connection.failures_about(key), self._reader.failures_about(key)
 
@@ -98,28 +98,47 @@ class FeedReader:
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why Redis does not answer, or refuses; None where the last attempts succeeded."""
+        """Why Redis does not answer, or refuses; None if the last attempts succeeded."""
         return self._connection.trouble or self._reader.trouble
 
-    def be_patient(self) -> None:
+    def retry_forever(self) -> None:
         """From now on, retry until a stop is requested."""
-        self._connection.patience = self._reader.patience = None
+        self._connection.retry_timeout = self._reader.retry_timeout = None
 
     def state(self) -> FeedState | None:
-        """Return the feed's state, or None if the feed does not exist.
-
-        Raises
-        ------
-        StateLost
-            If it is damaged, or the key holds another type.
-        """
-        fields = pairs_of(self.call("HGETALL", self.keys.state))
+        """Return the feed's state, if it exists. Raises StateLost if it is damaged."""
+        fields = self.hash_fields(self.keys.state)
         return FeedState.parse(fields, self.keys.state) if fields else None
+
+    def state_fields(self, *names: str) -> list[bytes | None]:
+        """Return some fields of the state, as they are stored."""
+        return list(self.call(*commands.fields(self.keys.state, *names)))
+
+    def state_field(self, name: str) -> bytes | None:
+        """Return one field of the state, as it is stored."""
+        found: bytes | None = self.call(*commands.field(self.keys.state, name))
+        return found
+
+    def hash_fields(self, key: str) -> dict[bytes, Any]:
+        """Return all fields of a hash; none if it does not exist."""
+        return pairs_of(self.call("HGETALL", key))
+
+    def lease_value(self) -> bytes | None:
+        """Return the stored lease; see `leases.Holder`."""
+        return self.value(self.keys.lease)
+
+    def snapshot_request(self) -> bytes | None:
+        """Return the ID up to which a backup asks the worker for a snapshot, if one does."""
+        return self.value(self.keys.wanted)
+
+    def group(self, stream: str, name: str) -> Group:
+        """Return a consumer group of a stream, whether it exists or not."""
+        return Group(self._connection, stream, name)
 
     def types(self) -> dict[str, str]:
         """Return the type of each key of the feed that exists."""
         expected = self.expected_types()
-        sent = self._connection.send_all([("TYPE", key) for key in expected])
+        sent = self._connection.send_all([commands.key_type(key) for key in expected])
         kinds = (self._connection.receive(each).decode() for each in sent)
         found = dict(zip(expected, kinds, strict=True))
         return {key: kind for key, kind in found.items() if kind != "none"}
@@ -155,42 +174,37 @@ class FeedReader:
 
     def server(self) -> dict[str, str]:
         """Return the fields of INFO for server, memory, persistence and cluster."""
-        lines = (
-            line
+        sections = (
+            self._connection.call("INFO", section, key=self.keys.state).decode()
             for section in ("server", "memory", "persistence", "cluster")
-            for line in self._info(section).decode().splitlines()
         )
+        lines = (line for text in sections for line in text.splitlines())
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
-    def _info(self, section: str) -> bytes:
-        text: bytes = self._connection.call("INFO", section, key=self.keys.state)
-        return text
+    def server_time(self) -> int:
+        """Return the seconds since 1970 by the clock of the server that has the feed."""
+        return int(self.call_server("TIME")[0])
 
-    def send_read(self, cursor: bytes, count: int, limit: int | None = None) -> Sent:
+    def may_run(self, user: str, command: Sequence[str]) -> bool:
+        """Return whether a user of the server has the rights for a command; it is not run."""
+        return bool(self.call_server("ACL", "DRYRUN", user, *command) == b"OK")
+
+    def send_read(self, cursor: bytes, count: int, limit: int | None = None) -> PendingReply:
         """Request up to `count` entries after the cursor; `receive_read` returns them."""
         return self._reader.send(
-            "XREAD", "COUNT", count, "STREAMS", self.keys.input, cursor,
+            *commands.read_after([(self.keys.input, cursor)], count),
             limit=limit, most_cuts=most_cuts(count),
         )  # fmt: skip
 
-    def receive_read(self, asked: Sent) -> list[Entry]:
-        """Return the entries that `send_read` requested; empty if there were none.
-
-        Raises
-        ------
-        ReadTooLarge
-            If the reply exceeds the `limit` of the request.
-        """
+    def receive_read(self, asked: PendingReply) -> list[Entry]:
+        """Return the entries that `send_read` requested. ReadTooLarge if they exceed its limit."""
         reply = self._reader.receive(asked)
         return reply[0][1] if reply else []
 
     def pages(
         self, stream: str, after: bytes, upto: bytes = b"+", count: int = PAGE
     ) -> Iterator[list[Entry]]:
-        """Yield the entries of a stream in (after, upto], a page at a time.
-
-        A page has at most `count` entries, and fewer where they are large: about `PAGE_BYTES`.
-        """
+        """Yield the entries in (after, upto], by pages of `count` and about `PAGE_BYTES`."""
         size = BatchSize(count, PAGE_BYTES)
         while after not in (upto, LAST_ID) and (page := self.page(stream, after, upto, size)):
             is_full = len(page) >= size.count
@@ -201,18 +215,12 @@ class FeedReader:
                 return
 
     def page(self, stream: str, after: bytes, upto: bytes, size: BatchSize) -> list[Entry]:
-        """Return the first entries of a stream in (after, upto], as many as the size allows.
-
-        Raises
-        ------
-        ReplyNotGiven
-            If Redis does not give the next entry.
-        """
+        """Return the first entries in (after, upto] that the size allows. Raises ReplyNotGiven."""
         while True:
             count = size.count
             try:
                 page: list[Entry] = self._connection.call(
-                    "XRANGE", stream, b"(" + after, upto, "COUNT", count,
+                    *commands.entries(stream, commands.after(after), upto, count),
                     limit=size.reply_limit, most_cuts=most_cuts(count),
                 )  # fmt: skip
             except ReadTooLarge as error:
@@ -224,33 +232,19 @@ class FeedReader:
     def check_entry_is_given(
         self, error: ReadTooLarge, stream: str, after: bytes, count: int
     ) -> None:
-        """Raise ReplyNotGiven if a read after an ID failed, and no later attempt can succeed.
-
-        Parameters
-        ----------
-        error : ReadTooLarge
-            Of the read.
-        stream : str
-        after : bytes
-        count : int
-            Entries that were requested.
-        """
+        """Raise ReplyNotGiven if a read of `count` entries failed and later ones must fail too."""
         if isinstance(error, ReadCut) and count == 1:
             check_entry_is_given(self._connection, stream, after)
 
-    def length(self, stream: str) -> int:
-        """Return the number of entries of a stream; 0 if it does not exist."""
-        return int(self.call("XLEN", stream))
-
     def call(self, *command: Argument) -> Any:
-        """Return the unparsed reply to a command."""
+        """Send a command about a key of this feed; return the unparsed reply."""
         return self._connection.call(*command)
 
-    def request(self, *command: Argument) -> Sent:
+    def request(self, *command: Argument) -> PendingReply:
         """Send a command; `reply` returns its reply later, or raises its error."""
         return self._connection.send(*command)
 
-    def reply(self, sent: Sent) -> Any:
+    def reply(self, sent: PendingReply) -> Any:
         """Return the unparsed reply to a command that `request` sent."""
         return self._connection.receive(sent)
 
@@ -263,24 +257,12 @@ class FeedReader:
         return self._connection.evaluate(script, keys, args)
 
     def publication(self) -> Publication | None:
-        """Return which published state is the newest; None without one.
-
-        Raises
-        ------
-        InvalidPublication
-            If what says so is damaged.
-        """
-        fields = pairs_of(self.call("HGETALL", self.keys.published))
+        """Return the newest published state, if any; raise InvalidPublication if it is damaged."""
+        fields = self.hash_fields(self.keys.published)
         return Publication.parse(fields, self.keys.published) if fields else None
 
     def published(self, found: Publication) -> bytes:
-        """Return the bytes of a published state, checked.
-
-        Raises
-        ------
-        InvalidPublication
-            If a part is gone, as it is once two newer states were published, or they are damaged.
-        """
+        """Return the bytes of a published state. InvalidPublication if a part is damaged."""
         held, limit = bytearray(), found.size + _PART_MARGIN
         for key in found.keys(self.keys):
             part = self._connection.call("GET", key, limit=limit)
@@ -293,13 +275,7 @@ class FeedReader:
         return bytes(held)
 
     def get_snapshot(self, pointer: Pointer) -> bytes | None:
-        """Return the bytes of a snapshot, or None if any part is gone.
-
-        Raises
-        ------
-        ReplyNotGiven
-            If Redis does not give even small pieces of a part.
-        """
+        """Return the bytes of a snapshot, None if any part is gone. Raises ReplyNotGiven."""
         parts: list[bytes] = []
         for key in pointer.keys(self.keys):
             part = value_of(self._connection, key)
@@ -307,14 +283,3 @@ class FeedReader:
                 return None
             parts.append(part)
         return b"".join(parts)
-
-
-def pairs_of(flat: Sequence[Any]) -> dict[bytes, Any]:
-    """Return the fields of a reply, which Redis gives as name, value, name, value, ...
-
-    Examples
-    --------
-    >>> pairs_of([b"seq", b"3"])
-    {b'seq': b'3'}
-    """
-    return dict(zip(flat[::2], flat[1::2], strict=True))

@@ -1,103 +1,173 @@
-"""The leases of a process: one thread asks for them, renews them, and sees who holds the others.
+"""The leases of a process: which worker runs a feed. Liveness only; correctness is the fence's."""
 
-Each feed has a lease of its own, so that another process may hold any of them. They all have one
-value, this process. So one call of a script renews a hundred: a thousand cost a few milliseconds
-every third of their time to live.
-"""
-
+import json
 import math
+import os
+import platform
+import secrets
+import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, Self
 
+import orjson
 from typing_extensions import override
 
+from workers.broker.commands import Script
 from workers.broker.connection import Connection
-from workers.broker.lease import LONGEST, RELEASE, REPLACE, HeldLease, Holder, is_held
-from workers.broker.pipeline import Sent
-from workers.broker.script import Script
-from workers.errors import Stopped, Unavailable, WorkerError, WrongKeyType
+from workers.broker.pipeline import PendingReply
+from workers.errors import Unavailable, WorkerError, WrongKeyType
 from workers.feed.keys import FeedKeys
 from workers.log import Logger
 from workers.stop import Stop
 
 log = Logger("online_svm.lease")
 
-TOGETHER = 100
+_REPLACE = Script.load("replace_lease", name="lease-replace")
+_RELEASE = Script.load("release_lease", name="lease-release")
+_RENEW = Script.load("renew_leases", name="lease-renew")
+
+LEASES_PER_CALL = 100
 """Leases in one call: the script keeps Redis from others for some 0.2 ms."""
 
-_RENEW = Script.load("renew_leases", name="lease-renew")
+MAX_LEASE_BYTES = 4096
+"""Largest lease in bytes; names of hosts and workers are far shorter."""
+
+
+class HeldLease(Protocol):
+    """A lease that is renewed elsewhere."""
+
+    def pop_loss(self) -> bool:
+        """Return whether it was found lost since the last call, and forget it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The value of the lease."""
+
+    name: str  # stable name of the worker
+    host: str  # scope in which the process id is unique
+    pid: int
+    # Start of the process, as the system reports it: distinguishes later processes with this id
+    started: str
+    token: str  # Random: distinguishes two leases of one process
+
+    @classmethod
+    def here(cls, name: str) -> Self:
+        """Return this process as a holder, with a new token."""
+        pid = os.getpid()
+        return cls(name, host_identity(), pid, process_start(pid) or "", secrets.token_hex(8))
+
+    @classmethod
+    def parse(cls, text: bytes) -> Self | None:
+        """Return the holder, or None if the text is not one.
+
+        Examples
+        --------
+        >>> Holder.parse(b'{"name":"w","host":"h","pid":"self","started":"","token":""}')
+        """
+        try:
+            found: Any = orjson.loads(text) if len(text) <= MAX_LEASE_BYTES else None
+        except orjson.JSONDecodeError:
+            return None
+        return cls(**found) if _is_holder(found) else None
+
+    def encode(self) -> bytes:
+        """Return the text stored in Redis."""
+        return json.dumps(asdict(self)).encode()
+
+    def is_dead(self) -> bool:
+        """Return whether the process is certainly gone: same host, and no such process."""
+        return self.host == host_identity() and process_start(self.pid) != self.started
+
+
+def _is_holder(found: Any) -> bool:
+    """Return whether an object has the fields of a `Holder` with the right types."""
+    kinds = {name: int if name == "pid" else str for name in Holder.__slots__}
+    if not isinstance(found, dict) or found.keys() != kinds.keys():
+        return False
+    return all(type(found[name]) is kind for name, kind in kinds.items()) and found["pid"] > 0
+
+
+def is_held(held: bytes | None) -> bool:
+    """Return whether the holder of a lease with this value may be alive."""
+    if not held:
+        return False
+    holder = Holder.parse(held)
+    return holder is None or not holder.is_dead()
+
+
+def host_identity() -> str:
+    """Return the scope of process ids: this boot of this machine, and the pid namespace."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return platform.node()
+
+
+def process_start(pid: int) -> str | None:
+    """Return when a process started, or None if it does not exist."""
+    try:
+        # The name in parentheses may contain anything. The start time is the 20th field after it.
+        status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if status[0] == "Z" else status[19]
+    except (FileNotFoundError, ProcessLookupError):  # the second if it ends while it is read
+        if Path("/proc/self/stat").exists():
+            return None
+    listed = subprocess.run(
+        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return listed.stdout.strip() or None
 
 
 @dataclass(slots=True, eq=False)
 class FeedLease(HeldLease):
-    """The lease of one feed.
-
-    Attributes
-    ----------
-    feed, key : str
-    seconds : float
-        Time to live after each renewal.
-    is_held : bool
-        Whether this process has it, as far as it knows.
-    renewed : float
-        When it was last held for certain, by `time.monotonic`; negative before.
-    holder : str
-        Who else holds it; empty where nobody does.
-    problem : str or None
-        Why it can be held by nobody: the key holds another type.
-    """
+    """The lease of one feed."""
 
     feed: str
     key: str
-    seconds: float
-    is_held: bool = False
+    seconds: float  # time to live after each renewal
+    is_held: bool = False  # whether this process has it, as far as it knows
+    # When it was last held for certain, by `time.monotonic`; negative before
     renewed: float = -math.inf
-    holder: str = ""
-    problem: str | None = None
-    _lost: threading.Event = field(default_factory=threading.Event)
+    holder: str = ""  # of another process; empty if it is free
+    problem: str | None = None  # why it cannot be held: the key holds another type
+    lost: threading.Event = field(default_factory=threading.Event)  # and `pop_loss` not called
 
     @override
     def pop_loss(self) -> bool:
-        was_lost = self._lost.is_set()
+        was_lost = self.lost.is_set()
         if was_lost:
-            self._lost.clear()
+            self.lost.clear()
         return was_lost
-
-    def lose(self) -> None:
-        """Note that it was lost."""
-        self._lost.set()
 
 
 class Leases:
     """The leases that a process holds or waits for.
 
+    One thread acquires and renews them. Each feed has a lease of its own, so that another process
+    may hold any of them. All have one value, so one call of a script renews a hundred: a thousand
+    cost a few milliseconds every third of their time to live.
+
     Parameters
     ----------
-    url : str
-        Of Redis.
-    name : str
-        Stable name of the worker.
     seconds : float
         Time to live after each renewal.
     wake : callable
-        Called when something is new of a lease; `changed` says of which.
+        Called when a lease changes; `changed` returns which.
     together : int
         Leases in one call.
 
     Attributes
     ----------
     renewed : float or None
-        When those that were due were last renewed, by `time.monotonic`; None before.
-
-    Examples
-    --------
-    >>> leases = Leases("redis://host", "me", 5.0, wake=lambda: None)
-    >>> leases.ask("fraud").is_held
-    False
+        When the leases that were due were last renewed, by `time.monotonic`.
     """
 
     def __init__(
@@ -106,7 +176,7 @@ class Leases:
         name: str,
         seconds: float,
         wake: Callable[[], None],
-        together: int = TOGETHER,
+        together: int = LEASES_PER_CALL,
     ) -> None:
         self._url, self.seconds, self._wake, self._together = url, seconds, wake, together
         self._mine = Holder.here(name).encode()
@@ -129,7 +199,7 @@ class Leases:
         self.release(list(self._leases.values()))
 
     def ask(self, feed: str) -> FeedLease:
-        """Return the lease of a feed, which is acquired as soon as nobody else holds it."""
+        """Return the lease of a feed; it is acquired as soon as no other process holds it."""
         lease = FeedLease(feed, FeedKeys(feed).lease, self.seconds)
         with self._lock:
             self._leases[feed] = lease
@@ -137,7 +207,7 @@ class Leases:
         return lease
 
     def release(self, leases: Sequence[FeedLease]) -> None:
-        """Give leases up: they are renewed no more, and deleted where they are still one's own."""
+        """Release leases: stop renewing them, and delete those that this process still holds."""
         with self._lock:
             for lease in leases:
                 if self._leases.get(lease.feed) is lease:
@@ -148,13 +218,13 @@ class Leases:
         if not held:
             return
         connection = self._connection()
-        sent = [connection.send_script(RELEASE, [one.key], [self._mine]) for one in held]
-        problems: dict[str, int] = {}
+        sent = [connection.send_script(_RELEASE, [one.key], [self._mine]) for one in held]
+        problems = Counter[str]()
         for each in sent:
             try:
-                connection.receive_script(RELEASE, each)
+                connection.receive_script(_RELEASE, each)
             except WorkerError as error:
-                problems[str(error)] = problems.get(str(error), 0) + 1
+                problems[str(error)] += 1
         for problem, count in problems.items():
             log.warning(
                 "leases were not released; they lapse by themselves", leases=count, error=problem
@@ -162,13 +232,7 @@ class Leases:
         connection.close()
 
     def probe(self, connection: Connection, feed: str, replicas: int) -> None:
-        """Renew the lease of a feed if it is one's own; see that so many replicas have that.
-
-        Raises
-        ------
-        Unavailable, AccessDenied, WorkerError
-            If Redis does not do it; see `Connection.call`.
-        """
+        """Renew the lease if this process holds it, then wait for `replicas` acknowledgements."""
         connection.evaluate(_RENEW, [FeedKeys(feed).lease], self._renewal(), replicas)
 
     def changed(self) -> list[FeedLease]:
@@ -199,10 +263,7 @@ class Leases:
                 self.renewed = time.monotonic()
 
     def _look_at(self, connection: Connection, leases: Sequence[FeedLease]) -> bool:
-        """Renew or acquire leases; return whether that went well for some, or there are none.
-
-        All calls are sent first: the leases on one node do not wait for another node.
-        """
+        """Renew or acquire leases; return whether any call succeeded, or there was none to make."""
         parts = [leases[i : i + self._together] for i in range(0, len(leases), self._together)]
         sent = [
             connection.send_script(_RENEW, [one.key for one in part], self._renewal())
@@ -226,40 +287,44 @@ class Leases:
 
     def _connection(self) -> Connection:
         # A node that does not answer keeps the leases on the others waiting once in a look.
-        return Connection(self._url, Stop(), timeout=self.seconds / 4, haste=0.9 * self.seconds / 5)
+        return Connection(
+            self._url, Stop(), timeout=self.seconds / 4, fail_fast_for=0.9 * self.seconds / 5
+        )
 
     def _renewal(self) -> tuple[bytes, int, int]:
-        return self._mine, int(self.seconds * 1000), LONGEST + 1
+        return self._mine, int(self.seconds * 1000), MAX_LEASE_BYTES + 1
 
-    def _look(self, connection: Connection, leases: Sequence[FeedLease], sent: Sent) -> None:
+    def _look(
+        self, connection: Connection, leases: Sequence[FeedLease], sent: PendingReply
+    ) -> None:
         """Renew or acquire some leases, for which the script was called."""
-        told = connection.receive_script(_RENEW, sent)
+        replies = connection.receive_script(_RENEW, sent)
         free: list[tuple[FeedLease, bytes]] = []
-        alive: dict[bytes, bool] = {}
-        for lease, text in zip(leases, told, strict=True):
+        for lease, text in zip(leases, replies, strict=True):
             kind, _, value = bytes(text).partition(b" ")
             if kind == b"mine":
                 self._hold(lease)
                 continue
             if lease.is_held:
                 # A missing lease is lost too: Redis was flushed, or another worker held it.
-                self._lose(lease)
+                lease.lost.set()
+                self._tell(lease)
             if kind == b"type":
                 self._refuse(lease)
-            elif alive.setdefault(value, is_held(value)):
+            elif is_held(value):
                 self._wait(lease, value)
             else:
                 free.append((lease, value))
         self._take(connection, free)
 
     def _take(self, connection: Connection, free: Iterable[tuple[FeedLease, bytes]]) -> None:
-        milliseconds = int(self.seconds * 1000)
+        mine = self._renewal()[:2]
         sent = [
-            (lease, connection.send_script(REPLACE, [lease.key], [value, self._mine, milliseconds]))
+            (lease, connection.send_script(_REPLACE, [lease.key], [value, *mine]))
             for lease, value in free
         ]
         for lease, each in sent:
-            if connection.receive_script(REPLACE, each):
+            if connection.receive_script(_REPLACE, each):
                 self._hold(lease)
 
     def _hold(self, lease: FeedLease) -> None:
@@ -268,10 +333,6 @@ class Leases:
         lease.holder, lease.problem = "", None
         if not was_held:
             self._tell(lease)
-
-    def _lose(self, lease: FeedLease) -> None:
-        lease.lose()
-        self._tell(lease)
 
     def _refuse(self, lease: FeedLease) -> None:
         if lease.problem is None:
@@ -296,42 +357,16 @@ class Leases:
 
 
 @contextmanager
-def holding(
-    url: str,
-    feed: str,
-    name: str,
-    seconds: float,
-    stop: Stop,
-    look: Callable[[], object] = lambda: None,
-) -> Iterator[FeedLease]:
+def holding(url: str, feed: str, name: str, seconds: float) -> Iterator[FeedLease]:
     """Hold the lease of one feed within the block; wait until it is free.
 
-    Parameters
-    ----------
-    url, feed : str
-    name : str
-        Stable name of the holder.
-    seconds : float
-        Time to live after each renewal.
-    stop : Stop
-    look : callable
-        Called again and again while another holds it.
-
-    Raises
-    ------
-    Stopped
-        If a stop is requested first.
-    WrongKeyType
-        If the key holds another type.
+    Raises WrongKeyType if the key holds another type.
     """
-    with Leases(url, name, seconds, stop.wake) as leases:
+    bell = Stop()
+    with Leases(url, name, seconds, bell.wake) as leases:
         lease = leases.ask(feed)
         while not lease.is_held:
             if lease.problem is not None:
                 raise WrongKeyType(lease.problem)
-            if stop.requested:
-                raise Stopped("stopped while waiting for the lease")
-            stop.wait_for((), seconds / 5)
-            if lease.holder:
-                look()
+            bell.wait_for((), seconds / 5)
         yield lease

@@ -1,15 +1,15 @@
-"""Servers that a command may go to: the only one, the node of a slot, or the present primary.
+"""The server for a command: the only one, the node of a slot, or the present primary.
 
-redis-py has clients for a cluster and for sentinels. What serves here is used: its parser of
-CLUSTER SLOTS, its hash of keys, its errors of a move. The rest is ours, because redis-py's
+redis-py's clients for clusters and sentinels are not used, only the parser of CLUSTER SLOTS, the
+hash of keys and the errors of a move:
 
 - `NodesManager` takes any refusal of CLUSTER SLOTS, a missing permission too, for a server without
-  cluster mode; lets all threads wait while one asks for the table, and each silent node is waited
-  for again; and replaces `localhost` by an address, which no certificate names;
-- `RedisCluster` sends a write again after a lost connection;
-- `Sentinel` passes over a sentinel that refuses the password as one that does not answer, asks the
-  sentinels always in the same order, so that one that is cut off would name an old primary for
-  ever, and does not check by ROLE that the server is a primary, as clients are asked to
+  cluster mode; it lets all threads wait while one asks for the table, and waits for each silent
+  node again; it replaces `localhost` by an address, which no certificate names;
+- `RedisCluster` repeats a write after a lost connection;
+- `Sentinel` treats a sentinel that refuses the password like one that does not answer; it asks the
+  sentinels always in the same order, so that an isolated one could name an old primary for ever; it
+  does not check by ROLE that the server is a primary, as clients should
   (https://redis.io/docs/latest/develop/reference/sentinel-clients/).
 """
 
@@ -28,36 +28,36 @@ from redis.cluster import parse_cluster_slots
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from typing_extensions import override
 
-from workers.broker.client import client
+from workers.broker.client import client, translated
 from workers.broker.pipeline import Argument, key_of
-from workers.broker.redis_errors import translated
-from workers.config.redis_servers import CLUSTER, Address, address_in, kind_of, servers_of
-from workers.config.redis_url import check_url, redacted
+from workers.config.redis_url import (
+    CLUSTER,
+    Address,
+    address_in,
+    check_url,
+    kind_of,
+    redacted,
+    servers_of,
+)
 from workers.errors import RedisUnsuitable
 
-TIMEOUT = 2.0
+TOPOLOGY_TIMEOUT = 2.0
 """Seconds that one node or sentinel has for an answer; then another is asked."""
 
-PAUSE = 0.1
+TOPOLOGY_PAUSE_SECONDS = 0.1
 """Seconds between two looks at the table. While a node is replaced, each connection of it asks."""
 
-SILENT = 10.0
+SILENT_SECONDS = 10.0
 """Seconds for which a node that did not answer is asked for the table after all others."""
 
 _REFUSED = (redis.ResponseError, redis.AuthenticationError)
 
-# A node does not know its own name, and says so.
+# Hosts in the reply of a node that does not know its own name.
 _NAMELESS = ("?", "")
 
 
 class NodeHealth(IntEnum):
-    """The health of a server a moment ago, so that commands to others need not wait for it.
-
-    Examples
-    --------
-    >>> NodeHealth.SILENT > NodeHealth.NO_REPLICAS > NodeHealth.GOOD
-    True
-    """
+    """The health of a server a moment ago, so that commands to others need not wait for it."""
 
     GOOD = 0
     NO_REPLICAS = 1
@@ -67,68 +67,39 @@ class NodeHealth(IntEnum):
 
 
 class Nodes:
-    """The servers that a URL names, as connections of this process found them: here, one server.
-
-    Safe to use from several threads.
-
-    Parameters
-    ----------
-    url : str
-    """
+    """The servers of a URL, as connections of this process found them: one server. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         self._url: str | None = url
 
     def url_of(self, command: Sequence[Argument], key: str | None = None) -> str:
-        """Return the URL of the server for a command.
+        """Return the URL of the server for a command; `key` is for a command that names no key.
 
-        Parameters
-        ----------
-        command : sequence of Argument
-        key : str, optional
-            A key of the same slot, for a command that names no key.
-
-        Raises
-        ------
-        redis.RedisError
-            If that is not known now, and may be later.
-        WorkerError
-            If it will not be known.
+        Raises redis.RedisError if the server is not known now but may be later; WorkerError if it
+        will not be known.
         """
         assert self._url is not None
         return self._url
 
     def check(self, client: Any) -> None:
-        """Raise redis.RedisError if this server is not the one it was taken for."""
+        """Raise redis.RedisError if this server does not have the expected role."""
 
     def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
-        """Note that a server does not answer, or refuses: ask anew where its data is."""
+        """Note that a server does not answer, or refuses, so that its successor is looked up."""
 
     def answers(self, url: str) -> None:
         """Note that a server answers again."""
 
     def health(self, url: str, seconds: float) -> NodeHealth:
-        """Return the health of a server, as commands of the last so many seconds found it.
-
-        Always good where all keys are on one server: no other is held up by it.
-        """
+        """Return the health of a server in the last `seconds`; good where no other waits for it."""
         return NodeHealth.GOOD
 
     def place(self, key: str) -> str | None:
-        """Return the URL of the node that a key is on, empty if it is on none; ask nobody.
-
-        None if all keys are on one server.
-        """
+        """Return the node that has a key now, "" without one; None if there is only one server."""
         return None
 
     def primaries(self) -> list[str]:
-        """Return the URLs of the nodes that share the keys; none if all are on one server.
-
-        Raises
-        ------
-        redis.RedisError
-            If they are not known now, and may be later.
-        """
+        """Return the nodes that share the keys, if several do; RedisError if they are unknown."""
         return []
 
     def moved(self, slot: int, url: str) -> None:
@@ -140,13 +111,7 @@ class Nodes:
 
 
 class SentinelNodes(Nodes):
-    """The primary of a service, as its sentinels name it; they are asked again when it fails.
-
-    Parameters
-    ----------
-    url : str
-        Names the sentinels and the service.
-    """
+    """The primary of a service, as its sentinels name it; they are asked again when it fails."""
 
     def __init__(self, url: str) -> None:
         self._servers = servers_of(url)
@@ -177,7 +142,7 @@ class SentinelNodes(Nodes):
         silent: redis.RedisError | None = None
         for address in _shuffled(self._servers.hosts):
             try:
-                with client(self._servers.url_of_sentinel(address), TIMEOUT) as asked:
+                with client(self._servers.url_of_sentinel(address), TOPOLOGY_TIMEOUT) as asked:
                     found: Any = asked.execute_command(
                         "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._servers.service
                     )
@@ -194,13 +159,7 @@ class SentinelNodes(Nodes):
 
 
 class ClusterNodes(Nodes):
-    """The nodes of a cluster, by slot: a table that is asked for again when it changes.
-
-    Parameters
-    ----------
-    url : str
-        Names some of the nodes.
-    """
+    """The nodes of a cluster by slot; the table is read again when it changes."""
 
     def __init__(self, url: str) -> None:
         self._servers, self._shown = servers_of(url), redacted(url)
@@ -260,24 +219,23 @@ class ClusterNodes(Nodes):
         return health if time.monotonic() - since < seconds else NodeHealth.GOOD
 
     def _refresh(self) -> None:
-        """Read the table if it may have changed; while another thread does, use the one there is.
-
-        Before the first one is read, wait for it.
-        """
+        """Read the table if it may have changed. Wait for the first; else one thread reads it."""
         is_first = self._read_at == float("-inf")
         if not self._is_stale or not self._refreshing.acquire(blocking=is_first):
             return
         try:
-            if self._is_stale and time.monotonic() - self._read_at >= PAUSE:
+            if self._is_stale and time.monotonic() - self._read_at >= TOPOLOGY_PAUSE_SECONDS:
                 self._read_from_any()
         finally:
             self._refreshing.release()
 
     def _read_from_any(self) -> None:
-        # One that did not answer a moment ago comes last: it would take `TIMEOUT` again.
+        # One that did not answer a moment ago comes last: it would take `TOPOLOGY_TIMEOUT` again.
         known = _shuffled(sorted(self._known))
-        known.sort(key=lambda address: self._health_of(address, SILENT) is NodeHealth.SILENT)
-        self._is_stale = False  # what fails from here on makes it so again
+        known.sort(
+            key=lambda address: self._health_of(address, SILENT_SECONDS) is NodeHealth.SILENT
+        )
+        self._is_stale = False  # a failure from here on makes it stale again
         refusals: list[redis.RedisError] = []
         for address in known:
             try:
@@ -290,16 +248,16 @@ class ClusterNodes(Nodes):
                 self._read_at = time.monotonic()
                 return
         self._is_stale = True
-        told = [error for error in refusals if isinstance(error, _REFUSED)]
-        if any("cluster support disabled" in str(error) for error in told):
+        refused = [error for error in refusals if isinstance(error, _REFUSED)]
+        if any("cluster support disabled" in str(error) for error in refused):
             raise RedisUnsuitable(
                 f"Redis at {self._shown} is not part of a Redis Cluster (cluster-enabled no): "
                 "begin the URL with redis:// or rediss://, and name one server"
             )
-        raise (told or refusals)[0]
+        raise (refused or refusals)[0]
 
     def _read(self, address: Address) -> None:
-        with client(self._servers.url_of(address), TIMEOUT) as asked:
+        with client(self._servers.url_of(address), TOPOLOGY_TIMEOUT) as asked:
             reply = asked.execute_command("CLUSTER", "SLOTS")
         if not reply:
             raise redis.exceptions.ClusterDownError("a node knows of no slots")
@@ -315,27 +273,13 @@ class ClusterNodes(Nodes):
 
 
 def _shuffled(hosts: Sequence[Address]) -> list[Address]:
-    """Return the servers to ask in random order, which changes no answer.
-
-    One that is cut off from the others would else tell of an old primary for ever.
-    """
+    """Return servers in random order: an isolated one must not name an old primary for ever."""
     return random.SystemRandom().sample(hosts, len(hosts))
 
 
 @lru_cache(maxsize=64)
 def nodes_of(url: str) -> Nodes:
-    """Return the servers of a URL. All connections of this process share what was found.
-
-    Raises
-    ------
-    BadConfiguration
-        If the URL cannot be used.
-
-    Examples
-    --------
-    >>> nodes_of("redis://h/0").url_of(("PING",))
-    'redis://h/0'
-    """
+    """Return the servers of a URL, shared in this process; BadConfiguration for a wrong one."""
     check_url(url)
     kind = kind_of(url)
     if not kind:
@@ -344,18 +288,7 @@ def nodes_of(url: str) -> Nodes:
 
 
 def node_of(url: str, key: str) -> str:
-    """Return the server that has a key now, without credentials: to tell servers apart.
-
-    Raises
-    ------
-    WorkerError
-        If that cannot be found out now.
-
-    Examples
-    --------
-    >>> node_of("redis://worker:secret@h/0", "osvm:{f}:st")
-    'redis://h/0'
-    """
+    """Return the server that has a key now, without credentials; WorkerError if it is not found."""
     try:
         return redacted(nodes_of(url).url_of((), key))
     except redis.RedisError as error:

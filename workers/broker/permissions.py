@@ -1,7 +1,7 @@
 """Check, before the first write, that this user may run every command of a worker.
 
 Redis checks permissions when a command is queued in a transaction, and a discarded transaction runs
-nothing. So every command of a worker is queued on its keys, and the transaction is discarded.
+nothing. So every command is queued on its keys, and the transaction is discarded.
 """
 
 import time
@@ -10,12 +10,9 @@ from typing import Any, Self
 
 import redis
 
-from workers.broker.backoff import delays
-from workers.broker.client import TIMEOUT, client
+from workers.broker.client import TIMEOUT, client, delays, translated
 from workers.broker.nodes import NodeHealth, nodes_of
-from workers.broker.redis_errors import translated
-from workers.config.redis_servers import CLUSTER, SENTINEL, kind_of
-from workers.config.redis_url import redacted
+from workers.config.redis_url import CLUSTER, SENTINEL, kind_of, redacted
 from workers.errors import AccessDenied, Stopped, Unavailable
 from workers.feed.keys import GROUP, REGISTRY, SCORERS, FeedKeys
 from workers.stop import Stop
@@ -28,24 +25,18 @@ ADVICE = "grant that; deploy/redis/users.acl lists what each role needs"
 
 
 def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command]:
-    """Return one command of each kind and key that a worker uses, those of its scripts included.
-
-    Parameters
-    ----------
-    keys : FeedKeys
-    consumer_group : str, optional
-        The consumer group of `out` that the worker waits for.
-    """
+    """Return one command of each kind and key that a worker, waiting for a group of `out`, uses."""
     st, lease, snap = keys.state, keys.lease, keys.snapshot(0, "0" * 8)
     outputs = keys.outputs
     reads: list[Command] = [
         *[(name, key) for key in outputs for name in ("TYPE", "XLEN")],
         *[("XINFO", "STREAM", key) for key in (*outputs, keys.input)],
+        *[("XRANGE", key, "-", "+") for key in (*outputs[:-1], keys.input)],
         ("INFO", "server"), ("SCAN", "0"), ("TYPE", keys.input), ("EXISTS", snap), ("GET", snap),
         ("HGETALL", st), ("HGET", st, "epoch"), ("HMGET", st, "epoch"), ("EXISTS", st),
-        ("TYPE", st), ("TYPE", lease), ("GET", lease), ("XRANGE", keys.input, "-", "+"),
+        ("TYPE", st), ("TYPE", lease), ("GET", lease),
         ("XREAD", "STREAMS", keys.input, "0-0"), ("EVAL", "return 1", "1", st),
-        ("EVALSHA", "0" * 40, "1", st), ("EXISTS", keys.anew),
+        ("EVALSHA", "0" * 40, "1", st), ("EXISTS", keys.restart_mark),
         ("GET", keys.wanted),
     ]  # fmt: skip
     writes: list[Command] = [
@@ -54,16 +45,27 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
         ("HSET", st, "epoch", "0"), ("HINCRBY", st, "epoch", "1"), ("PERSIST", st),
         ("PERSIST", snap), ("SET", snap, "", "EX", "1"), ("UNLINK", snap), ("SADD", REGISTRY, "f"),
         ("SET", lease, "", "PX", "1"), ("DEL", lease), ("XGROUP", "SETID", keys.input, GROUP, "0"),
-        ("XGROUP", "CREATE", keys.input, GROUP, "0"), ("DEL", keys.anew),
+        ("XGROUP", "CREATE", keys.input, GROUP, "0"), ("DEL", keys.restart_mark),
     ]  # fmt: skip
     if consumer_group is None:
         return reads + writes
     waits = [("XINFO", "GROUPS", keys.out), ("XPENDING", keys.out, consumer_group)]
-    return [*reads, *writes, *waits, ("XRANGE", keys.out, "-", "+")]
+    return [*reads, *writes, *waits]
+
+
+def of_commit(keys: FeedKeys) -> list[Command]:
+    """Return one command of each kind that a commit leaves in the append-only file."""
+    snap = keys.snapshot(0, "0" * 8)
+    return [
+        ("HSET", keys.state, "epoch", "0"), ("HINCRBY", keys.state, "epoch", "1"),
+        ("XADD", keys.out, "*", "p", ""), ("XTRIM", keys.input, "MAXLEN", "1"),
+        ("XGROUP", "SETID", keys.input, GROUP, "0"), ("PERSIST", snap), ("UNLINK", snap),
+        ("PEXPIREAT", snap, "1"),
+    ]  # fmt: skip
 
 
 def of_publisher(keys: FeedKeys) -> list[Command]:
-    """Return what publishing states for scorers uses beside what a worker does."""
+    """Return the further commands of a worker that publishes states for scorers."""
     part = keys.published_parts(0, "0" * 8, 1)[0]
     return [
         ("TIME",), ("HGETALL", keys.published), ("HSET", keys.published, "n", "0"),
@@ -72,7 +74,7 @@ def of_publisher(keys: FeedKeys) -> list[Command]:
 
 
 def of_scorer(keys: FeedKeys) -> list[Command]:
-    """Return one command of each kind and key that a scorer uses, those of its scripts included."""
+    """Return one command of each kind and key that a scorer and its scripts use."""
     req, pub, answer = keys.requests, keys.published, keys.reply("0")
     return [
         ("HGETALL", keys.state), ("HMGET", keys.state, "n"), ("HGETALL", pub), ("TIME",),
@@ -86,15 +88,12 @@ def of_scorer(keys: FeedKeys) -> list[Command]:
 
 
 def of_patterns() -> list[Command]:
-    """Return what a worker uses beside that if patterns name its feeds.
-
-    With `SCAN`, which `of_worker` has, it finds unlisted feeds; without, listed ones alone.
-    """
+    """Return the further commands for feeds named by patterns; SCAN finds unlisted feeds."""
     return [("SSCAN", REGISTRY, "0"), ("EVALSHA", "0" * 40, "1", REGISTRY)]
 
 
 def of_webhook(keys: FeedKeys) -> list[Command]:
-    """Return what the delivery of alarms uses beside that; see `monitor.webhook`."""
+    """Return the further commands of the delivery of alarms; see `monitor.webhook`."""
     alarms = keys.alarms
     return [
         ("XGROUP", "CREATE", alarms, "g", "0"), ("XACK", alarms, "g", "0-1"),
@@ -109,7 +108,7 @@ def of_webhook(keys: FeedKeys) -> list[Command]:
 
 
 def of_replication(url: str, wait_replicas: int) -> list[Command]:
-    """Return what several servers need beside that: to find the right one, to wait for replicas."""
+    """Return the further commands for several servers: to find the right one, and to wait."""
     waits: list[Command] = [("WAIT", "0", "1")] if wait_replicas else []
     finding: dict[str, list[Command]] = {
         CLUSTER: [("CLUSTER", "SLOTS"), ("ASKING",)],
@@ -119,31 +118,18 @@ def of_replication(url: str, wait_replicas: int) -> list[Command]:
 
 
 class Checks:
-    """Checks of the permissions of many feeds, over connections that stay open.
-
-    Parameters
-    ----------
-    url : str
-    stop : Stop, optional
-        Ends the waiting.
-    patience : float
-        Seconds to go on trying where Redis does not answer.
-    timeout : float
-        Seconds for one reply.
-    haste : float
-        As for `Connection`.
-    """
+    """Checks of the permissions of many feeds, over connections as `Connection` makes them."""
 
     def __init__(
         self,
         url: str,
         stop: Stop | None = None,
-        patience: float = 0.0,
+        retry_timeout: float = 0.0,
         timeout: float = TIMEOUT,
-        haste: float = 0.0,
+        fail_fast_for: float = 0.0,
     ) -> None:
-        self._url, self._stop, self._patience = url, stop or Stop(), patience
-        self._timeout, self._haste = timeout, haste
+        self._url, self._stop, self._retry_timeout = url, stop or Stop(), retry_timeout
+        self._timeout, self._fail_fast_for = timeout, fail_fast_for
         self._clients: dict[str, redis.Redis] = {}  # by the URL of the server
 
     def __enter__(self) -> Self:
@@ -155,18 +141,10 @@ class Checks:
     def check(self, commands: Sequence[Command]) -> None:
         """Raise AccessDenied, with every missing permission, unless the user may run all commands.
 
-        The server of the first one's key is asked.
-
-        Raises
-        ------
-        AccessDenied
-        Stopped
-            If a stop was requested while Redis did not answer.
-        WorkerError
-            If Redis does not answer within the patience. Refusals for other reasons are ignored
-            here.
+        The server of the first command's key is asked. Raises Stopped if a stop is requested while
+        Redis does not answer; WorkerError after `retry_timeout`. Other refusals are ignored here.
         """
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._retry_timeout
         for delay in delays():
             try:
                 denied = _denied(self._connected(commands), commands)
@@ -186,7 +164,7 @@ class Checks:
     def _connected(self, commands: Sequence[Command]) -> Any:
         nodes = nodes_of(self._url)
         at = nodes.url_of(commands[0])
-        if nodes.health(at, self._haste) is NodeHealth.SILENT:
+        if nodes.health(at, self._fail_fast_for) is NodeHealth.SILENT:
             raise redis.ConnectionError("it did not answer a moment ago")
         if at not in self._clients:
             self._clients[at] = client(at, self._timeout)
@@ -201,10 +179,10 @@ class Checks:
 
 
 def check(
-    url: str, commands: Sequence[Command], stop: Stop | None = None, patience: float = 0.0
+    url: str, commands: Sequence[Command], stop: Stop | None = None, retry_timeout: float = 0.0
 ) -> None:
     """Check the permissions of one feed; see `Checks`."""
-    with Checks(url, stop, patience) as checks:
+    with Checks(url, stop, retry_timeout) as checks:
         checks.check(commands)
 
 

@@ -1,10 +1,10 @@
 """Pipelining: send commands on one connection, and read their replies later.
 
-Replies arrive in the order of the commands. So reading one reply first reads those before it, and
+Replies arrive in the order of the commands. Reading one reply first reads those before it, and
 keeps them for their callers. If the connection fails, all commands without a reply fail.
 
-A command may bring others along on its connection, which count as one with it: ASKING before it,
-where a node of a cluster sent it on to another, and WAIT behind it, where replicas must have it.
+A command may have companions on its connection: ASKING before it, if a node of a cluster redirected
+it, and WAIT after it, if replicas must acknowledge it.
 """
 
 from collections import deque
@@ -17,14 +17,14 @@ import redis
 from hiredis import pack_command
 from redis.connection import PythonRespSerializer
 
-from workers import failpoints
+from workers.broker import failpoints
 
 Argument = bytes | memoryview | str | int | float
 
 # Bytes beyond which an argument of a large command is sent as it is; packing would copy it.
-_LARGE = 1 << 16
+_LARGE_ARGUMENT_BYTES = 1 << 16
 
-_GIVEN_UP = "the connection was given up before the reply"
+_CLOSED_MESSAGE = "the connection was given up before the reply"
 
 # The connection broke. Any other error is a reply.
 _BROKEN = (redis.ConnectionError, redis.TimeoutError)
@@ -38,81 +38,46 @@ class Unacknowledged(redis.ResponseError):
 
 
 @dataclass(slots=True, eq=False)
-class Sent:
-    """A command that was sent, and its reply.
-
-    Attributes
-    ----------
-    command : tuple of arguments
-    name : str
-        Of its failpoints.
-    reply : object
-        None until it was read.
-    error : RedisError or None
-        Why there is no reply; the command may have run nevertheless.
-    limit : int or None
-        Bytes beyond which the reply is dropped and the connection closed.
-    cuts : int
-        How often Redis closed the connection before the reply was complete.
-    most_cuts : int or None
-        Cuts after which the command is not sent again; None for any number.
-    key : str or None
-        A key of the slot that the command is about, if it names none itself.
-    is_large : bool
-        Whether its arguments may be large, or views of memory: they are sent without a copy.
-    replicas : int
-        Replicas that must have acknowledged what the server wrote so far, by this command too,
-        before there is a reply.
-    url : str
-        Of the server that it was sent to last.
-    is_asking : bool
-        Whether that server was named for this command alone.
-    redirects : int
-        How often a node sent it on to another, since it was tried anew.
-    is_told : bool
-        Whether its error was raised to whoever waits for the reply.
-    link : Pipeline or None
-        On which it was sent last.
-    """
+class PendingReply:
+    """A command that was sent, and its reply."""
 
     command: tuple[Argument, ...]
-    name: str
-    reply: Any = None
+    name: str  # of its failpoints
+    reply: Any = None  # none until it was read
+    # Why there is no reply; the command may have run nevertheless
     error: redis.RedisError | None = None
-    limit: int | None = None
-    cuts: int = 0
+    limit: int | None = None  # bytes beyond which the reply is dropped and the connection closed
+    cuts: int = 0  # how often Redis closed the connection before the reply was complete
+    # Cuts after which the command is not sent again; None for any number
     most_cuts: int | None = None
-    key: str | None = None
+    key: str | None = None  # a key of the slot that the command is about, if it names none itself
+    # Whether its arguments may be large, or views of memory: they are sent without a copy
     is_large: bool = False
+    # Replicas that must have acknowledged what the server wrote so far, by this command too, before
+    # there is a reply
     replicas: int = 0
-    url: str = ""
-    is_asking: bool = False
-    redirects: int = 0
-    is_told: bool = False
-    link: "Pipeline | None" = None
+    url: str = ""  # of the server that it was sent to last
+    is_asking: bool = False  # whether that server was named for this command alone
+    redirects: int = 0  # redirects by nodes of a cluster since the last retry
+    is_raised: bool = False  # whether its error was raised to the caller
+    link: "Pipeline | None" = None  # on which it was sent last
 
 
 class Pipeline:
-    """The connection of a client, and the commands whose replies are not read yet.
-
-    Parameters
-    ----------
-    client : redis.Redis
-        With a single connection.
-    """
+    """The connection of a client, and the commands whose replies are not read yet."""
 
     def __init__(self, client: redis.Redis) -> None:
         # Any: redis-py has no types for some attributes that are used here.
         self.client: Any = client
-        self._unread: deque[Sent] = deque()
-        self._callbacks: dict[Argument, Any] = {}  # what redis-py makes of a reply, by the command
-        self._held: list[bytes] | None = None  # commands that are to be written at once
+        self._unread: deque[PendingReply] = deque()
+        self._callbacks: dict[Argument, Any] = {}  # redis-py's parsers of replies, by command
+        self._held: list[bytes] | None = None  # commands to write at once
         self._is_closed = False
 
-    def send(self, sent: Sent) -> None:
+    def send(self, sent: PendingReply) -> None:
         """Send a command; an error is kept in `sent`."""
         sent.link = self
-        sent.error = redis.ConnectionError(_GIVEN_UP) if self._is_closed else None
+        sent.error = redis.ConnectionError(_CLOSED_MESSAGE) if self._is_closed else None
         _reach("before", sent)
         if self._is_closed:
             return
@@ -123,7 +88,7 @@ class Pipeline:
             if sent.replicas:
                 self._write(("WAIT", sent.replicas, _WAIT_MS))
         except redis.RedisError as error:
-            # redis-py would reconnect, and take the next reply for that of an older command.
+            # redis-py would reconnect, and take the next reply for the reply to an older command.
             self.close()
             sent.error = error
             return
@@ -135,7 +100,7 @@ class Pipeline:
         """Whether a command has no reply yet."""
         return bool(self._unread)
 
-    def awaits(self, sent: Sent) -> bool:
+    def awaits(self, sent: PendingReply) -> bool:
         """Return whether a command that was sent here has no reply yet."""
         return sent in self._unread
 
@@ -153,8 +118,8 @@ class Pipeline:
                 except redis.RedisError:
                     self.close()
 
-    def read_until(self, upto: Sent) -> None:
-        """Read replies up to that of `upto`, and keep each with its command."""
+    def read_until(self, upto: PendingReply) -> None:
+        """Read replies until `upto` has one, and keep each with its command."""
         while upto in self._unread:
             self._read_next()
 
@@ -180,20 +145,14 @@ class Pipeline:
             _reach("after", sent)
         self._unread.popleft()
 
-    def _parsed(self, sent: Sent) -> Any:
+    def _parsed(self, sent: PendingReply) -> Any:
         self.client.connection._parser.limit = sent.limit
         if sent.is_asking or sent.replicas:
             return self._parsed_of_all(sent)
         return self._reply(sent.command[0])
 
     def _reply(self, name: Argument) -> Any:
-        """Return the reply that comes next, as redis-py's client does, in a third of its time.
-
-        Raises
-        ------
-        redis.RedisError
-            If it is an error, or the connection broke.
-        """
+        """Return the next reply as redis-py's client does, in a third of its time."""
         try:
             reply = self.client.connection._parser.read_response()
         except OSError as error:
@@ -206,8 +165,8 @@ class Pipeline:
             found = self._callbacks[name] = self.client.response_callbacks.get(name)
         return reply if found is None else found(reply)
 
-    def _parsed_of_all(self, sent: Sent) -> Any:
-        """Read the replies to a command and to those that it brings along; return its own."""
+    def _parsed_of_all(self, sent: PendingReply) -> Any:
+        """Read the replies to a command and its companions; return its own."""
         asked = self._reply_or_error("ASKING") if sent.is_asking else None
         reply = self._reply_or_error(sent.command[0])
         acknowledged = self._reply_or_error("WAIT") if sent.replicas else 0
@@ -221,7 +180,7 @@ class Pipeline:
         return reply
 
     def _reply_or_error(self, name: Argument) -> Any:
-        """Return a reply, an error too; raise only where the connection broke."""
+        """Return a reply or an error; raise only if the connection broke."""
         try:
             return self._reply(name)
         except _BROKEN:
@@ -238,7 +197,7 @@ class Pipeline:
     def close(self) -> None:
         """Close the connection; commands without a reply fail."""
         for sent in self._unread:
-            sent.error = redis.ConnectionError(_GIVEN_UP)
+            sent.error = redis.ConnectionError(_CLOSED_MESSAGE)
         self._unread.clear()
         self._is_closed = True
         self.client.close()
@@ -247,10 +206,10 @@ class Pipeline:
     def _write(self, command: tuple[Argument, ...], is_large: bool = False) -> None:
         connection = self.client.connection
         if is_large:
-            packer: Any = PythonRespSerializer(_LARGE, connection.encoder.encode)
+            packer: Any = PythonRespSerializer(_LARGE_ARGUMENT_BYTES, connection.encoder.encode)
             connection.send_packed_command(packer.pack(*command))
             return
-        # Its type hint says a tuple of one.
+        # Its type hint is a tuple of one.
         packed = pack_command(command)  # type: ignore[arg-type]
         if self._held is None:
             connection.send_packed_command((packed,))
@@ -258,7 +217,7 @@ class Pipeline:
             self._held.append(packed)
 
 
-def _reach(side: str, sent: Sent) -> None:
+def _reach(side: str, sent: PendingReply) -> None:
     if failpoints.chosen is not None:
         failpoints.chosen.reach(f"{side}-{sent.name}")
 
@@ -274,14 +233,10 @@ def key_of(command: Sequence[Argument]) -> bytes | None:
 
     Examples
     --------
-    >>> key_of(("XREAD", "COUNT", 9, "BLOCK", 5, "STREAMS", "osvm:{f}:in", b"0-0"))
-    b'osvm:{f}:in'
     >>> key_of(("EVALSHA", "0" * 40, 2, "osvm:{f}:st", "osvm:{f}:in", 7))
     b'osvm:{f}:st'
     >>> key_of(("XINFO", "STREAM", "osvm:{f}:out")), key_of(("INFO", "server"))
     (b'osvm:{f}:out', None)
-    >>> key_of(("MEMORY", "USAGE", "osvm:{f}:out"))
-    b'osvm:{f}:out'
     """
     name = command[0] if command else "PING"
     if name in _WITHOUT_KEY:

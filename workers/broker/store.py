@@ -1,23 +1,28 @@
 """The scripts that write a feed: nothing else writes its state."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from workers.broker.batch_size import Entry
-from workers.broker.commit_script import arguments_of, input_lost, keys_of, lost, refused
-from workers.broker.connection import Connection
-from workers.broker.feed_reader import FeedReader, pairs_of
-from workers.broker.pipeline import Sent
-from workers.broker.retained_outputs import RetainedOutputs
-from workers.broker.script import Script
-from workers.errors import Fenced, WrongKeyType
-from workers.feed.commit import Commit
+from workers.broker import commands
+from workers.broker.commands import Script
+from workers.broker.commit_script import (
+    RetainedOutputs,
+    arguments_of,
+    input_lost,
+    keys_of,
+    lost,
+    refused,
+)
+from workers.broker.feed_reader import FeedReader, ReadOptions
+from workers.broker.pipeline import Argument, PendingReply
+from workers.broker.streams import Entry, pairs_of
+from workers.config.retention_settings import RetentionSettings
+from workers.errors import WrongKeyType
 from workers.feed.keys import ALARM, FIELD, REGISTRY
-from workers.feed.output_retention import Retention
-from workers.feed.publication import Publication
-from workers.feed.state import Agreement, FeedState, Pointer, initial_fields
+from workers.feed.retention import Retention
+from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer, Publication, initial_fields
 from workers.log import Logger
-from workers.message.event import KEPT, EventCode, encode_event
+from workers.message.codes import EVENTS_KEPT, EventCode, encode_event
 from workers.stop import Stop
 
 log = Logger("online_svm.worker")
@@ -31,7 +36,6 @@ _REPLACED_SECONDS = 10
 _COMMIT = Script.load("streams", "input", "commit")
 _FENCE = Script.load("streams", "input", "fence")
 _CHECK_INPUT = Script.load("streams", "input", "check_input", name="check-input")
-_ADOPT = Script.load("adopt_environment", name="adopt")
 _PUBLISH = Script.load("publish")
 _PUT = Script.load("put_snapshot", name="put")
 
@@ -42,22 +46,10 @@ _UNCOUNTED = (
 
 
 class Store(FeedReader):
-    """A feed that is also written.
+    """A feed that is also written, with the parameters of `FeedReader`.
 
-    Parameters
-    ----------
-    url, feed, stop, patience, block_ms, connections
-        As for `FeedReader`.
-    retention : Retention
-    wait_replicas : int
-        Replicas that must have a take-over, and each commit, before it counts as done.
-
-    Attributes
-    ----------
-    reads_input : bool
-        Whether the feed answers what is in `in`; what a combination answers is in other feeds.
-    retained : RetainedOutputs
-        What commits keep of the output streams.
+    `wait_replicas` must acknowledge a take-over, and each commit; `retained` is what commits keep
+    of the output streams. A combination, which answers other feeds, has `reads_input` False.
     """
 
     reads_input = True
@@ -67,23 +59,55 @@ class Store(FeedReader):
         url: str,
         feed: str,
         stop: Stop | None = None,
-        patience: float | None = 0.0,
         retention: Retention | None = None,
-        block_ms: int | None = None,
-        connections: tuple[Connection, Connection] | None = None,
         wait_replicas: int = 0,
+        **reading: Unpack[ReadOptions],
     ) -> None:
-        super().__init__(url, feed, stop, patience, block_ms, connections=connections)
+        super().__init__(url, feed, stop, **reading)
         self._wait_replicas = wait_replicas
         self.retained = RetainedOutputs(retention or Retention())
         self._writer, self._epoch = "", 0
 
     def append(self, stream: str, entries: Sequence[Entry]) -> None:
         """Append entries under their IDs; all are sent before the first reply is read."""
-        self._connection.call_all([("XADD", stream, entry[0], *entry[1]) for entry in entries])
+        self._connection.call_all(
+            [commands.append(stream, fields, entry_id) for entry_id, fields in entries]
+        )
+
+    def add_event(self, payload: str | bytes) -> None:
+        """Add an operational event, and wait until it is there; see `note`."""
+        self.add_entry(self.keys.events, FIELD, payload, most=EVENTS_KEPT)
+
+    def request_snapshot(self, cursor: bytes, seconds: float) -> None:
+        """Ask the worker for a snapshot up to an ID, unless a request is there already."""
+        self.call("SET", self.keys.wanted, cursor, "PX", int(1000 * seconds) + 1, "NX")
+
+    def write_erased(self, fields: Sequence[Argument]) -> None:
+        """Write fields of the list of erased entries: names and values in turn."""
+        self.call("HSET", self.keys.erased, *fields)
+
+    def finish_erased(self) -> None:
+        """Note that nothing of that list is left to erase."""
+        self.call("HDEL", self.keys.erased, "unfinished")
+
+    def expire(self, key: str, seconds: int) -> None:
+        """Let a key expire."""
+        self.call("EXPIRE", key, seconds)
+
+    def unregister(self) -> None:
+        """Take the feed off the list of feeds."""
+        self.call("SREM", REGISTRY, self.keys.feed)
+
+    def begin_saving(self) -> None:
+        """Let Redis write its files again: the append-only file, and the dump if it keeps one."""
+        has_log = self.server().get("aof_enabled") == "1"
+        if has_log:
+            self.call_server("BGREWRITEAOF")
+        if not has_log or self.call_server("CONFIG", "GET", "save")[1]:
+            self.call_server("BGSAVE", "SCHEDULE")
 
     def register(self) -> None:
-        """Add the feed to the list of feeds, which `status` shows. A feed works without it."""
+        """Add the feed to the list of feeds, which `status` shows; it works without it."""
         try:
             self.call("SADD", REGISTRY, self.keys.feed)
         except WrongKeyType as error:
@@ -93,26 +117,19 @@ class Store(FeedReader):
                 error=str(error),
             )
 
-    def fence(self, writer: str, new: Agreement | None) -> FeedState:
+    def fence(
+        self, writer: str, new: PinnedConfig | None, kept: RetentionSettings | None = None
+    ) -> FeedState:
         """Become the feed's only writer: commits of earlier writers are refused from now on.
 
-        Parameters
-        ----------
-        writer : str
-            Name of this worker, shown to people.
-        new : Agreement or None
-            If the feed does not exist, create it with this. None if it must exist.
-
-        Raises
-        ------
-        StateLost
-            If the feed must exist and does not.
-        InputLost
-            If its input was deleted, renamed or made anew since its last commit.
+        `writer` is a name for people, `new` the configuration of a new feed, None if the feed must
+        exist; `kept` is stored for later workers. Raises StateLost if the feed must exist and does
+        not; InputLost if its input was deleted, renamed or recreated since its last commit.
         """
         fields = [] if new is None else initial_fields(new)
-        keys = [self.keys.state, self.keys.input, self.keys.anew]
-        args = [writer, int(self.reads_input), *fields]
+        keys = [self.keys.state, self.keys.input, self.keys.restart_mark]
+        stored = "" if kept is None else kept.model_dump_json()
+        args = [writer, int(self.reads_input), stored, *fields]
         reply = self._connection.evaluate(_FENCE, keys, args, self._wait_replicas)
         if reply[0] == b"LOST":
             raise lost(self.keys)
@@ -124,70 +141,47 @@ class Store(FeedReader):
         return state
 
     def check_input(self, epoch: int) -> None:
-        """See whether the input is still the stream that the feed answers.
-
-        Raises
-        ------
-        InputLost
-            If it was deleted, renamed or made anew since the last commit.
-        """
+        """Raise InputLost if the input was deleted, renamed or recreated since the last commit."""
         keys = [self.keys.state, self.keys.input]
         reply = self._connection.evaluate(_CHECK_INPUT, keys, [epoch])
         self._check_accepted(reply)
         self._warn_if_uncounted(reply)
 
     def _check_accepted(self, reply: Sequence[Any]) -> None:
-        """Raise where the input is refused."""
+        """Raise if the input is refused."""
         if reply[0] != b"OK":
             raise input_lost(reply, self.keys, self.expected_types())
 
     def _warn_if_uncounted(self, reply: Sequence[Any]) -> None:
-        """Warn where the input is counted from here on only."""
+        """Warn if the input was not counted until now."""
         if reply[1]:
             log.warning(_UNCOUNTED, key=self.keys.input)
             self.note("input_uncounted", _UNCOUNTED)
 
-    def adopt_environment(self, epoch: int, environment: str) -> None:
-        """Record that this environment computes the feed from now on.
-
-        Raises
-        ------
-        Fenced
-            If a newer worker owns the feed.
-        """
-        if not self._connection.evaluate(_ADOPT, [self.keys.state], [epoch, environment]):
-            raise Fenced(f"feed {self.keys.feed!r}: a newer worker has taken over")
-
     def note(self, code: EventCode, detail: str, writer: str = "") -> None:
         """Add an operational event to `events`, best effort.
 
-        Without the name of a writer, only once this one has the feed. Its reply is not awaited:
-        whatever becomes of it, no answer is late. Only the first event of a writer makes the
-        stream, so that a feed that was deleted stays so.
+        Nothing is added before this writer has the feed, unless `writer` is given. The reply is not
+        awaited, so no answer is late. Only the first event of a writer creates the stream: a
+        deleted feed stays deleted.
         """
         if not (self._epoch or writer):
             return
         payload = encode_event(code, self._writer or writer, self._epoch, detail)
         new = () if code == "began" else ("NOMKSTREAM",)
         self._connection.send(
-            "XADD", self.keys.events, *new, "MAXLEN", "~", KEPT, "*", FIELD, payload
+            "XADD", self.keys.events, *new, "MAXLEN", "~", EVENTS_KEPT, "*", FIELD, payload
         )
 
     def note_raised(self, alarms: Sequence[bytes]) -> None:
-        """Add to `raised` that these entries of `alarms` are committed now, as `note` does.
-
-        Redis gives the IDs, so these tell the time of the commit; those of `alarms` are of input.
-        """
+        """Add to `raised`, under IDs of the time, that entries of `alarms` are committed now."""
         for entry_id in alarms:
             self._connection.send(
-                "XADD", self.keys.raised, "MAXLEN", "~", KEPT, "*", ALARM, entry_id
+                *commands.append(self.keys.raised, [ALARM, entry_id], most=EVENTS_KEPT)
             )
 
-    def put_snapshot(self, pointer: Pointer, data: bytes) -> list[Sent]:
-        """Begin to write a snapshot in parts; a commit that is sent afterwards may point at it.
-
-        Until a commit points at it, it expires after an hour.
-        """
+    def put_snapshot(self, pointer: Pointer, data: bytes) -> list[PendingReply]:
+        """Begin to write a snapshot in parts; without a commit that points at it, it expires."""
         text, keys = pointer.encode(), pointer.keys(self.keys)
         return [
             self._connection.send_script(
@@ -196,24 +190,18 @@ class Store(FeedReader):
             for key, part in zip(keys, _parts(data, len(keys)), strict=True)
         ]
 
-    def finish_snapshot(self, sent: Sequence[Sent]) -> None:
-        """Wait until a snapshot is written.
-
-        Raises
-        ------
-        Unavailable, Stopped, AccessDenied, WrongKeyType, WorkerError
-            If it cannot be written; see `Connection.call`.
-        """
+    def finish_snapshot(self, sent: Sequence[PendingReply]) -> None:
+        """Wait until a snapshot is written. Raises as `Connection.call`."""
         for part in sent:
             self._connection.receive_script(_PUT, part)
 
     def publish(
         self, new: Publication, data: bytes, epoch: int, before: Publication | None
-    ) -> Sent:
-        """Begin to publish a state for scorers, after the commit at which it stands; wait for none.
+    ) -> PendingReply:
+        """Begin to publish a state for scorers, after the commit at its position; wait for nothing.
 
-        Whatever becomes of it, no answer is late. The reply is 1 once it is the newest state, and
-        the one before then goes after ten seconds. Otherwise its own parts go after an hour.
+        The reply is 1 once it is the newest state; the state before then expires after ten seconds.
+        Otherwise its own parts expire after an hour.
         """
         keys = new.keys(self.keys)
         for key, part in zip(keys, _parts(data, len(keys)), strict=True):
@@ -221,47 +209,35 @@ class Store(FeedReader):
         going = [] if before is None else before.keys(self.keys)
         scripted = [self.keys.state, self.keys.published, *keys]
         scripted += [key for key in going if key not in keys]
-        # With its text: nobody waits for the reply that Redis does not know the script.
+        # With its text: no caller waits for the reply that Redis does not know the script.
         return self._connection.send(
             "EVAL", _PUBLISH.text, len(scripted), *scripted, epoch, new.cursor, new.parts,
             _REPLACED_SECONDS, *new.fields(),
         )  # fmt: skip
 
     def commit(self, commit: Commit) -> None:
-        """Write a batch, all or nothing. A batch that was committed before is no error.
+        """Write a batch, all or nothing; a batch that was committed before is no error.
 
-        Raises
-        ------
-        Fenced
-            If a newer worker owns the feed.
-        PositionMoved, BatchChanged, InvalidStoredSnapshot
-            If nothing was written, and the session can continue after reading its position.
-        StateLost, InputLost, OutputAhead, WrongKeyType
-            If nothing was written, and the feed cannot be continued.
+        Raises Fenced if a newer worker owns the feed; PositionMoved, BatchChanged or
+        InvalidStoredSnapshot if the session can continue after reading its position; StateLost,
+        InputLost, OutputAhead or WrongKeyType if the feed cannot be continued. Nothing was written
+        then.
         """
         self.confirm(commit, self.send(commit))
 
-    def send(self, commit: Commit) -> Sent:
+    def send(self, commit: Commit) -> PendingReply:
         """Send a commit; `confirm` waits for it, before another is sent."""
         arguments = arguments_of(commit, self.retained.send(commit), self.reads_input)
         return self._connection.send_script(
             _COMMIT, keys_of(commit, self.keys), arguments, self._wait_replicas
         )
 
-    def has_reply(self, sent: Sent) -> bool:
+    def has_reply(self, sent: PendingReply) -> bool:
         """Return whether `confirm` need not wait: the reply was read, or there will be none."""
         return self._connection.has_reply(sent)
 
-    def confirm(self, commit: Commit, sent: Sent) -> None:
-        """Wait until a commit is done; send it again if its reply was lost.
-
-        Raises
-        ------
-        Fenced, PositionMoved, BatchChanged, InvalidStoredSnapshot, InputLost
-            As `commit`.
-        StateLost, OutputAhead, WrongKeyType
-            As `commit`.
-        """
+    def confirm(self, commit: Commit, sent: PendingReply) -> None:
+        """Wait until a commit is done; send it again if its reply was lost. Raises as `commit`."""
         reply = self._connection.receive_script(_COMMIT, sent)
         if reply[0] != b"OK":
             refused(commit, reply, self.keys, self.expected_types())

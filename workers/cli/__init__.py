@@ -1,8 +1,14 @@
-"""The command line: one file for each command."""
+"""The command line: one file for each command, and the options and texts that they share.
+
+Commands parse options, call one function of another folder, and print its result. This folder may
+import every other one; imports that take long stand in the functions that need them.
+"""
 
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
+
+from workers.python_process import shut_out_current_directory
 
 __all__ = ["main"]
 
@@ -12,8 +18,9 @@ _OWN = {"online_svm", "workers"}
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; exit with 0, or with the code of its error (see errors.py).
 
-    Where the library is installed alone, name the extra that brings what the command needs.
+    If the service's packages are missing, print the extra that installs them.
     """
+    shut_out_current_directory()
     try:
         from workers.cli.app import main as run
 
@@ -26,9 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _end_without(package: str, given: Sequence[str]) -> NoReturn:
-    """Print the version, if that is asked, or one line that says what to install."""
+    """Print the version if it was requested, else one line that names the package to install."""
     if list(given) == ["--version"]:
-        from online_svm import __version__
+        from online_svm.version import __version__
 
         print(__version__)
         sys.exit(0)

@@ -1,19 +1,23 @@
 """The command `online-svm`."""
 
+import functools
+import inspect
 import os
 import re
 import select
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
+from typer import Option
 from typer.main import get_command
 
-from workers.cli.option_groups import with_groups
-from workers.fast_imports import importing
+from workers.cli.common import Command, with_parameters
+from workers.python_process import importing
 
 if TYPE_CHECKING:
     from typer.core import TyperCommand, TyperGroup
@@ -88,7 +92,6 @@ def application(commands: Sequence[str] = COMMANDS, is_overview: bool = False) -
 
 
 def _add(app: typer.Typer, name: str, is_overview: bool) -> None:
-    """Add a command, or a group of commands, from its module."""
     found = getattr(import_module(f"workers.cli.{name}"), name)
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=name)
@@ -99,11 +102,38 @@ def _add(app: typer.Typer, name: str, is_overview: bool) -> None:
 
         found = settings_added(found, names)
         kind = SettingsCommand if name in _WITH_RARE_OPTIONS else None
-    app.command(name, cls=kind)(with_groups(found))
+    app.command(name, cls=kind)(_with_groups(found))
+
+
+def _with_groups(command: Command) -> Command:
+    """Return a command that takes the fields of its groups of options one by one, as typer wants.
+
+    A parameter whose annotation is a dataclass is a group.
+    """
+    declared = inspect.signature(command).parameters.values()
+    groups: dict[str, Any] = {p.name: p.annotation for p in declared if is_dataclass(p.annotation)}
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        command(**given)
+
+    options: list[inspect.Parameter] = []
+    for one in declared:
+        key = one.KEYWORD_ONLY
+        if one.name in groups:
+            options += [
+                inspect.Parameter(field.name, key, default=field.default, annotation=field.type)
+                for field in fields(groups[one.name])
+            ]
+        elif one.kind is not one.VAR_KEYWORD:
+            options.append(one.replace(kind=key))
+    return with_parameters(called, options)
 
 
 def _mend_help(command: "TyperGroup | TyperCommand") -> None:
-    """Remove the ``<bool>`` beside flags, which take no value; keep ``[name]``: no markup."""
+    """Remove ``<bool>`` after flags, which take no value; escape ``[name]``, which is no markup."""
     command.help = _without_markup(command.help)
     for option in command.get_params(typer.Context(command)):
         if getattr(option, "is_flag", False):
@@ -115,13 +145,7 @@ def _mend_help(command: "TyperGroup | TyperCommand") -> None:
 
 
 def _without_markup(text: str | None) -> str | None:
-    r"""Escape what rich takes for markup, as its own `escape` does, whose import takes long.
-
-    Examples
-    --------
-    >>> _without_markup("a section for each: [name], or [0.5]")
-    'a section for each: \\[name], or [0.5]'
-    """
+    """Escape what rich takes for markup, as its own `escape` does, whose import takes long."""
     return None if text is None else _MARKUP.sub(r"\\\g<0>", text)
 
 
@@ -136,7 +160,7 @@ def _words_to_complete() -> list[str]:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from online_svm import __version__
+        from online_svm.version import __version__
 
         print(__version__)
         raise typer.Exit
@@ -144,10 +168,7 @@ def _print_version(wanted: bool) -> None:
 
 def _online_svm(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", is_eager=True, callback=_print_version, help="Print the version."
-        ),
+        bool, Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
     ] = False,
 ) -> None:
     """Handle the options before a command."""
@@ -179,7 +200,7 @@ def _must_finish(given: list[str]) -> bool:
 def _call(command: "TyperGroup", given: list[str]) -> int:
     from online_svm.errors import OnlineSVMError
     from workers.errors import WorkerError, exit_code
-    from workers.printable import printable
+    from workers.text import printable
 
     try:
         command.main(args=given, prog_name="online-svm")
@@ -188,7 +209,7 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
             raise ended.__context__ from None
         return ended.code if isinstance(ended.code, int) else 0
     except (WorkerError, OnlineSVMError) as error:
-        with suppress(BrokenPipeError):  # the exit code says it too
+        with suppress(BrokenPipeError):  # the exit code reports the error too
             _tell(printable(" ".join(str(error).split())))
         return exit_code(error)
     except KeyboardInterrupt:

@@ -1,15 +1,15 @@
 """`backtest`: several configurations over one recorded history."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from workers.cli.backtest_source import Entries, HistoryOptions, opened_source
 from workers.cli.common import (
     Json,
     RedisOptions,
@@ -20,12 +20,126 @@ from workers.cli.common import (
     show_json,
     writing,
 )
+from workers.cli.source_options import SourceOptions
 from workers.cli.validity_text import cost_text
-from workers.plural import counted
+from workers.errors import BadConfiguration, EmbeddedNotRunning
+from workers.text import counted
 
 if TYPE_CHECKING:
-    from workers.history.backtest.configurations import Configuration
-    from workers.history.backtest.run import Compute, Finished
+    from workers.config.settings import WorkerSettings
+    from workers.offline.backtest.configurations import Configuration
+    from workers.offline.backtest.run import Compute, Finished
+
+
+Entry = tuple[bytes, list[bytes]]  # ID, empty where there is none, and fields
+Entries = Iterable[Entry]
+
+SUMMARY_ROWS = 1000  # rows that are read before the summary of the columns is printed
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOptions(SourceOptions):
+    """Options to read a history. Those of files are refused for a feed or an archive."""
+
+    feed: Annotated[
+        bool, Option("--feed", help="It is a feed, though a file or data set has the name.")
+    ] = False
+    limit: Annotated[int | None, Option(min=1, help="Entries to answer, at most.")] = None
+
+    def entries(self, source: str) -> Iterator[Entry]:
+        """Yield the entries that `push` would send of a source; first say how it is read."""
+        from workers.push.ingest import encoded
+        from workers.push.rows import Layout
+        from workers.push.sources import rows
+
+        layout = Layout()
+        chosen, _ = self.chosen(rows(source, self.reading(), layout), limit=self.limit)
+        for row in self.told(chosen, layout, SUMMARY_ROWS):
+            yield b"", encoded(row, self.arrays)
+
+    def refuse_file_options(self, source: str) -> None:
+        """Raise BadConfiguration if an option of a file is given where the source is none."""
+        for option in fields(SourceOptions):
+            if getattr(self, option.name) not in (None, False):
+                raise BadConfiguration(
+                    f"--{option.name.replace('_', '-')} is for a file, and {source} is none: it is "
+                    "taken for a feed, whose entries are answered as they are"
+                )
+
+
+@contextmanager
+def opened_source(
+    source: str, how: HistoryOptions, redis: RedisOptions, given: "WorkerSettings"
+) -> "Iterator[tuple[WorkerSettings, Entries]]":
+    """Yield the settings to start from and the entries of an archive, a feed or a file."""
+    from workers.offline.archive.layout import is_archive
+
+    archived = not how.feed and is_archive(Path(source))
+    if not archived and not how.feed and _is_readable(source):
+        yield given, how.entries(source)
+        return
+    how.refuse_file_options(source)
+    history = (
+        nullcontext(_archived(source, given))
+        if archived
+        else _feed_history(source, redis, given, how.feed)
+    )
+    with history as (base, entries):
+        yield base, islice(entries, how.limit)
+
+
+def _is_readable(source: str) -> bool:
+    """Return whether `push` would read a source: a file, standard input, or a data set by name."""
+    from workers.push.datasets import NAMES
+    from workers.push.sources import comes_with_river, looks_like_a_path
+
+    is_there = source == "-" or Path(source).exists() or looks_like_a_path(source)
+    return is_there or source in NAMES or comes_with_river(source)
+
+
+@contextmanager
+def _feed_history(
+    name: str, redis: RedisOptions, given: "WorkerSettings", is_meant: bool
+) -> "Iterator[tuple[WorkerSettings, Entries]]":
+    from workers.feed.keys import FeedKeys
+    from workers.offline.backtest.history import FeedHistory
+
+    FeedKeys(name)
+    try:
+        with redis.store(name) as store:
+            history = FeedHistory(store)
+            yield history.settings(given), _printing_counts(history.entries(), history, name)
+    except EmbeddedNotRunning as error:
+        if is_meant:
+            raise
+        raise BadConfiguration(
+            f"{name}: no such file or data set, so it would be a feed; {error}"
+        ) from None
+
+
+def _archived(source: str, given: "WorkerSettings") -> "tuple[WorkerSettings, Entries]":
+    """Return the settings to start from and the entries of an archive."""
+    from workers.feed.stored_settings import stored_settings
+    from workers.offline.archive.reader import Archive
+
+    archive = Archive(Path(source))
+    stored = stored_settings(archive.identity.feed, archive.identity.pinned)
+    if stored is None:
+        raise BadConfiguration(f"{source}: is of a combination: backtest its sources")
+    return given.over(*stored), (e for page in archive.inputs() for e in page)
+
+
+def _printing_counts(entries: Iterator[Entry], history: Any, name: str) -> Iterator[Entry]:
+    """Pass the entries on, and say at the end what is missing before them."""
+    yield from entries
+    if history.missing.trimmed:
+        oldest = counted(history.missing.trimmed, "oldest entry", "oldest entries")
+        note(
+            f"feed {name} no longer has its {oldest}: the history begins after them (a worker with "
+            "--keep-input keeps all)"
+        )
+    if history.missing.erased:
+        note(f"feed {name} lacks {history.missing.erased_shown}: the history is without them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,69 +148,67 @@ class ConfigurationOptions:
 
     configs: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="TOML file with a section for each configuration: [name], then settings of the "
             "predictor. The first is the base: the others change what they name of it.",
-            show_default=False,
         ),
     ] = None
     set: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME:KEY=VALUE,...",
             help="One more configuration, or more settings for one; may be repeated. Without "
             "--configs the base is named base.",
-            show_default=False,
         ),
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Where the results go, and which processors compute them."""
+    """Files of the results, the processors that compute them, and costs of recorded answers."""
 
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR",
             help="Keep the result of each finished configuration there; the same command goes on.",
-            show_default=False,
         ),
     ] = None
     curves: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.png",
-            help="Draw cumulative log loss and reliability.",
-            show_default=False,
-        ),
+        Path | None, Option(metavar="FILE.png", help="Draw cumulative log loss and reliability.")
     ] = None
     answers: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR",
             help="Answer once more and write the answers of each configuration there, as NAME.csv "
             "in the form of export: online-svm report reads it.",
-            show_default=False,
         ),
     ] = None
     processes: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             max=1024,
             metavar="N",
             help="Configurations answered at a time; default one a processor.",
-            show_default=False,
         ),
     ] = None
     ray: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="HOST:PORT",
             help="Answer them on a Ray cluster, one a processor: its head, or auto.",
-            show_default=False,
+        ),
+    ] = None
+    costs: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Tell what the recorded answers of a feed would have cost: a TOML file with a "
+            "section for each matrix, [name.label] and below it action = cost. Nothing is "
+            "answered.",
         ),
     ] = None
 
@@ -104,47 +216,35 @@ class RunOptions:
 def backtest(
     source: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FILE|FEED|DIR",
             help="What push takes: a file, - for standard input, a data set by name. An archive, "
             "a directory. Else a feed, of which the kept input is read.",
-            show_default=False,
         ),
     ],
     *,
     compared: ConfigurationOptions,
     how: RunOptions,
-    costs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Tell what the recorded answers of a feed would have cost: a TOML file with a "
-            "section for each matrix, [name.label] and below it action = cost. Nothing is "
-            "answered.",
-            show_default=False,
-        ),
-    ] = None,
     json: Json = False,
     redis: RedisOptions,
     history: HistoryOptions,
 ) -> None:
     """Answer one history under several configurations, each example before it is learned.
 
-    Settings that no configuration names are those of the feed, or else those that a worker would
-    have: --config, the environment, the defaults. A file needs no Redis.
+    Settings that no configuration names come from the feed, or else from the sources of a worker:
+    --config, the environment, the defaults. A file needs no Redis.
     """
-    from workers.config import settings as known
-    from workers.errors import BadConfiguration
-    from workers.history.backtest import configurations as compared_configurations
+    from workers.config.loading import load
+    from workers.offline.backtest import configurations as compared_configurations
 
-    if costs is not None:
-        if compared != ConfigurationOptions() or how != RunOptions():
+    if how.costs is not None:
+        if compared != ConfigurationOptions() or how != RunOptions(costs=how.costs):
             raise BadConfiguration("--costs answers nothing: leave out the other options")
-        _tell_costs(source, costs, redis, json)
+        _tell_costs(source, how.costs, redis, json)
         return
     _check(how)
     sections = compared_configurations.sections_of(compared.configs, compared.set or ())
-    given = known.load(redis.flags, redis.config, is_whole=False)
+    given = load(redis.flags, redis.config, is_whole=False)
     with opened_source(source, history, redis, given) as (base, entries):
         chosen = compared_configurations.configurations(base, sections)
         finished = _finished(chosen, entries, how)
@@ -153,20 +253,16 @@ def backtest(
         _draw(finished, how.curves)
 
 
-def _tell_costs(feed: str, costs: Path, redis: RedisOptions, json: bool) -> None:
-    """Print what the recorded answers of a feed come to under each matrix of a file."""
-    from workers.history.backtest.configurations import read_sections
-    from workers.history.decision_costs import decision_costs, plain
-    from workers.reading.answers import check_known
-    from workers.reading.registry import require
+def _tell_costs(feed: str, file: Path, redis: RedisOptions, json: bool) -> None:
+    from workers.offline.backtest.configurations import read_sections
+    from workers.offline.decision_costs import decision_costs
 
-    sections = read_sections(costs)
-    with redis.store(feed) as store:
-        require(store)
-        check_known(store)
+    sections = read_sections(file)
+    with redis.answered(feed) as store:
         found = decision_costs(store, sections)
     if json:
-        show_json({"feed": feed, "costs": plain(found)})
+        costs = {name: asdict(report) for name, report in found.items()}
+        show_json({"feed": feed, "costs": costs})
         return
     for name, report in found.items():
         show(f"{name}: {cost_text(asdict(report))}")
@@ -178,10 +274,10 @@ def _finished(
 ) -> "list[Finished]":
     """Record the history, answer it, and say how to go on where Ctrl-C ends it."""
     from workers.cli.progress import backtest_progress
-    from workers.history.backtest.answers import check_labels
-    from workers.history.backtest.kept_results import KeptResults
-    from workers.history.backtest.recording import record
-    from workers.history.backtest.run import BacktestInterrupted, run
+    from workers.offline.backtest.answers import check_labels
+    from workers.offline.backtest.history import record
+    from workers.offline.backtest.kept_results import KeptResults
+    from workers.offline.backtest.run import BacktestInterrupted, run
 
     kept = None if how.out is None else KeptResults(how.out)
     if how.answers is not None:
@@ -210,8 +306,8 @@ def _finished(
 
 
 def _write_answers(chosen: "Sequence[Configuration]", history: Path, directory: Path) -> None:
-    from workers.history.backtest.answers import write_answers
-    from workers.history.backtest.recording import read
+    from workers.offline.backtest.answers import write_answers
+    from workers.offline.backtest.history import read
 
     for one in chosen:
         path = directory / f"{one.name}.csv"
@@ -228,17 +324,17 @@ def _tasks(ray: str | None) -> "Iterator[Compute | None]":
     if ray is None:
         yield None
         return
-    from workers.placed.connection import connected
+    from workers.ray_fleet.connection import connected
 
     with connected(ray) as module:
-        from workers.placed.backtest import RayTasks
+        from workers.ray_fleet.backtest import RayTasks
 
         yield RayTasks(module)
 
 
 def _tell(finished: "Sequence[Finished]", json: bool) -> None:
     if not json:
-        from workers.history.backtest.table import table
+        from workers.offline.backtest.table import table
 
         for line in table(finished):
             show(line)
@@ -254,7 +350,7 @@ def _tell(finished: "Sequence[Finished]", json: bool) -> None:
 
 
 def _draw(finished: "Sequence[Finished]", curves: Path) -> None:
-    from workers.history.backtest.curves import draw_curves
+    from workers.offline.backtest.curves import draw_curves
 
     with writing(curves):
         draw_curves(finished, curves)
@@ -262,15 +358,7 @@ def _draw(finished: "Sequence[Finished]", curves: Path) -> None:
 
 
 def _check(how: RunOptions) -> None:
-    """Refuse options that could not be followed, before anything is computed.
-
-    Raises
-    ------
-    BadConfiguration
-        For a picture of another kind, one in no directory, or two ways to share the work.
-    """
-    from workers.errors import BadConfiguration
-
+    """Refuse options that could not be followed, before anything is computed."""
     if how.ray is not None and how.processes is not None:
         raise BadConfiguration("give --processes or --ray, not both: Ray knows its processors")
     if how.curves is not None:

@@ -4,39 +4,34 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from workers.cli.common import RedisOptions, note, replacing_bytes, writing
-from workers.plural import counted
+from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
+from workers.text import counted
 
-SUFFIX = ".backup"
+BACKUP_SUFFIX = ".backup"
 """End of the name of a file in a directory of backups; before it stands the name of the feed."""
 
-LONGEST = 3600.0
-"""Seconds to wait for a worker, at most."""
-
-TOLD = 5.0
-"""Seconds between two lines that a worker is awaited."""
+MAX_WAIT_SECONDS = 3600.0  # seconds to wait for a worker, at most
+NOTE_SECONDS = 5.0  # seconds between two lines that a worker is awaited
 
 
 def backup(
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
+        Option(
             metavar="FILE",
             help="Where to; with --all a directory, which has FEED.backup of each feed then.",
-            show_default=False,
         ),
     ],
-    feed: Annotated[
-        str | None, typer.Argument(help="Name of the feed.", show_default=False)
-    ] = None,
-    all_feeds: Annotated[bool, typer.Option("--all", help="Every listed feed.")] = False,
+    feed: Annotated[str | None, Argument(help="Name of the feed.")] = None,
+    all_feeds: Annotated[bool, Option("--all", help="Every listed feed.")] = False,
     timeout: Annotated[
         float,
-        typer.Option(
+        Option(
             min=0.0,
-            max=LONGEST,
+            max=MAX_WAIT_SECONDS,
             help="Seconds to wait for the worker to leave a snapshot of now; 0 does not ask it.",
         ),
     ] = 60.0,
@@ -50,8 +45,6 @@ def backup(
 
     The exit code is 1 if a feed has no backup then; the others are saved all the same.
     """
-    from workers.errors import BadConfiguration
-
     if (feed is None) != all_feeds:
         raise BadConfiguration("give the name of a feed, or --all")
     url = redis.url()
@@ -64,9 +57,8 @@ def backup(
 
 def _save_all(url: str, directory: Path, timeout: float) -> int:
     """Save every listed feed; return how many could not be."""
-    from workers.admin.backup_request import ask_ahead
+    from workers.admin.backup import ask_ahead
     from workers.broker.store import Store
-    from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
     from workers.reading.registry import listed
 
     with Store(url, "any") as store:
@@ -79,7 +71,7 @@ def _save_all(url: str, directory: Path, timeout: float) -> int:
     lacking = len(others)
     for name in names:
         try:
-            _save(url, name, directory / f"{name}{SUFFIX}", timeout)
+            _save(url, name, directory / f"{name}{BACKUP_SUFFIX}", timeout)
         except (BadConfiguration, StateLost, InvalidStoredSnapshot) as error:
             note(f"{name}: {error}")
             lacking += 1
@@ -87,7 +79,7 @@ def _save_all(url: str, directory: Path, timeout: float) -> int:
 
 
 def _save(url: str, feed: str, out: Path, timeout: float) -> None:
-    from workers.admin.backup_request import current_backup
+    from workers.admin.backup import current_backup
     from workers.broker.store import Store
 
     with Store(url, feed) as store:
@@ -105,12 +97,12 @@ def _save(url: str, feed: str, out: Path, timeout: float) -> None:
 
 
 class _Awaited:
-    """Tells the user that the worker is awaited: at once, and then every `TOLD` seconds."""
+    """Prints that the command waits for the worker: at once, then every `NOTE_SECONDS` seconds."""
 
     def __init__(self, feed: str) -> None:
         self._feed, self._due = feed, 0.0
 
     def __call__(self, passed: float) -> None:
         if passed >= self._due:
-            self._due += TOLD
+            self._due += NOTE_SECONDS
             note(f"waiting for a snapshot of feed {self._feed!r} ({passed:.0f} s)")

@@ -3,85 +3,84 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import orjson
+from typer import Argument
 
-from workers.cli.common import Json, RedisOptions, attached_url, note, show_json
-from workers.cli.option_groups import with_settings
+from workers.cli.common import Json, RedisOptions, attached_url, note, show_json, with_settings
 from workers.cli.worker import given_flags
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
 
 if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
 
-STORED = "stored with the feed"
+STORED_ORIGIN = "stored with the feed"
 """Origin of a setting that a feed keeps from its first worker."""
 
 
-@with_settings
+@with_settings()
 def check(
     feed: Annotated[
-        str | None,
-        typer.Argument(help="Name of the feed; default the settings alone.", show_default=False),
+        str | None, Argument(help="Name of the feed; default the settings alone.")
     ] = None,
     *,
     redis: RedisOptions,
     json: Json = False,
-    accept_environment: Annotated[
-        bool, typer.Option("--accept-environment", help="As for worker.")
-    ] = False,
     **settings: Any,
 ) -> None:
     """Print every setting in force and its origin; check whether a worker of a feed could begin.
 
-    The output is a TOML file that --config accepts, without credentials. Nothing is written. The
-    exit code is that of a worker that cannot begin.
+    The output is a TOML file that --config accepts, without credentials. It ends with the level of
+    the compiled kernels and their compiler. Nothing is written. The exit code is that of a worker
+    that cannot begin.
     """
-    from workers.config.feed_settings import FeedSettings
-    from workers.config.settings import load, origins
+    from workers.config.loading import FeedSettings, load, origins
 
     flags = given_flags(settings, redis)
     if feed is None:
         loaded = in_force = load(flags, redis.config)
     else:
         loaded = FeedSettings(flags, redis.config).of(feed)
-        in_force = _checked(feed, loaded, accept_environment)
+        in_force = _checked(feed, loaded)
     if json:
-        show_json(in_force.shown())
+        show_json(in_force.shown() | {"compiled": _compiled()})
         return
     _print_toml(in_force, _origins(loaded, in_force, origins(flags, redis.config)))
 
 
-def _checked(feed: str, loaded: "WorkerSettings", accept_environment: bool) -> "WorkerSettings":
-    """Run the checks of a worker; return the settings in force.
-
-    Raises
-    ------
-    WorkerError
-        If a worker could not begin.
-    """
+def _checked(feed: str, loaded: "WorkerSettings") -> "WorkerSettings":
+    """Run the checks of a worker; return the settings in force."""
     from workers.broker import permissions
     from workers.monitor.watching import check_outlets
     from workers.session import preflight
     from workers.session.known_feeds import KnownFeeds
-    from workers.session.opening import commands_of, open_store
+    from workers.session.preflight import commands_of, open_store
 
     check_outlets(loaded)
     url = loaded.url or attached_url()
     with open_store(feed, loaded, url) as store:
         known = KnownFeeds.of_user(url, is_kept=False)
-        found, in_force = preflight.run(store, loaded, accept_environment, known)
-        permissions.check(url, commands_of(url, store.keys, loaded), patience=loaded.wait_redis)
+        found, in_force = preflight.run(store, loaded, known)
+        permissions.check(
+            url, commands_of(url, store.keys, in_force), retry_timeout=loaded.wait_redis
+        )
     for warning in found.warnings:
         note(f"warning: {warning}")
     begun = "a new feed" if found.state is None else f"{found.state.position.seq:,} answered"
-    note(f"feed {feed}: a worker may begin ({begun}, Redis {found.redis})")
+    note(f"feed {feed}: a worker may begin ({begun}, {found.server})")
     return in_force
+
+
+def _compiled() -> dict[str, str]:
+    """Return the level of the compiled kernels in use, and their compiler."""
+    from online_svm.compiled.kernel import LIBRARY
+
+    return {"level": LIBRARY.level, "compiler": LIBRARY.compiler}
 
 
 def _origins(
     loaded: "WorkerSettings", in_force: "WorkerSettings", given: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return where each value in force comes from, beside what `origins` knows."""
+    """Return the origin of each value in force: `given`, a section of the file, or the feed."""
     found = dict(given)
     for name, origin in given.items():
         if origin != "default":
@@ -89,7 +88,7 @@ def _origins(
         if name in loaded.model_fields_set:  # a section of the file is about this feed
             found[name] = "file"
         elif getattr(in_force, name) != getattr(loaded, name):
-            found[name] = STORED
+            found[name] = STORED_ORIGIN
     return found
 
 
@@ -102,18 +101,12 @@ def _print_toml(settings: "WorkerSettings", origins: Mapping[str, str]) -> None:
     print("# Environment variables that are not settings:")
     for name, meaning in PROCESS_ENVIRONMENT.items():
         print(f"#   {name}: {meaning}")
+    kernels = _compiled()
+    print(f"# Compiled kernels: level {kernels['level']}, by {kernels['compiler']}")
 
 
 def _toml(value: Any) -> str:
-    """Return a value as the settings file writes it; TOML has no null, so None is a text.
-
-    Examples
-    --------
-    >>> _toml(["a", "b"]), _toml({"a": 1.0}), _toml(True), _toml(None)
-    ('["a", "b"]', '{"a" = 1.0}', 'true', '"none"')
-    """
-    import orjson
-
+    """Return a value as the settings file writes it; TOML has no null, so None is a text."""
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):

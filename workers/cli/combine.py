@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from workers.cli.common import RedisOptions, note
 
@@ -13,64 +13,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DecisionOptions:
-    """How masses are combined and recalibrated; None for what the combination was begun with."""
+    """Combination and recalibration of the masses; None keeps the stored setting."""
 
     rule: Annotated[
         Literal["dempster", "cautious"] | None,
-        typer.Option(
+        Option(
             help="Dempster's rule, or the cautious one, which counts overlap once (default "
-            "dempster).",
-            show_default=False,
+            "dempster)."
         ),
     ] = None
     recalibration: Annotated[
         Literal["platt", "isotonic"] | None,
-        typer.Option(
-            help="Map from the combined log odds to the probability (default platt).",
-            show_default=False,
-        ),
+        Option(help="Map from the combined log odds to the probability (default platt)."),
     ] = None
     recalibrate_every: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Labels between two recalibrations (default 100).", show_default=False
-        ),
+        int | None, Option(min=1, help="Labels between two recalibrations (default 100).")
     ] = None
     window: Annotated[
         int | None,
-        typer.Option(
-            min=10,
-            help="Labels that the recalibration is fitted on (default 2000).",
-            show_default=False,
-        ),
+        Option(min=10, help="Labels that the recalibration is fitted on (default 2000)."),
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """How the process works and what it tells."""
+    """Batches, metrics and log of the process."""
 
-    batch: Annotated[int, typer.Option(min=1, max=65_536, help="Answers committed at once.")] = 256
+    batch: Annotated[int, Option(min=1, max=65_536, help="Answers committed at once.")] = 256
     wait_replicas: Annotated[
         int,
-        typer.Option(
-            min=0, max=16, help="Replicas of Redis that must have a commit before it counts."
-        ),
+        Option(min=0, max=16, help="Replicas of Redis that must have a commit before it counts."),
     ] = 0
-    once: Annotated[bool, typer.Option("--once", help="Combine what is there, then end.")] = False
+    once: Annotated[bool, Option("--once", help="Combine what is there, then end.")] = False
     metrics: Annotated[
         str | None,
-        typer.Option(
+        Option(
             envvar="ONLINE_SVM_METRICS",
             metavar="ADDRESS",
             help="Address that serves /metrics, /livez and /readyz: a port of this machine, or "
             "host:port.",
-            show_default=False,
         ),
     ] = None
     log_format: Annotated[
         Literal["text", "json"],
-        typer.Option(
+        Option(
             envvar="ONLINE_SVM_LOG_FORMAT",
             help="Log lines as text for people, or as json objects (default text).",
             show_default=False,
@@ -79,22 +65,17 @@ class ServiceOptions:
 
 
 def combine(
-    feeds: Annotated[
-        list[str], typer.Argument(help="Feeds that score the same ids; at least two.")
-    ],
-    into: Annotated[
-        str, typer.Option("--into", metavar="FEED", help="Feed to write the answers to.")
-    ],
+    feeds: Annotated[list[str], Argument(help="Feeds that score the same ids; at least two.")],
+    into: Annotated[str, Option(metavar="FEED", help="Feed to write the answers to.")],
     *,
     redis: RedisOptions,
     decision: DecisionOptions,
     join_window: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=0,
             help="Places that the answers to one id may lie apart. An id that a feed lacks is "
             "waited for until that feed is so far ahead (default 100).",
-            show_default=False,
         ),
     ] = None,
     work: ServiceOptions,
@@ -117,9 +98,9 @@ def combine(
     url = redis.url()
     with watching(url, work.metrics) as watch:
         waiting = combination.run(
-            combination.Combined(feeds, options, join_window), into, url,
+            combination.Combined(feeds, into, options, join_window, work.once), url,
             settings=WorkerSettings(batch=work.batch, wait_replicas=work.wait_replicas),
-            once=work.once, observe=told, watch=watch, known=KnownFeeds.of_user(url),
+            observe=told, watch=watch, known=KnownFeeds.of_user(url),
         )  # fmt: skip
     note(
         f"{into}: {told.answers:,} combined, {told.letters:,} dead letters, "

@@ -2,16 +2,21 @@
 
 import secrets
 import sys
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import Parameter, Signature
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
+import orjson
 import typer
+from typer import Argument, Option
 
 from workers.config.environment import may_hold_settings
-from workers.printable import printable
+from workers.errors import BadConfiguration
+from workers.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,42 +24,54 @@ if TYPE_CHECKING:
     from workers.broker.embedded import Embedded
     from workers.broker.store import Store
 
-Feed = Annotated[str, typer.Argument(help="Name of the feed.", show_default=False)]
+Feed = Annotated[str, Argument(help="Name of the feed.")]
 Redis = Annotated[
     str | None,
-    typer.Option(
-        "--redis",
-        metavar="URL",
-        help="URL of Redis; default the embedded server of this user.",
-        show_default=False,
+    Option(
+        "--redis", metavar="URL", help="URL of Redis; default the embedded server of this user."
     ),
 ]
-Config = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="TOML file with settings.", show_default=False),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+Config = Annotated[Path | None, Option("--config", metavar="FILE", help="TOML file with settings.")]
+Json = Annotated[bool, Option("--json", help="Print JSON, one object a line.")]
 DataDir = Annotated[
     Path | None,
-    typer.Option(
-        "--data-dir",
-        metavar="DIR",
-        help="Where the data files are; default $ONLINE_SVM_DATA.",
-        show_default=False,
-    ),
+    Option("--data-dir", metavar="DIR", help="Where the data files are; default $ONLINE_SVM_DATA."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-Force = Annotated[
-    bool, typer.Option("--force", help="Even if a worker holds the feed; it will exit.")
-]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace FILE if it is there.")]
+Port = Annotated[int, Option(min=0, max=65535, help="Port; 0 is any free one.")]
+Yes = Annotated[bool, Option("--yes", help="Do not ask.")]
+Force = Annotated[bool, Option("--force", help="Even if a worker holds the feed; it will exit.")]
 
-EVERY = 2.0
-"""Seconds between two lines of progress."""
+Command = Callable[..., None]
+
+PROGRESS_SECONDS = 2.0  # seconds between two lines of progress
+
+
+def with_settings(*names: str) -> Callable[[Command], Command]:
+    """Give a command that takes ``**settings`` one option for each setting of these names.
+
+    Without names it gets every setting, and `--help-all`; see `workers.cli.options`.
+    """
+
+    def marked(command: Command) -> Command:
+        # The options are made where the command is asked for: the settings take long to load.
+        command.settings = names  # type: ignore[attr-defined]
+        return command
+
+    return marked
+
+
+def with_parameters(command: Command, parameters: list[Parameter]) -> Command:
+    """Declare the parameters of a command that takes ``**given``; return it."""
+    # typer reads a signature and its annotations; both are plain attributes of a function.
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
 
 
 @dataclass(frozen=True, slots=True)
 class RedisOptions:
-    """Where a command finds Redis."""
+    """Options by which a command finds Redis."""
 
     redis: Redis = None
     config: Config = None
@@ -65,80 +82,63 @@ class RedisOptions:
         return {} if self.redis is None else {"redis": self.redis}
 
     def url(self) -> str:
-        """Return the URL; see `redis_url`."""
-        return redis_url(self.redis, self.config)
+        """Return the URL that is given, else the URL of the running embedded server.
 
-    @contextmanager
-    def store(self, feed: str) -> "Iterator[Store]":
+        Raises EmbeddedNotRunning if there is neither: commands that only read start no server.
+        """
+        return self.given_url() or attached_url()
+
+    def given_url(self) -> str | None:
+        """Return the URL that `workers.config.loading.load` gives; None for the embedded server."""
+        # If only a flag is given, there is nothing to resolve. Loading the models of the settings
+        # takes a tenth of a second, and `status` and `tail` need not wait for it.
+        is_url = self.redis is None or "://" in self.redis
+        if self.config is None and is_url and not may_hold_settings():
+            return self.redis
+        from workers.config.loading import load
+
+        return load(self.flags, self.config).url
+
+    def store(self, feed: str) -> "Store":
         """Open the store of a feed, for a command other than `worker`."""
         from workers.broker.store import Store
 
-        with Store(self.url(), feed) as store:
+        return Store(self.url(), feed)
+
+    @contextmanager
+    def answered(self, feed: str) -> "Iterator[Store]":
+        """Open the store of a feed that exists, and whose answers this version knows."""
+        from workers.reading.answers import check_known
+        from workers.reading.registry import require
+
+        with self.store(feed) as store:
+            require(store)
+            check_known(store)
             yield store
-
-
-def redis_url(given: str | None, config: Path | None = None) -> str:
-    """Return the URL of Redis that `given_url` finds, else that of the running embedded server.
-
-    Raises
-    ------
-    EmbeddedNotRunning
-        If there is neither. Commands that only read feeds start no server.
-    """
-    return given_url(given, config) or attached_url()
-
-
-def given_url(given: str | None, config: Path | None = None) -> str | None:
-    """Return the URL that `workers.config.settings.load` gives; None for the embedded server."""
-    # If only a flag is given, there is nothing to resolve. Loading the models of the settings takes
-    # a tenth of a second, and `status` and `tail` need not wait for it.
-    if config is None and _is_url(given) and not may_hold_settings():
-        return given
-    from workers.config.settings import load
-
-    return load({} if given is None else {"redis": given}, config).url
-
-
-def _is_url(given: str | None) -> bool:
-    return given is None or "://" in given
 
 
 def embedded_url() -> str:
     """Start the embedded server if it is not running, print its URL, and return it."""
     from workers.broker.embedded import ensure
 
-    return _told(ensure())
+    return _printed_url(ensure())
 
 
 def attached_url() -> str:
-    """Print and return the URL of the embedded server, which must be running.
-
-    Raises
-    ------
-    EmbeddedNotRunning
-        If it is not.
-    """
+    """Print and return the URL of the embedded server; raise EmbeddedNotRunning if none runs."""
     from workers.broker.embedded import attached
 
-    return _told(attached())
+    return _printed_url(attached())
 
 
-def _told(server: "Embedded") -> str:
+def _printed_url(server: "Embedded") -> str:
     note(f"embedded Redis at {server.url}{' (started)' if server.was_started else ''}")
     return server.url
 
 
 @contextmanager
 def writing(path: Path) -> "Iterator[None]":
-    """Report in one line why the user's file cannot be written.
-
-    Raises
-    ------
-    BadConfiguration
-        With the reason that the system gives.
-    """
-    from workers.errors import BadConfiguration
-
+    """Raise BadConfiguration, with the system's reason, if the user's file cannot be written."""
     try:
         yield
     except BrokenPipeError:
@@ -148,15 +148,7 @@ def writing(path: Path) -> "Iterator[None]":
 
 
 def check_picture(option: str, path: Path) -> None:
-    """Check that a picture of this name could be written.
-
-    Raises
-    ------
-    BadConfiguration
-        For another kind of file, or a directory that does not exist.
-    """
-    from workers.errors import BadConfiguration
-
+    """Raise BadConfiguration unless a PNG of this name could be written."""
     if path.suffix.lower() != ".png":
         raise BadConfiguration(f"{option} {path}: give a name that ends in .png")
     if not path.parent.is_dir():
@@ -180,10 +172,7 @@ def replacing_bytes(path: Path, overwrite: bool) -> "Iterator[BinaryIO]":
     The file is written under another name in the same directory. If the writing fails or is
     interrupted, the old file stays. A device or a pipe is written to directly.
 
-    Raises
-    ------
-    BadConfiguration
-        If the file exists and may not be overwritten.
+    Raises BadConfiguration if the file exists and may not be overwritten.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as target:
@@ -202,21 +191,17 @@ def replacing_bytes(path: Path, overwrite: bool) -> "Iterator[BinaryIO]":
 
 
 def _refuse_existing(path: Path, overwrite: bool) -> None:
-    from workers.errors import BadConfiguration
-
     if path.exists() and not overwrite:
         raise BadConfiguration(f"{path}: the file is there; choose another, or say --overwrite")
 
 
-def show(text: str, flush: bool = False) -> None:
+def show(text: str) -> None:
     """Print a line of the result, with unprintable characters escaped."""
-    print(printable(text), flush=flush)
+    print(printable(text))
 
 
 def show_json(values: object) -> None:
     """Print a result as a line of JSON."""
-    import orjson
-
     print(orjson.dumps(values).decode(), flush=True)
 
 
@@ -226,15 +211,7 @@ def note(text: str) -> None:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Continue only if the user agrees; without a terminal, require --yes.
-
-    Raises
-    ------
-    BadConfiguration
-        If there is no terminal to ask on.
-    """
-    from workers.errors import BadConfiguration
-
+    """Continue only if the user agrees; raise BadConfiguration without --yes and a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -4,51 +4,45 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from workers.cli.common import Json, RedisOptions, note, show_json
-from workers.fast_imports import importing
+from workers.cli.common import Json, Port, RedisOptions, note, show_json
+from workers.python_process import importing
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Where the page is served, and to whom."""
+    """Address of the page, and its tokens."""
 
     address: Annotated[
-        str,
-        typer.Option(metavar="IP", help="Address to listen on; other than loopback needs a token."),
+        str, Option(metavar="IP", help="Address to listen on; other than loopback needs a token.")
     ] = "127.0.0.1"
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is any free one.")] = 5006
+    port: Port = 5006
     token_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="File with a token that a browser must send before it sees the page.",
-            show_default=False,
         ),
     ] = None
     until_input_ends: Annotated[
-        bool, typer.Option("--until-input-ends", hidden=True, help="End with standard input.")
+        bool, Option("--until-input-ends", hidden=True, help="End with standard input.")
     ] = False
 
 
 def dashboard(
     feeds: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[FEED]...",
             help="Names of feeds to show, and patterns such as 'sensors-*'; default all.",
-            show_default=False,
         ),
     ] = None,
     *,
     redis: RedisOptions,
     server: ServerOptions,
     shard: Annotated[
-        str | None,
-        typer.Option(
-            metavar="I/N", help="Show only the feeds of shard I of N.", show_default=False
-        ),
+        str | None, Option(metavar="I/N", help="Show only the feeds of shard I of N.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -63,8 +57,8 @@ def dashboard(
     owns = None if shard is None else Shard.parse(shard).owns
     url = redis.url()
     with importing():
+        from workers.dashboard.handlers import read_token
         from workers.dashboard.server import Dashboard
-        from workers.dashboard.token import read_token
         from workers.log import configure
     configure()
     token = None if server.token_file is None else read_token(server.token_file)

@@ -3,32 +3,30 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from workers.cli.common import check_picture, writing
 
-PICTURE = Path("demo-output/curves.png")
-"""Default path of the picture."""
+PICTURE = Path("demo-output/curves.png")  # default path of the picture
 
 
 def demo(
     picture: Annotated[
         Path,
-        typer.Option(
+        Option(
             metavar="FILE.png", dir_okay=False, help="Where the picture of the curves goes, a PNG."
         ),
     ] = PICTURE,
     speed: Annotated[
-        float, typer.Option(min=0.1, max=1000.0, help="Push this many times as fast.")
+        float, Option(min=0.1, max=1000.0, help="Push this many times as fast.")
     ] = 1.0,
     page: Annotated[
-        bool,
-        typer.Option("--page", help="Show the feeds in a browser too, until Enter is pressed."),
+        bool, Option("--page", help="Show the feeds in a browser too, until Enter is pressed.")
     ] = False,
 ) -> None:
     """Answer three real feeds live, show their validity and alarms, and draw the curves.
 
-    One feed drifts on purpose. Its report, an HTML file, is written beside the curves.
+    One feed drifts on purpose. Its report, an HTML file, is written to the folder of the curves.
     """
     if picture == PICTURE:
         with writing(picture):

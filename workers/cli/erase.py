@@ -4,28 +4,24 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from workers.cli.common import Feed, Json, RedisOptions, Yes, confirm, note, show_json
-from workers.plural import counted
+from workers.errors import BadConfiguration, WorkerError
+from workers.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from workers.admin.erase.erasure import Copies, Erasure
+    from workers.admin.erasure import Copies, Erasure
     from workers.broker.store import Store
 
 
 def erase(
     feed: Feed,
-    id: Annotated[
-        str, typer.Option("--id", help="The id that the producer sent.", show_default=False)
-    ],
+    id: Annotated[str, Option(help="The id that the producer sent.")],
     archive: Annotated[
-        Path | None,
-        typer.Option(
-            "--archive", metavar="DIR", help="Its archive, if there is one.", show_default=False
-        ),
+        Path | None, Option(metavar="DIR", help="Its archive, if there is one.")
     ] = None,
     *,
     redis: RedisOptions,
@@ -37,7 +33,7 @@ def erase(
     What was learned is learned again from the kept input without them, and the feed goes on from
     there. No worker may hold it meanwhile. Run again, the command finishes one that was cut off.
     """
-    from workers.admin.erase.erasure import erase as remove
+    from workers.admin.erasure import erase as remove
 
     confirm(f"Erase all entries with this id from feed {feed!r} for good?", yes)
     with redis.store(feed) as store:
@@ -63,14 +59,7 @@ def erase(
 
 
 def describe(feed: str, found: "Erasure") -> str:
-    """Return what was erased, as text.
-
-    Examples
-    --------
-    >>> from workers.admin.erase.erasure import Erasure
-    >>> describe("mail", Erasure(1, 3, 200, 0))
-    "1 entry of feed 'mail' erased, and 3 rows of its archive; it goes on from 200 examples learned"
-    """
+    """Return what was erased, as text."""
     if found.learned is None:
         rows = counted(found.archived, "row")
         return f"{rows} of the archive of an earlier feed {feed!r} erased; nothing else was done"
@@ -94,17 +83,9 @@ def _plain(found: "Erasure") -> dict[str, int | None]:
 
 @contextmanager
 def _opened(path: Path, feed: str) -> "Iterator[Copies]":
-    """Hold the archive of a feed.
-
-    Raises
-    ------
-    BadConfiguration
-        If there is none of it, or another process writes it.
-    """
-    from workers.errors import BadConfiguration
-    from workers.history.archive.erasure import ErasableArchive
-    from workers.history.archive.identity import locked
-    from workers.history.archive.reader import Archive
+    from workers.offline.archive.erasure import ErasableArchive
+    from workers.offline.archive.layout import locked
+    from workers.offline.archive.reader import Archive
 
     archive = Archive(path, feed)
     if archive.identity.feed != feed:
@@ -115,14 +96,8 @@ def _opened(path: Path, feed: str) -> "Iterator[Copies]":
 
 def _save(store: "Store") -> bool:
     """Let Redis write its files again, where it is let to; return whether it began."""
-    from workers.errors import WorkerError
-
     try:
-        has_log = store.server().get("aof_enabled") == "1"
-        if has_log:
-            store.call_server("BGREWRITEAOF")
-        if not has_log or store.call_server("CONFIG", "GET", "save")[1]:
-            store.call_server("BGSAVE", "SCHEDULE")
+        store.begin_saving()
     except WorkerError:
         return False
     return True
@@ -132,6 +107,4 @@ def _readers(store: "Store") -> "list[str]":
     """Return the names of the consumer groups of the answers."""
     if not store.length(store.keys.out):
         return []
-    groups = store.call("XINFO", "GROUPS", store.keys.out)
-    found = [dict(zip(flat[::2], flat[1::2], strict=True))[b"name"] for flat in groups]
-    return [name.decode(errors="replace") for name in found]
+    return [group.name.decode(errors="replace") for group in store.groups(store.keys.out)]

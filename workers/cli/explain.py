@@ -4,12 +4,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument
 
 from workers.cli.common import Feed, Json, RedisOptions, show, show_json
 
 if TYPE_CHECKING:
     from online_svm.predictor.explanation import Explanation, SupportVector
-    from workers.history.explain import Explained, Value
+    from workers.offline.explain import Explained, Value
 
 _SHOWN, _WIDE = 12, 40  # features in a line, characters of a name or a text
 _MISMATCH = 5
@@ -18,12 +19,7 @@ _MISMATCH = 5
 def explain(
     feed: Feed,
     id: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID",
-            help="ID of the answer's entry, or the id of its producer.",
-            show_default=False,
-        ),
+        str, Argument(metavar="ID", help="ID of the answer's entry, or the id of its producer.")
     ],
     *,
     redis: RedisOptions,
@@ -34,7 +30,7 @@ def explain(
     It reads only, and needs the input since the snapshot before the answer (worker --keep-input).
     It ends with exit code 5 if the replay gives other bytes.
     """
-    from workers.history.explain import explain_answer
+    from workers.offline.explain import explain_answer
     from workers.reading.registry import require
 
     with redis.store(feed) as store:

@@ -1,20 +1,32 @@
 """`export`: write the answers of a feed as a table, or all of it as Parquet files."""
 
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
-import typer
+from typer import Argument, Option
 
-from workers.cli.common import Feed, Json, RedisOptions, note, show_json
-from workers.cli.export_table import STANDARD_OUTPUT, export_table
-from workers.plural import counted
+from workers.cli.common import (
+    Feed,
+    Json,
+    Overwrite,
+    RedisOptions,
+    note,
+    replacing,
+    show_json,
+    writing,
+)
+from workers.errors import BadConfiguration
+from workers.text import counted
 
 if TYPE_CHECKING:
     from workers.broker.store import Store
-    from workers.history.archive.archiver import Archived, Archiver
+    from workers.offline.archive.archiver import Archived, Archiver
     from workers.stop import Stop
 
+STANDARD_OUTPUT = Path("-")
 _POLL = 0.5  # seconds between two looks at a feed that has not begun
 _PARQUET = "Parquet files (--to)"
 
@@ -24,14 +36,12 @@ class TableOptions:
     """Options of the CSV table."""
 
     features: Annotated[
-        bool, typer.Option("--features", help="Add a column for each feature, as it was sent.")
+        bool, Option("--features", help="Add a column for each feature, as it was sent.")
     ] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it is there.")] = (
-        False
-    )
+    overwrite: Overwrite = False
     raw: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--raw",
             help="Write text as it is. Without it, text that begins like a formula (= + - @) and "
             "is no number gets a ' in front, and a control character is written as an escape.",
@@ -45,18 +55,16 @@ class ArchiveOptions:
 
     to: Annotated[
         Path | None,
-        typer.Option(
-            "--to",
+        Option(
             metavar="DIR",
             help="Write answers, labels, reports, alarms and input as Parquet files by day: an "
             "archive, or what is new to one. Needs pyarrow (pip install 'online-svm[archive]').",
-            show_default=False,
             rich_help_panel=_PARQUET,
         ),
     ] = None
     follow: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--follow",
             help="Go on with what comes, until Ctrl-C or SIGTERM.",
             rich_help_panel=_PARQUET,
@@ -64,8 +72,7 @@ class ArchiveOptions:
     ] = False
     every: Annotated[
         float,
-        typer.Option(
-            "--every",
+        Option(
             metavar="SECONDS",
             min=0.0,
             help="With --follow: write what is new after so long, at the latest.",
@@ -74,8 +81,7 @@ class ArchiveOptions:
     ] = 30.0
     group: Annotated[
         str,
-        typer.Option(
-            "--group",
+        Option(
             help="Consumer group of the answers that is moved behind what is on disk. A worker "
             "with --downstream block trims nothing before the group downstream was.",
             rich_help_panel=_PARQUET,
@@ -83,7 +89,7 @@ class ArchiveOptions:
     ] = "downstream"
     take_group: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--take-group",
             help="Take that group from an archive that was given up.",
             rich_help_panel=_PARQUET,
@@ -91,7 +97,7 @@ class ArchiveOptions:
     ] = False
     accept_gap: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--accept-gap",
             help="Go on where entries were trimmed before they came here.",
             rich_help_panel=_PARQUET,
@@ -102,7 +108,7 @@ class ArchiveOptions:
 def export(
     feed: Feed,
     target: Annotated[
-        Path, typer.Argument(metavar="[FILE]", help="Where to; - is standard output.")
+        Path, Argument(metavar="[FILE]", help="Where to; - is standard output.")
     ] = STANDARD_OUTPUT,
     *,
     redis: RedisOptions,
@@ -118,10 +124,6 @@ def export(
     With --to write Parquet files instead, each entry once whatever happens: the files say where to
     go on. --json then prints what was added.
     """
-    from workers.errors import BadConfiguration
-    from workers.reading.answers import check_known
-    from workers.reading.registry import require
-
     if archive.to is not None:
         if target != STANDARD_OUTPUT or table != TableOptions():
             raise BadConfiguration(
@@ -134,22 +136,34 @@ def export(
         raise BadConfiguration(
             "--follow, --take-group, --accept-gap and --json are of Parquet files: give --to DIR"
         )
-    with redis.store(feed) as store:
-        require(store)
-        check_known(store)
-        export_table(store, target, table.features, table.overwrite, table.raw)
+    with redis.answered(feed) as store:
+        _export_table(store, target, table)
+
+
+def _export_table(store: "Store", target: Path, options: TableOptions) -> None:
+    from workers.offline.answer_table import AnswerTable
+
+    table = AnswerTable(store, options.features)
+    with writing(target), _opened(target, options.overwrite) as file:
+        count = table.write(file, options.raw)
+    if table.trimmed:
+        note(
+            f"the input of {counted(table.trimmed, 'answer')} is no longer kept: true_label and "
+            "is_right are blank there; online-svm worker --keep-input keeps it"
+        )
+    note(f"{counted(count, 'answer')} exported")
+
+
+def _opened(path: Path, overwrite: bool) -> AbstractContextManager[TextIO]:
+    return nullcontext(sys.stdout) if path == STANDARD_OUTPUT else replacing(path, overwrite)
 
 
 def _export_archive(url: str, feed: str, to: Path, options: ArchiveOptions, as_json: bool) -> None:
-    """Write answers, labels, reports, alarms and input of a feed, and go on with what comes.
-
-    The files say where to go on.
-    """
+    """Archive a feed, and go on with what comes; the files say where to go on."""
     from workers.broker.store import Store
-    from workers.history.archive.archiver import Archiver
-    from workers.history.archive.identity import locked
-    from workers.history.archive.layout import place_of
-    from workers.history.archive.parquet import arrow
+    from workers.offline.archive.archiver import Archiver
+    from workers.offline.archive.layout import locked, place_of
+    from workers.offline.archive.parquet import arrow
     from workers.stop import Stop, signals
 
     arrow()  # before anything is waited for
@@ -162,11 +176,15 @@ def _export_archive(url: str, feed: str, to: Path, options: ArchiveOptions, as_j
                 store, directory, options.group, options.accept_gap, options.take_group
             )
             if follow:
-                store.be_patient()
-                note(_beginning(archiver, directory))
+                store.retry_forever()
+                last = archiver.was_archived
+                begin = "the oldest answer that is kept" if last is None else f"answer {last + 1:,}"
+                note(f"archiving to {directory}, from {begin} on")
             _run(archiver, stop, directory, follow, options.every)
     if as_json:
-        show_json({"feed": feed, "directory": str(directory)} | _plain(archiver.done))
+        done = archiver.done
+        counts = {"answers": done.answers, "input": done.inputs, "input_missing": done.missing}
+        show_json({"feed": feed, "directory": str(directory)} | counts)
 
 
 def _run(archiver: "Archiver", stop: "Stop", directory: Path, follow: bool, every: float) -> None:
@@ -185,7 +203,7 @@ def describe(done: "Archived", directory: Path) -> str:
 
     Examples
     --------
-    >>> from workers.history.archive.archiver import Archived
+    >>> from workers.offline.archive.archiver import Archived
     >>> describe(Archived(2, 1, 1), Path("cold/feed=mail"))
     '2 answers added to cold/feed=mail; the input of 1 of them was no longer kept'
     """
@@ -195,32 +213,16 @@ def describe(done: "Archived", directory: Path) -> str:
     return text
 
 
-def _beginning(archiver: "Archiver", directory: Path) -> str:
-    before = archiver.was_archived
-    where = "the oldest answer that is kept" if before is None else f"answer {before + 1:,}"
-    return f"archiving to {directory}, from {where} on"
-
-
-def _plain(done: "Archived") -> dict[str, int]:
-    return {"answers": done.answers, "input": done.inputs, "input_missing": done.missing}
-
-
 def _has_begun(store: "Store", stop: "Stop", follow: bool) -> bool:
-    """Return whether a feed has a state; wait for it if it is to be followed.
-
-    Raises
-    ------
-    BadConfiguration
-        If it has none and is not to be followed.
-    """
-    from workers.history.archive.archiver import no_answers
+    """Return whether a feed has a state; wait for it if it is to be followed."""
+    from workers.admin.verify import no_answers
 
     if store.state() is not None:
         return True
     if not follow:
         raise no_answers(store.keys.feed)
     note(f"waiting for feed {store.keys.feed!r} to begin")
-    store.be_patient()
+    store.retry_forever()
     while not stop.wait(_POLL):
         if store.state() is not None:
             return True

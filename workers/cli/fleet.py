@@ -1,20 +1,83 @@
 """`fleet`: many feeds on many machines, placed by Ray."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from workers.cli.common import Json, RedisOptions, note
-from workers.cli.fleet_shards import AUTO, Address, loaded, opened, print_shards
-from workers.cli.option_groups import with_settings
-from workers.runner.shard import MOST
+from workers.cli.common import Json, RedisOptions, note, show, show_json, with_settings
+from workers.errors import BadConfiguration
+from workers.runner.shard import MAX_SHARDS
 
 if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
-    from workers.placed.definition import FleetDefinition
+    from workers.ray_fleet.actors import Actors
+    from workers.ray_fleet.definition import FleetDefinition, FleetStore
+
+
+Address = Annotated[
+    str,
+    Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Head of the Ray cluster of a fleet; auto is the one that this machine is part of.",
+    ),
+]
+AUTO = "auto"
+
+
+def print_fleet(name: str, address: str, redis: RedisOptions, json: bool) -> None:
+    """Print where each shard of a fleet runs, and what each of its feeds does."""
+    with opened(loaded(redis), address, name) as (store, actors):
+        print_shards(actors.statuses(store.require().shards), json)
+
+
+def loaded(redis: RedisOptions) -> "WorkerSettings":
+    """Return the settings that say where Redis is."""
+    from workers.config.loading import load
+
+    return load(redis.flags, redis.config, is_whole=False)
+
+
+@contextmanager
+def opened(
+    settings: "WorkerSettings", address: str, name: str
+) -> "Iterator[tuple[FleetStore, Actors]]":
+    """Connect to Redis, then to Ray."""
+    from workers.broker.connection import Connection
+    from workers.ray_fleet.actors import Actors
+    from workers.ray_fleet.connection import connected
+    from workers.ray_fleet.definition import FleetStore, access_of
+    from workers.stop import Stop
+
+    access = access_of(settings)
+    connection = Connection(settings.url or "", Stop(), settings.wait_redis)
+    try:
+        store = FleetStore(connection, name)
+        store.get()  # reports a wrong name, or no Redis, before Ray is loaded
+        with connected(address) as ray:
+            yield store, Actors(ray, name, access)
+    finally:
+        connection.close()
+
+
+def print_shards(told: list[dict[str, Any]], json: bool) -> None:
+    """Print a line for each shard, and one for each of its feeds that is not answered."""
+    for each in told:
+        if json:
+            show_json(each)
+            continue
+        place = f"{each['host']}, process {each['pid']}: " if "pid" in each else ""
+        feeds: dict[str, str] = each.get("feeds", {})
+        held = f"{sum(stage == 'answering' for stage in feeds.values())} of {len(feeds)} feeds"
+        problem = each.get("problem")
+        show(f"shard {each['shard']}: {place}{problem or held + ' answered'}")
+        for feed, stage in feeds.items():
+            if stage != "answering":
+                show(f"  {feed}: {stage}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +85,9 @@ class FleetOptions:
     """A fleet, and how its shards are awaited."""
 
     address: Address = AUTO
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of the fleet.")] = "fleet"
+    name: Annotated[str, Option(metavar="NAME", help="Of the fleet.")] = "fleet"
     wait: Annotated[
-        float,
-        typer.Option("--wait", min=0, metavar="SECONDS", help="For all shards to have a place."),
+        float, Option(min=0, metavar="SECONDS", help="For all shards to have a place.")
     ] = 60.0
     json: Json = False
 
@@ -36,43 +98,32 @@ class ShardOptions:
 
     replicas: Annotated[
         int | None,
-        typer.Option(
-            "--replicas",
+        Option(
             min=0,
-            max=MOST,
+            max=MAX_SHARDS,
             metavar="N",
             help="Shards: one actor each; default those that the fleet has, or 1. 0 stops it.",
-            show_default=False,
         ),
     ] = None
     cpus: Annotated[
-        float | None,
-        typer.Option(
-            "--cpus",
-            min=0,
-            help="Processors that Ray reserves a shard (default 1).",
-            show_default=False,
-        ),
+        float | None, Option(min=0, help="Processors that Ray reserves a shard (default 1).")
     ] = None
     resource: Annotated[
         list[str] | None,
-        typer.Option(
-            "--resource",
+        Option(
             metavar="NAME=AMOUNT",
             help="Another resource of Ray that a shard needs; may be repeated.",
-            show_default=False,
         ),
     ] = None
 
 
-@with_settings
+@with_settings()
 def fleet(
     feeds: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[FEED|PATTERN]...",
             help="Names and patterns; default those that the fleet has.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -88,21 +139,19 @@ def fleet(
     move do. 0 drains all shards and ends them: each feed has its snapshot, and any worker goes on
     with it. `status --fleet NAME` shows the shards.
 
-    What a fleet is stands in Redis; actors that Ray restarts read it there. Settings that hold
-    secrets are given to the machines of Ray, by their environment.
+    Redis stores the definition of a fleet; actors that Ray restarts read it there. Settings that
+    hold secrets come from the environment of Ray's machines.
     """
     from workers.cli.worker import given_flags
-    from workers.config.feed_settings import FeedSettings
-    from workers.config.settings import origins
-    from workers.errors import BadConfiguration
-    from workers.placed.definition import told_settings
+    from workers.config.loading import FeedSettings, origins
+    from workers.ray_fleet.definition import given_settings
 
     flags, replicas = given_flags(settings, redis), shards.replicas
     if feeds:
         if replicas == 0:
             raise BadConfiguration("--replicas 0 stops the fleet: leave out the feeds")
         general = FeedSettings(flags, redis.config).general
-        told = told_settings(general, origins(flags, redis.config))
+        told = given_settings(general, origins(flags, redis.config))
         _start(_defined(feeds, told, redis.config, shards), replicas, general, place)
     elif replicas is None:
         raise BadConfiguration("name feeds or patterns, or give --replicas N to change the fleet")
@@ -118,20 +167,12 @@ def _defined(
     config: Path | None,
     shards: ShardOptions,
 ) -> "FleetDefinition":
-    """Return what the options say of a fleet, with one shard.
-
-    Raises
-    ------
-    BadConfiguration
-        If they cannot work, or may hold a secret.
-    """
-    from workers.config import feed_sections
-    from workers.config.setting_sources import settings_file
+    from workers.config.setting_sources import feed_sections, settings_file
     from workers.feed.selection import Selection
-    from workers.placed.definition import FleetDefinition, check_stored
+    from workers.ray_fleet.definition import FleetDefinition, check_stored
 
     Selection(feeds)  # raises for what is no name
-    sections = feed_sections.sections(settings_file(config))
+    sections = feed_sections(settings_file(config))
     for section in sections.values():
         check_stored(section)
     return FleetDefinition(
@@ -146,17 +187,31 @@ def _start(
     general: "WorkerSettings",
     place: FleetOptions,
 ) -> None:
-    from workers.placed.actors import start
+    from workers.ray_fleet.actors import start
+    from workers.ray_fleet.definition import changes
 
     with opened(general, place.address, place.name) as (store, actors):
-        before = store.get() if replicas is None else None
+        before = _before(store, is_needed=replicas is None)
         shards = replicas or (0 if before is None else before.shards) or 1
         whole = definition.model_copy(update={"shards": shards})
+        changed = "" if before is None else changes(before, whole)
+        if changed:
+            note(f"fleet {place.name!r} changes: {changed}")
         print_shards(start(store, actors, whole, place.wait), place.json)
 
 
+def _before(store: "FleetStore", is_needed: bool) -> "FleetDefinition | None":
+    """Return the definition that is replaced; one that cannot be read is none, unless needed."""
+    try:
+        return store.get()
+    except BadConfiguration:
+        if is_needed:
+            raise
+        return None
+
+
 def _scale(replicas: int, settings: "WorkerSettings", place: FleetOptions) -> None:
-    from workers.placed.actors import scale, stop
+    from workers.ray_fleet.actors import scale, stop
 
     with opened(settings, place.address, place.name) as (store, actors):
         if replicas:
@@ -169,18 +224,11 @@ def _scale(replicas: int, settings: "WorkerSettings", place: FleetOptions) -> No
 def _amounts(given: Sequence[str]) -> dict[str, float]:
     """Return the resources that options name.
 
-    Raises
-    ------
-    BadConfiguration
-        For a text that is no name with an amount above 0.
-
     Examples
     --------
     >>> _amounts(["fast_disk=1", "ssd=0.5"])
     {'fast_disk': 1.0, 'ssd': 0.5}
     """
-    from workers.errors import BadConfiguration
-
     found: dict[str, float] = {}
     for text in given:
         name, _, amount = text.partition("=")

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from workers.cli.common import Feed, RedisOptions, note
 from workers.config.text_values import option
-from workers.plural import counted
+from workers.errors import Unavailable
+from workers.text import counted
 
 if TYPE_CHECKING:
     from workers.admin.fork import Fork
@@ -18,33 +19,31 @@ def fork(
     *,
     redis: RedisOptions,
     to: Annotated[
-        str | None,
-        typer.Option(
-            "--to", metavar="NAME", help="Name of the new feed; default FEED-2, FEED-3..."
-        ),
+        str | None, Option(metavar="NAME", help="Name of the new feed; default FEED-2, FEED-3...")
     ] = None,
 ) -> None:
     """Copy the kept input of a feed to a new one, to answer it with other settings."""
     from workers.admin import fork as forking
     from workers.broker.store import Store
     from workers.cli.progress import plain_progress
-    from workers.config import settings
-    from workers.errors import Unavailable
+    from workers.config.loading import load
     from workers.feed.stored_settings import lost_settings
 
-    given = settings.load({}, redis.config)  # check the settings before anything is copied
+    given = load({}, redis.config)  # check the settings before anything is copied
     url = redis.url()
-    flag = f" --config {redis.config}" if redis.config else ""
+    config = flag = f" --config {redis.config}" if redis.config else ""
     with Store(url, feed) as store:
         state = store.state()
-        lost = None if state is None else lost_settings(feed, state.agreement, given)
+        lost = None if state is None else lost_settings(feed, state.pinned, given)
+        if state is not None and state.retention is not None and state.retention.keep_input:
+            flag += " --keep-input"
         name = to or _free_name(url, feed)
         with Store(url, name) as target:
             entries = store.length(store.keys.input)
             try:
                 made = forking.fork(store, target, plain_progress(entries, "copied"))
             except (Unavailable, KeyboardInterrupt):
-                note(f"to go on with the copy: online-svm fork {feed} --to {name}{flag}")
+                note(f"to go on with the copy: online-svm fork {feed} --to {name}{config}")
                 raise
     if lost is not None:
         note(renewed(feed, name, lost))
@@ -58,42 +57,29 @@ def describe(made: "Fork") -> str:
     Examples
     --------
     >>> from workers.admin.fork import Fork
-    >>> describe(Fork(1, 1, 0))
+    >>> from workers.feed.erased import Missing
+    >>> describe(Fork(1, 1, Missing(0)))
     '1 entry copied'
-    >>> describe(Fork(40, 100, 2000))
+    >>> describe(Fork(40, 100, Missing(2000)))
     '40 entries copied (60 were before); the new feed begins with these, as 2,000 older ones were \
 answered and trimmed'
+    >>> describe(Fork(40, 40, Missing(0, (b"7-0",))))
+    '40 entries copied; the new feed lacks 1 erased entry (7-0)'
     """
     before = made.total - made.copied
     told = f"{counted(made.copied, 'entry', 'entries')} copied"
     if before:
         told += f" ({before:,} {'was' if before == 1 else 'were'} before)"
-    if made.trimmed:
-        older = "older one was" if made.trimmed == 1 else "older ones were"
-        told += (
-            f"; the new feed begins with these, as {made.trimmed:,} {older} answered and trimmed"
-        )
+    if trimmed := made.missing.trimmed:
+        older = "older one was" if trimmed == 1 else "older ones were"
+        told += f"; the new feed begins with these, as {trimmed:,} {older} answered and trimmed"
+    if made.missing.erased:
+        told += f"; the new feed lacks {made.missing.erased_shown}"
     return told
 
 
 def renewed(feed: str, name: str, lost: Mapping[str, Any]) -> str:
-    """Return what became of the settings of a feed of earlier semantics.
-
-    Parameters
-    ----------
-    feed, name : str
-        The feed, and its fork.
-    lost : mapping from the name of a setting to its value
-        What the feed was set to and its fork is not.
-
-    Examples
-    --------
-    >>> told = renewed("f", "f-2", {"classes": ["a", "b"], "window": 80}).split("; ")
-    >>> told[0]
-    "'f' was begun under semantics that are no longer computed"
-    >>> told[1], told[2]
-    ("'f-2' has its kept input and today's defaults", "'f' was set to --classes a,b --window 80")
-    """
+    """Return what became of a feed of earlier semantics; its fork has not the settings `lost`."""
     told = (
         f"{feed!r} was begun under semantics that are no longer computed; {name!r} has its kept "
         "input and today's defaults"

@@ -4,51 +4,46 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from workers.cli.common import Json, RedisOptions, note, show_json
-from workers.fast_imports import importing
+from workers.cli.common import Json, Port, RedisOptions, note, show_json
+from workers.errors import BadConfiguration
+from workers.python_process import importing
 
 MISSING = "the gateway needs starlette and uvicorn: pip install 'online-svm[http]'"
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayOptions:
-    """Where the gateway listens, to whom, and what it takes."""
+    """Address of the gateway, its tokens, and its limits."""
 
     address: Annotated[
-        str,
-        typer.Option(metavar="IP", help="Address to listen on; other than loopback needs tokens."),
+        str, Option(metavar="IP", help="Address to listen on; other than loopback needs tokens.")
     ] = "127.0.0.1"
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is any free one.")] = 8080
+    port: Port = 8080
     token_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="TOML file of bearer tokens, by feed and right; read again when it changes.",
-            show_default=False,
         ),
     ] = None
     high_water: Annotated[
         int,
-        typer.Option(
+        Option(
             min=0,
             metavar="N",
             help="Refuse (429) while N entries of a feed or more wait for its worker; 0 never.",
         ),
     ] = 10_000
-    max_body: Annotated[
-        int, typer.Option(min=1000, help="Bytes of the body of a request, at most.")
-    ] = 1 << 20
-    connections: Annotated[
-        int, typer.Option(min=1, help="Connections at the same time, at most.")
-    ] = 2000
+    max_body: Annotated[int, Option(min=1000, help="Bytes of the body of a request, at most.")] = (
+        1 << 20
+    )
+    connections: Annotated[int, Option(min=1, help="Connections at the same time, at most.")] = 2000
 
 
 def gateway(
-    feeds: Annotated[
-        list[str], typer.Argument(metavar="FEED...", help="Names of feeds.", show_default=False)
-    ],
+    feeds: Annotated[list[str], Argument(metavar="FEED...", help="Names of feeds.")],
     *,
     redis: RedisOptions,
     server: GatewayOptions,
@@ -56,11 +51,10 @@ def gateway(
 ) -> None:
     """Take examples and labels of feeds over HTTP, and respond with the answers of their workers.
 
-    It only adds entries and waits: whatever falls over, nothing is lost or answered twice. Without
+    It only adds entries and waits: if any process dies, nothing is lost or answered twice. Without
     --token-file it listens on this machine alone. --json prints its address as JSON.
     """
     from workers.config.listening import check_address
-    from workers.errors import BadConfiguration
     from workers.feed.keys import FeedKeys
 
     for feed in feeds:

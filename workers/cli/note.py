@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from workers.cli.common import Feed, RedisOptions
 from workers.cli.common import note as tell
+from workers.errors import BadConfiguration
 
 if TYPE_CHECKING:
     from workers.broker.store import Store
@@ -15,39 +16,32 @@ def note(
     feed: Feed,
     text: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="What happened, such as 'deployed v2'; what you found, with --ack; the reason, "
-            "with --silence.",
-            show_default=False,
+            "with --silence."
         ),
     ] = "",
     at: Annotated[
         int | None,
-        typer.Option(
-            "--at",
+        Option(
             metavar="N",
             min=0,
             help="Examples learned before it happened; default those that are learned now.",
-            show_default=False,
         ),
     ] = None,
     ack: Annotated[
         str | None,
-        typer.Option(
-            "--ack",
+        Option(
             metavar="ALARM",
             help="You have seen this alarm: its n, as tail --stream alarms shows it, or the ID of "
             "its entry. It stays open.",
-            show_default=False,
         ),
     ] = None,
     silence: Annotated[
         str | None,
-        typer.Option(
-            "--silence",
+        Option(
             metavar="TIME",
             help="Post no alarm to the webhook for 90s, 30m, 2h or 1d; 0s ends a silence.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -57,8 +51,6 @@ def note(
 
     With --ack or --silence note that an alarm was seen, or that none is to be posted for a while.
     """
-    from workers.errors import BadConfiguration
-
     if sum(option is not None for option in (at, ack, silence)) > 1:
         raise BadConfiguration("give one of --at, --ack and --silence")
     with redis.store(feed) as store:

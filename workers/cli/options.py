@@ -9,12 +9,14 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from typer import Option
 from typer.core import TyperCommand
 from typing_extensions import override
 
 from online_svm.config import PredictorConfig
-from workers.cli.option_groups import Command, with_parameters
+from workers.cli.common import Command, with_parameters
 from workers.config.settings import Limits, WorkerSettings
+from workers.config.text_values import has_rows
 
 _OWN_OPTIONS = frozenset(("redis", "alarm_secret"))
 """Settings that the command declares by hand, and a secret, which every user could read in the list
@@ -37,7 +39,7 @@ COMMON = (
 )
 """Settings that people set, which `--help` shows; `--help-all` shows the others too."""
 
-_RARE = frozenset((*WorkerSettings.model_fields, "name", "shard", "accept_environment", "sigma"))
+_RARE = frozenset((*WorkerSettings.model_fields, "name", "shard", "sigma"))
 _RARE -= {*COMMON, "redis"}
 _ALL = "online-svm.help-all"
 
@@ -67,7 +69,7 @@ def _show_all(ctx: typer.Context, is_asked: bool) -> None:
 
 HelpAll = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--help-all",
         callback=_show_all,
         is_eager=True,
@@ -80,13 +82,8 @@ HelpAll = Annotated[
 def settings_added(command: Command, names: Sequence[str]) -> Command:
     """Return a command that takes settings, as text or None, in place of its ``**settings``.
 
-    `workers.config.settings.load` converts them.
-
-    Parameters
-    ----------
-    command : callable
-    names : sequence of str
-        Settings that it shares with `worker`; none for every one, and `--help-all`.
+    `names` are the settings that it shares with `worker`; none stands for every one, and `--help-
+    all`. `workers.config.loading.load` converts the values.
     """
     every = [name for name in WorkerSettings.model_fields if name not in _OWN_OPTIONS]
     made = _parameters(names or every)
@@ -105,7 +102,6 @@ def settings_added(command: Command, names: Sequence[str]) -> Command:
 
 
 def _parameters(names: Iterable[str]) -> list[inspect.Parameter]:
-    """Return a parameter for each setting."""
     return [
         inspect.Parameter(
             name,
@@ -122,13 +118,12 @@ def _option(name: str, field: FieldInfo) -> Any:
     kind: Any = str
     if field.annotation is bool:
         flag, kind = f"{flag}/--no-{name.replace('_', '-')}", bool
-    option = typer.Option(
+    option = Option(
         flag,
         help=_help(field),
         metavar=None if kind is bool else metavar(field),
         autocompletion=_completion(field),
         rich_help_panel=_panel(name),
-        show_default=False,
     )
     return Annotated[kind | None, option]
 
@@ -139,8 +134,8 @@ def metavar(field: FieldInfo) -> str:
     Examples
     --------
     >>> fields = WorkerSettings.model_fields
-    >>> [metavar(fields[name]) for name in ("kernel", "gamma", "window", "classes", "batch")]
-    ['<rbf|linear|poly>', '<VALUE|scale>', '<VALUE|none>', 'A,B,...', 'VALUE']
+    >>> [metavar(fields[name]) for name in ("kernel", "gamma", "window", "classes", "costs")]
+    ['<rbf|linear|poly>', '<VALUE|scale>', '<VALUE|none>', 'A,B,...', 'A:B=1,B:A=2']
     """
     forms = dict.fromkeys(form for kind in _members(field.annotation) for form in _forms(kind))
     if field.get_default() is None:
@@ -150,13 +145,6 @@ def metavar(field: FieldInfo) -> str:
 
 
 def _completion(field: FieldInfo) -> Callable[[str], list[str]]:
-    """Return a function that completes a value on the command line.
-
-    Examples
-    --------
-    >>> _completion(WorkerSettings.model_fields["kernel"])("l")
-    ['linear']
-    """
     kinds = _members(field.annotation)
     words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
 
@@ -167,11 +155,12 @@ def _completion(field: FieldInfo) -> Callable[[str], list[str]]:
 
 
 def _forms(kind: Any) -> tuple[str, ...]:
-    """Return how the values of one plain type are written."""
     if get_origin(kind) is Literal:
         return get_args(kind)
     if kind is NoneType:
         return ("none",)
+    if has_rows(kind):
+        return ("A:B=1,B:A=2",)
     return ({tuple: "A,B,...", dict: "A=1,B=2"}.get(get_origin(kind), "VALUE"),)
 
 
@@ -197,7 +186,6 @@ def _panel(name: str) -> str:
 
 
 def _help(field: FieldInfo) -> str:
-    """Return the description with the default."""
     description = (field.description or "") + _names(field)
     default = field.get_default()
     if default in (None, PydanticUndefined):

@@ -4,18 +4,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import orjson
-import typer
+from typer import Argument, Option
 
-from workers.cli.common import Feed, RedisOptions, embedded_url, given_url, note
+from workers.cli.common import Feed, RedisOptions, embedded_url, note
 from workers.cli.source_options import PushedSourceOptions
 from workers.errors import BadConfiguration
-from workers.plural import counted
+from workers.text import counted
 
 if TYPE_CHECKING:
     from workers.push.back_pressure import HighWater
+    from workers.push.ingest import Fields
     from workers.push.rows import Reading
     from workers.push.sources import Row
 
@@ -28,21 +30,14 @@ HIGH_WATER_BYTES = 1 << 28
 class PushOptions:
     """Which rows are pushed, and how fast."""
 
-    skip: Annotated[int, typer.Option(min=0, help="Rows to leave out at the start.")] = 0
+    skip: Annotated[int, Option(min=0, help="Rows to leave out at the start.")] = 0
     limit: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Rows to push, at most; 0 only checks all of the source.",
-            show_default=False,
-        ),
+        int | None, Option(min=0, help="Rows to push, at most; 0 only checks all of the source.")
     ] = None
-    rate: Annotated[
-        float | None, typer.Option(min=1e-3, help="Rows a second, at most.", show_default=False)
-    ] = None
+    rate: Annotated[float | None, Option(min=1e-3, help="Rows a second, at most.")] = None
     high_water: Annotated[
         int,
-        typer.Option(
+        Option(
             min=0,
             metavar="N",
             help="Wait while N entries or more are beyond the worker's cursor, until half of them "
@@ -51,7 +46,7 @@ class PushOptions:
     ] = 1_000_000
     high_water_bytes: Annotated[
         int,
-        typer.Option(
+        Option(
             min=0, metavar="N", help="The same for N bytes of them: names and values of fields."
         ),
     ] = HIGH_WATER_BYTES
@@ -61,22 +56,19 @@ def push(
     feed: Feed,
     source: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="A file (CSV, JSON lines, LIBSVM, ARFF; .gz too), - for standard input (JSON "
             "lines, else --format), a data set that comes with river (Phishing, ImageSegments, "
-            "Bananas), or a benchmark set by name.",
-            show_default=False,
+            "Bananas), or a benchmark set by name."
         ),
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(
-            "--labels",
+        Option(
             metavar="FILE",
             help="In the place of a source: labels of examples that were pushed before, by the id "
             "in --id COLUMN; for a feed with a --horizon. Other columns than the id and the label "
             "are left out.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -107,30 +99,20 @@ def _checked(feed: str, redis: RedisOptions) -> str | None:
     from workers.feed.keys import FeedKeys
 
     FeedKeys(feed)
-    given = given_url(redis.redis, redis.config)
+    given = redis.given_url()
     if given:
         check_url(given)
     return given
 
 
 class _Plan(NamedTuple):
-    """Rows to push, in their order.
-
-    Attributes
-    ----------
-    rows : iterable of Row
-    total : int or None
-        Their number, where it is known.
-    are_labels, arrays : bool
-    chunk : int
-        Rows sent at once.
-    """
+    """Rows to push, in their order."""
 
     rows: "Iterable[Row]"
-    total: int | None
+    total: int | None  # their number, where it is known
     are_labels: bool
-    arrays: bool
-    chunk: int
+    encode: "Callable[[Row], Fields]"
+    chunk: int  # rows sent at once
 
 
 def _planned(
@@ -143,18 +125,17 @@ def _planned(
     layout = Layout()
     found = sources.rows(name, reading, layout)
     rows, total = how.chosen(found, options.skip, options.limit or None)
-    chunk = ingest.CHUNK if options.rate is None else ingest.PushRate(options.rate).chunk
+    chunk = ingest.CHUNK_ENTRIES if options.rate is None else ingest.PushRate(options.rate).chunk
     chunk = min(chunk, options.high_water or chunk)
     if not reading.labels_only:
         rows = how.told(rows, layout, chunk)
-    return _Plan(rows, total, reading.labels_only, how.arrays, chunk)
+    encode = ingest.label_entry if reading.labels_only else partial(ingest.entry, arrays=how.arrays)
+    return _Plan(rows, total, reading.labels_only, encode, chunk)
 
 
 def _check(plan: _Plan) -> None:
     """Read the rows as they would be pushed, and say how many there are."""
-    from workers.push.ingest import entries
-
-    count = sum(1 for _ in entries(plan.rows, plan.arrays, plan.are_labels))
+    count = sum(1 for _ in map(plan.encode, plan.rows))
     what = "label" if plan.are_labels else "row"
     note(f"{counted(count, what)} can be pushed; none was, as --limit 0 asks")
 
@@ -178,18 +159,12 @@ def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
 
 
 def _check_horizon(url: str, feed: str) -> None:
-    """Refuse labels that a feed would reject, each of them.
-
-    Raises
-    ------
-    BadConfiguration
-        If the feed was begun without a horizon.
-    """
+    """Refuse labels that a feed would reject, each of them."""
     from workers.broker.feed_reader import FeedReader
 
     with FeedReader(url, feed) as reader:
         # The field alone: more of the state is not a producer's to read.
-        begun = reader.call("HGET", reader.keys.state, "config")
+        begun = reader.state_field("config")
     if begun is not None and orjson.loads(begun).get("predictor", {}).get("horizon") == 0:
         raise BadConfiguration(
             f"feed {feed!r} has no horizon: it learns a label that comes with its example. Push "
@@ -209,27 +184,20 @@ def _pushed(plan: _Plan, url: str, feed: str, options: PushOptions) -> int:
         push_progress(plan.total) as progress,
         _back_pressure(url, feed, options) as wait,
     ):
+
+        def after_chunk(sent: int, size: int) -> None:
+            progress(sent)
+            for throttle in (wait, pace):
+                if throttle is not None:
+                    throttle(sent, size)
+
         return ingest.push(
-            plan.rows,
-            url,
-            feed,
-            arrays=plan.arrays,
-            are_labels=plan.are_labels,
-            throttle=_all(progress, wait, pace),
-            chunk=plan.chunk,
-            skipped=options.skip,
-            measure=None if wait is None else wait.add_bytes,
-        )
+            plan.rows, url, feed,
+            encode=plan.encode, pacing=ingest.Pacing(plan.chunk, after_chunk), skipped=options.skip,
+        )  # fmt: skip
 
 
 def _one_of(source: str | None, labels: str | None) -> str:
-    """Return the source, or the file of labels.
-
-    Raises
-    ------
-    BadConfiguration
-        If not exactly one of them is given.
-    """
     if (source is None) == (labels is None):
         given = "both a source and" if labels is not None else "neither a source nor"
         raise BadConfiguration(f"push: {given} --labels FILE; give one of them")
@@ -237,13 +205,6 @@ def _one_of(source: str | None, labels: str | None) -> str:
 
 
 def _of_labels(reading: "Reading") -> "Reading":
-    """Return how a file of labels is read.
-
-    Raises
-    ------
-    BadConfiguration
-        If no column of ids is named, or the options are those of examples.
-    """
     if reading.id is None:
         raise BadConfiguration("--labels: say which column has the ids: --id COLUMN")
     if reading.prob is not None or not reading.labelled:
@@ -282,15 +243,6 @@ def _back_pressure(url: str, feed: str, options: PushOptions) -> "Iterator[HighW
     from workers.push.back_pressure import HighWater
 
     tell = waiting_progress(mark, mark_bytes)
-    with HighWater(url, feed, mark, tell, skipped=options.skip, mark_bytes=mark_bytes) as wait:
+    with HighWater(url, feed, mark, tell, mark_bytes, options.skip) as wait:
         wait(0)
         yield wait
-
-
-def _all(*waits: Callable[[int], None] | None) -> Callable[[int], None]:
-    def after_chunk(sent: int) -> None:
-        for wait in waits:
-            if wait is not None:
-                wait(sent)
-
-    return after_chunk

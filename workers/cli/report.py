@@ -1,73 +1,64 @@
 """`report`: a past run of a feed as one file, or two feeds on the same examples."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from workers.cli.common import Json, RedisOptions, note, replacing, show_json, writing
-from workers.fast_imports import importing
-from workers.printable import printable
+from workers.cli.common import Json, Overwrite, RedisOptions, note, replacing, show_json, writing
+from workers.errors import BadConfiguration
+from workers.python_process import importing
+from workers.text import printable
 
 if TYPE_CHECKING:
-    from online_svm.metrics.sequential.recent_mean import MeanSince
-    from workers.dashboard.excerpt import Axis, Excerpt
-    from workers.history.comparison import FeedComparison, LossComparison
+    from online_svm.metrics.sequential.comparison import MeanSince
+    from workers.dashboard.shown_feed import Axis, Excerpt
+    from workers.offline.comparison import FeedComparison, LossComparison
 
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
     """The file of a report, and the span of time that it shows."""
 
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")] = Path(
+    out: Annotated[Path, Option(metavar="FILE", help="The HTML file to write.")] = Path(
         "report.html"
     )
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Begin here, as 2026-03-12 or 2026-03-12T09:00 in UTC."),
+        Option(metavar="TIME", help="Begin here, as 2026-03-12 or 2026-03-12T09:00 in UTC."),
     ] = None
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End here; a date is its last moment.")
+        str | None, Option(metavar="TIME", help="End here; a date is its last moment.")
     ] = None
     along: Annotated[
-        str, typer.Option(metavar="n|time", help="Draw along examples learned, or along time.")
+        str, Option(metavar="n|time", help="Draw along examples learned, or along time.")
     ] = "n"
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it is there.")] = (
-        False
-    )
+    overwrite: Overwrite = False
 
 
 def report(
     feed: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FEED|FILE|DIR",
             help="Name of the feed, a CSV file of online-svm export, or an archive.",
-            show_default=False,
         ),
     ],
     *,
     file: FileOptions,
     against: Annotated[
         str | None,
-        typer.Option(
-            "--against",
+        Option(
             metavar="OTHER",
             help="Compare with this feed instead: print which of the two is better on the "
             "labelled examples that both answered. No file is written.",
-            show_default=False,
         ),
     ] = None,
     level: Annotated[
         float,
-        typer.Option(
-            "--level",
-            min=1e-9,
-            max=0.5,
-            help="With --against: chance of each test to be wrong, ever.",
-        ),
+        Option(min=1e-9, max=0.5, help="With --against: chance of each test to be wrong, ever."),
     ] = 0.05,
     redis: RedisOptions,
     json: Json = False,
@@ -80,8 +71,6 @@ def report(
     one of the feeds is better. Both hold at all times together: look as often as you like.
     Examples are known by the producer's id, or by the ID of the entry, as in a fork.
     """
-    from workers.errors import BadConfiguration
-
     if against is None:
         _write(feed, file, redis, json)
     elif file.since or file.until:
@@ -91,15 +80,11 @@ def report(
 
 
 def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> None:
-    """Write the report of a feed, and print its summary."""
-    from workers.errors import BadConfiguration
-
     if file.along not in ("n", "time"):
         raise BadConfiguration(f"--along {file.along!r}: expected n or time")
     past = _past(feed, file, redis)
     with importing():
-        from workers.dashboard.report.html_report import html_report
-        from workers.dashboard.report.summary import sentences
+        from workers.dashboard.html_report import html_report, sentences
     text = html_report(past)
     with writing(file.out), replacing(file.out, file.overwrite) as target:
         target.write(text)
@@ -112,33 +97,25 @@ def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> 
 
 
 def _compare(first: str, second: str, level: float, redis: RedisOptions, as_json: bool) -> None:
-    """Print which of two feeds is better on the examples that both answered."""
-    from workers.history.comparison import compare
-    from workers.reading.answers import check_known
-    from workers.reading.registry import require
+    from workers.offline.comparison import compare
 
-    with redis.store(first) as one, redis.store(second) as other:
-        for store in (one, other):
-            require(store)
-            check_known(store)
+    with redis.answered(first) as one, redis.answered(second) as other:
         found = compare(one, other, level)
     if as_json:
-        show_json({"first": first, "second": second} | found.plain())
+        show_json({"first": first, "second": second} | asdict(found))
     else:
         print(describe(first, second, found))
 
 
 def _past(source: str, file: FileOptions, redis: RedisOptions) -> "Excerpt":
-    """Return what a feed, an exported file or an archive holds of a span."""
     since = _milliseconds("--since", file.since)
     until = _milliseconds("--until", file.until, is_end=True)
     axis: Axis = "time" if file.along == "time" else "n"
     with importing():
-        from workers.dashboard.report.past_archive import read_archive
-        from workers.dashboard.report.past_export import read_export
-        from workers.dashboard.report.past_feed import read_past
-        from workers.history.archive.layout import is_archive
-        from workers.history.archive.reader import Archive
+        from workers.dashboard.past_export import read_export
+        from workers.dashboard.past_run import read_archive, read_past
+        from workers.offline.archive.layout import is_archive
+        from workers.offline.archive.reader import Archive
         from workers.reading.registry import require
     if Path(source).is_file():
         return read_export(Path(source), since, until, axis)
@@ -150,22 +127,6 @@ def _past(source: str, file: FileOptions, redis: RedisOptions) -> "Excerpt":
 
 
 def _milliseconds(option: str, text: str | None, is_end: bool = False) -> float | None:
-    """Return a time in milliseconds since 1970; None where none was given.
-
-    Raises
-    ------
-    BadConfiguration
-        If it is no time.
-
-    Examples
-    --------
-    >>> _milliseconds("--since", "1970-01-02"), _milliseconds("--until", "1970-01-01", is_end=True)
-    (86400000.0, 86399999.0)
-    >>> _milliseconds("--since", "1970-01-01T02:00+02:00")
-    0.0
-    """
-    from workers.errors import BadConfiguration
-
     if text is None:
         return None
     try:

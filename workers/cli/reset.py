@@ -1,11 +1,15 @@
 """`reset`: delete the answers and the state of a feed."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from workers.cli.common import Feed, Force, RedisOptions, Yes, confirm, note
-from workers.plural import counted
+from workers.errors import WorkerError
+from workers.text import counted
+
+if TYPE_CHECKING:
+    from workers.broker.store import Store
 
 
 def reset(
@@ -13,7 +17,7 @@ def reset(
     *,
     redis: RedisOptions,
     with_input: Annotated[
-        bool, typer.Option("--input", help="Delete the input too, not only what came of it.")
+        bool, Option("--input", help="Delete the input too, not only what came of it.")
     ] = False,
     force: Force = False,
     yes: Yes = False,
@@ -24,21 +28,25 @@ def reset(
     what = "its input, answers and state" if with_input else "its answers and state"
     confirm(f"Reset feed {feed!r}: delete {what} for good?", yes)
     with redis.store(feed) as store:
+        keeps_input = _keeps_input(store)
         gone = forget(store, with_input, force)
-        note(describe(feed, gone, store.length(store.keys.input)))
+        note(describe(feed, gone, store.length(store.keys.input), keeps_input))
 
 
-def describe(feed: str, gone: int, kept: int) -> str:
-    """Return how much was deleted, and how much input is kept.
+def _keeps_input(store: "Store") -> bool:
+    """Return whether a worker was asked to keep all input; False if a damaged state hides it."""
+    try:
+        state = store.state()
+    except WorkerError:
+        return False
+    return state is not None and state.retention is not None and state.retention.keep_input
 
-    Examples
-    --------
-    >>> describe("mail", 2, 0)
-    "feed 'mail' was reset: 2 keys deleted"
-    >>> describe("mail", 0, 1)
-    "feed 'mail' has no answers and no state to delete; its input is kept (1 entry) unless --input"
-    """
+
+def describe(feed: str, gone: int, kept: int, keeps_input: bool = False) -> str:
+    """Return how much was deleted, and how much input is kept."""
     input_kept = f"its input is kept ({counted(kept, 'entry', 'entries')}) unless --input"
+    if keeps_input:
+        input_kept += "; a worker trims it unless it has --keep-input again"
     if gone:
         done = f"feed {feed!r} was reset: {counted(gone, 'key')} deleted"
         return f"{done}; {input_kept}" if kept else done

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument
 
 from workers.cli.common import Feed, Force, RedisOptions, Yes, confirm, note
-from workers.plural import counted
+from workers.text import counted
 
 if TYPE_CHECKING:
     from workers.admin.restore import Restored
@@ -17,10 +17,7 @@ _FIRST_CLOCK_MS = 1_000_000_000_000  # 2001: a smaller ID is not a time in this 
 
 def restore(
     feed: Feed,
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="What `backup` saved.", show_default=False),
-    ],
+    file: Annotated[Path, Argument(metavar="FILE", help="What `backup` saved.")],
     *,
     redis: RedisOptions,
     force: Force = False,
@@ -42,18 +39,18 @@ def restore(
 
 
 def describe(feed: str, restored: "Restored") -> list[str]:
-    r"""Return lines that say what was restored and what was lost.
+    """Return lines that say what was restored and what was lost.
 
     Examples
     --------
     >>> from workers.feed.position import Position
     >>> from workers.admin.restore import Restored
-    >>> lines = describe("mail", Restored(Position(b"1700000000000-0", 5, 4), 0, 0, False))
-    >>> print(*lines, sep="\n")
+    >>> lines = describe("mail", Restored(Position(b"1700000000000-0", 5, 4), 5, 2, False))
+    >>> print(lines[0])
     feed 'mail' is restored at seq 5, n 4 (input up to 1700000000000-0, 2023-11-14 22:13:20 UTC)
-    lost: 5 answers before it, which are not in this Redis
-    lost: what was pushed and answered after it; push it again from there
-    to go on: online-svm worker mail
+    >>> print(lines[1])
+    2 entries of the input after it wait and will be answered; what else was pushed after it is \
+lost: push it again
     """
     position, waits = restored.position, restored.waiting
     cursor = position.cursor.decode()

@@ -3,11 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
-from workers.cli.common import Feed, RedisOptions
-from workers.cli.option_groups import with_some_settings
-from workers.fast_imports import importing
+from workers.cli.common import Feed, RedisOptions, with_settings
+from workers.python_process import importing
 from workers.scorer.settings import ScorerSettings
 
 _DEFAULT = ScorerSettings()
@@ -19,36 +18,34 @@ class AnswerOptions:
 
     max_stale: Annotated[
         int,
-        typer.Option(
+        Option(
             min=0,
             help="Answer no more where the feed has learned so many examples since the state.",
         ),
     ] = 2000
     max_age: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=0,
             help="Answer no more so many seconds after the state was published; default any time.",
-            show_default=False,
         ),
     ] = _DEFAULT.max_age
     max_wait: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=0,
             help="Answer no more a request that waited for so many seconds; default any time.",
-            show_default=False,
         ),
     ] = _DEFAULT.max_wait
-    batch: Annotated[
-        int, typer.Option(min=1, max=4096, help="Requests answered at once, at most.")
-    ] = _DEFAULT.batch
-    keep: Annotated[
-        int, typer.Option(min=1, max=86_400, help="Seconds that an answer is kept.")
-    ] = _DEFAULT.keep
+    batch: Annotated[int, Option(min=1, max=4096, help="Requests answered at once, at most.")] = (
+        _DEFAULT.batch
+    )
+    keep: Annotated[int, Option(min=1, max=86_400, help="Seconds that an answer is kept.")] = (
+        _DEFAULT.keep
+    )
     claim_after: Annotated[
         float,
-        typer.Option(
+        Option(
             min=0.1,
             max=3600,
             help="Seconds after which requests of a scorer that does not answer are taken over.",
@@ -56,7 +53,7 @@ class AnswerOptions:
     ] = _DEFAULT.claim_after
 
 
-@with_some_settings("metrics", "log_format", "wait_redis")
+@with_settings("metrics", "log_format", "wait_redis")
 def scorer(
     feed: Feed,
     *,
@@ -64,20 +61,11 @@ def scorer(
     options: AnswerOptions,
     name: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="Name of this scorer, which no other has; default host, process and chance.",
-            show_default=False,
         ),
     ] = None,
-    accept_environment: Annotated[
-        bool,
-        typer.Option(
-            "--accept-environment",
-            help="Answer though another version of numba computed the feed: the last digits may "
-            "then differ from the worker's.",
-        ),
-    ] = False,
     **shared: Any,
 ) -> None:
     """Answer unlabelled requests with the newest state that the feed's worker has published.
@@ -87,11 +75,11 @@ def scorer(
     """
     with importing():
         from workers.cli.common import attached_url
-        from workers.config.settings import load
+        from workers.config.loading import load
         from workers.log import configure
         from workers.scorer import service
-        from workers.scorer.counts import ScorerCounts
         from workers.scorer.endpoint import serving_scorer
+        from workers.scorer.settings import ScorerCounts
 
         given = {key: value for key, value in shared.items() if value is not None}
         known = load(given | redis.flags, redis.config, is_whole=False, feed=feed)
@@ -99,4 +87,4 @@ def scorer(
     settings = ScorerSettings(**asdict(options), wait=known.wait_redis)
     url, counts = known.url or attached_url(), ScorerCounts()
     with serving_scorer(feed, counts, known.metrics):
-        service.run(feed, url, settings, name, accept_environment, counts=counts)
+        service.run(feed, url, settings, name, counts=counts)

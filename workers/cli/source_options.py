@@ -1,11 +1,11 @@
-"""Options by which a source is read: `push`, `verify` and `backtest` share them."""
+"""Options to read a source, shared by `push`, `verify` and `backtest`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Option
 from typing_extensions import override
 
 from workers.cli.common import DataDir, note
@@ -16,87 +16,73 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """How a file, standard input or a data set by name is read."""
+    """Options to read a file, standard input or a named data set."""
 
     format: Annotated[
         Literal["csv", "jsonl", "libsvm", "arff"] | None,
-        typer.Option(
-            help="Default: by the file's extension; jsonl for standard input.", show_default=False
-        ),
+        Option(help="Default: by the file's extension; jsonl for standard input."),
     ] = None
     label: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the label; default the last one, y in JSON lines.",
-            show_default=False,
+        Option(
+            metavar="COLUMN", help="Column of the label; default the last one, y in JSON lines."
         ),
     ] = None
     prob: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="COLUMN",
             help="Column of an annotator's probability of the second class, where there is no "
             "label; p in JSON lines. For learner psvm.",
-            show_default=False,
         ),
     ] = None
     no_header: Annotated[
-        bool, typer.Option("--no-header", help="A CSV file begins with data: send arrays.")
+        bool, Option("--no-header", help="A CSV file begins with data: send arrays.")
     ] = False
     features: Annotated[
-        int | None,
-        typer.Option(min=1, max=100_000, help="Features of a LIBSVM source.", show_default=False),
+        int | None, Option(min=1, max=100_000, help="Features of a LIBSVM source.")
     ] = None
     drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="Column to leave out; may be repeated.", show_default=False
-        ),
+        list[str] | None, Option(metavar="COLUMN", help="Column to leave out; may be repeated.")
     ] = None
     id: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="COLUMN",
             help="Column of the producer's id, which the answer repeats; id in JSON lines with x.",
-            show_default=False,
         ),
     ] = None
     time: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="COLUMN",
             help="Column of the time of an example, for a feed whose horizon counts time: ISO "
             "8601, or seconds or milliseconds since 1970; time in JSON lines with x.",
-            show_default=False,
         ),
     ] = None
     na: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="TEXT",
             help="Text that stands for a missing value, beside an empty cell and ?; may be "
             "repeated. A missing feature is sent as null, which is a gap; in an array only a "
             "worker with --missing mean takes it. A row without a label is answered, not learned.",
-            show_default=False,
         ),
     ] = None
     arrays: Annotated[
-        bool,
-        typer.Option("--arrays", help="Send columns as an array in their order, without names."),
+        bool, Option("--arrays", help="Send columns as an array in their order, without names.")
     ] = False
     shuffle: Annotated[
         int | None,
-        typer.Option(
+        Option(
             metavar="SEED",
             help="Push in the order of numpy.random.default_rng(SEED).permutation(n).",
-            show_default=False,
         ),
     ] = None
     data_dir: DataDir = None
 
     def reading(self) -> "Reading":
-        """Return the options as a reader takes them."""
+        """Return the options in the form that a reader takes."""
         from workers.push.rows import Reading
 
         return Reading(
@@ -128,12 +114,12 @@ class SourceOptions:
     def told(self, rows: "Iterable[Row]", layout: "Layout", chunk: int) -> "Iterable[Row]":
         """Print how the first rows are read; return all rows.
 
-        No more rows are read than one chunk: rows of a live source must not wait for later ones.
+        At most one chunk is read ahead: rows of a live source must not wait for later ones.
         """
-        from workers.push.source_summary import HEAD, head_of, summary
+        from workers.push.columns import MAX_ROWS, head_of, summary
 
         remaining = iter(rows)
-        head = head_of(remaining, min(HEAD, chunk))
+        head = head_of(remaining, min(MAX_ROWS, chunk))
         for line in summary(head, layout, self.arrays):
             note(line)
         return chain(head, remaining)
@@ -141,21 +127,20 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class PushedSourceOptions(SourceOptions):
-    """How a source is read that a feed gets, where rows may be without labels."""
+    """Options to read a source for a feed; rows may lack labels."""
 
-    no_label: Annotated[bool, typer.Option("--no-label", help="Every column is a feature.")] = False
+    no_label: Annotated[bool, Option("--no-label", help="Every column is a feature.")] = False
     slice: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="COLUMN",
             help="Column of text that is sent as a slice and is no feature, for a feed with "
             "--slices COLUMN; may be repeated. s in JSON lines with x.",
-            show_default=False,
         ),
     ] = None
 
     @override
     def reading(self) -> "Reading":
-        # Not super(): a dataclass with slots is another class than the one in its methods.
+        # Not super(): `slots=True` makes a new class, and super() would still name the old one.
         known = SourceOptions.reading(self)
         return replace(known, labelled=not self.no_label, slices=tuple(self.slice or ()))

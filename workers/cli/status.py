@@ -1,23 +1,31 @@
 """`status`: show the status of one feed, or of all."""
 
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from orjson import dumps
+from typer import Argument, Option
 
 from workers.cli.common import Json, RedisOptions, note
-from workers.cli.fleet_shards import AUTO, Address, print_fleet
+from workers.cli.fleet import AUTO, Address, print_fleet
 from workers.cli.validity_text import pending_lines, validity_lines
+from workers.errors import (
+    AccessDenied,
+    BadConfiguration,
+    EmbeddedNotRunning,
+    InvalidFeedName,
+    StateLost,
+)
 from workers.feed.position import END, LAST_ID
-from workers.plural import counted, magnitude
-from workers.printable import printable, printable_json
+from workers.text import counted, magnitude, printable, printable_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from online_svm.stream.alarm import Alarm
-    from workers.reading.consumers import ConsumerGroup, ScorerStatus
-    from workers.reading.status import MemoryUse, Status
-    from workers.reading.verdict import Verdict
+    from workers.reading.status import FeedStatus
+    from workers.reading.usage import ConsumerGroup, MemoryUse, ScorerStatus
 
 
 _ALARMS = 3  # open alarms that are shown
@@ -26,25 +34,21 @@ _WIDE = 400  # columns if the output is not a terminal: more than the longest na
 
 
 def status(
-    feed: Annotated[
-        str | None, typer.Argument(help="Name of the feed; default all.", show_default=False)
-    ] = None,
+    feed: Annotated[str | None, Argument(help="Name of the feed; default all.")] = None,
     *,
     redis: RedisOptions,
     json: Json = False,
     check: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--check", help="End with exit code 1 where a feed has no worker, and name the feed."
         ),
     ] = False,
     fleet: Annotated[
         str | None,
-        typer.Option(
-            "--fleet",
+        Option(
             metavar="NAME",
             help="Show instead where each shard of this fleet runs, and what its feeds do.",
-            show_default=False,
         ),
     ] = None,
     address: Address = AUTO,
@@ -53,8 +57,6 @@ def status(
 
     The verdict comes first. Without a name, show a table with a line for each feed.
     """
-    from workers.errors import BadConfiguration, EmbeddedNotRunning
-
     if fleet is not None:
         if feed or check:
             raise BadConfiguration("--fleet shows shards: leave out FEED and --check")
@@ -68,10 +70,13 @@ def status(
         # It is no error if there is no feed, or no server.
         print(f"no feeds: {error}", file=sys.stderr if json else sys.stdout)
         return
+    from workers.reading.verdict import printed
+
     names = [feed] if feed else _names(url)
     found = _found(names, url, is_named=bool(feed))
     if json:
-        _print_json(found)
+        for one in found:
+            print(printable_json(dumps(printed(one))))
     elif feed:
         print(describe(found[0]))
     elif found:
@@ -94,16 +99,9 @@ def _names(url: str) -> list[str]:
     return names
 
 
-def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
-    """Return the status of each feed; print why a feed cannot be read.
-
-    Raises
-    ------
-    NoSuchFeed, AccessDenied, BadConfiguration, StateLost
-        If the user named the feed.
-    """
+def _found(names: list[str], url: str, is_named: bool) -> "list[FeedStatus]":
+    """Return the status of each feed; print why a feed cannot be read."""
     from workers.broker.store import Store
-    from workers.errors import AccessDenied, BadConfiguration, InvalidFeedName, StateLost
     from workers.reading.registry import NoSuchFeed
     from workers.reading.status import status
 
@@ -120,14 +118,8 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[Status]":
     return found
 
 
-def _check(names: list[str], found: "list[Status]") -> None:
-    """Exit with 1 unless every feed has a worker.
-
-    Raises
-    ------
-    typer.Exit
-        With that code.
-    """
+def _check(names: list[str], found: "list[FeedStatus]") -> None:
+    """Exit with 1 unless every feed has a worker."""
     idle = [one.feed for one in found if one.holder is None]
     for name in idle:
         note(f"{name}: no worker")
@@ -135,17 +127,13 @@ def _check(names: list[str], found: "list[Status]") -> None:
         raise typer.Exit(1)
 
 
-def _print_json(found: "list[Status]") -> None:
-    """Print an object for each feed."""
-    import orjson
-
-    for one in found:
-        print(printable_json(orjson.dumps(asdict(one))))
-
-
-def describe(found: "Status") -> str:
+def describe(found: "FeedStatus") -> str:
     """Return a status as lines of text."""
+    from workers.reading.verdict import verdict
+
     or_more = " or more" if found.waiting_is_at_least else ""
+    nobody = "none holds the lease, so nothing is answered"
+    holder, at = nobody if found.holder is None else found.holder, found.snapshots
     lines = [
         ("answered", f"{found.seq:,} entries, {found.n:,} learned, up to {found.cursor}"),
         ("waiting", f"{found.waiting:,}{or_more}{_of_bytes(found.waiting_bytes)}"),
@@ -153,32 +141,33 @@ def describe(found: "Status") -> str:
         ("in Redis", _stored(found.stored)),
         *[("read by", _consumer(group)) for group in found.consumers],
         *_scoring_lines(found.scoring),
-        ("worker", _worker(found)),
-        ("snapshots", _snapshots(found.snapshots)),
+        ("worker", f"{holder} ({found.epoch} so far)"),
+        ("snapshots", f"at n = {' and '.join(f'{n:,}' for n in at)}" if at else "none yet"),
         ("digest", f"{found.digest[:16]}, which stands for every byte of all answers"),
     ]
     if found.cursor == LAST_ID.decode():
         lines.append(("ended", END))
     lines = [*_incident_lines(found), *_alarm_lines(found.open_alarms), *lines]
-    if found.validity is not None:
+    if found.report is not None:
         lines = [*validity_lines(_with_pending(found)), *lines]
     elif found.pending is not None:
         lines = [*pending_lines(found.pending), *lines]
-    lines = [*_verdict_lines(found.verdict), *lines]
-    told = [f"feed {found.feed}", *(f"  {name:<9}  {text}" for name, text in lines)]
-    return "\n".join(map(printable, told))
+    judged = verdict(found)
+    lines = [("verdict", f"{judged.sentence}."), ("", judged.advice), *lines]
+    shown = [f"  {name:<9}  {text}" for name, text in lines if name or text]
+    return "\n".join(map(printable, [f"feed {found.feed}", *shown]))
 
 
-def _with_pending(found: "Status") -> dict[str, Any]:
-    """Return the newest report, with the labels that are still to come now: it may be old."""
-    report = found.validity or {}
+def _with_pending(found: "FeedStatus") -> dict[str, Any]:
+    """Return the newest report with the present counts of awaited labels: the report may be old."""
+    report = dict(found.report or {})
     labels = report.get("labels")
     if labels is None or found.pending is None:
         return report
     return report | {"labels": labels | {"counts": labels["counts"] | found.pending}}
 
 
-def _print_table(found: "list[Status]") -> None:
+def _print_table(found: "list[FeedStatus]") -> None:
     """Print how many are well, and a line for each feed, the worst first.
 
     Verdicts and names are shortened only on a narrow terminal.
@@ -187,42 +176,30 @@ def _print_table(found: "list[Status]") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from workers.reading.verdict import LEVELS, summary
+    from workers.reading.verdict import LEVELS, summary, verdict
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("verdict", "feed"):
         table.add_column(name)  # rich narrows only columns that may wrap; the cells do not wrap
     for name in ("answered", "waiting", "rejected"):
         table.add_column(name, no_wrap=True, justify="right")
-    for one in sorted(found, key=lambda one: LEVELS.index(one.verdict.level)):
-        style = _STYLES[one.verdict.level]
-        verdict, *others = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in _cells(one))
-        verdict.stylize(style)
-        table.add_row(verdict, *others)
+    judged = [(verdict(one), one) for one in found]
+    for each, one in sorted(judged, key=lambda pair: LEVELS.index(pair[0].level)):
+        waiting = f"{one.waiting:,}" + "+" * one.waiting_is_at_least
+        cells = (printable(each.sentence), one.feed, f"{one.seq:,}", waiting, f"{one.dlq:,}")
+        first, *others = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells)
+        first.stylize(_STYLES[each.level])
+        table.add_row(first, *others)
     console = Console()
     console = console if console.is_terminal else Console(width=_WIDE)
-    console.print(summary([one.verdict for one in found]), highlight=False)
+    console.print(summary([each for each, _ in judged]), highlight=False)
     console.print(table)
 
 
 _STYLES = {"bad": "bold red", "care": "yellow", "wait": "dim", "well": "green"}
 
 
-def _cells(found: "Status") -> tuple[str, ...]:
-    """Return the cells of a line."""
-    waiting = f"{found.waiting:,}" + "+" * found.waiting_is_at_least
-    counts = (f"{found.seq:,}", waiting, f"{found.dlq:,}")
-    return (printable(found.verdict.sentence), found.feed, *counts)
-
-
-def _verdict_lines(found: "Verdict") -> list[tuple[str, str]]:
-    """Return the sentence, and below it what to do."""
-    lines = [("verdict", f"{found.sentence}.")]
-    return [*lines, ("", found.advice)] if found.advice else lines
-
-
-def _incident_lines(found: "Status") -> list[tuple[str, str]]:
-    """Return since when an incident is open, and of how many alarms it is."""
+def _incident_lines(found: "FeedStatus") -> list[tuple[str, str]]:
     one = found.incident
     if one is None:
         return []
@@ -230,20 +207,14 @@ def _incident_lines(found: "Status") -> list[tuple[str, str]]:
     return [("incident", f"since n = {one.since:,}, {alarms}, of {', '.join(sorted(one.kinds))}")]
 
 
-def _worker(found: "Status") -> str:
-    if found.holder is None:
-        return f"none holds the lease, so nothing is answered ({found.epoch} so far)"
-    return f"{found.holder} ({found.epoch} so far)"
-
-
-def _kept(found: "Status") -> str:
+def _kept(found: "FeedStatus") -> str:
     alarms = f", {counted(found.alarms, 'entry', 'entries')} with alarms" if found.alarms else ""
     return f"{found.out:,} answers, {found.met:,} reports, {found.dlq:,} rejected{alarms}"
 
 
-def _alarm_lines(alarms: "list[Alarm]") -> list[tuple[str, str]]:
+def _alarm_lines(alarms: "Sequence[Alarm]") -> list[tuple[str, str]]:
     """Return a line for each open alarm that matters most: what leaves no guarantee, the newest."""
-    from workers.reading.alarms import alarm_line
+    from workers.reading.incidents import alarm_line
 
     ordered = sorted(alarms, key=lambda alarm: (alarm.kind != "exchangeability", -alarm.n))
     shown = [("alarm", alarm_line(alarm)) for alarm in ordered[:_ALARMS]]
@@ -252,7 +223,7 @@ def _alarm_lines(alarms: "list[Alarm]") -> list[tuple[str, str]]:
 
 
 def _of_bytes(size: int) -> str:
-    """Return how many bytes wait, where they are many, and how many make a push wait."""
+    """Return the size of the waiting entries if it is large, and the limit of a push."""
     if size < _MANY:
         return ""
     from workers.cli.push import HIGH_WATER_BYTES
@@ -261,7 +232,6 @@ def _of_bytes(size: int) -> str:
 
 
 def _stored(found: "MemoryUse") -> str:
-    """Return the bytes of each kind of key, with the bounds."""
     known = {kind: size for kind, size in found.bytes.items() if size}
     if not known:
         denied = None in found.bytes.values()
@@ -280,7 +250,6 @@ def _consumer(group: "ConsumerGroup") -> str:
 
 
 def _scoring_lines(found: "ScorerStatus | None") -> list[tuple[str, str]]:
-    """Return a line for the published state, and one for the requests."""
     if found is None:
         return []
     state = "none: no scorer can answer"
@@ -291,14 +260,3 @@ def _scoring_lines(found: "ScorerStatus | None") -> list[tuple[str, str]]:
     scorers = "" if found.scorers is None else f", {counted(found.scorers, 'scorer')}"
     taken = f", {found.pending:,} of them taken" if found.pending else ""
     return [("published", state), ("requests", f"{found.waiting:,} wait{taken}{scorers}")]
-
-
-def _snapshots(at: list[int]) -> str:
-    """Return the positions of the snapshots.
-
-    Examples
-    --------
-    >>> _snapshots([]), _snapshots([20_000, 10_000])
-    ('none yet', 'at n = 20,000 and 10,000')
-    """
-    return f"at n = {' and '.join(f'{n:,}' for n in at)}" if at else "none yet"

@@ -3,14 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workers.message.compact.decode import parse
-from workers.printable import printable, printable_json
-from workers.reading.alarms import alarm_line, raised_alarms
+import orjson
+
+from online_svm.rejections import reason_of
+from workers.errors import StateLost
+from workers.message.compact import parse
 from workers.reading.answers import message, payload
 from workers.reading.events import event_line, event_of, is_of_this_era, moment
+from workers.reading.incidents import alarm_line, raised_alarms
+from workers.text import printable, printable_json
 
 if TYPE_CHECKING:
-    from workers.broker.batch_size import Entry
+    from workers.broker.streams import Entry
     from workers.reading.true_labels import TrueLabels
 
 
@@ -48,20 +52,21 @@ def alarm_lines(
         if as_json:
             yield printable_json(data)
             continue
-        at = _committed(committed.get(entry[0]))
-        yield from (printable(f"{text}{at}") for text in alarm_texts(data))
+        time = committed.get(entry[0])
+        at = f"  committed {moment(time)} UTC" if time and is_of_this_era(time) else ""
+        yield from (printable(f"{text}{at}") for text in _alarm_texts(data))
 
 
 def dead_letter_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
     """Yield a line for each rejected entry: ID, reason code, reason, size, and how it began."""
-    import orjson
-
     for entry_id, flat in page:
         fields = dict(zip(flat[::2], flat[1::2], strict=True))
         shown = {"id": entry_id.decode()} | {
             printable(name): value.decode(errors="backslashreplace")
             for name, value in fields.items()
         }
+        if b"about" in fields:
+            shown["reason"] = reason_of(_parsed(fields[b"about"]))
         if as_json:
             yield printable_json(orjson.dumps(shown))
             continue
@@ -82,16 +87,7 @@ def event_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
             yield printable(event_line(event))
 
 
-def alarm_texts(data: bytes) -> list[str]:
-    """Return the alarms of a payload as lines of text.
-
-    Examples
-    --------
-    >>> alarm_texts(b"<html>")
-    ['not of this program: <html>']
-    """
-    from workers.errors import StateLost
-
+def _alarm_texts(data: bytes) -> list[str]:
     try:
         return [alarm_line(raised.alarm) for raised in raised_alarms(b"0-0", _parsed(data))]
     except StateLost:
@@ -99,15 +95,7 @@ def alarm_texts(data: bytes) -> list[str]:
 
 
 def line(data: bytes, truth: Mapping[str, Any] | None = None) -> str:
-    """Return an answer or a report as a line of text, with the true label if it is known.
-
-    Examples
-    --------
-    >>> line(b'{"status":"rejected","seq":3,"n":3,"code":"label","reason":"y is empty"}')
-    '         3  rejected: label: y is empty'
-    >>> line(b"<html>")
-    'not of this program: <html>'
-    """
+    """Return an answer or a report as a line of text, with the true label if it is known."""
     found = _parsed(data)
     try:
         return _report(found) if "scored" in found else _answer(found, truth or {})
@@ -127,37 +115,17 @@ def _foreign(data: bytes) -> str:
     return f"not of this program: {data[:200].decode(errors='backslashreplace')}"
 
 
-def _committed(milliseconds: int | None) -> str:
-    """Return when an alarm was committed, as the end of its line; nothing where it is not known.
-
-    Examples
-    --------
-    >>> _committed(1_700_000_000_123)
-    '  committed 2023-11-14 22:13:20 UTC'
-    """
-    if milliseconds is None or not is_of_this_era(milliseconds):
-        return ""
-    return f"  committed {moment(milliseconds)} UTC"
-
-
 def with_fields(data: bytes, fields: dict[str, Any]) -> bytes:
     """Return a payload with fields added at its end; the bytes before them are unchanged.
 
-    A compact answer is given as in the full form.
-
-    Examples
-    --------
-    >>> with_fields(b'{"status":"ok"}', {"true_label": "a"})
-    b'{"status":"ok","true_label":"a"}'
+    A compact answer is given as in the full form, a rejection with its reason.
     """
-    import orjson
-
-    from workers.message.compact.form import NAME
+    from workers.message.compact import COMPACT_NAME
 
     found = _parsed(data)
     if not (isinstance(found, dict) and data.endswith(b"}")):
         return data
-    if found.get("payload") == NAME:
+    if found.get("payload") == COMPACT_NAME or "about" in found:
         data = orjson.dumps(found)
     return data[:-1] + b"," + orjson.dumps(fields)[1:] if fields else data
 
@@ -170,7 +138,7 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
         return f"{seq}  duplicate: id {message['id']!r} was answered at {message['first']:,}"
     if message["status"] == "label":
         return f"{seq}  label: {message['label']} of id {message['example']!r} {message['done']}"
-    if message["status"] == "warming":  # the reason says so
+    if message["status"] == "warming":  # the reason names it
         return f"{seq}  {message['reason']}{_true(truth)}{_features(truth)}"
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     action = message.get("action")
@@ -184,43 +152,19 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
 
 
 def _true(truth: Mapping[str, Any]) -> str:
-    """Return the true label, and whether the answer was right.
-
-    Examples
-    --------
-    >>> _true({"true_label": "ham", "is_right": False}), _true({"true_label": None})
-    ('  wrong, the label is ham', '')
-    """
     if truth.get("true_label") is None:
         return ""
-    told = {None: "", True: "right, ", False: "wrong, "}[truth["is_right"]]
-    return f"  {told}the label is {truth['true_label']}"
+    verdict = {None: "", True: "right, ", False: "wrong, "}[truth["is_right"]]
+    return f"  {verdict}the label is {truth['true_label']}"
 
 
 def _features(truth: Mapping[str, Any]) -> str:
-    """Return the features as text, if they were requested.
-
-    Examples
-    --------
-    >>> _features({"features": {"age": 39}}), _features({"features": [0.5, 1]}), _features({})
-    ('  age=39', '  0.5 1', '')
-    """
     sent = truth.get("features") or ()
     shown = (f"{k}={v}" for k, v in sent.items()) if isinstance(sent, dict) else map(str, sent)
     return f"  {' '.join(shown)}" if sent else ""
 
 
 def _by_map(message: dict[str, Any], name: str) -> str:
-    """Return the probability of the predicted label by one map, with its interval if any.
-
-    Examples
-    --------
-    >>> answer = {"label": "b", "classes": ["a", "b"], "maps": {"venn-abers": [0.25, 0.75]}}
-    >>> _by_map(answer, "venn-abers")
-    '0.750'
-    >>> _by_map(answer | {"map_intervals": {"venn-abers": [[0.2, 0.3], [0.7, 0.8]]}}, "venn-abers")
-    '0.750 [0.700, 0.800]'
-    """
     label = message["classes"].index(message["label"])
     point = f"{message['maps'][name][label]:.3f}"
     intervals = message.get("map_intervals", {})

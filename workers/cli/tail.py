@@ -5,32 +5,32 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Option
 
 from workers.cli.common import Feed, Json, RedisOptions, note
-from workers.plural import counted
+from workers.errors import BadConfiguration
+from workers.text import counted
 
 if TYPE_CHECKING:
-    from workers.broker.batch_size import Entry
     from workers.broker.store import Store
+    from workers.broker.streams import Entry
 
 Stream = Literal["out", "met", "dlq", "alarms", "events"]
 
 _ENTRIES = {"met": "report", "dlq": "rejected entry", "alarms": "alarm", "events": "event"}
-"""Names of an entry of each stream beside the answers."""
+"""Name of one entry, for each stream other than the answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormOptions:
-    """How entries are printed."""
+    """Form in which entries are printed."""
 
     json: Json = False
     features: Annotated[
-        bool,
-        typer.Option("--features", help="Show the features of answers, as they were sent."),
+        bool, Option("--features", help="Show the features of answers, as they were sent.")
     ] = False
     raw: Annotated[
-        bool, typer.Option("--raw", help="Print the payloads as they are stored, and nothing else.")
+        bool, Option("--raw", help="Print the payloads as they are stored, and nothing else.")
     ] = False
 
 
@@ -38,13 +38,13 @@ def tail(
     feed: Feed,
     *,
     redis: RedisOptions,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
+    follow: Annotated[bool, Option("--follow", "-f", help="Wait for more.")] = False,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=0, help="Entries to begin with; 0 is all kept.")
+        int, Option("--count", "-n", min=0, help="Entries to begin with; 0 is all kept.")
     ] = 10,
     stream: Annotated[
         Stream,
-        typer.Option(
+        Option(
             help="Answers (out), validity reports (met), rejected input (dlq), alarms, or what "
             "happened to the workers and what people noted (events)."
         ),
@@ -57,7 +57,6 @@ def tail(
     added. Both are null where the entry had no label, and where its input was trimmed since (a
     worker with --keep-input keeps it).
     """
-    from workers.errors import BadConfiguration
     from workers.reading.answers import check_known
     from workers.reading.registry import require
 
@@ -89,9 +88,8 @@ def _lines(
 ) -> "Callable[[Sequence[Entry]], Iterator[str]]":
     """Return what gives the lines of a page of entries."""
     from workers.cli import stream_text as text
-    from workers.message.event import KEPT
-    from workers.reading.alarms import commit_times
-    from workers.reading.answers import newest
+    from workers.message.codes import EVENTS_KEPT
+    from workers.reading.incidents import commit_times
     from workers.reading.true_labels import TrueLabels
 
     if form.raw:
@@ -101,7 +99,7 @@ def _lines(
         return lambda page: text.answer_lines(page, truths, form.json)
     if stream == "alarms":
         return lambda page: text.alarm_lines(
-            page, commit_times(newest(store, store.keys.raised, KEPT)), form.json
+            page, commit_times(store.last_entries(store.keys.raised, EVENTS_KEPT)), form.json
         )
     by_page = {
         "met": text.report_lines,
@@ -124,15 +122,13 @@ def _tell_if_empty(store: "Store", stream: Stream) -> None:
 
 def _pages(store: "Store", key: str, count: int, follow: bool) -> "Iterator[Sequence[Entry]]":
     """Yield the last entries of a stream; with `follow`, also the new ones as they arrive."""
-    from workers.reading.answers import newest
-
     last = b"0-0"
-    for page in (newest(store, key, count),) if count else store.pages(key, last):
+    for page in (store.last_entries(key, count),) if count else store.pages(key, last):
         if page:
             last = page[-1][0]
             yield page
     sys.stdout.flush()
     while follow:
-        for _, page in store.call("XREAD", "BLOCK", 1000, "STREAMS", key, last) or ():
+        if page := store.wait_for_entries(key, last, 1000):
             last = page[-1][0]
             yield page

@@ -1,9 +1,9 @@
-"""The newest validity report as lines of text: recent figures, those of all, late labels."""
+"""The newest validity report as lines of text: recent figures, all figures, delayed labels."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workers.plural import counted
+from workers.text import counted
 
 Figures = dict[str, Any]
 
@@ -18,26 +18,18 @@ _COUNTS = (
 )
 
 
-_NAMED = 8  # features in a line
+_MAX_NAMED = 8  # features in a line
 
 
 def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a report, each after its name; lines that go on have no name.
-
-    Examples
-    --------
-    >>> own = {"accuracy": 0.887, "lower": 0.872, "probability": 0.88, "upper": 0.888}
-    >>> message = {"n": 1200, "scored": 1190, "headline": {"predicted": own}}
-    >>> [(name, text.split("] ")[1]) for name, text in validity_lines(message)]
-    [('validity', 'over 1,190 scored of the first 1,200 learned')]
-    """
+    """Yield the lines of a report, each after its name; continued lines have no name."""
     if message.get("windowed") is not None:
         name = "recent"
         for text in _windowed(message["windowed"]):
             yield name, text
             name = ""
-    off = _slices_off(message.get("monitors") or {})
-    if off:
+    tests = (message.get("monitors") or {}).get("tests", [])
+    if off := ", ".join(str(test["name"]) for test in tests if test.get("off")):
         yield "slices", f"off by more than the tolerance, but for one in twenty: {off}"
     yield "validity", _cumulative(message)
     if message.get("costs") is not None:
@@ -49,12 +41,12 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
 
 
 def feature_text(features: Mapping[str, Any]) -> str:
-    """Return the kinds of features as text, with those that are set aside by name.
+    """Return the kinds of features as text; features that are not used are named.
 
     Examples
     --------
-    >>> told = {"age": {"kind": "number"}, "note": {"kind": "text"}, "land": {"kind": "category"}}
-    >>> feature_text(told)
+    >>> kinds = {"age": {"kind": "number"}, "note": {"kind": "text"}, "land": {"kind": "category"}}
+    >>> feature_text(kinds)
     '1 number, 1 category; set aside as text: note'
     """
     plural = {"number": "numbers", "boolean": "booleans", "category": "categories", "time": "times"}
@@ -68,13 +60,15 @@ def feature_text(features: Mapping[str, Any]) -> str:
     ]
     parts = [", ".join(counts)] if counts else []
     if aside := by_kind.get("text", []):
-        more = f" and {len(aside) - _NAMED:,} more" if len(aside) > _NAMED else ""
-        parts.append(f"set aside as text: {', '.join(name[:40] for name in aside[:_NAMED])}{more}")
+        more = f" and {len(aside) - _MAX_NAMED:,} more" if len(aside) > _MAX_NAMED else ""
+        parts.append(
+            f"set aside as text: {', '.join(name[:40] for name in aside[:_MAX_NAMED])}{more}"
+        )
     return "; ".join(parts)
 
 
 def cost_text(costs: Figures) -> str:
-    """Return what decisions cost on average, beside what simple rules would have cost.
+    """Return the average cost of the decisions, and the cost of simple rules.
 
     Examples
     --------
@@ -87,18 +81,6 @@ def cost_text(costs: Figures) -> str:
     others = [f"{costs['by_label']:.4g} by the most probable label"]
     others += [f"{mean:.4g} always {action}" for action, mean in costs["always"].items()]
     return f"{costs['mean']:.4g} an example over {costs['scored']:,}; {', '.join(others)}"
-
-
-def _slices_off(monitors: Figures) -> str:
-    """Return the names of the slices that a report calls off.
-
-    Examples
-    --------
-    >>> told = [{"name": "country=DE", "off": True}, {"name": "age=9", "off": False}]
-    >>> _slices_off({"tests": told})
-    'country=DE'
-    """
-    return ", ".join(str(test["name"]) for test in monitors.get("tests", []) if test.get("off"))
 
 
 def _cumulative(message: Figures) -> str:
@@ -152,37 +134,18 @@ def _accuracy(own: Figures) -> str:
 
 
 def _z(own: Figures) -> str:
-    """Return by how much the two differ, beside what chance does.
-
-    Examples
-    --------
-    >>> _z({"z": -2.04}), _z({"z": None})
-    (' (-2.0 standard deviations)', '')
-    """
+    """Return the difference of the two in standard deviations, as the end of a line."""
     return "" if own["z"] is None else f" ({own['z']:+.1f} standard deviations)"
 
 
-def _farthest_off(those: list[Figures]) -> Figures | None:
-    """Return the one with the greatest |z|; None where none has one.
-
-    Of equals it is the last: of two classes, whose z differ in sign alone, the positive one.
-    """
-    known = [one for one in reversed(those) if one["z"] is not None]
-    return max(known, key=_distance, default=None)
-
-
-def _distance(one: Figures) -> float:
-    return abs(float(one["z"]))
+def _farthest_off(parts: list[Figures]) -> Figures | None:
+    """Return the part with the greatest |z|, of equals the last (the positive class)."""
+    known = [one for one in reversed(parts) if one["z"] is not None]
+    return max(known, key=lambda one: abs(float(one["z"])), default=None)
 
 
 def pending_text(pending: Mapping[str, Any]) -> str:
-    """Return how many examples wait, with the age of the oldest without a label if it is known.
-
-    Examples
-    --------
-    >>> pending_text({"pending": 900, "unlabelled": 900, "seconds": 7500.0})
-    '900 examples wait, 900 of them without a label, the oldest for 2 h 5 min'
-    """
+    """Return how many examples wait, with the age of the oldest without a label if it is known."""
     open_ones = pending["unlabelled"]
     wait = "waits" if pending["pending"] == 1 else "wait"
     text = f"{counted(pending['pending'], 'example')} {wait}, {open_ones:,} of them without a label"
@@ -191,18 +154,10 @@ def pending_text(pending: Mapping[str, Any]) -> str:
 
 
 def pending_lines(pending: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the lines of examples that wait in a feed that has learned too few for a report.
-
-    Examples
-    --------
-    >>> for line in pending_lines({"pending": 120, "unlabelled": 4, "seconds": None}):
-    ...     print(line)
-    ('labels', '120 examples wait, 4 of them without a label')
-    ('', 'those with one are learned when their horizon has passed, unless --maturity arrival')
-    """
-    told = "those with one are learned when their horizon has passed, unless --maturity arrival"
+    """Return the lines of examples that wait in a feed that has learned too few for a report."""
+    note = "those with one are learned when their horizon has passed, unless --maturity arrival"
     waits = pending["pending"] > pending["unlabelled"]
-    return [("labels", pending_text(pending)), *([("", told)] if waits else [])]
+    return [("labels", pending_text(pending)), *([("", note)] if waits else [])]
 
 
 def _span(seconds: float) -> str:
@@ -213,23 +168,12 @@ def _span(seconds: float) -> str:
 
 
 def late_label_lines(labels: Figures) -> Iterator[tuple[str, str]]:
-    """Yield the lines of late labels, each after its name; lines that go on have no name.
-
-    Examples
-    --------
-    >>> counts = {"pending": 100, "unlabelled": 40, "late": 1200, "censored": 3}
-    >>> bounds = {"lower": 0.7, "estimate": 0.72, "upper": 0.74}
-    >>> for line in late_label_lines({"counts": counts, "accuracy": bounds, "brier": None}):
-    ...     print(line)
-    ('labels', '100 examples wait, 40 of them without a label')
-    ('', '1,200 came late, 3 examples whose horizon passed without one')
-    ('', 'accuracy in the end from 0.700 to 0.740; 0.720 if the probabilities are right')
-    """
+    """Yield the lines of late labels, each after its name; continued lines have no name."""
     counts = labels["counts"]
     yield "labels", pending_text(counts)
-    told = [f"{counts[name]:,} {words}" for name, words in _COUNTS if counts.get(name)]
-    if told:
-        yield "", ", ".join(told)
+    outcomes = [f"{counts[name]:,} {words}" for name, words in _COUNTS if counts.get(name)]
+    if outcomes:
+        yield "", ", ".join(outcomes)
     for name, words in (("accuracy", "accuracy"), ("brier", "Brier score")):
         if labels[name] is not None:
             least, likely, most = (labels[name][k] for k in ("lower", "estimate", "upper"))

@@ -3,18 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from workers.cli.common import Feed, Json, RedisOptions, show_json
 from workers.cli.source_options import PushedSourceOptions
-from workers.plural import counted
-from workers.printable import printable
+from workers.errors import BadConfiguration, ReplayMismatch
+from workers.text import counted, printable
 
 if TYPE_CHECKING:
     from workers.admin.repair import Repaired
     from workers.admin.verify import Difference, Verification
 
-SHOWN = 3  # differences shown: the later ones usually follow from the first
+SHOWN_DIFFERENCES = 3  # differences shown: the later ones usually follow from the first
 
 
 def verify(
@@ -24,17 +24,15 @@ def verify(
     json: Json = False,
     input: Annotated[
         str | None,
-        typer.Option(
-            "--input",
+        Option(
             metavar="SOURCE",
             help="Compare the whole history with this source, read as push reads it; or with an "
             "archive, a directory.",
-            show_default=False,
         ),
     ] = None,
     repair: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--repair",
             help="Where state and answers disagree, make them agree if a replay of the input "
             "proves them: a state that is behind moves to the end of the answers, missing answers "
@@ -49,46 +47,46 @@ def verify(
     """
     from workers.admin.verify import verify as recompute
     from workers.admin.verify import verify_history
-    from workers.errors import BadConfiguration, ReplayMismatch
     from workers.push.ingest import encoded
     from workers.push.sources import rows
 
     if repair:
         if input is not None:
             raise BadConfiguration("--repair answers the input that Redis keeps: leave out --input")
-        _repair(feed, redis.url(), json)
+        _repair(feed, redis, json)
         return
     with redis.store(feed) as store:
         if input is None:
             found = recompute(store)
         elif Path(input).is_dir():
-            from workers.history.archive.reader import Archive
-            from workers.history.archive.verification import verify_archive
+            from workers.offline.archive.reader import Archive
+            from workers.offline.archive.verification import verify_archive
 
             found = verify_archive(store, Archive(Path(input), feed))
         else:
             chosen, _ = how.chosen(rows(input, how.reading()))
             found = verify_history(store, (encoded(row, how.arrays) for row in chosen))
-    print(_as_json(feed, found) if json else describe(found))
+    if json:
+        show_json(_plain(feed, found))
+    else:
+        print(describe(found))
     if not found.is_identical:
         raise ReplayMismatch(f"feed {feed!r}: {_mismatch(found)}")
 
 
-def _repair(feed: str, url: str, as_json: bool) -> None:
+def _repair(feed: str, redis: RedisOptions, as_json: bool) -> None:
     from workers.admin.repair import repair
-    from workers.broker.store import Store
 
-    with Store(url, feed) as store:
+    with redis.store(feed) as store:
         done = repair(store)
     if as_json:
         moved = done.after.seq - done.before.seq
         show_json({"feed": feed, "appended": done.appended, "moved": moved})
     else:
-        print(describe_repair(feed, done))
+        print(_repaired(feed, done))
 
 
-def describe_repair(feed: str, done: "Repaired") -> str:
-    """Return a line that says what was mended."""
+def _repaired(feed: str, done: "Repaired") -> str:
     if done.appended:
         answers = counted(done.appended, "missing answer")
         return f"feed {feed}: {answers} written; out ends at {done.after.cursor.decode()}"
@@ -113,9 +111,9 @@ def describe(found: "Verification") -> str:
     ]
     if found.erased:
         lines.append(_erased(found))
-    lines += [_difference(difference) for difference in found.differences[:SHOWN]]
-    if found.n_differences > SHOWN:
-        lines.append(f"... and {found.n_differences - SHOWN:,} more that differ")
+    lines += [_difference(difference) for difference in found.differences[:SHOWN_DIFFERENCES]]
+    if found.n_differences > SHOWN_DIFFERENCES:
+        lines.append(f"... and {found.n_differences - SHOWN_DIFFERENCES:,} more that differ")
     return "\n".join([*lines, "identical" if found.is_identical else "NOT identical"])
 
 
@@ -151,24 +149,15 @@ def _mismatch(found: "Verification") -> str:
     )
 
 
-def _as_json(feed: str, found: "Verification") -> str:
-    import orjson
-
-    return orjson.dumps(
-        {
-            "feed": feed,
-            "identical": found.is_identical,
-            "from_seq": found.start.seq,
-            "to_seq": found.end.seq,
-            "answers": found.answers,
-            "reports": found.reports,
-            "alarms": found.alarms,
-            "trimmed": found.trimmed,
-            "erased": found.erased,
-            "chained": found.chained,
-            "unlinked": found.unlinked,
-            "differences": found.n_differences,
-            "digest": found.end.digest.hex(),
-            "committed_digest": found.committed.digest.hex(),
-        }
-    ).decode()
+def _plain(feed: str, found: "Verification") -> dict[str, object]:
+    counts = ("answers", "reports", "alarms", "trimmed", "erased", "chained", "unlinked")
+    return {
+        "feed": feed,
+        "identical": found.is_identical,
+        "from_seq": found.start.seq,
+        "to_seq": found.end.seq,
+        **{name: getattr(found, name) for name in counts},
+        "differences": found.n_differences,
+        "digest": found.end.digest.hex(),
+        "committed_digest": found.committed.digest.hex(),
+    }

@@ -5,25 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from workers.cli.common import RedisOptions, embedded_url, note
-from workers.cli.option_groups import with_settings
+from workers.cli.common import RedisOptions, embedded_url, note, with_settings
 from workers.errors import BadConfiguration
-from workers.fast_imports import importing
-from workers.plural import counted
+from workers.python_process import importing
+from workers.text import counted
 
 if TYPE_CHECKING:
-    from workers.config.feed_settings import FeedSettings
+    from workers.config.loading import FeedSettings
     from workers.feed.selection import Selection
     from workers.runner.shard import Shard
 
 Feeds = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="FEED",
         help="Names of feeds, and patterns such as 'sensors-*' over the feeds there are.",
-        show_default=False,
     ),
 ]
 
@@ -34,61 +32,50 @@ class ProcessOptions:
 
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Stable name of this worker; default the host's name."),
+        Option(metavar="NAME", help="Stable name of this worker; default the host's name."),
     ] = None
     shard: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="I/N",
             help="Answer only the feeds of shard I of N, from 0 on; auto/N takes I from the number "
             "that ends the host's name.",
-            show_default=False,
         ),
     ] = None
     dashboard: Annotated[
         int | None,
-        typer.Option(
+        Option(
             metavar="PORT",
             min=0,
             max=65535,
             help="Show the feeds in a browser, on this port of loopback; 0 is any free one.",
-            show_default=False,
         ),
     ] = None
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress lines: alarms, warnings and the stop.")
+        bool, Option("--quiet", help="No progress lines: alarms, warnings and the stop.")
     ] = False
 
 
-@with_settings
+@with_settings()
 def worker(
     feeds: Feeds,
     *,
     redis: RedisOptions,
     process: ProcessOptions,
-    accept_environment: Annotated[
-        bool,
-        typer.Option(
-            "--accept-environment",
-            help="Go on with another version of numba, if a replay gives equal bytes.",
-        ),
-    ] = False,
     from_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--from",
             metavar="FILE",
             help="Begin the feed, if it does not exist yet, with a model: what "
             "OnlineClassifier.save or `backup` saved.",
-            show_default=False,
         ),
     ] = None,
     sigma: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="Width of the rbf kernel exp(-|u-v|^2 / (2 sigma^2)): --gamma 1/(2 sigma^2).",
             rich_help_panel="Predictor",
-            show_default=False,
         ),
     ] = None,
     **settings: Any,
@@ -99,7 +86,7 @@ def worker(
     answers that a worker of its own gives it.
     """
     with importing():
-        from workers.config.feed_settings import FeedSettings
+        from workers.config.loading import FeedSettings
         from workers.feed.selection import Selection
         from workers.log import configure
 
@@ -110,7 +97,7 @@ def worker(
         url = known.general.url or embedded_url()
     # Slow imports come last, so that a wrong setting is reported at once.
     with importing():
-        from workers.cli.worker_progress import LoggedProgress, WorkerProgress
+        from workers.cli.progress import LoggedProgress, WorkerProgress
         from workers.monitor.watching import watching
         from workers.monitor.webhook_post import receiver_of
         from workers.runner import service
@@ -120,7 +107,7 @@ def worker(
     named = [known.of(feed) for feed in selection.names]
     for settings_of_some in (*named, *(known.every() if selection.patterns else ())):
         receiver_of(settings_of_some)  # raises where alarms cannot be posted
-    # What is said of a feed that is served alone holds for the process as well.
+    # The section of a feed that is served alone applies to the process as well.
     general = named[0] if len(named) == 1 and not selection.patterns else known.general
     if from_file is not None:
         _begin(from_file, selection, known, url)
@@ -132,16 +119,16 @@ def worker(
         if process.dashboard is not None:
             _open_page(opened, feeds, part, url, process.dashboard)
         observe = opened.enter_context(closing(kind(is_quiet=process.quiet)))
-        service.run(
+        service.Worker(
             selection, general, url, stop,
-            name=process.name, accept_environment=accept_environment, settings_of=known.of,
-            observe=observe, watch=watch, known=KnownFeeds.of_user(url),
-        )  # fmt: skip
+            name=process.name, settings_of=known.of, observe=observe, watch=watch,
+            known=KnownFeeds.of_user(url),
+        ).run()  # fmt: skip
 
 
 def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) -> None:
     """Begin the one feed of this worker with a model; one that exists goes on as it is."""
-    from workers.admin.begin import begin
+    from workers.admin.restore import begin
     from workers.broker.store import Store
     from workers.session.known_feeds import KnownFeeds
 
@@ -159,13 +146,12 @@ def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) 
 def _open_page(
     opened: ExitStack, feeds: list[str], part: "Shard | None", url: str, port: int
 ) -> None:
-    """Serve the page of the feeds of this process until the stack is closed."""
-    from workers.dashboard.beside import page_beside
+    from workers.dashboard.page_process import page_process
 
     if part is None:
-        opened.enter_context(page_beside(feeds, url, port))
+        opened.enter_context(page_process(feeds, url, port))
     elif part.index < part.count:  # one that stands by has no feeds to show
-        opened.enter_context(page_beside(feeds, url, port, "--shard", str(part)))
+        opened.enter_context(page_process(feeds, url, port, "--shard", str(part)))
 
 
 def _shard(text: str) -> "Shard":
@@ -183,10 +169,7 @@ def given_flags(
 ) -> dict[str, Any]:
     """Return the settings given as flags.
 
-    Raises
-    ------
-    BadConfiguration
-        If sigma is not positive, or gamma is given too.
+    Raises BadConfiguration if sigma is not positive, or gamma is given too.
 
     Examples
     --------

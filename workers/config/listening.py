@@ -10,13 +10,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether only this machine reaches an IP address.
-
-    Raises
-    ------
-    BadConfiguration
-        If it is none.
-    """
+    """Return whether only this machine reaches an IP; raise BadConfiguration if it is none."""
     try:
         return ip_address(address).is_loopback
     except ValueError:
@@ -24,20 +18,7 @@ def is_loopback(address: str) -> bool:
 
 
 def check_address(address: str, has_token: bool) -> None:
-    """Raise if an address may not be listened on.
-
-    Raises
-    ------
-    BadConfiguration
-        If it is no IP address, or not loopback and no token is asked for.
-
-    Examples
-    --------
-    >>> check_address("127.0.0.1", False)
-    >>> check_address("0.0.0.0", False)
-    Traceback (most recent call last):
-    workers.errors.BadConfiguration: --address 0.0.0.0: others can reach it, so ...
-    """
+    """Raise BadConfiguration unless the address is an IP of loopback, or a token is asked for."""
     if not is_loopback(address) and not has_token:
         raise BadConfiguration(
             f"--address {address}: others can reach it, so it needs a token that they must know; "
@@ -46,13 +27,7 @@ def check_address(address: str, has_token: bool) -> None:
 
 
 def listening(address: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises
-    ------
-    BadConfiguration
-        If the port cannot be had.
-    """
+    """Return a socket that listens; raise BadConfiguration if the port cannot be had."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         made = socket.create_server((address, port), family=family, backlog=1024)

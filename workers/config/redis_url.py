@@ -1,17 +1,34 @@
-"""URLs of Redis: check them, and show them without secrets."""
+"""URLs of Redis: parse and check them, complete them from files, show them without secrets.
+
+`redis+cluster://h1:7000,h2:7001` names some nodes of a cluster; one that answers is enough.
+`redis+sentinel://h1,h2/service/0` names sentinels, the service they watch, and its database.
+`rediss+` means TLS for every connection. User and password are for the servers; sentinels have
+their own, in the options `sentinel_username` and `sentinel_password`. `redacted` removes what files
+add (password, query) from every message.
+"""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
-from workers.config.redis_servers import KINDS, SENTINEL, SENTINEL_OPTIONS, kind_of, servers_of
 from workers.errors import BadConfiguration
 
+CLUSTER, SENTINEL = "cluster", "sentinel"
+
+SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
+
+_PORTS = {CLUSTER: 6379, SENTINEL: 26379}
+_HOST = re.compile(
+    r"(?:\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<name>[^\[\]:,\s]+))(?::(?P<port>[0-9]{1,5}))?"
+)
+_SERVICE = re.compile(r"[\w.-]{1,128}")
+
 _SCHEMES = (
-    "redis",
-    "rediss",
-    "unix",
-    *(f"{one}+{kind}" for one in ("redis", "rediss") for kind in KINDS),
+    *("redis", "rediss", "unix", "redis+cluster", "rediss+cluster"),
+    *("redis+sentinel", "rediss+sentinel"),
 )
 _LARGEST_DB = 2**31 - 1
 
@@ -27,19 +44,109 @@ _TLS_OPTIONS = (
 # read, or how long the client waits for them.
 _OPTIONS = ("db", "username", "password", "client_name")
 
+Address = tuple[str, int]
+
+CREDENTIAL_FILES = {
+    "redis_password_file": "password",
+    "redis_sentinel_password_file": "sentinel_password",
+    "redis_ca_file": "ssl_ca_certs",
+    "redis_cert_file": "ssl_certfile",
+    "redis_key_file": "ssl_keyfile",
+}
+"""Settings that name a file, and what each becomes in the query of the URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The parts of a URL that names several servers."""
+
+    kind: str  # CLUSTER or SENTINEL
+    scheme: str  # redis or rediss, of a connection to one server
+    hosts: tuple[Address, ...]  # nodes or sentinels
+    user: str = field(repr=False)  # user and password, encoded as in the URL; may be empty
+    service: str  # watched by the sentinels; empty for a cluster
+    database: int
+    options: tuple[tuple[str, str], ...] = field(repr=False)  # of a connection to a data server
+    sentinel: tuple[tuple[str, str], ...] = field(repr=False)  # of a connection to a sentinel
+
+    def url_of(self, address: Address) -> str:
+        """Return the URL of one server of the data, with the credentials of this URL."""
+        return self._url(self.user, address, self.options)
+
+    def url_of_sentinel(self, address: Address) -> str:
+        """Return the URL of a sentinel, with the credentials for sentinels."""
+        own = [(name.removeprefix("sentinel_"), value) for name, value in self.sentinel]
+        shared = [(name, value) for name, value in self.options if name.startswith("ssl_")]
+        return self._url("", address, [*shared, *own], database=False)
+
+    def _url(self, user: str, address: Address, options: object, database: bool = True) -> str:
+        host, port = address
+        at = f"{user}@" if user else ""
+        name = f"[{host}]" if ":" in host else host
+        path = f"/{self.database}" if database else ""
+        query = urlencode(options)  # type: ignore[arg-type]  # pairs of text
+        return f"{self.scheme}://{at}{name}:{port}{path}" + (f"?{query}" if query else "")
+
+
+def kind_of(url: str) -> str:
+    """Return `CLUSTER`, `SENTINEL`, or "" for a URL of one server."""
+    kind = url.partition("://")[0].partition("+")[2]
+    return kind if kind in _PORTS else ""
+
+
+def address_in(url: str) -> Address:
+    """Return host and port in the URL of one server that `Servers.url_of` made."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return parts.hostname, parts.port
+
+
+def servers_of(url: str) -> Servers:
+    """Return what a URL of several servers names; it was checked by `check_url`.
+
+    Raises ValueError if a host, a port, the service or the database cannot be one; the text is
+    empty where it could show a secret.
+    """
+    parts = urlsplit(url)
+    scheme, _, kind = parts.scheme.partition("+")
+    user, _, hosts = parts.netloc.rpartition("@")
+    service, database = _of_path(kind, parts.path)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    return Servers(
+        kind,
+        scheme,
+        tuple(_address(host, _PORTS[kind]) for host in hosts.split(",")),
+        user,
+        service,
+        database,
+        tuple(option for option in options if option[0] not in SENTINEL_OPTIONS),
+        tuple(option for option in options if option[0] in SENTINEL_OPTIONS),
+    )
+
+
+def _address(text: str, port: int) -> Address:
+    found = _HOST.fullmatch(text)
+    if found is None or not 0 < int(found["port"] or port) < 1 << 16:
+        raise ValueError
+    return found["six"] or found["name"], int(found["port"] or port)
+
+
+def _of_path(kind: str, path: str) -> tuple[str, int]:
+    if kind == CLUSTER:
+        if path not in ("", "/", "/0"):
+            raise ValueError(f"{path[:40]!r}: a cluster has database 0 alone; leave it out")
+        return "", 0
+    service, _, database = unquote(path).strip("/").partition("/")
+    if not _SERVICE.fullmatch(service):
+        raise ValueError("name the service that the sentinels watch: .../SERVICE or .../SERVICE/0")
+    if not re.fullmatch("[0-9]{0,10}", database) or int(database or 0) >= 1 << 31:
+        raise ValueError(f"{database[:40]!r} is no database: write /{service}/0, or another number")
+    return service, int(database or 0)
+
 
 def redacted(url: str) -> str:
-    """Return the URL without user, password and query.
-
-    Examples
-    --------
-    >>> redacted("redis://worker:secret@db.example:6379/0?password=x")
-    'redis://db.example:6379/0'
-    >>> redacted("unix:///run/redis.sock")
-    'unix:///run/redis.sock'
-    >>> redacted("redis://worker:sec/ret@db.example")
-    'redis://...'
-    """
+    """Return the URL without user, password and query."""
     scheme, _, rest = url.partition("://")
     try:
         parts = urlsplit(url)
@@ -54,20 +161,9 @@ def redacted(url: str) -> str:
 def check_url(url: str) -> dict[str, Any]:
     """Check a URL; return the options of redis-py that verify the server.
 
-    Raises
-    ------
-    BadConfiguration
-        If the URL cannot be used: another scheme, a path that is no database, an option that is
-        not known or not of this scheme, or one that would turn the verification of the server off.
-
-    Examples
-    --------
-    >>> check_url("redis://h:6379/0")
-    {}
-    >>> check_url("rediss://h/0?ssl_cert_reqs=none")
-    Traceback (most recent call last):
-    workers.errors.BadConfiguration: redis URL 'rediss://h/0': ssl_cert_reqs=none would take any \
-server for this one; name its CA with redis_ca_file
+    Raises BadConfiguration if the URL cannot be used: another scheme, a path that is no database,
+    an option that is not known or not of this scheme, or one that would turn the verification of
+    the server off.
     """
     try:
         parts = urlsplit(url)
@@ -152,3 +248,83 @@ def unusable(url: str) -> BadConfiguration:
         "redis+sentinel://host:port,host:port/service/0, and in a password %40 for @, %2F for /, "
         "%3A for :, %23 for #, %3F for ?, %25 for %"
     )
+
+
+def complete(url: str | None, files: Mapping[str, str | Path | None]) -> str | None:
+    """Return the URL with the credentials of the files, by setting; None if there is neither.
+
+    Raises BadConfiguration if a file cannot be read, a password is given twice, a certificate is
+    named for a connection without TLS, or a file for no URL.
+    """
+    named = {name: Path(path) for name, path in files.items() if path is not None}
+    if not named:
+        return url
+    if url is None:
+        raise BadConfiguration(f"setting {next(iter(named))}: give the URL of Redis as well")
+    password_file = named.pop("redis_password_file", None)
+    if password_file is not None:
+        url = _with_password(url, password_file)
+    sentinel_file = named.pop("redis_sentinel_password_file", None)
+    if sentinel_file is not None:
+        url = _with_sentinel_password(url, sentinel_file)
+    if named and urlsplit(url).scheme.partition("+")[0] != "rediss":
+        raise BadConfiguration(f"setting {next(iter(named))}: the URL must begin with rediss://")
+    return _with_query(
+        url, {CREDENTIAL_FILES[name]: _readable(name, path) for name, path in named.items()}
+    )
+
+
+def _with_password(url: str, path: Path) -> str:
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    if ":" in user:
+        raise BadConfiguration(
+            f"setting redis_password_file: the URL {redacted(url)!r} holds a password already"
+        )
+    netloc = f"{user}:{quote(_password('redis_password_file', path), safe='')}@{host}"
+    return urlunsplit((parts.scheme, netloc, parts.path, parts.query, parts.fragment))
+
+
+def _with_sentinel_password(url: str, path: Path) -> str:
+    setting = "redis_sentinel_password_file"
+    if kind_of(url) != SENTINEL:
+        raise BadConfiguration(f"setting {setting}: the URL must begin with redis+sentinel://")
+    if "sentinel_password" in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)):
+        raise BadConfiguration(
+            f"setting {setting}: the URL {redacted(url)!r} holds that password already"
+        )
+    return _with_query(url, {CREDENTIAL_FILES[setting]: _password(setting, path)})
+
+
+def _password(setting: str, path: Path) -> str:
+    try:
+        return one_line(setting, path).decode()
+    except UnicodeDecodeError:  # its text quotes the bytes
+        raise BadConfiguration(
+            f"setting {setting}: {path}: it is not UTF-8; write it as UTF-8 text"
+        ) from None
+
+
+def one_line(setting: str, path: Path) -> bytes:
+    """Return the only line of a file that a setting names; else raise BadConfiguration."""
+    try:
+        found = path.read_bytes().strip(b"\r\n")
+    except OSError as error:
+        raise BadConfiguration(f"setting {setting}: {path}: {error.strerror}") from None
+    if not found or b"\n" in found:
+        raise BadConfiguration(f"setting {setting}: {path}: one line is wanted")
+    return found
+
+
+def _with_query(url: str, more: Mapping[str, str]) -> str:
+    parts = urlsplit(url)
+    query = "&".join(filter(None, (parts.query, urlencode(more))))
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, parts.fragment))
+
+
+def _readable(name: str, path: Path) -> str:
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise BadConfiguration(f"setting {name}: {path}: {error.strerror}") from None
+    return str(path)

@@ -1,8 +1,8 @@
-"""Settings of what a feed keeps in Redis. They change no answer, so each start may have others."""
+"""Settings of what a feed keeps in Redis. They change no answer, so each start may set them."""
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 MiB = 1 << 20
 
@@ -10,18 +10,17 @@ Policy = Literal["trim", "block"]
 
 
 class RetentionSettings(BaseModel):
-    """What is kept of input and answers; see docs/operate.md.
+    """How much input and how many answers are kept; see docs/operate.md.
 
-    Examples
-    --------
-    >>> RetentionSettings(retain_bytes=1 << 20).retain_bytes
-    1048576
+    They are stored with the feed. A worker that starts without any of them uses the stored ones.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     keep_input: bool = Field(
         False,
         description="Keep all input, for fork and verify; else snapshots trim what is "
-        "older than the window.",
+        "older than the window. Later starts keep it too, until one has `--no-keep-input`.",
     )
     retain_out: int = Field(1_000_000, ge=1, description="Entries kept in `out`, at most, about.")
     retain_bytes: int = Field(

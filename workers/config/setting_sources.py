@@ -1,8 +1,13 @@
-"""Sources of settings: the environment and the file, and how their text is read."""
+"""Sources of settings: the environment, and the TOML file with its sections for some feeds.
+
+The table [feed] of the file holds these sections by name or pattern: [feed."sensors-*"].
+"""
 
 import difflib
 import os
+import tomllib
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +15,21 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
 
 from workers.config.environment import PREFIX, PROCESS_ENVIRONMENT
-from workers.config.feed_sections import TABLE
 from workers.config.text_values import parse_text
 from workers.errors import BadConfiguration
 
 _TABLES = ("predictor", "limits", "worker")
+
+FEED_TABLE = "feed"  # table of the file that holds the sections, by names and patterns of feeds
+
+PROCESS_SETTINGS = frozenset((
+    "redis", "redis_password_file", "redis_sentinel_password_file", "redis_ca_file",
+    "redis_cert_file", "redis_key_file", "wait_redis", "wait_replicas", "max_feeds", "lease",
+    "refit_processes", "refit_memory", "replay_budget", "metrics", "log_format", "grace",
+))  # fmt: skip
+"""Settings that all feeds of a process share."""
+
+Sections = Mapping[str, Mapping[str, Any]]
 
 
 class EnvironmentSource(EnvSettingsSource):
@@ -34,12 +49,7 @@ class EnvironmentSource(EnvSettingsSource):
 class FileSource(TomlConfigSettingsSource):
     """The TOML file: keys at the top, or in the tables [worker], [predictor] and [limits].
 
-    Parameters
-    ----------
-    settings_cls, toml_file
-        As for the library's source.
-    section : mapping, optional
-        What the sections about one feed give; it takes precedence.
+    The `section` about one feed takes precedence.
     """
 
     def __init__(
@@ -52,7 +62,7 @@ class FileSource(TomlConfigSettingsSource):
         """Return the settings that the file gives."""
         values: dict[str, Any] = {}
         for key, value in super().__call__().items():
-            if key == TABLE:
+            if key == FEED_TABLE:
                 continue
             found = value if key in _TABLES and isinstance(value, dict) else {key: value}
             refuse_unknown(found, self.settings_cls.model_fields, "setting")
@@ -100,3 +110,42 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> Non
             near = difflib.get_close_matches(name, names, 1, 0.5)
             hint = f"did you mean {near[0]}?" if near else "see online-svm check"
             raise BadConfiguration(f"unknown {kind} {name[:80]!r}: {hint}")
+
+
+def feed_sections(path: Path | None) -> Sections:
+    """Return the sections of a settings file, by name or pattern, in the order of the file.
+
+    Raises BadConfiguration if a section is no table, or gives a setting that all feeds share.
+    """
+    if path is None:
+        return {}
+    try:
+        found = tomllib.loads(path.read_text("utf-8")).get(FEED_TABLE, {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfiguration(f"{path}: not TOML: {error}") from None
+    if not isinstance(found, dict):
+        raise BadConfiguration(f'{path}: [{FEED_TABLE}] holds sections, as [feed."sensors-*"]')
+    for name, section in found.items():
+        if not isinstance(section, dict):
+            raise BadConfiguration(
+                f"{path}: feed.{name} is no section: write the settings of feeds under "
+                f'[feed."sensors-*"]'
+            )
+        shared = sorted(PROCESS_SETTINGS.intersection(section))
+        if shared:
+            raise BadConfiguration(
+                f'{path}: setting {shared[0]} in [feed."{name}"] is of the whole process: give '
+                "it at the top"
+            )
+    return found
+
+
+def matching_sections(found: Sections, feed: str) -> tuple[str, ...]:
+    """Return the names of the sections that are about a feed; the later ones take precedence."""
+    patterns = tuple(name for name in found if name != feed and fnmatchcase(feed, name))
+    return (*patterns, feed) if feed in found else patterns
+
+
+def merged_sections(found: Sections, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings that these sections give together."""
+    return {key: value for name in names for key, value in found[name].items()}

@@ -6,34 +6,23 @@ defaults. A setting has one name everywhere: `--refit-every`, `ONLINE_SVM_REFIT_
 The predictor's settings are inherited from the one model that declares them.
 """
 
-import tomllib
-from collections import ChainMap
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
-from online_svm.config import PredictorConfig
-from workers.config import feed_sections
-from workers.config.credentials import FILES, complete, shown_receiver, signing_key
+from online_svm.config import PredictorConfig, PredictorFields
 from workers.config.environment import PREFIX
-from workers.config.explain import explain
-from workers.config.redis_url import redacted
+from workers.config.redis_url import CREDENTIAL_FILES, complete, one_line, redacted
 from workers.config.retention_settings import RetentionSettings
-from workers.config.setting_sources import (
-    EnvironmentSource,
-    FileSource,
-    parsed,
-    refuse_unknown,
-    refuse_unknown_variables,
-    settings_file,
-)
+from workers.config.setting_sources import EnvironmentSource, FileSource
+from workers.config.text_values import explain
 from workers.errors import BadConfiguration
 
 LogFormat = Literal["text", "json"]
@@ -42,11 +31,8 @@ Payload = Literal["full", "compact"]
 REFIT_MEMORY = 1 << 29
 """Bytes, by default. The machines of a full window of 2,000 examples take some 34 MB."""
 
-REPLAY_BUDGET = 200_000
-"""Entries, by default: at 9,000 a second some 22 s."""
-
-SNAPSHOT_EVERY = 10_000
-"""Entries between two snapshots of a feed: a replay takes a second or so."""
+REPLAY_BUDGET = 200_000  # entries, by default: at 9,000 a second some 22 s
+SNAPSHOT_EVERY = 10_000  # entries between two snapshots of a feed: a replay takes a second or so
 
 
 class Limits(BaseModel):
@@ -82,8 +68,11 @@ class Limits(BaseModel):
     )
 
 
-class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
+class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
     """All settings of `online-svm worker`; some are inherited: of predictor, limits and retention.
+
+    The property `predictor` checks that the predictor's settings work together: the stored settings
+    of a feed may complete the given ones.
 
     Examples
     --------
@@ -146,7 +135,7 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
         ge=1 << 20,
         le=1 << 40,
         description="Bytes that the machines of all feeds of a process take between refits, at "
-        "most, where it answers several. Beyond it those refitted longest ago are built anew for "
+        "most, where it answers several. Beyond it the ones refitted longest ago are rebuilt for "
         "their next refit, which takes longer; the answers are the same.",
     )
     replay_budget: int = Field(
@@ -183,20 +172,9 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
     )
     grace: float = Field(10.0, ge=0, le=3600, description="Seconds a graceful stop may take.")
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        """Check nothing yet: stored settings of the feed may complete the given ones."""
-        return self
-
     @property
     def predictor(self) -> PredictorConfig:
-        """The settings of the predictor.
-
-        Raises
-        ------
-        BadConfiguration
-            If they cannot work together.
-        """
+        """The settings of the predictor; raises BadConfiguration if they cannot work together."""
         try:
             return PredictorConfig.model_validate(self._part(PredictorConfig))
         except ValidationError as error:
@@ -208,14 +186,13 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
         return Limits.model_validate(self._part(Limits))
 
     @property
-    def snapshot_every(self) -> int:
-        """Entries between two snapshots of a feed, at most.
+    def retention(self) -> RetentionSettings:
+        """What is kept of input and answers."""
+        return RetentionSettings.model_validate(self._part(RetentionSettings))
 
-        Examples
-        --------
-        >>> WorkerSettings().snapshot_every, WorkerSettings(replay_budget=300).snapshot_every
-        (10000, 300)
-        """
+    @property
+    def snapshot_every(self) -> int:
+        """Entries between two snapshots of a feed, at most."""
         return min(SNAPSHOT_EVERY, self.replay_budget)
 
     @property
@@ -227,18 +204,11 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
             for group, model in _AGREED.items()
         }
 
-    def over(self, predictor: PredictorConfig, limits: Limits) -> Self:
-        """Return these settings; those that were not given have the values of the feed.
-
-        Examples
-        --------
-        >>> settings = WorkerSettings(C=4.0).over(PredictorConfig(C=2.0, window=60), Limits())
-        >>> settings.C, settings.window
-        (4.0, 60)
-        """
+    def over(self, *groups: BaseModel) -> Self:
+        """Return these settings, with the values of the feed's groups where none were given."""
         stored = {
             name: getattr(part, name)
-            for part in (predictor, limits)
+            for part in groups
             for name in type(part).model_fields
             if name not in self.model_fields_set
         }
@@ -248,31 +218,29 @@ class WorkerSettings(PredictorConfig, Limits, RetentionSettings, BaseSettings):
     def url(self) -> str | None:
         """The URL of Redis with the credentials of the files; None for the embedded server.
 
-        Raises
-        ------
-        BadConfiguration
-            If a file cannot be read, or a file is named and no URL.
+        Raises BadConfiguration if a file cannot be read, or a file is named and no URL.
         """
         given = self.redis.get_secret_value() if self.redis else None
-        return complete(given, {name: getattr(self, name) for name in FILES})
+        return complete(given, {name: getattr(self, name) for name in CREDENTIAL_FILES})
 
     @property
     def alarm_key(self) -> bytes | None:
         """The key that signs what is posted; None signs nothing.
 
-        Raises
-        ------
-        BadConfiguration
-            If it is given twice, or its file cannot be used.
+        Raises BadConfiguration if it is given twice, or its file cannot be used.
         """
         given = self.alarm_secret.get_secret_value() if self.alarm_secret else None
-        return signing_key(given, self.alarm_secret_file)
+        if self.alarm_secret_file is None:
+            return None if given is None else given.encode()
+        if given is not None:
+            raise BadConfiguration("give alarm_secret or alarm_secret_file, not both")
+        return one_line("alarm_secret_file", self.alarm_secret_file)
 
     def shown(self) -> dict[str, Any]:
         """Return the settings as plain JSON values, without the credentials in the URL."""
         shown = self.model_dump(mode="json")
         shown["redis"] = self.redis and redacted(self.redis.get_secret_value())
-        shown["alarm_url"] = self.alarm_url and shown_receiver(self.alarm_url.get_secret_value())
+        shown["alarm_url"] = self.alarm_url and _shown_receiver(self.alarm_url.get_secret_value())
         return shown
 
     def _part(self, model: type[BaseModel]) -> dict[str, Any]:
@@ -296,76 +264,10 @@ _AGREED: dict[str, type[BaseModel]] = {"predictor": PredictorConfig, "limits": L
 """Groups of settings that are fixed for a feed, by the names they are stored under."""
 
 
-def load(
-    flags: Mapping[str, Any],
-    config: Path | None = None,
-    is_whole: bool = True,
-    feed: str | None = None,
-) -> WorkerSettings:
-    """Return the settings from flags, environment, file and defaults.
-
-    Parameters
-    ----------
-    flags : mapping from the name of a setting to its value, or its text
-    config : path, optional
-        TOML file; without it the one that ``ONLINE_SVM_CONFIG`` names, if any.
-    is_whole : bool
-        Whether these settings are complete, and must work together. If not, the stored settings
-        of the feed may complete them.
-    feed : str, optional
-        Whose sections of the file are taken too; none without it.
-
-    Raises
-    ------
-    BadConfiguration
-        The message names the setting and what is wrong; for an unknown name, also the nearest
-        known one.
-    """
-    chosen = settings_file(config)
-    found = feed_sections.sections(chosen)
-    given = {} if feed is None else feed_sections.merged(found, feed_sections.matching(found, feed))
-    return load_with(flags, chosen, is_whole, given)
-
-
-def load_with(
-    flags: Mapping[str, Any], chosen: Path | None, is_whole: bool, section: Mapping[str, Any]
-) -> WorkerSettings:
-    """Return the settings as `load`, with those of a section over the rest of the file."""
-    refuse_unknown_variables(WorkerSettings.model_fields)
-    refuse_unknown(flags, WorkerSettings.model_fields, "setting")
-
-    class Loaded(WorkerSettings):
-        model_config = SettingsConfigDict(toml_file=chosen)
-        feed_section: ClassVar[Mapping[str, Any]] = section
-
+def _shown_receiver(url: str) -> str:
+    """Return the URL of a receiver of alarms without path and query, which often hold a token."""
     try:
-        loaded = Loaded(**parsed(flags, WorkerSettings.model_fields))
-    except ValidationError as error:
-        raise BadConfiguration(explain(error)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfiguration(f"{chosen}: not TOML: {error}") from None
-    if is_whole:
-        _ = loaded.predictor
-    return loaded
-
-
-def origins(flags: Mapping[str, Any], config: Path | None = None) -> dict[str, str]:
-    """Return where the value of each setting comes from: option, environment, file or default.
-
-    Parameters
-    ----------
-    flags, config : as for `load`, which took them
-
-    Examples
-    --------
-    >>> found = origins({"batch": 3})
-    >>> found["batch"], found["lease"]
-    ('option', 'default')
-    """
-    given = {
-        "option": flags,
-        "environment": EnvironmentSource(WorkerSettings)(),
-        "file": FileSource(WorkerSettings, settings_file(config))(),
-    }
-    first = ChainMap(*(dict.fromkeys(values, origin) for origin, values in given.items()))
-    return {name: first.get(name, "default") for name in WorkerSettings.model_fields}
+        parts = urlsplit(url)
+    except ValueError:
+        return "..."
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/..."

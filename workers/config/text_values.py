@@ -1,27 +1,38 @@
-"""Parse settings that are written as text: flags, environment variables, the file."""
+"""Settings as text: parse flags, variables and files; say in one line what is wrong."""
 
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any, get_args, get_origin
 
 import orjson
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from workers.errors import BadConfiguration
 
 _WORDS = re.compile(r"[\w.+-]+( [\w.+-]+)*")
 
+_PLAIN = {
+    "Value error, ": "",
+    "Input should be ": "must be ",
+    "a valid dictionary": "label=weight,label=weight",
+    "a valid tuple": "a list",
+    "a valid string": "text",
+    "String should have": "a text must have",
+    "a valid ": "a ",
+    "a integer": "an integer",
+}
+
 
 def parse_text(name: str, field: FieldInfo, text: str) -> Any:
     """Return the value of a text; numbers stay text, which the model converts.
 
-    ``none`` is None if the setting may be None, ``a,b,c`` a list, and ``a=1,b=2`` a map. JSON
-    (``["a,b", "c"]``) can express every list and map.
+    ``none`` is None if the setting may be None, ``a,b,c`` a list, ``a=1,b=2`` a map, and
+    ``a:b=5,b:a=1`` a map of maps; see `rows`. JSON (``["a,b", "c"]``) can express each of them.
 
-    Raises
-    ------
-    BadConfiguration
-        For text that begins like JSON but is not JSON.
+    Raises BadConfiguration for text that begins like JSON but is not JSON.
 
     Examples
     --------
@@ -33,6 +44,8 @@ def parse_text(name: str, field: FieldInfo, text: str) -> Any:
     'single'
     >>> parse_text("window", fields["window"], "none") is None
     True
+    >>> parse_text("costs", fields["costs"], "a:b=5,b:a=1")
+    {'a': {'a': '0', 'b': '5'}, 'b': {'b': '0', 'a': '1'}}
     """
     kinds = kinds_of(field.annotation)
     stripped = text.strip()
@@ -43,7 +56,8 @@ def parse_text(name: str, field: FieldInfo, text: str) -> Any:
     if stripped[:1] in ("[", "{") and {tuple, dict} & kinds:
         return _json(name, stripped)
     if dict in kinds and "=" in stripped:
-        return dict(_pair(name, part) for part in stripped.split(","))
+        pairs = [_pair(name, part) for part in stripped.split(",")]
+        return rows(name, pairs) if has_rows(field.annotation) else dict(pairs)
     if tuple in kinds and not (int in kinds and stripped.isdecimal()):
         return [part.strip() for part in stripped.split(",") if part.strip()]
     return text
@@ -63,32 +77,47 @@ def option(name: str, value: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return the text that `parse_text` reads as a value.
-
-    Examples
-    --------
-    >>> text_of(None), text_of(["a", "b"])
-    ('none', 'a,b')
-    """
+    """Return the text that `parse_text` reads as a value."""
     if value is None:
         return "none"
     if not isinstance(value, list | dict):
         return str(value)
     # A single name could be read as a number or as none.
     is_plain = len(value) > 1 and all(_WORDS.fullmatch(item) for item in value)
-    if not is_plain:
+    are_rows = isinstance(value, dict) and any(isinstance(row, dict) for row in value.values())
+    if not is_plain or are_rows:
         return orjson.dumps(value).decode()
     return ",".join(value if isinstance(value, list) else (f"{k}={v}" for k, v in value.items()))
 
 
-def kinds_of(annotation: Any) -> set[Any]:
-    """Return the plain types in an annotation: those of a union, without their parameters.
+def has_rows(annotation: Any) -> bool:
+    """Return whether an annotation takes a map of maps."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is dict:
+        return dict in kinds_of(parts[1])
+    return any(has_rows(part) for part in parts)
 
-    Examples
-    --------
-    >>> kinds_of(int | tuple[str, ...] | None) == {int, tuple, type(None)}
-    True
+
+def rows(name: str, pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, str]]:
+    """Return a map of maps: ``a:b`` is b in the row of a, ``b`` alone is b in every row.
+
+    A row has 0 at its own name where nothing else is given: what is right costs nothing. Raises
+    BadConfiguration if there is no row.
     """
+    split = [(*key.rpartition(":")[::2], value) for key, value in pairs]
+    found = {row: {row: "0"} for row, _, _ in split if row}
+    if not found:
+        raise BadConfiguration(
+            f"setting {name}: write LABEL:ACTION=COST,LABEL:ACTION=COST, as a:b=5,b:a=1, or JSON"
+        )
+    for row, column, value in split:
+        for each in [row] if row else found:
+            found[each][column] = value
+    return found
+
+
+def kinds_of(annotation: Any) -> set[Any]:
+    """Return the plain types in an annotation: the members of a union, without parameters."""
     origin = get_origin(annotation)
     if origin in (tuple, dict):
         return {origin}
@@ -110,3 +139,55 @@ def _pair(name: str, part: str) -> tuple[str, str]:
     if not equals:
         raise BadConfiguration(f"setting {name}: write label=weight,label=weight")
     return key.strip(), value.strip()
+
+
+def explain(error: ValidationError) -> str:
+    """Return what is wrong, one sentence for each setting.
+
+    Examples
+    --------
+    >>> from online_svm.config import PredictorConfig
+    >>> try:
+    ...     PredictorConfig(features=0, gamma="wide")
+    ... except ValidationError as error:
+    ...     print(explain(error))
+    setting gamma: must be a number or 'scale'; setting features: must be greater than or equal to 1
+    """
+    found: dict[str, list[ErrorDetails]] = {}
+    for item in error.errors(include_url=False, include_input=False, include_context=False):
+        about = f"setting {item['loc'][0]}: " if item["loc"] else ""
+        found.setdefault(about, []).append(item)
+    return "; ".join(about + _sentence(items) for about, items in found.items())
+
+
+def _sentence(items: Sequence[ErrorDetails]) -> str:
+    """Return one sentence for a setting; pydantic reports an error for each form it may have."""
+    faults = [item for item in items if not _is_another_form(item)]
+    if faults and all(map(_is_of_words, faults)):
+        # A word that no form has: name those of every form.
+        words = [item for item in items if _is_of_words(item)]
+        return " or ".join(_plain(words)).replace(" or must be ", " or ")
+    if faults:
+        return "; ".join(_plain(faults))
+    return " or ".join(_plain(items)).replace(" or must be ", " or ")
+
+
+def _is_another_form(item: ErrorDetails) -> bool:
+    """Return whether the value has another form; the error for this form is then left out."""
+    is_whole = len(item["loc"]) <= 2  # the setting and the form; a part of the value comes third
+    return is_whole and item["type"].endswith(("_type", "_parsing", "literal_error"))
+
+
+def _is_of_words(item: ErrorDetails) -> bool:
+    return item["type"] == "literal_error"
+
+
+def _plain(items: Sequence[ErrorDetails]) -> dict[str, None]:
+    """Return the messages in plain words, each once, in order."""
+    return dict.fromkeys(_reworded(item["msg"].partition(", unable to ")[0]) for item in items)
+
+
+def _reworded(message: str) -> str:
+    for technical, plain in _PLAIN.items():
+        message = message.replace(technical, plain)
+    return message

@@ -1,29 +1,43 @@
-"""Cards of the answers: the last ones, labels that are still to come, features that moved."""
+"""Cards of the answers: the last ones, their reliability, parts, labels to come, features."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from bokeh.models import Range1d, UIElement
 
 from online_svm.metrics.feature_shift import feature_shift
 from online_svm.types import Floats
-from workers.dashboard.card import TextCard
-from workers.dashboard.drawings import interval
-from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.feed_view import MOST_FEATURES, ShownAnswer
-from workers.dashboard.reports import as_dict
-from workers.dashboard.text import probability, safe, seconds, table, whole
+from workers.dashboard.card import COUNTS, Card, TextCard, band, plot, source
+from workers.dashboard.reports import Report, as_dict, as_list, windows
+from workers.dashboard.shown_feed import MAX_FEATURES, Excerpt, ShownAnswer
+from workers.dashboard.text import (
+    ACCURACY,
+    ANNOUNCED,
+    figures,
+    interval,
+    probability,
+    safe,
+    seconds,
+    table,
+    whole,
+)
 from workers.feed.position import parse_id
 from workers.reading.answers import number
 
-ROWS = 12
-"""Answers that are shown."""
+MIN_LABELLED = 50
+"""Answers with a known label from which a diagram is drawn of them."""
 
-FEATURES = 8
-"""Features that are shown."""
+MIN_COMPARED = 100
+"""Examples from which features of older and newer ones are compared."""
 
-LEAST = 100
-"""Examples from which the features of older and newer ones are compared."""
+_MAX_ROWS = 12  # answers that are shown
+_MAX_SHOWN_FEATURES = 8
+_MAX_SHOWN_PARTS = 12
+_MAX_PARTS = 2000  # that are compared
+
+_BIN = ("count", "probability", "frequency", "lower", "upper")
 
 _COUNTS = {
     "pending": "wait to be learned",
@@ -36,6 +50,139 @@ _COUNTS = {
     "early": "labels before their example",
     "backwards": "time ran backwards",
 }
+
+_MARKS = {
+    None: "",
+    True: '<span class="good">✓ right</span>',
+    False: '<span class="bad">✗ wrong</span>',
+}
+
+
+class ReliabilityCard(Card):
+    """Frequencies against probabilities in bins, with counts and consistency bands."""
+
+    title = "Reliability diagram"
+    words = (
+        "How often the event came true (points, 0 to 1) against how probable it was said to be, in "
+        "bins of equal count. Inside the band a point is off by no more than chance allows."
+    )
+    section = "recent-figures"
+
+    def body(self) -> Sequence[UIElement]:
+        """Make the diagram, and the bars of the counts below it."""
+        self._source = source(*_BIN)
+        drawn = plot(None, "share that came true", x_range=Range1d(0, 1), y_range=Range1d(0, 1))
+        drawn.line([0, 1], [0, 1], color=ANNOUNCED, line_dash="dashed")
+        band(drawn, "probability", self._source)
+        drawn.line("probability", "frequency", source=self._source, color=ACCURACY)
+        drawn.scatter("probability", "frequency", source=self._source, color=ACCURACY, size=9)
+        counts = plot(None, "answers", height=COUNTS, x_range=drawn.x_range)
+        counts.xaxis.axis_label = "announced probability"
+        counts.segment(
+            "probability", 0, "probability", "count", source=self._source, color=ANNOUNCED, width=7
+        )
+        counts.y_range.start = 0
+        return [drawn, counts]
+
+    def fill(self, excerpt: Excerpt) -> str:
+        """Draw the bins of the newest report; without them, bins of the labelled answers."""
+        bins = _reported_bins(excerpt) or _bins_of(excerpt.answers)
+        if not bins:
+            return (
+                f"Nothing to draw yet: the reports carry no bins, and fewer than {MIN_LABELLED} of "
+                "the answers read here have a label whose input is still kept."
+            )
+        self._source.data = {
+            name: list(cells) for name, cells in zip(_BIN, zip(*bins, strict=True), strict=True)
+        }
+        return ""
+
+
+def _reported_bins(excerpt: Excerpt) -> list[list[float]]:
+    given = as_list(windows(excerpt.reports[-1]).get("reliability")) if excerpt.reports else []
+    rows = [[number(as_dict(one).get(name)) for name in _BIN] for one in given[:100]]
+    return [row for row in rows if all(value >= 0 for value in row)]
+
+
+def _bins_of(answers: Sequence[ShownAnswer]) -> list[list[float]]:
+    """Return bins of the probability of the predicted label, where the true one is known."""
+    known = [(number(one.message.get("probability")), one.truth.is_right) for one in answers]
+    pairs = [(p, int(hit)) for p, hit in known if hit is not None and 0 <= p <= 1]
+    if len(pairs) < MIN_LABELLED:
+        return []
+    # Imported here: it compiles, and only feeds whose reports have no bins need it.
+    from online_svm.metrics.reliability import reliability_bins
+
+    probabilities, hits = zip(*pairs, strict=True)
+    bins = reliability_bins(probabilities, hits)
+    return [[float(getattr(one, name)) for name in _BIN] for one in bins]
+
+
+class PartFigures(NamedTuple):
+    """A class or a slice."""
+
+    name: str
+    examples: float  # of the window
+    happened: float  # share of examples of the class, or of right answers in the slice
+    announced: float  # the mean probability announced for it
+    z: float  # their difference in standard deviations, if each probability is right
+
+
+class PartsCard(TextCard):
+    """A table of the classes and slices."""
+
+    title = "Classes and slices, worst first"
+    words = (
+        "Over the last scored examples. A class: how often it came, beside the mean probability "
+        "announced for it. A slice: accuracy, beside what was announced. z is the difference in "
+        "standard deviations; it is looked at again and again, so it is no test."
+    )
+    section = "slices"
+
+    def fill(self, excerpt: Excerpt) -> str:
+        """Write the table."""
+        found = worst(excerpt.reports[-1]) if excerpt.reports else []
+        if not found:
+            return (
+                "No windowed figures in the reports yet. A feed has them if metrics_window is set, "
+                "and slices if they are named: --slices country."
+            )
+        columns = "<part", "examples", "came true", "announced", "difference", "z"
+        rows = (
+            [safe(part.name, 40), whole(part.examples), probability(part.happened),
+             probability(part.announced), _signed(part.happened - part.announced, 3),
+             _signed(part.z, 1)]
+            for part in found[:_MAX_SHOWN_PARTS]
+        )  # fmt: skip
+        return self.show(table(columns, rows))
+
+
+def worst(report: Report) -> list[PartFigures]:
+    """Return the classes and slices of a report, those farthest off first."""
+    found = [*_classes(report), *_slices(report)]
+    found.sort(key=lambda part: (-abs(part.z) if not math.isnan(part.z) else 0.0, part.name))
+    return found
+
+
+def _classes(report: Report) -> Iterator[PartFigures]:
+    for given in map(as_dict, as_list(windows(report).get("classes"))[:_MAX_PARTS]):
+        label = given.get("label")
+        name = "class not seen yet" if label is None else f"class {label}"
+        keys = ("examples", "frequency", "probability", "z")
+        yield PartFigures(name[:200], *(number(given.get(key)) for key in keys))
+
+
+def _slices(report: Report) -> Iterator[PartFigures]:
+    for name, values in list(as_dict(windows(report).get("slices")).items())[:_MAX_PARTS]:
+        for given in map(as_dict, as_list(values)[:_MAX_PARTS]):
+            value, scores = given.get("value"), as_dict(given.get("scores"))
+            title = f"{name}: all other values" if value is None else f"{name} = {value}"
+            keys = ("scored", "accuracy", "probability", "z")
+            yield PartFigures(title[:200], *(number(scores.get(key)) for key in keys))
+
+
+def _signed(value: float, places: int) -> str:
+    return "–" if math.isnan(value) else f"{value:+.{places}f}"
 
 
 class AnswersCard(TextCard):
@@ -54,11 +201,11 @@ class AnswersCard(TextCard):
         if not excerpt.answers:
             return "No answer is kept yet. The first comes as soon as a worker has an example."
         columns = "<entry", "<id", "<answer", "probability", "<true label", "<interval, 0 to 1"
-        return self.show(table(columns, map(answer_row, reversed(excerpt.answers[-ROWS:]))))
+        return self.show(table(columns, map(answer_row, reversed(excerpt.answers[-_MAX_ROWS:]))))
 
 
 def answer_row(answer: ShownAnswer) -> list[str]:
-    """Return the cells of an answer; where nothing was predicted, why not."""
+    """Return the cells of an answer, or why nothing was predicted."""
     message = answer.message
     cells = [whole(number(message.get("seq"))), safe(message.get("id"), 24)]
     if message.get("status") != "ok" or message.get("label") is None:
@@ -73,12 +220,7 @@ def _truth(answer: ShownAnswer) -> str:
     truth = answer.truth
     if truth.label is None:
         return '<span class="soft">not known</span>'
-    told = {
-        None: "",
-        True: '<span class="good">✓ right</span>',
-        False: '<span class="bad">✗ wrong</span>',
-    }[truth.is_right]
-    return f"{told} {safe(truth.label, 24)}"
+    return f"{_MARKS[truth.is_right]} {safe(truth.label, 24)}"
 
 
 class LabelsCard(TextCard):
@@ -105,15 +247,12 @@ class LabelsCard(TextCard):
         if pending is not None:  # a report is as old as the last label that it counts
             counts = counts | {"pending": pending.pending, "unlabelled": pending.unlabelled}
         known = [(words, number(counts.get(name))) for name, words in _COUNTS.items()]
-        figures = []
+        shown = []
         if labels:
-            figures = [("open answers", whole(number(labels.get("open")))), _bounds(labels)]
-        figures += [("oldest open answer", _oldest(excerpt))]
-        figures += [(words, whole(value)) for words, value in known if value == value]
-        drawn = "".join(
-            f"<div><b>{safe(value)}</b><span>{safe(words)}</span></div>" for words, value in figures
-        )
-        return self.show(f'<div class="figures">{drawn}</div>')
+            shown = [("open answers", whole(number(labels.get("open")))), _bounds(labels)]
+        shown += [("oldest open answer", _oldest(excerpt))]
+        shown += [(words, whole(value)) for words, value in known if value == value]
+        return self.show(figures(shown))
 
 
 def _bounds(labels: dict[str, object]) -> tuple[str, str]:
@@ -125,18 +264,18 @@ def _bounds(labels: dict[str, object]) -> tuple[str, str]:
 
 
 def _oldest(excerpt: Excerpt) -> str:
-    """Return the age of the oldest answer without a label; of a past run, among those read."""
+    """Return the age of the oldest answer without a label; of a past run, among the read ones."""
     if excerpt.pending is not None:
         return seconds(excerpt.pending.seconds) if excerpt.pending.unlabelled else "none"
-    open_ones = [
+    open_ones = (
         parse_id(one.entry_id)[0]
         for one in excerpt.answers
         if one.message.get("status") == "ok" and one.truth.label is None
-    ]
-    if not open_ones or not excerpt.answers:
+    )
+    oldest = next(open_ones, None)
+    if oldest is None:
         return "none"
-    newest = parse_id(excerpt.answers[-1].entry_id)[0]
-    return seconds((newest - open_ones[0]) / 1000)
+    return seconds((parse_id(excerpt.answers[-1].entry_id)[0] - oldest) / 1000)
 
 
 class FeaturesCard(TextCard):
@@ -153,14 +292,14 @@ class FeaturesCard(TextCard):
     def fill(self, excerpt: Excerpt) -> str:
         """Write the table."""
         names, rows = _rows(excerpt.answers)
-        if len(rows) < LEAST:
+        if len(rows) < MIN_COMPARED:
             return (
-                f"Fewer than {LEAST} of the answers read here have features that are kept. Of "
-                f"examples with more than {MOST_FEATURES} features none are."
+                f"Fewer than {MIN_COMPARED} of the answers read here have features that are kept. "
+                f"Of examples with more than {MAX_FEATURES} features none are."
             )
         middle = len(rows) // 2
         found = feature_shift(rows[:middle], rows[middle:])
-        order = np.argsort(-np.nan_to_num(np.abs(found.z), nan=0.0), kind="stable")[:FEATURES]
+        order = np.argsort(-np.nan_to_num(np.abs(found.z), nan=0.0), kind="stable")
         columns = (
             "<feature", f"{whole(middle)} older", f"{whole(len(rows) - middle)} newer", "moved by",
             "z",
@@ -168,13 +307,13 @@ class FeaturesCard(TextCard):
         moved = (
             [safe(names[j], 40), _short(found.before[j]), _short(found.after[j]),
              f"{found.shift[j]:+.2f}", f"{found.z[j]:+.1f}"]
-            for j in order
+            for j in order[:_MAX_SHOWN_FEATURES]
         )  # fmt: skip
         return self.show(table(columns, moved))
 
 
 def _rows(answers: Sequence[ShownAnswer]) -> tuple[list[str], Floats]:
-    """Return the names of the features and a row an answer, of those that have the same names."""
+    """Return the newest answer's feature names, and a row for each answer with the same names."""
     given = [one.truth.features for one in answers if one.truth.features]
     if not given:
         return [], np.empty((0, 0))

@@ -20,27 +20,16 @@ from bokeh.models import (
 from bokeh.plotting import figure
 from typing_extensions import override
 
-from workers.dashboard.excerpt import Axis, Excerpt
-from workers.dashboard.text import HELP, safe
-
-# Okabe and Ito (2008), "Color Universal Design": told apart with any colour vision, on white and on
-# black. A colour is never the only sign: lines differ in dash or width too, and states are words.
-ACCURACY = "#D55E00"  # vermillion
-ANNOUNCED = "#0072B2"  # blue
-BAND = "#56B4E9"  # sky blue
-OTHER = "#009E73"  # bluish green
-ALARM = "#CC79A7"  # reddish purple
-NOTED = "#7D7D7D"  # grey, with a text beside it
-BAND_ALPHA = 0.3
+from workers.dashboard.shown_feed import Axis, Excerpt
+from workers.dashboard.text import BAND, HELP, NOTED, safe
 
 ASSETS = Path(__file__).parent / "assets"
 PARTS = (ASSETS / "parts.css").read_text("utf-8")
+PLOTS = (ASSETS / "plots.css").read_text("utf-8")
 _LEGEND = ":host .bk-label { color: var(--ink) !important; }"
 _CONTROL = """:host { color: var(--ink); }
 .bk-input, .bk-input option { background-color: var(--card); color: var(--ink);
   border-color: var(--line); }"""
-TABS_SCRIPT = (ASSETS / "tabs.js").read_text("utf-8")
-PLOTS = (ASSETS / "plots.css").read_text("utf-8")
 
 HEIGHT = 260  # pixels of a plot
 COUNTS = 110  # pixels of the bars below the reliability diagram
@@ -58,49 +47,35 @@ def markup(text: str = "", **properties: object) -> Div:
 
 
 class Card(ABC):
-    """A part of the page about one feed.
-
-    Attributes
-    ----------
-    title, words, section : str
-        The heading, one sentence with the units, and the section of docs/monitoring.md.
-    root : bokeh.models.Column
-        What is shown.
-    """
+    """A part of the page about one feed; its `root` is the model of Bokeh to show."""
 
     title: str
-    words: str
-    section: str
+    words: str  # one sentence with the units
+    section: str  # of docs/monitoring.md
     is_wide = False
-    is_of_samples = False
+    is_of_flow = False
 
     def __init__(self, axis: Axis = "n", is_linked: bool = True) -> None:
-        self.axis, self._is_linked = axis, is_linked
-        self._head = markup(self._heading(), css_classes=["card-head"])
+        self.axis = axis
+        link = f'<a href="{HELP}#{self.section}" target="_blank" rel="noopener">what it means</a>'
+        heading = f"<h2>{self.title} {link * is_linked}</h2>"
+        head = markup(f'{heading}<p class="soft">{self.words}</p>', css_classes=["card-head"])
         self._empty = markup(visible=False)
         self._body = self.body()
         style = {"min-width": "0", "max-width": "100%"}
         if self.is_wide:
             style["grid-column"] = "1 / -1"
         self.root = Column(
-            children=[self._head, self._empty, *self._body],
-            sizing_mode="stretch_width",
-            styles=style,
+            children=[head, self._empty, *self._body], sizing_mode="stretch_width", styles=style
         )
-
-    def _heading(self) -> str:
-        link = f'<a href="{HELP}#{self.section}" target="_blank" rel="noopener">what it means</a>'
-        if not self._is_linked:
-            link = ""
-        return f'<h2>{self.title} {link}</h2><p class="soft">{self.words}</p>'
 
     @abstractmethod
     def body(self) -> Sequence[UIElement]:
-        """Make and return what is under the heading."""
+        """Return the elements under the heading."""
 
     @abstractmethod
     def fill(self, excerpt: Excerpt) -> str:
-        """Show an excerpt; return why there is nothing to show, or an empty text."""
+        """Show an excerpt; return an empty text, or why there is nothing to show."""
 
     def refresh(self, excerpt: Excerpt) -> None:
         """Show an excerpt, or why there is nothing to show."""
@@ -118,26 +93,20 @@ class TextCard(Card):
 
     @override
     def body(self) -> Sequence[UIElement]:
-        """Make the place of the text."""
         self._text = markup()
         return [self._text]
 
     def show(self, text: str) -> str:
-        """Show HTML; return the empty text: there is something to show."""
+        """Show HTML; return an empty text, as `fill` does."""
         if self._text.text != text:
             self._text.text = text
         return ""
 
 
 def plot(axis: Axis | None, y_label: str, height: int = HEIGHT, **options: object) -> figure:
-    """Return an empty plot. Its colours come from the style sheet, so that both themes fit.
+    """Return an empty plot over examples learned, time or anything else (None).
 
-    Parameters
-    ----------
-    axis : "n", "time" or None
-        What runs along; None for a plot of its own.
-    y_label : str
-        With the unit.
+    Its colours come from the style sheet, so that they fit both themes.
     """
     drawn = figure(
         height=height,
@@ -165,10 +134,15 @@ def plot(axis: Axis | None, y_label: str, height: int = HEIGHT, **options: objec
     return drawn
 
 
-def legend(drawn: figure, items: Sequence[tuple[str, Sequence[object]]]) -> None:
-    """Put a legend above a plot, where it hides no data."""
+def band(drawn: figure, x: str, columns: ColumnDataSource) -> object:
+    """Draw the band between the columns `lower` and `upper`."""
+    return drawn.varea(x, "lower", "upper", source=columns, color=BAND, alpha=0.3)
+
+
+def legend(drawn: figure, items: Sequence[tuple[str, object]]) -> None:
+    """Put a legend of names and renderers above a plot: there it hides no data."""
     shown = Legend(
-        items=[(name, list(renderers)) for name, renderers in items],
+        items=[(name, [renderer]) for name, renderer in items],
         orientation="horizontal",
         ncols=2,
         label_text_font_size="12px",
@@ -183,7 +157,7 @@ def legend(drawn: figure, items: Sequence[tuple[str, Sequence[object]]]) -> None
 
 
 def mark_notes(drawn: figure, notes: ColumnDataSource) -> None:
-    """Mark notes in a plot, columns `x` and `text`, each by a line with its text along it."""
+    """Mark notes, with columns `x` and `text`, by lines with their text."""
     drawn.vspan("x", source=notes, color=NOTED, width=2, line_dash="dotted")
     texts = LabelSet(
         x="x",
@@ -201,7 +175,7 @@ def mark_notes(drawn: figure, notes: ColumnDataSource) -> None:
 
 
 def choice_of(title: str, value: str, options: Sequence[tuple[str, str]]) -> Select:
-    """Return a control that chooses one of some values, each with its text."""
+    """Return a control with options, each a value and its text."""
     return Select(
         title=title,
         value=value,
@@ -218,13 +192,7 @@ def source(*columns: str) -> ColumnDataSource:
 
 
 def grid(least: str, gap: str = "1.5rem 1.25rem") -> Column:
-    """Return a box whose parts stand beside one another where there is room for them.
-
-    Parameters
-    ----------
-    least, gap : str
-        Least width of a part and the space between two, as CSS lengths.
-    """
+    """Return a box with columns of at least this width and this gap, as CSS lengths."""
     columns = f"repeat(auto-fit, minmax(min(100%, {least}), 1fr))"
     style = {"display": "grid", "grid-template-columns": columns, "gap": gap}
     return Column(children=[], sizing_mode="stretch_width", styles=style)

@@ -1,227 +1,160 @@
-"""Reads of one feed what is new since the last time."""
+"""Reads what is new of one feed for the page."""
 
 from collections import deque
 from typing import Any
 
-from workers.broker.batch_size import Entry
 from workers.broker.store import Store
-from workers.dashboard.feed_view import (
-    MOST_ALARMS,
-    MOST_ANSWERS,
-    MOST_EVENTS,
-    MOST_REPORTS,
-    FeedView,
+from workers.broker.streams import Entry
+from workers.dashboard.reports import parsed
+from workers.dashboard.shown_feed import (
+    MAX_ALARMS,
+    MAX_ANSWERS,
+    MAX_EVENTS,
+    MAX_REPORTS,
     ShownAnswer,
+    ShownFeed,
     shown_answers,
 )
-from workers.dashboard.reports import Report, parsed
 from workers.feed.position import parse_id
-from workers.reading.alarms import commit_times, known_alarms
-from workers.reading.answers import message, newest
+from workers.reading.answers import message
 from workers.reading.events import known_events
-from workers.reading.incidents import OpenThen, incidents
-from workers.reading.lag import lag
-from workers.reading.registry import holder
+from workers.reading.incidents import ReportedOpenAlarms, commit_times, incidents, known_alarms
+from workers.reading.status import FeedStatus, progress, with_outputs
 from workers.reading.true_labels import TrueLabels, Truth
-from workers.reading.verdict import newest_answer, newest_label, tells_guarantee
 
 FIRST_REPORTS = 300
-"""Reports that are read of a feed at first; all that fit are read once it is watched."""
+"""Newest reports of a feed that are read at first; all that fit are read once it is viewed."""
 
-PER_READ = 500
-"""Answers that are read at once. Where more are new, the older ones are left out."""
-
-LABELS = 50
-"""Newest answers that are read, while nobody looks, where labels are to come or the newest tells
-no guarantee."""
+MAX_NEW_ANSWERS = 500
+"""Answers that are read at once. If more are new, the older ones are left out."""
 
 _COUNT_EVERY = 5
-"""Readings after which the entries that wait are counted again, where there are very many."""
+"""Readings after which the waiting entries are counted again, if there are very many."""
 
 
 class FeedFollower:
-    """Keeps a `FeedView` up to date.
+    """Keeps the `ShownFeed` of one feed up to date.
 
-    What a feed is answered with is read in full only while somebody looks at it. Otherwise its
-    newest answer is, which tells the guarantee.
-
-    Parameters
-    ----------
-    url, feed : str
-
-    Attributes
-    ----------
-    view : FeedView
-    viewers : int
-        How many look at this feed.
+    Its status, its reports and its events are always read, its answers and alarms only while a
+    browser shows the feed.
     """
 
     def __init__(self, url: str, feed: str) -> None:
-        self.view = FeedView(feed)
-        self.viewers = 0
+        self.viewers = 0  # sessions that show this feed
         self._url = url
+        self.shown = ShownFeed(FeedStatus(feed=feed))
         self._begin()
 
     def _begin(self) -> None:
-        self._store = Store(self._url, self.view.feed)
+        self._store = Store(self._url, self.shown.feed)
         self._truths = TrueLabels(self._store, with_features=True)
         self._after: dict[str, bytes] = {}
-        self._is_deep = False
+        self._is_deep = False  # whether the last reading was for a viewer
         self._readings = 0
         self._answered = 0
 
     def close(self) -> None:
-        """Give up the connection; a later reading makes another."""
+        """Close the connection; a later reading opens another."""
         self._store.close()
 
     def update(self) -> None:
         """Read what is new.
 
-        Raises
-        ------
-        Unavailable
-            If Redis does not answer. What was read before is kept.
-        WorkerError
-            If the feed cannot be read.
+        Unavailable: Redis does not answer; what was read before is kept. WorkerError: the feed
+        cannot be read.
         """
-        view, keys = self.view, self._store.keys
-        fields = self._store.call("HMGET", keys.state, "epoch", "seq", "n")
-        epoch, seq, n = (_count(value) for value in fields)
-        if seq < view.seq or (view.is_loaded and epoch < view.epoch):
-            self._restart()
-        view.has_begun, view.epoch = fields[0] is not None, epoch
-        view.exists = view.has_begun or bool(self._store.types())
-        is_new = seq > view.seq or not view.is_loaded
-        before, view.holder, view.n = view.holder, holder(self._store), n
-        self._sample(seq)
-        if is_new or (self.viewers and not self._is_deep):
-            self._read_reports()
-            self._read_answers()
-            self._read_alarms()
-            view.version += 1
-        if is_new or self.viewers or view.holder != before or view.is_replayed:
-            self._read_events()
-        view.is_loaded, view.problem = True, ""
+        shown = self.shown
+        before = shown.status if shown.status.now else None
+        found = self._progress(before)
+        if before is not None and (found.seq < before.seq or found.epoch < before.epoch):
+            self._restart()  # the feed was deleted, and perhaps made again
+            before, found = None, self._progress(None)
+        is_kept, is_viewed = self._is_deep, self.viewers > 0
+        is_new = before is None or found.seq > before.seq or is_viewed > is_kept
+        if is_new:
+            self._read_reports(is_kept or not is_viewed)
+        if is_new and is_viewed:
+            self._read_answers(found.seq, is_kept)
+            self._read_alarms(is_kept)
+        has_events = self._read_events()
+        shown.version += is_new or has_events
+        is_held = before is not None and found.holder == before.holder
+        if is_new or has_events or found.is_replayed or not is_held:
+            found = with_outputs(self._store, found, before)
+        shown.take(found)
+        self._is_deep = is_viewed
+
+    def _progress(self, before: FeedStatus | None) -> FeedStatus:
+        """Read how far the feed is; very many waiting entries are not counted each time."""
+        self._readings += 1
+        keeps_lag = before is not None and before.waiting_is_at_least
+        return progress(self._store, before, keeps_lag and self._readings % _COUNT_EVERY > 0)
 
     def _restart(self) -> None:
-        """Begin anew: the feed was deleted, and perhaps made again."""
-        self.view.clear()
+        self.shown.clear()
         self._store.close()
         self._begin()
 
-    def _sample(self, seq: int) -> None:
-        """Note how far the answers are, and how many entries wait for one."""
-        view, last = self.view, self.view.last_sample
-        view.seq = seq
-        self._readings += 1
-        if view.waiting_is_at_least and last and self._readings % _COUNT_EVERY:
-            view.sample(last.waiting, last.behind)
-        else:
-            found = lag(self._store)
-            view.waiting_is_at_least, view.pending = found.is_at_least, found.labels
-            view.sample(found.entries, found.seconds)
+    def _read_reports(self, is_kept: bool) -> None:
+        shown = self.shown
+        most = MAX_REPORTS if self.viewers else FIRST_REPORTS
+        found = self._news(self._store.keys.met, most, is_kept)
+        if not is_kept:
+            shown.marks.clear()
+        marks = (ReportedOpenAlarms.of(*one) for one in found)
+        shown.marks.extend(mark for mark in marks if mark is not None)
+        kept = list(shown.reports) if is_kept else []
+        shown.reports = deque(kept + parsed(found), maxlen=MAX_REPORTS)
 
-    def _read_reports(self) -> None:
-        store, view, stream = self._store, self.view, self._store.keys.met
-        is_deeper = self.viewers > 0 and not self._is_deep
-        if stream not in self._after or is_deeper:
-            found = newest(store, stream, MOST_REPORTS if self.viewers else FIRST_REPORTS)
-            kept: list[Report] = []
-            view.marks.clear()
-        else:
-            pages = store.pages(stream, self._after[stream])
-            found = [entry for page in pages for entry in page]
-            kept = list(view.reports)
-        told = [(entry[0], message(entry)) for entry in found]
-        kept += parsed(told)
-        marks = (OpenThen.of(*one) for one in told)
-        view.marks.extend(mark for mark in marks if mark is not None)
-        view.reports = deque(kept, maxlen=MOST_REPORTS)
-        self._mark(stream, found)
-
-    def _read_alarms(self) -> None:
-        view, keys = self.view, self._store.keys
-        if news := known_alarms(self._news(keys.alarms, MOST_ALARMS)):
-            view.alarms = deque([*view.alarms, *news], maxlen=MOST_ALARMS)
-            kept = newest(self._store, keys.raised, len(view.alarms))
-            view.committed = commit_times(kept)
-        marks, alarms = list(view.marks), list(view.alarms)
-        if len(marks) >= FIRST_REPORTS:  # older ones are not known, and no story begins there
+    def _read_alarms(self, is_kept: bool) -> None:
+        shown, keys = self.shown, self._store.keys
+        news = known_alarms(self._news(keys.alarms, MAX_ALARMS, is_kept))
+        if news:
+            kept = list(shown.alarms) if is_kept else []
+            shown.alarms = deque(kept + news, maxlen=MAX_ALARMS)
+            shown.committed = commit_times(self._store.last_entries(keys.raised, len(shown.alarms)))
+        marks, alarms = list(shown.marks), list(shown.alarms)
+        if len(marks) >= FIRST_REPORTS:  # older ones are not known: no incident begins before these
             first = parse_id(marks[0].entry)  # by ID: after an `erase` n begins lower
             alarms = [one for one in alarms if parse_id(one.entry) > first]
-        view.incidents = incidents(alarms, marks)
+        shown.incidents = incidents(alarms, marks)
 
-    def _read_events(self) -> None:
-        """Read events: what people say, and what ends a worker, comes without answers."""
-        view = self.view
-        if news := known_events(self._news(self._store.keys.events, MOST_EVENTS)):
-            view.events = deque([*view.events, *news], maxlen=MOST_EVENTS)
-            view.version += 1
+    def _read_events(self) -> bool:
+        """Read events, which come without answers too; return whether there are new ones."""
+        news = known_events(self._news(self._store.keys.events, MAX_EVENTS, is_kept=True))
+        if news:
+            self.shown.events = deque([*self.shown.events, *news], maxlen=MAX_EVENTS)
+        return bool(news)
 
-    def _news(self, stream: str, most: int) -> list[tuple[bytes, Any]]:
-        """Return the entries of a stream since the last, the newest at first, with payloads."""
-        if stream in self._after:
-            pages = self._store.pages(stream, self._after[stream])
-            found = [entry for page in pages for entry in page]
+    def _read_answers(self, seq: int, is_kept: bool) -> None:
+        shown, count = self.shown, seq - self._answered
+        found = self._entries(self._store.keys.out, MAX_NEW_ANSWERS, is_kept, count)
+        kept = list(shown.answers) if is_kept else []
+        added = shown_answers(found, self._truths)
+        shown.answers = deque(_with_late_labels(kept + added), maxlen=MAX_ANSWERS)
+        self._answered = seq
+
+    def _news(self, stream: str, most: int, is_kept: bool) -> list[tuple[bytes, Any]]:
+        """Return IDs and payloads of `_entries`."""
+        return [(entry[0], message(entry)) for entry in self._entries(stream, most, is_kept)]
+
+    def _entries(self, stream: str, most: int, is_kept: bool, count: int = 0) -> list[Entry]:
+        """Return the entries since the last, or only the newest if these are more than `most`."""
+        store, after = self._store, self._after.get(stream) if is_kept else None
+        if after is None or count > most:
+            found = store.last_entries(stream, most)
+            if after is not None:
+                found = [entry for entry in found if parse_id(entry[0]) > parse_id(after)]
         else:
-            found = newest(self._store, stream, most)
-        self._mark(stream, found)
-        return [(entry[0], message(entry)) for entry in found]
-
-    def _read_answers(self) -> None:
-        view, stream = self.view, self._store.keys.out
-        waits = view.pending is not None and view.pending.unlabelled > 0
-        few = LABELS if waits else 1
-        found = self._new_answers(stream) if self.viewers else newest(self._store, stream, few)
-        is_alone = not self.viewers and len(found) == 1
-        if is_alone and not tells_guarantee(message(found[0])):
-            found = newest(self._store, stream, LABELS)
-        if waits:
-            self._note_label(found)
-        else:
-            view.label_at = None
-        view.newest = newest_answer([view.newest, *map(message, found)])
-        if self.viewers:
-            added = shown_answers(found, self._truths)
-            kept = list(view.answers) if self._is_deep else []
-            view.answers = deque(_with_late_labels(kept + added), maxlen=MOST_ANSWERS)
-        self._is_deep = self.viewers > 0
-        self._mark(stream, found)
-        self._answered = view.seq
-
-    def _note_label(self, found: list[Entry]) -> None:
-        """Note when the newest label came; answers that wait for theirs are among those found."""
-        told = [(entry[0], message(entry)) for entry in found]
-        labels = [
-            one for one in told if isinstance(one[1], dict) and one[1].get("status") == "label"
-        ]
-        if labels or self.view.label_at is None:
-            self.view.label_at = newest_label(labels or told)
-
-    def _new_answers(self, stream: str) -> list[Entry]:
-        """Return the answers since the last, or the newest if they are too many."""
-        store, after = self._store, self._after.get(stream)
-        if after is None or not self._is_deep:
-            return newest(store, stream, PER_READ)
-        if self.view.seq - self._answered > PER_READ:
-            found = newest(store, stream, PER_READ)
-            return [entry for entry in found if parse_id(entry[0]) > parse_id(after)]
-        return [entry for page in store.pages(stream, after) for entry in page]
-
-    def _mark(self, stream: str, found: list[Entry]) -> None:
-        if found:
-            self._after[stream] = found[-1][0]
-        else:
-            self._after.setdefault(stream, b"0-0")
+            found = [entry for page in store.pages(stream, after) for entry in page]
+        self._after[stream] = found[-1][0] if found else self._after.get(stream, b"0-0")
+        return found
 
 
 def _with_late_labels(answers: list[ShownAnswer]) -> list[ShownAnswer]:
-    """Return answers with the labels that came after them: an entry of `out` tells each."""
-    late = {
-        str(one.message.get("example")): one.message.get("label")
-        for one in answers
-        if one.message.get("status") == "label"
-    }
+    """Return answers with the labels that came after them, each in an entry of `out`."""
+    messages = (one.message for one in answers if one.message.get("status") == "label")
+    late = {str(one.get("example")): one.get("label") for one in messages}
     return [_labelled(one, late) for one in answers] if late else answers
 
 
@@ -231,8 +164,3 @@ def _labelled(answer: ShownAnswer, late: dict[str, Any]) -> ShownAnswer:
         return answer
     is_right = answer.message.get("label") == label
     return answer._replace(truth=Truth(is_kept=True, label=str(label), is_right=is_right))
-
-
-def _count(value: bytes | None) -> int:
-    """Return a counter of the state; 0 where it is none."""
-    return int(value) if value is not None and value.isdigit() and len(value) < 19 else 0

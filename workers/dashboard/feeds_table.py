@@ -1,68 +1,45 @@
 """The table of all feeds: the verdict on each, the worst first."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from workers.dashboard.drawings import sparkline
-from workers.dashboard.excerpt import Choice
-from workers.dashboard.feed_view import FeedView
 from workers.dashboard.reports import recent
-from workers.dashboard.text import rate, safe, seconds, whole
-from workers.dashboard.verdicts import marked
+from workers.dashboard.shown_feed import Choice, ShownFeed
+from workers.dashboard.text import marked, rate, safe, seconds, sparkline, whole
+from workers.reading.status import FeedStatus
 from workers.reading.verdict import LEVELS, Verdict, summary
 
 
-@dataclass(frozen=True, slots=True)
-class FeedRow:
+class FeedRow(NamedTuple):
     """A line of the table."""
 
-    feed: str
+    shown: ShownFeed
+    status: FeedStatus
     verdict: Verdict
-    rate: float
-    lag: int
-    lag_is_at_least: bool
-    behind: float
-    curve: str
-    n: int
-
-
-def row_of(view: FeedView) -> FeedRow:
-    """Return the line of a feed."""
-    figures = recent(list(view.reports))
-    sample = view.last_sample
-    return FeedRow(
-        feed=view.feed,
-        verdict=view.verdict(),
-        rate=sample.rate if sample else 0.0,
-        lag=sample.waiting if sample else 0,
-        lag_is_at_least=view.waiting_is_at_least,
-        behind=sample.behind if sample else 0.0,
-        curve=sparkline(figures[:, 0].tolist(), figures[:, 2].tolist()),
-        n=view.n,
-    )
 
 
 _COLUMNS: dict[str, tuple[str, Callable[[FeedRow], object]]] = {
     "verdict": ("verdict", lambda row: LEVELS.index(row.verdict.level)),
-    "feed": ("feed", lambda row: row.feed),
-    "rate": ("rate, entries / s", lambda row: -row.rate),
-    "lag": ("lag, entries", lambda row: (-row.lag, -row.behind)),
-    "learned": ("examples learned", lambda row: -row.n),
+    "feed": ("feed", lambda row: row.status.feed),
+    "rate": ("rate, entries / s", lambda row: -row.shown.rate),
+    "lag": ("lag, entries", lambda row: (-row.status.waiting, -row.status.waiting_seconds)),
+    "learned": ("examples learned", lambda row: -row.status.n),
 }
-"""Columns: their heading, and the order when the table is sorted by them."""
+"""Heading and sort key of each column."""
 
 _CURVE = "accuracy, announced"
 _LEFT = ("verdict", "feed", _CURVE)
 
 
-def table(views: Sequence[FeedView], choice: Choice) -> str:
-    """Return the table as HTML, sorted as was asked; on a narrow screen each line is a card."""
+def table(shown: Sequence[ShownFeed], choice: Choice) -> str:
+    """Return the table as HTML, sorted by `choice.sort`; a narrow screen shows lines as cards."""
     by = choice.sort if choice.sort in _COLUMNS else "verdict"
-    rows = sorted(map(row_of, views), key=lambda row: row.feed)
-    rows.sort(key=_COLUMNS[by][1])  # type: ignore[arg-type]  # each key compares with its own kind
+    rows = [FeedRow(one, one.status, one.verdict()) for one in shown]
+    rows.sort(key=lambda row: row.status.feed)
+    rows.sort(key=_COLUMNS[by][1])  # type: ignore[arg-type]  # keys of one column have one type
     heads = "".join(_heading(name, title, by, choice) for name, (title, _) in _COLUMNS.items())
     body = "".join(_line(row, choice) for row in rows)
-    # The roles are those that a table has; a style that shows lines as cards would take them away.
+    # Explicit table roles: the style that shows lines as cards would otherwise remove them.
     return (
         f"<h1>{summary([row.verdict for row in rows])}</h1>"
         '<table class="feeds" role="table" aria-label="Feeds"><thead role="rowgroup">'
@@ -80,19 +57,24 @@ def _heading(name: str, title: str, by: str, choice: Choice) -> str:
 
 
 def _line(row: FeedRow, choice: Choice) -> str:
-    link = choice.address(feed=row.feed)
-    lag = whole(row.lag) + "+" * row.lag_is_at_least
-    lag += f", {seconds(row.behind)}" if row.behind >= 1 else ""
+    status, figures = row.status, recent(list(row.shown.reports))
+    link = choice.address(feed=status.feed)
+    age = f", {seconds(status.waiting_seconds)}" if status.waiting_seconds >= 1 else ""
     cells = {
         "verdict": marked(row.verdict),
-        "feed": f'<a href="{link}">{safe(row.feed, 64)}</a>',
-        "rate, entries / s": rate(row.rate),
-        "lag, entries": lag,
-        "examples learned": whole(row.n),
-        _CURVE: row.curve,
+        "feed": f'<a href="{link}">{safe(status.feed, 64)}</a>',
+        "rate, entries / s": rate(row.shown.rate),
+        "lag, entries": waiting_text(status) + age,
+        "examples learned": whole(status.n),
+        _CURVE: sparkline(figures[:, 0].tolist(), figures[:, 2].tolist()),
     }
-    told = "".join(_cell(name, cell) for name, cell in cells.items())
-    return f'<tr role="row" class="is-{row.verdict.level}">{told}</tr>'
+    line = "".join(_cell(name, cell) for name, cell in cells.items())
+    return f'<tr role="row" class="is-{row.verdict.level}">{line}</tr>'
+
+
+def waiting_text(status: FeedStatus) -> str:
+    """Return how many entries wait, with a + if more may wait."""
+    return whole(status.waiting) + "+" * status.waiting_is_at_least
 
 
 def _cell(name: str, cell: str) -> str:

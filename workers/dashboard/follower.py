@@ -1,4 +1,4 @@
-"""One thread that follows all feeds of the page, whoever looks at it."""
+"""The thread that follows all feeds of the page."""
 
 import threading
 import time
@@ -6,60 +6,41 @@ from collections.abc import Callable, Sequence
 
 from workers.broker.nodes import node_of
 from workers.broker.store import Store
-from workers.config.redis_servers import CLUSTER, kind_of
+from workers.config.redis_url import CLUSTER, kind_of
 from workers.dashboard.feed_follower import FeedFollower
-from workers.dashboard.feed_view import FeedView
+from workers.dashboard.shown_feed import ShownFeed
 from workers.errors import Unavailable, WorkerError
 from workers.feed.keys import FeedKeys, is_feed_name
 from workers.feed.selection import Selection
 from workers.log import Logger
-from workers.printable import printable
 from workers.reading.registry import names
+from workers.text import printable
 
-INTERVAL = 1.0
-"""Seconds between two readings."""
+_INTERVAL_SECONDS = 1.0  # between two readings
 
-MOST_FEEDS = 500
-"""Feeds that are followed at most. Each has a connection to Redis."""
+MAX_FEEDS = 500
+"""Feeds that are followed. Each has a connection to Redis."""
 
-_SHOWN = 300  # characters of an error
+_MAX_ERROR_TEXT = 300  # characters
 
 log = Logger("online_svm.dashboard")
 
 
 class Follower:
-    """Reads the feeds of a Redis once a second; what it knows is for every session to show.
+    """Reads the feeds of a Redis once a second, for all sessions of the page.
 
-    The views are replaced and appended to by the thread, and copied as a whole by the sessions,
-    which needs no lock.
-
-    Parameters
-    ----------
-    url : str
-    feeds : sequence of str
-        The feeds to follow: names, and patterns over those that Redis lists, new ones included.
-        Empty for all that it lists.
-    owns : callable, optional
-        Returns whether one of these is to be followed; default all are.
-
-    Attributes
-    ----------
-    lost : str
-        Why Redis cannot be read now; empty if it can.
-    lost_since : float
-        Since when, in seconds since 1970.
-    has_read : bool
-        Whether all feeds were read once.
-    left_out : int
-        Feeds beyond `MOST_FEEDS`, which are not followed.
+    `feeds` are names, and patterns over the feeds that Redis lists, new ones included; none stands
+    for all. Of the listed ones those that `owns` are followed. The thread replaces lists or appends
+    to them, and sessions copy them as a whole, so that no lock is needed.
     """
 
     def __init__(
         self, url: str, feeds: Sequence[str] = (), owns: Callable[[str], bool] | None = None
     ) -> None:
-        self.lost, self.lost_since = "", 0.0
-        self.has_read = False
-        self.left_out = 0
+        self.lost = ""  # why Redis cannot be read now
+        self.lost_since = 0.0  # in seconds since 1970
+        self.has_read = False  # whether all feeds were read once
+        self.left_out = 0  # feeds beyond `MAX_FEEDS`, which are not followed
         self._url, self._selection = url, Selection(feeds or ("*",), owns)
         self._is_cluster = kind_of(url) == CLUSTER
         self._list = Store(url, "any")
@@ -73,19 +54,19 @@ class Follower:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and give up the connections."""
+        """End, and close the connections."""
         self._end.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
         self._disconnect()
 
-    def views(self) -> list[FeedView]:
-        """Return what is known of each feed, by name."""
+    def shown(self) -> list[ShownFeed]:
+        """Return the feeds, sorted by name."""
         with self._lock:
-            return [self._feeds[name].view for name in sorted(self._feeds)]
+            return [self._feeds[name].shown for name in sorted(self._feeds)]
 
-    def watch(self, feed: str) -> FeedView | None:
+    def watch(self, feed: str) -> ShownFeed | None:
         """Read a feed in full from now on; None if the page does not follow it."""
         with self._lock:
             if feed not in self._feeds:
@@ -95,7 +76,7 @@ class Follower:
             one = self._feeds[feed]
             one.viewers += 1
         self._wake.set()
-        return one.view
+        return one.shown
 
     def unwatch(self, feed: str) -> None:
         """Undo a `watch`."""
@@ -104,7 +85,7 @@ class Follower:
                 self._feeds[feed].viewers -= 1
 
     def read(self) -> None:
-        """Read all feeds once. An error is noted where it is to be shown."""
+        """Read all feeds once; keep errors for the page to show."""
         try:
             self._add_listed()
             if not self._update_all():
@@ -113,7 +94,7 @@ class Follower:
             if not self.lost:
                 self.lost_since = time.time()
                 log.warning("redis does not answer; trying again", reason=str(error))
-            self.lost = printable(str(error))[:_SHOWN]
+            self.lost = printable(str(error))[:_MAX_ERROR_TEXT]
             self._disconnect()
         else:
             if self.lost:
@@ -123,32 +104,28 @@ class Follower:
     def _update_all(self) -> bool:
         """Read each feed once; return False if the end came first.
 
-        A node of a cluster that does not answer is waited for once, not by each of its feeds.
-
-        Raises
-        ------
-        Unavailable
-            If Redis does not answer; of a cluster, if no node does.
+        Each node of a cluster that does not answer is waited for once, not by each of its feeds.
+        Raises Unavailable if Redis does not answer; of a cluster, if no node does.
         """
         silent: dict[str, str] = {}
         for one in self._followed():
             if self._end.is_set():
                 return False
-            node = node_of(self._url, FeedKeys(one.view.feed).state)
+            node = node_of(self._url, FeedKeys(one.shown.feed).state)
             try:
                 if node not in silent:
                     _update(one)
             except Unavailable as error:
                 if not self._is_cluster:
                     raise
-                silent[node] = printable(str(error))[:_SHOWN]
+                silent[node] = printable(str(error))[:_MAX_ERROR_TEXT]
                 one.close()
             if node in silent:
-                one.view.problem = silent[node]
+                one.shown.fail(silent[node])
         return True
 
     def _disconnect(self) -> None:
-        """Give up all connections: each would have to fail once before it is made anew."""
+        """Close all connections: each would have to fail once before it is opened again."""
         self._list.close()
         for one in self._followed():
             one.close()
@@ -158,15 +135,15 @@ class Follower:
             self._wake.clear()
             began = time.monotonic()
             self.read()
-            self._wake.wait(max(0.1, INTERVAL - (time.monotonic() - began)))
+            self._wake.wait(max(0.1, _INTERVAL_SECONDS - (time.monotonic() - began)))
 
     def _followed(self) -> list[FeedFollower]:
-        """Return the feeds, those that somebody looks at first."""
+        """Return the feeds, viewed ones first."""
         with self._lock:
             return sorted(self._feeds.values(), key=lambda one: -one.viewers)
 
     def _add_listed(self) -> None:
-        """Follow what Redis lists; forget what it lists no longer and nobody looks at."""
+        """Follow the feeds that Redis lists; forget feeds that are neither listed nor viewed."""
         if not self._selection.patterns:
             return
         try:
@@ -179,8 +156,8 @@ class Follower:
         except WorkerError as error:
             log.warning("the list of feeds cannot be read", reason=str(error))
             return
-        self.left_out = max(0, len(listed) - MOST_FEEDS)
-        wanted = set(listed[:MOST_FEEDS])
+        self.left_out = max(0, len(listed) - MAX_FEEDS)
+        wanted = set(listed[:MAX_FEEDS])
         with self._lock:
             for name in wanted - self._feeds.keys():
                 self._feeds[name] = FeedFollower(self._url, name)
@@ -190,18 +167,11 @@ class Follower:
 
 
 def _update(one: FeedFollower) -> None:
-    """Read a feed; what is wrong with it alone is shown in its view.
-
-    Raises
-    ------
-    Unavailable
-        If Redis does not answer.
-    """
+    """Read a feed; keep an error that concerns it alone. Raises Unavailable if Redis is away."""
     try:
         one.update()
     except Unavailable:
         raise
     except (WorkerError, LookupError, TypeError, ValueError) as error:
-        # Of the last three kinds is what another program wrote into a stream of the feed.
-        one.view.problem = printable(str(error))[:_SHOWN]
-        one.view.is_loaded = True
+        # The last three come from entries that another program wrote into a stream of the feed.
+        one.shown.fail(printable(str(error))[:_MAX_ERROR_TEXT])

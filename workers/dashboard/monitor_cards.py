@@ -6,70 +6,52 @@ from typing import NamedTuple
 
 from bokeh.models import Range1d, Span, UIElement
 
-from workers.dashboard.card import (
+from workers.dashboard.card import Card, TextCard, band, legend, markup, plot, source
+from workers.dashboard.reports import Report, as_dict, as_list
+from workers.dashboard.shown_feed import Excerpt, thinned
+from workers.dashboard.text import (
     ACCURACY,
     ALARM,
     ANNOUNCED,
-    BAND,
-    BAND_ALPHA,
     OTHER,
-    Card,
-    TextCard,
-    legend,
-    markup,
-    plot,
-    source,
+    incident_row,
+    safe,
+    scale,
+    table,
+    whole,
 )
-from workers.dashboard.drawings import scale
-from workers.dashboard.excerpt import Excerpt, thinned
-from workers.dashboard.reports import Report, as_dict, as_list
-from workers.dashboard.text import safe, table, whole
-from workers.dashboard.verdicts import incident_row
-from workers.reading.alarms import RaisedAlarm
 from workers.reading.answers import number
-from workers.reading.events import Event, moment
-from workers.reading.incidents import Incident
+from workers.reading.events import moment
+from workers.reading.incidents import RaisedAlarm
 
 NO_MONITORS = (
     "No report yet that has them. Or the reports of this feed carry no monitors: the feed was "
     "begun with monitors = off."
 )
 
-_MOST = 100  # tests of a report
-_ROWS = 8  # parts that are off most
-_ALARMS = 10  # alarms, and events
+_MAX_TESTS = 100  # of a report
+_MAX_PARTS = 8  # that are off most
+_MAX_ALARMS = 10  # and events
+
+_DEVIATION = ("since", "estimate", "lower", "upper")
 
 
 class Test(NamedTuple):
-    """A sequential test in a report.
-
-    Attributes
-    ----------
-    kind, scope, name : str
-    log_wealth, threshold : float
-        Natural logarithms.
-    since, estimate, lower, upper : float
-        Its strongest mean of y - p: since which example, and the confidence sequence. NaN without.
-    """
+    """A sequential test in a report."""
 
     kind: str
     scope: str
     name: str
-    log_wealth: float
-    threshold: float
-    since: float
-    estimate: float
-    lower: float
-    upper: float
-
-    @property
-    def margin(self) -> float:
-        """What the evidence lacks to its threshold: an alarm is raised at 0."""
-        return self.log_wealth - self.threshold
+    margin: float  # log wealth less log threshold: an alarm is raised at 0
+    # Its strongest mean of y - p: its first example, and the confidence sequence. NaN without.
+    since: float = math.nan
+    estimate: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
 
 
 def tests_of(report: Report) -> list[Test]:
-    """Return the tests in a report; what is none is left out.
+    """Return the valid tests in a report.
 
     Examples
     --------
@@ -78,28 +60,28 @@ def tests_of(report: Report) -> list[Test]:
     -3.5
     """
     given = as_list(as_dict(report.message.get("monitors")).get("tests"))
-    made = [_test(as_dict(one)) for one in given[:_MOST]]
+    made = [_test(as_dict(one)) for one in given[:_MAX_TESTS]]
     return [test for test in made if not math.isnan(test.margin)]
 
 
 def _test(given: dict[str, object]) -> Test:
     off = as_dict(given.get("deviation"))
     kind, scope, name = (str(given.get(key) or "")[:200] for key in ("kind", "scope", "name"))
-    since, estimate, lower, upper = (
-        number(off.get(key)) for key in ("since", "estimate", "lower", "upper")
-    )
-    wealth, threshold = number(given.get("log_wealth")), number(given.get("threshold"))
-    return Test(kind, scope, name, wealth, threshold, since, estimate, lower, upper)
+    margin = number(given.get("log_wealth")) - number(given.get("threshold"))
+    return Test(kind, scope, name, margin, *(number(off.get(key)) for key in _DEVIATION))
 
 
-def _nearest(report: Report, kind: str) -> float:
+def _nearest(tests: Sequence[Test], kind: str) -> float:
     """Return the margin of the test of a kind that is nearest to an alarm."""
-    return max((t.margin for t in tests_of(report) if t.kind == kind), default=math.nan)
+    return max((test.margin for test in tests if test.kind == kind), default=math.nan)
 
 
-def _overall(report: Report) -> Test | None:
-    tests = tests_of(report)
-    return next((t for t in tests if (t.kind, t.scope) == ("calibration", "overall")), None)
+_NONE = Test("", "", "", math.nan)
+
+
+def _overall(tests: Sequence[Test]) -> Test:
+    found = (test for test in tests if (test.kind, test.scope) == ("calibration", "overall"))
+    return next(found, _NONE)
 
 
 class EvidenceCard(Card):
@@ -129,10 +111,10 @@ class EvidenceCard(Card):
         legend(
             drawn,
             [
-                ("calibration, overall", [overall]),
-                ("calibration, nearest part", [parts]),
-                ("exchangeability, nearest", [exchange]),
-                ("alarm", [alarm]),
+                ("calibration, overall", overall),
+                ("calibration, nearest part", parts),
+                ("exchangeability, nearest", exchange),
+                ("alarm", alarm),
             ],
         )
         return [drawn]
@@ -140,15 +122,14 @@ class EvidenceCard(Card):
     def fill(self, excerpt: Excerpt) -> str:
         """Draw the tests."""
         chosen = thinned(len(excerpt.reports))
-        reports = [excerpt.reports[i] for i in chosen]
-        if not any(tests_of(report) for report in reports[-1:]):
+        tests = [tests_of(excerpt.reports[i]) for i in chosen]
+        if not (tests and tests[-1]):
             return NO_MONITORS
-        overall = [_overall(report) for report in reports]
         self._source.data = {
             "x": excerpt.x()[chosen],
-            "overall": [math.nan if test is None else test.margin for test in overall],
-            "calibration": [_nearest(report, "calibration") for report in reports],
-            "exchangeability": [_nearest(report, "exchangeability") for report in reports],
+            "overall": [_overall(found).margin for found in tests],
+            "calibration": [_nearest(found, "calibration") for found in tests],
+            "exchangeability": [_nearest(found, "exchangeability") for found in tests],
         }
         self._alarms.data = {"x": excerpt.alarm_x()}
         return ""
@@ -170,24 +151,22 @@ class DeviationCard(Card):
         """Make the plot and the place of the table."""
         self._source = source("x", "estimate", "lower", "upper")
         drawn = plot(self.axis, "frequency - probability", height=220, y_range=Range1d(-0.5, 0.5))
-        drawn.varea("x", "lower", "upper", source=self._source, color=BAND, alpha=BAND_ALPHA)
+        band(drawn, "x", self._source)
         drawn.line("x", "estimate", source=self._source, color=ANNOUNCED, width=2)
         drawn.add_layout(Span(location=0, dimension="width", line_color=ACCURACY, line_width=1.5))
         self._table = markup()
         return [drawn, self._table]
 
     def fill(self, excerpt: Excerpt) -> str:
-        """Draw the overall deviation; write those of the parts."""
+        """Draw the overall deviation; list the deviations of parts."""
         chosen = thinned(len(excerpt.reports))
-        reports = [excerpt.reports[i] for i in chosen]
-        found = [_overall(report) for report in reports]
-        if not found or found[-1] is None or math.isnan(found[-1].estimate):
+        tests = [tests_of(excerpt.reports[i]) for i in chosen]
+        found = [_overall(each) for each in tests]
+        if not found or math.isnan(found[-1].estimate):
             return NO_MONITORS
-        nothing = (math.nan,) * 3
-        rows = [nothing if test is None else test[-3:] for test in found]
-        columns = dict(zip(("estimate", "lower", "upper"), zip(*rows, strict=True), strict=True))
+        columns = {name: [getattr(one, name) for one in found] for name in _DEVIATION[1:]}
         self._source.data = {"x": excerpt.x()[chosen], **columns}
-        self._table.text = _deviations(tests_of(reports[-1]))
+        self._table.text = _deviations(tests[-1])
         return ""
 
 
@@ -196,15 +175,12 @@ def _deviations(tests: Sequence[Test]) -> str:
     known.sort(key=lambda test: (-max(test.lower, -test.upper), -abs(test.estimate)))
     columns = "<part", "off by", "confidence sequence", "-0.5 to +0.5", "since example"
     rows = (
-        [safe(_part(test), 30), f"{test.estimate:+.3f}", f"{test.lower:+.3f} to {test.upper:+.3f}",
+        [safe(f"{test.scope} {test.name}".strip(), 30), f"{test.estimate:+.3f}",
+         f"{test.lower:+.3f} to {test.upper:+.3f}",
          scale(test.lower, test.estimate, test.upper), whole(test.since)]
-        for test in known[:_ROWS]
+        for test in known[:_MAX_PARTS]
     )  # fmt: skip
     return table(columns, rows)
-
-
-def _part(test: Test) -> str:
-    return f"{test.scope} {test.name}".strip()
 
 
 class AlarmsCard(TextCard):
@@ -226,15 +202,14 @@ class AlarmsCard(TextCard):
             return "An exported file holds answers alone: no alarms, and no events."
         if not (excerpt.alarms or excerpt.events):
             return "No alarm was raised, and nothing happened to a worker, as far as is kept."
-        told = _incidents(excerpt.incidents) + _alarms(excerpt) + _events(excerpt.events)
-        return self.show(told)
+        return self.show(_incidents(excerpt) + _alarms(excerpt) + _events(excerpt))
 
 
-def _incidents(incidents: Sequence[Incident]) -> str:
-    if not incidents:
+def _incidents(excerpt: Excerpt) -> str:
+    if not excerpt.incidents:
         return ""
     columns = "<since example", "<until", "alarms", "<kinds", "<what it says"
-    return table(columns, map(incident_row, reversed(incidents[-_ALARMS:])))
+    return table(columns, map(incident_row, reversed(excerpt.incidents[-_MAX_ALARMS:])))
 
 
 def _alarms(excerpt: Excerpt) -> str:
@@ -242,8 +217,10 @@ def _alarms(excerpt: Excerpt) -> str:
     if not alarms:
         return '<p class="good">No alarm was raised, as far as is kept.</p>'
     columns = "<entry of", "<committed", "example", "<what", "<found", "<done"
-    shown = (_alarm(one, excerpt.committed.get(one.entry)) for one in reversed(alarms[-_ALARMS:]))
-    more = len(alarms) - _ALARMS
+    shown = (
+        _alarm(one, excerpt.committed.get(one.entry)) for one in reversed(alarms[-_MAX_ALARMS:])
+    )
+    more = len(alarms) - _MAX_ALARMS
     rest = f'<p class="soft">{more:,} older alarms are kept.</p>' if more > 0 else ""
     return table(columns, shown) + rest
 
@@ -257,13 +234,11 @@ def _alarm(raised: RaisedAlarm, committed: int | None) -> list[str]:
     ]  # fmt: skip
 
 
-def _events(events: Sequence[Event]) -> str:
-    if not events:
+def _events(excerpt: Excerpt) -> str:
+    if not excerpt.events:
         return ""
-    return table(
-        ("<at", "<event", "<worker", "<detail"),
-        (
-            [moment(one.time), safe(one.code, 30), safe(one.writer, 30), safe(one.words, 120)]
-            for one in reversed(events[-_ALARMS:])
-        ),
+    rows = (
+        [moment(one.time), safe(one.code, 30), safe(one.writer, 30), safe(one.words, 120)]
+        for one in reversed(excerpt.events[-_MAX_ALARMS:])
     )
+    return table(("<at", "<event", "<worker", "<detail"), rows)

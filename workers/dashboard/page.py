@@ -1,26 +1,33 @@
-"""One session: a document that shows what its address asks for, and keeps it up to date."""
+"""One session: a document that shows the choice in its address, and keeps it up to date."""
 
+import time
 from collections.abc import Mapping, Sequence
 
 from bokeh.document import Document
 from bokeh.events import DocumentReady
 from bokeh.models import Column, CustomJS, Row, UIElement
 
-from workers.dashboard import notices
-from workers.dashboard.answer_cards import AnswersCard, FeaturesCard, LabelsCard
+from workers.dashboard.answer_cards import (
+    AnswersCard,
+    FeaturesCard,
+    LabelsCard,
+    PartsCard,
+    ReliabilityCard,
+)
 from workers.dashboard.card import Card, choice_of, grid, markup
-from workers.dashboard.cost_card import CostCard
-from workers.dashboard.excerpt import RANGES, Choice, Excerpt
-from workers.dashboard.feed_view import FeedView
-from workers.dashboard.feeds_table import row_of, table
-from workers.dashboard.flow_cards import LagCard, RateCard
+from workers.dashboard.curve_cards import (
+    AccuracyCard,
+    CostCard,
+    LagCard,
+    MapsCard,
+    RateCard,
+    WidthCard,
+)
+from workers.dashboard.feeds_table import table, waiting_text
 from workers.dashboard.follower import Follower
 from workers.dashboard.monitor_cards import AlarmsCard, DeviationCard, EvidenceCard
-from workers.dashboard.recent_cards import PartsCard, ReliabilityCard
-from workers.dashboard.tabs import Tabs
-from workers.dashboard.text import rate, safe, seconds, whole
-from workers.dashboard.validity_cards import AccuracyCard, MapsCard, WidthCard
-from workers.dashboard.verdicts import banner
+from workers.dashboard.shown_feed import RANGES, Choice, Excerpt, ShownFeed
+from workers.dashboard.text import banner, figures, rate, safe, seconds, whole
 
 PICTURES: Sequence[type[Card]] = (AccuracyCard, ReliabilityCard, EvidenceCard, LagCard)
 """Cards that are always shown, below the verdict."""
@@ -47,20 +54,21 @@ window.history.replaceState(null, "", url)
 """
 
 
-class Page:
-    """What one browser shows.
+_LOADING = '<p class="empty">Loading …</p>'
 
-    Parameters
-    ----------
-    document : Document
-    follower : Follower
-    choice : Choice
-    """
+_NO_FEEDS = (
+    '<p class="empty"><b>No feeds yet.</b> Begin one with <code>online-svm push FEED SOURCE'
+    "</code> and <code>online-svm worker FEED</code>. It appears here by itself.</p>"
+)
+
+
+class Page:
+    """The page in one browser."""
 
     def __init__(self, document: Document, follower: Follower, choice: Choice) -> None:
         self._document, self._follower, self._choice = document, follower, choice
         self._refreshes = 0
-        self._alert, self._head = markup(visible=False), markup('<p class="empty">Loading …</p>')
+        self._alert, self._head = markup(visible=False), markup(_LOADING)
         self._root = Column(children=[self._alert, self._head], sizing_mode="stretch_width")
         document.title = choice.title
         document.add_root(self._root)
@@ -71,8 +79,8 @@ class Page:
         self._document.add_periodic_callback(self.refresh, REFRESH_MS)
 
     def refresh(self) -> None:
-        """Show what is new."""
-        _say(self._alert, notices.lost(self._follower))
+        """Show the present state."""
+        _say(self._alert, _lost(self._follower))
         self.show()
         self._refreshes += 1
 
@@ -88,14 +96,13 @@ class FeedsPage(Page):
         """Write the table."""
         if self._refreshes % _TABLE_EVERY and self._follower.has_read:
             return
-        views = self._follower.views()
-        if not views:
-            is_read = self._follower.has_read
-            _say(self._head, notices.no_feeds() if is_read else '<p class="empty">Loading …</p>')
+        shown = self._follower.shown()
+        if not shown:
+            _say(self._head, _NO_FEEDS if self._follower.has_read else _LOADING)
             return
         more = self._follower.left_out
         rest = f'<p class="soft">{more:,} more are not followed; name those to show.</p>'
-        _say(self._head, table(views, self._choice) + rest * bool(more))
+        _say(self._head, table(shown, self._choice) + rest * bool(more))
 
 
 class FeedPage(Page):
@@ -103,13 +110,14 @@ class FeedPage(Page):
 
     def __init__(self, document: Document, follower: Follower, choice: Choice) -> None:
         super().__init__(document, follower, choice)
-        self._view = follower.watch(choice.feed)
+        self._shown = follower.watch(choice.feed)
         self._seen = -1
-        if self._view is None:
+        if self._shown is None:
             return
         document.on_session_destroyed(lambda _: follower.unwatch(choice.feed))
-        self._pictures, self._tabs = grid("28rem"), Tabs(list(TABS), choice.tab)
-        self._root.children += [self._controls(), self._pictures, *self._tabs.parts]
+        self._pictures, self._panels = grid("28rem"), {name: grid("28rem") for name in TABS}
+        tabs = _tabs(self._panels, choice.tab)
+        self._root.children += [self._controls(), self._pictures, *tabs]
         # The head is on the screen before the plots are made.
         self._cards: list[Card] = []
         document.on_event(DocumentReady, lambda _: self._make_cards())
@@ -120,25 +128,22 @@ class FeedPage(Page):
         self.show()
         self._pictures.children = [made[kind].root for kind in PICTURES]
         for name, kinds in TABS.items():
-            self._tabs.fill(name, [made[kind].root for kind in kinds])
+            self._panels[name].children = [made[kind].root for kind in kinds]
 
     def show(self) -> None:
-        """Write the head; draw the cards again where anything changed."""
-        view = self._view
-        if view is None:
-            _say(self._head, notices.unknown(self._choice.feed))
+        """Write the head; draw the cards again if anything changed."""
+        shown = self._shown
+        if shown is None:
+            _say(self._head, _unknown(self._choice.feed))
             return
-        _say(self._head, head(view))
-        is_shown = view.is_loaded and not view.problem
-        if is_shown:
-            self._draw(view)
-
-    def _draw(self, view: FeedView) -> None:
-        excerpt = Excerpt.of(view, self._choice)
-        is_new = view.version != self._seen
-        self._seen = view.version
+        _say(self._head, head(shown))
+        if not shown.is_loaded or shown.status.problem:
+            return
+        excerpt = Excerpt.of(shown, self._choice)
+        is_new = shown.version != self._seen
+        self._seen = shown.version
         for card in self._cards:
-            if is_new or card.is_of_samples:
+            if is_new or card.is_of_flow:
                 card.refresh(excerpt)
 
     def _controls(self) -> UIElement:
@@ -159,24 +164,74 @@ class FeedPage(Page):
         return take
 
 
-def head(view: FeedView) -> str:
+def head(shown: ShownFeed) -> str:
     """Return the name of a feed, the verdict on it and its main figures as HTML."""
-    row = row_of(view)
-    figures = (
-        ("worker", safe(view.holder) if view.holder else "none"),
-        ("rate, entries / s", rate(row.rate)),
-        ("lag, entries", whole(row.lag) + "+" * row.lag_is_at_least),
-        ("lag, time", seconds(row.behind)),
-        ("answered, entries", whole(view.seq)),
-        ("learned, examples", whole(view.n)),
-        ("guarantee", safe(view.newest.get("guarantee"))),
+    status = shown.status
+    values = (
+        ("worker", safe(status.holder) if status.holder else "none"),
+        ("rate, entries / s", rate(shown.rate)),
+        ("lag, entries", waiting_text(status)),
+        ("lag, time", seconds(status.waiting_seconds)),
+        ("answered, entries", whole(status.seq)),
+        ("learned, examples", whole(status.n)),
+        ("guarantee", safe(status.answer.get("guarantee"))),
     )
-    drawn = "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in figures)
-    return f'<h1>{safe(view.feed, 64)}</h1>{banner(row.verdict)}<div class="figures">{drawn}</div>'
+    return f"<h1>{safe(status.feed, 64)}</h1>{banner(shown.verdict())}{figures(values)}"
+
+
+def _lost(follower: Follower) -> str:
+    if not follower.lost:
+        return ""
+    since = seconds(max(0.0, time.time() - follower.lost_since))
+    return (
+        f'<div class="note" role="alert"><b>Redis does not answer, for {since} now.</b> What you '
+        f"see is from before. This page tries again each second. {safe(follower.lost, 300)}</div>"
+    )
+
+
+def _unknown(feed: str) -> str:
+    return (
+        f'<p class="empty"><b>No feed {safe(feed)} on this page.</b> A name has 1 to 64 letters, '
+        "digits, dots, underscores or hyphens; a page that was started with names shows only "
+        "those.</p>"
+    )
+
+
+def _tabs(panels: Mapping[str, UIElement], chosen: str) -> list[UIElement]:
+    """Return a list of tabs, and a panel for each; if `chosen` is none of them, the first is shown.
+
+    The server draws all panels; `assets/tabs.js` switches between them in the browser. The roles
+    follow the pattern "tabs" of the ARIA authoring guide. A tab cannot name its panel by ID,
+    because each element of Bokeh has a separate tree; the panel has the name of its tab instead.
+    """
+    shown = chosen if chosen in panels else next(iter(panels))
+    buttons = "".join(_tab(name, name == shown) for name in panels)
+    tabs = f'<div role="tablist" class="tabs" aria-label="More of this feed">{buttons}</div>'
+    return [markup(tabs), *(_panel(name, one, name == shown) for name, one in panels.items())]
+
+
+def _tab(name: str, is_chosen: bool) -> str:
+    chosen, stop = ("true", 0) if is_chosen else ("false", -1)
+    return (
+        f'<button type="button" role="tab" data-tab="{safe(name)}" aria-selected="{chosen}" '
+        f'tabindex="{stop}">{safe(name.capitalize())}</button>'
+    )
+
+
+def _panel(name: str, cards: UIElement, is_chosen: bool) -> Column:
+    """Return a panel; a grid would be shown whether or not it is visible."""
+    attributes = {"role": "tabpanel", "aria-label": name.capitalize(), "tabindex": "0"}
+    return Column(
+        children=[cards],
+        name=f"tab {name}",
+        visible=is_chosen,
+        sizing_mode="stretch_width",
+        html_attributes=attributes,
+    )
 
 
 def _say(place: UIElement, text: str) -> None:
-    """Set the text of a piece of markup; nothing is sent if it is what is there."""
+    """Set the text of a piece of markup; an equal text is not sent again."""
     if place.text != text:
         place.text = text
     if place.visible != bool(text):
@@ -190,7 +245,7 @@ def make_page(document: Document, follower: Follower, choice: Choice) -> None:
 
 
 def refuse(document: Document, most: int) -> None:
-    """Say that too many look already."""
+    """Show that there are too many viewers."""
     words = f"{most:,} browsers look at this page already: close one of them, and try again."
     document.title = Choice().title
     document.add_root(markup(f'<p class="empty">{words}</p>'))

@@ -1,6 +1,6 @@
-"""Validity reports as numbers to draw: the cumulative figures, and those of a window.
+"""Validity reports as numbers to draw: cumulative figures, and figures of a window.
 
-A report is what a feed has in `met`. Anybody may write there, so every number is checked.
+Anybody may write to `met`, so every number is checked.
 """
 
 import math
@@ -17,46 +17,23 @@ from workers.reading.answers import number
 FIGURES = ("accuracy", "lower", "probability", "upper", "log_loss", "brier")
 """Cumulative figures of a method, in the order of the columns here."""
 
-WINDOW = 500
+WINDOW_EXAMPLES = 500
 """Scored examples of a window that is computed here, from the difference of two reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report.
+    """One report."""
 
-    Attributes
-    ----------
-    time : float
-        Milliseconds in its entry ID: when Redis got the last example that it covers.
-    n, scored : int
-        Examples learned, and those of them that were scored.
-    methods : dict of str to tuple of float
-        `FIGURES` of each method; NaN where there is none.
-    message : dict
-        The whole payload.
-    """
-
-    time: float
-    n: int
-    scored: int
-    methods: dict[str, tuple[float, ...]] = field(repr=False)
-    message: dict[str, Any] = field(repr=False)
+    time: float  # milliseconds in its entry ID: when Redis got the last example that it covers
+    n: int  # examples learned
+    scored: int  # of these
+    methods: dict[str, tuple[float, ...]] = field(repr=False)  # `FIGURES` of each; may be NaN
+    message: dict[str, Any] = field(repr=False)  # the whole payload
 
     @classmethod
     def of(cls, entry_id: bytes, message: Any) -> Self | None:
-        """Return a report, or None if the payload is not one.
-
-        Examples
-        --------
-        >>> own = {"accuracy": 0.9, "lower": 0.8, "probability": 0.85, "upper": 0.9}
-        >>> both = {"predicted": own, "log_loss": 0.3, "brier": 0.1}
-        >>> found = Report.of(b"5-0", {"n": 100, "scored": 90, "headline": both, "maps": {}})
-        >>> found.time, found.methods["headline"]
-        (5.0, (0.9, 0.8, 0.85, 0.9, 0.3, 0.1))
-        >>> Report.of(b"5-0", {"n": "many"}) is None
-        True
-        """
+        """Return a report, or None if the payload is not one."""
         if not isinstance(message, dict):
             return None
         n, scored = number(message.get("n")), number(message.get("scored"))
@@ -78,6 +55,11 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def windows(report: Report) -> dict[str, Any]:
+    """Return the figures of the last scored examples that a report carries."""
+    return as_dict(report.message.get("windowed"))
+
+
 def _figures(method: Mapping[str, Any]) -> tuple[float, ...]:
     own = as_dict(method.get("predicted"))
     return tuple(
@@ -92,27 +74,13 @@ def cumulative(reports: Sequence[Report], method: str) -> Floats:
     return np.array([r.methods.get(method, none) for r in reports]).reshape(-1, len(FIGURES))
 
 
-def windowed(reports: Sequence[Report], method: str, window: int = WINDOW) -> Floats:
-    """Return the figures over the last examples of each report, a row a report.
+def windowed(reports: Sequence[Report], method: str, window: int = WINDOW_EXAMPLES) -> Floats:
+    """Return the figures over the last examples of each report, of shape (n_reports, 6).
 
     They are differences of cumulative sums: with accuracy a over s examples and b over t < s of
     them, the accuracy of the s - t examples in between is (s a - t b) / (s - t). The window is the
     shortest between two reports that has at least `window` examples; before there are so many, it
-    is all examples.
-
-    Returns
-    -------
-    ndarray of shape (n_reports, 6)
-        NaN where the report at the beginning of the window is not among those given.
-
-    Examples
-    --------
-    >>> own = {"accuracy": 1.0}
-    >>> messages = [{"n": n, "scored": n, "headline": {"predicted": {"accuracy": a}}}
-    ...             for n, a in ((500, 1.0), (1000, 0.5))]
-    >>> reports = [Report.of(b"1-0", message) for message in messages]
-    >>> windowed(reports, "headline")[:, 0]
-    array([1., 0.])
+    is all examples. NaN where the report at the beginning of the window is not among those given.
     """
     scored = np.array([r.scored for r in reports], dtype=np.float64)
     values = cumulative(reports, method)
@@ -130,30 +98,20 @@ def windowed(reports: Sequence[Report], method: str, window: int = WINDOW) -> Fl
 
 
 def recent(reports: Sequence[Report]) -> Floats:
-    """Return the headline's figures over the last examples of each report, a row a report.
+    """Return the headline's figures over the last examples, of shape (n_reports, 6).
 
     A report carries them itself; for one of a feed that was begun without `metrics_window` they
     are computed here, by `windowed`.
-
-    Returns
-    -------
-    ndarray of shape (n_reports, 6)
-
-    Examples
-    --------
-    >>> scores = {"overall": {"scored": 9, "accuracy": 0.5, "probability": 0.75}}
-    >>> recent([Report.of(b"1-0", {"n": 9, "scored": 9, "windowed": scores})])[0, :3]
-    array([0.5 ,  nan, 0.75])
     """
     figures = windowed(reports, "headline")
     for row, report in zip(figures, reports, strict=True):
-        overall = as_dict(as_dict(report.message.get("windowed")).get("overall"))
+        overall = as_dict(windows(report).get("overall"))
         if overall:
             row[:] = [number(overall.get(name)) for name in FIGURES]
     return figures
 
 
 def parsed(entries: Iterable[tuple[bytes, Any]]) -> list[Report]:
-    """Return the reports among entries (ID, payload); others are left out."""
+    """Return the reports among entries (ID, payload)."""
     found = (Report.of(entry_id, message) for entry_id, message in entries)
     return [report for report in found if report is not None]

@@ -1,4 +1,4 @@
-"""The server of the page: one process for all who look at it."""
+"""The web server of the page."""
 
 import asyncio
 import logging
@@ -19,44 +19,25 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from workers.config.listening import LOOPBACK, check_address, listening
-from workers.dashboard.excerpt import Choice
 from workers.dashboard.follower import Follower
-from workers.dashboard.handlers import add_handlers
-from workers.dashboard.help_page import HelpPage
+from workers.dashboard.handlers import HelpPage, TokenAuth, add_handlers
 from workers.dashboard.page import make_page, refuse
+from workers.dashboard.shown_feed import Choice
 from workers.dashboard.text import HELP
-from workers.dashboard.token import TokenAuth
 
 PORT = 5006
 
-MOST_SESSIONS = 200
-"""Browsers that may look at the same time. Each costs memory and a refresh a second."""
+MAX_SESSIONS = 200
+"""Browsers at the same time. Each costs memory and a refresh a second."""
 
-_MOST_BYTES = 1 << 20  # of a message of a browser, which has little to say
+_MAX_MESSAGE_BYTES = 1 << 20  # of a message from a browser
 
 
 class Dashboard:
-    """The page of some feeds, on a port.
+    """Serves the page of some feeds (see `Follower`) on a port; port 0 is any free one.
 
-    Parameters
-    ----------
-    url : str
-        Of Redis.
-    feeds : sequence of str
-        Feeds to show, names and patterns; empty for all that Redis lists.
-    address : str
-        IP address to listen on.
-    port : int
-        0 for any free one.
-    token : str or None
-        What a browser must know; needed on any address but loopback.
-    owns : callable, optional
-        Returns whether one of these feeds is to be shown; default all are.
-
-    Raises
-    ------
-    BadConfiguration
-        If the address is not loopback and there is no token, or the port cannot be had.
+    An address other than loopback needs a token, a secret shared with the viewers.
+    BadConfiguration: the token is missing, or the port cannot be used.
     """
 
     def __init__(
@@ -77,14 +58,14 @@ class Dashboard:
 
     @property
     def link(self) -> str:
-        """Where a browser finds the page; without the token."""
+        """The address of the page, without the token."""
         host = f"[{self._address}]" if ":" in self._address else self._address
         return f"http://{host}:{self.port}/"
 
     def run(self, until_input_ends: bool = False) -> None:
-        """Serve until `stop`, or until a signal where this is the main thread.
+        """Serve until `stop`, or until a signal if this is the main thread.
 
-        With `until_input_ends` also until standard input does: whoever began this process is gone.
+        With `until_input_ends`, also stop when standard input ends: the parent process has ended.
         """
         asyncio.run(self._serve(until_input_ends))
 
@@ -116,40 +97,40 @@ class Dashboard:
             extra_patterns=[(f"/{HELP}", HelpPage)],
             use_index=False,
             redirect_root=False,
-            # The page gives out a signed id for its session; only such a session is begun.
+            # The page carries a signed session id; no session opens without one.
             secret_key=secrets.token_bytes(32),
             sign_sessions=True,
             include_headers=[],
             include_cookies=[],
             auth_provider=NullAuth() if self._token is None else TokenAuth(self._token),
-            websocket_max_message_size_bytes=_MOST_BYTES,
+            websocket_max_message_size_bytes=_MAX_MESSAGE_BYTES,
         )
         add_handlers(tornado, tornado.applications["/"])
         self._tornado = tornado
-        http = HTTPServer(tornado, max_buffer_size=_MOST_BYTES)
+        http = HTTPServer(tornado, max_buffer_size=_MAX_MESSAGE_BYTES)
         http.add_socket(self._socket)
         return BaseServer(IOLoop.current(), tornado, http)
 
     def _origins(self) -> list[str]:
         """Return the sites whose pages may open a connection.
 
-        On loopback there is no token, so a page of any other site must not. Elsewhere the cookie
-        that the token gives is sent by pages of this one alone.
+        Without a token, only the pages of this server may. With a token, any may: browsers send
+        the cookie that stands for the token only from pages of this site.
         """
         if self._token is not None:
             return ["*"]
         return [f"{host}:{self.port}" for host in (LOOPBACK, "localhost", "[::1]")]
 
     def _open(self, document: Document) -> None:
-        if len(self._tornado.get_sessions("/")) >= MOST_SESSIONS:
-            refuse(document, MOST_SESSIONS)
+        if len(self._tornado.get_sessions("/")) >= MAX_SESSIONS:
+            refuse(document, MAX_SESSIONS)
             return
         given = document.session_context.request.arguments
         arguments = {name: values[-1].decode(errors="replace") for name, values in given.items()}
         make_page(document, self.follower, Choice.of(arguments))
 
     def __enter__(self) -> Self:
-        """Serve in a thread of its own, for a worker that does something else."""
+        """Serve in a thread, beside the other work of the process."""
         self._thread = threading.Thread(target=self.run, name="dashboard", daemon=True)
         self._thread.start()
         return self
@@ -160,6 +141,6 @@ class Dashboard:
 
 
 def _quiet() -> None:
-    """Leave out what the libraries tell about each request: it holds text of browsers."""
+    """Silence the request logs of the libraries: they contain text from browsers."""
     for name in ("bokeh", "tornado.access", "tornado.general"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -1,21 +1,40 @@
-"""Text from Redis in HTML: labels, ids and names may be anything, and stay text."""
+"""HTML of the page: escaped text from Redis, tables, small drawings and verdicts."""
 
 import html
-import math
 from collections.abc import Iterable, Sequence
+from math import isnan
 from typing import Any
 
-from workers.printable import printable
+from workers.reading.incidents import Incident
+from workers.reading.verdict import Level, Verdict, incident_sentence
+from workers.text import printable
 
-MOST = 60
-"""Characters of a text that are shown."""
+# Okabe and Ito (2008), "Color Universal Design": distinct with any colour vision, on white and on
+# black. A colour is never the only sign: lines also differ in dash or width; states have words.
+ACCURACY = "#D55E00"  # vermillion
+ANNOUNCED = "#0072B2"  # blue
+BAND = "#56B4E9"  # sky blue
+OTHER = "#009E73"  # bluish green
+ALARM = "#CC79A7"  # reddish purple
+NOTED = "#7D7D7D"  # grey, with a text next to it
+
+MAX_CHARS = 60
+"""Characters shown of a text, at most."""
 
 HELP = "help"
-"""Where the page shows docs/monitoring.md."""
+"""Path of the page with docs/monitoring.md."""
+
+_MAX_SENTENCE_CHARS = 500
+
+_MARKS: dict[Level, str] = {"bad": "✕", "care": "!", "wait": "…", "well": "✓"}
+
+_WIDTH, _HEIGHT = 160, 16  # of an interval, in pixels
+_CURVE_WIDTH, _CURVE_HEIGHT = 110, 22
+_MAX_POINTS = 60  # of a curve
 
 
-def safe(value: Any, most: int = MOST) -> str:
-    """Return a value as text of an HTML page, on one line and not too long.
+def safe(value: Any, most: int = MAX_CHARS) -> str:
+    """Return a value as escaped HTML text: one line of at most `most` characters.
 
     Examples
     --------
@@ -33,18 +52,8 @@ def safe(value: Any, most: int = MOST) -> str:
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table as HTML.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        Headings. A column that begins with "<" is aligned left, and its cells are shortened where
-        they are too wide; the others have numbers.
-    rows : iterable of sequence of str
-        Cells, as HTML; the last one of a short row is as wide as the columns that are left.
-
-    Examples
-    --------
-    >>> table(["<part", "z"], [["a", "0.1"]]).count('class="left"')
-    1
+    A heading that begins with "<" marks a text column: aligned left, and shortened if too wide.
+    Cells are HTML; the last one of a short row spans the remaining columns.
     """
     heads = "".join(
         f'<th class="left">{name[1:]}</th>' if name[:1] == "<" else f"<th>{name}</th>"
@@ -62,26 +71,20 @@ def _cells(columns: Sequence[str], row: Sequence[str]) -> str:
     return "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=False))
 
 
-def probability(value: float) -> str:
-    """Return a probability as text.
+def figures(values: Iterable[tuple[str, str]]) -> str:
+    """Return figures side by side; `values` has the name and the value of each, as HTML."""
+    drawn = "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in values)
+    return f'<div class="figures">{drawn}</div>'
 
-    Examples
-    --------
-    >>> probability(0.98765), probability(float("nan"))
-    ('0.988', '–')
-    """
-    return "–" if math.isnan(value) else f"{value:.3f}"
+
+def probability(value: float) -> str:
+    """Return a probability as text."""
+    return "–" if isnan(value) else f"{value:.3f}"
 
 
 def whole(value: float) -> str:
-    """Return a count as text.
-
-    Examples
-    --------
-    >>> whole(12345)
-    '12,345'
-    """
-    return "–" if math.isnan(value) else f"{value:,.0f}"
+    """Return a count as text."""
+    return "–" if isnan(value) else f"{value:,.0f}"
 
 
 def seconds(value: float) -> str:
@@ -92,10 +95,8 @@ def seconds(value: float) -> str:
     >>> seconds(0.25), seconds(75), seconds(7300), seconds(200_000)
     ('0.2 s', '75 s', '122 min', '56 h')
     """
-    if value < 10:
-        return f"{value:.1f} s"
     if value < 120:
-        return f"{value:.0f} s"
+        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
     return f"{value / 60:.0f} min" if value < 7_400 else f"{value / 3600:.0f} h"
 
 
@@ -110,3 +111,100 @@ def rate(value: float) -> str:
     if value <= 0:
         return "0"
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+def interval(low: float, point: float, high: float) -> str:
+    """Return a drawing of an interval between 0 and 1, with a mark at the probability.
+
+    Examples
+    --------
+    >>> "0.2 to 0.4" in interval(0.2, 0.3, 0.4), interval(float("nan"), 0.3, 0.4)
+    (True, '')
+    """
+    if not (0 <= low <= high <= 1 and 0 <= point <= 1):
+        return ""
+    return _drawing((low, point, high), f"{low:.3g} to {high:.3g}")
+
+
+def scale(low: float, point: float, high: float) -> str:
+    """Return a drawing of a difference and its interval, clipped to [-0.5, 0.5]."""
+    places = [min(1.0, max(0.0, value + 0.5)) for value in (low, point, high)]
+    return _drawing(places, f"{low:.3g} to {high:.3g}")
+
+
+def _drawing(places: Sequence[float], words: str) -> str:
+    left, mark, right = (_WIDTH * value for value in places)
+    middle = _HEIGHT / 2
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{words}">'
+        f'<line x1="0" y1="{middle}" x2="{_WIDTH}" y2="{middle}" stroke="currentColor" '
+        'stroke-opacity=".3"/>'
+        f'<rect x="{left:.1f}" y="3" width="{max(1.0, right - left):.1f}" height="{_HEIGHT - 6}" '
+        f'fill="{BAND}"/>'
+        f'<line x1="{mark:.1f}" y1="0" x2="{mark:.1f}" y2="{_HEIGHT}" stroke="{ANNOUNCED}" '
+        'stroke-width="3"/></svg>'
+    )
+
+
+def sparkline(accuracy: Sequence[float], announced: Sequence[float]) -> str:
+    """Return accuracy and announced probability as an SVG picture.
+
+    Examples
+    --------
+    >>> sparkline([0.5], [0.5])
+    ''
+    >>> sparkline([0.5, 0.75], [0.5, 0.5]).count("<polyline")
+    2
+    """
+    every = max(1, len(accuracy) // _MAX_POINTS)
+    thinned = list(zip(accuracy, announced, strict=True))[::-every][::-1]
+    pairs = [pair for pair in thinned if not any(map(isnan, pair))]
+    if len(pairs) < 2:
+        return ""
+    low = min(map(min, pairs))
+    span = max(map(max, pairs)) - low or 1.0
+    curves = "".join(
+        _polyline([(pair[place] - low) / span for pair in pairs], colour, width)
+        for place, colour, width in ((1, ANNOUNCED, 1.5), (0, ACCURACY, 2))
+    )
+    return (
+        f'<svg width="{_CURVE_WIDTH}" height="{_CURVE_HEIGHT}" role="img" '
+        f'aria-label="accuracy and what was announced">{curves}</svg>'
+    )
+
+
+def _polyline(heights: Sequence[float], colour: str, width: float) -> str:
+    step = (_CURVE_WIDTH - 4) / (len(heights) - 1)
+    points = " ".join(
+        f"{2 + i * step:.1f},{_CURVE_HEIGHT - 2 - height * (_CURVE_HEIGHT - 4):.1f}"
+        for i, height in enumerate(heights)
+    )
+    return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
+
+
+def marked(verdict: Verdict) -> str:
+    """Return the sentence of a verdict with its mark."""
+    return f'<span class="verdict-{verdict.level}">{_sentence(verdict)}</span>'
+
+
+def banner(verdict: Verdict) -> str:
+    """Return the verdict as the head of a page."""
+    advice = f"<p>{safe(verdict.advice, _MAX_SENTENCE_CHARS)}</p>" if verdict.advice else ""
+    sentence = f"<p><b>{_sentence(verdict)}.</b></p>"
+    return f'<div class="verdict is-{verdict.level}">{sentence}{advice}</div>'
+
+
+def _sentence(verdict: Verdict) -> str:
+    mark = f'<span class="mark" aria-hidden="true">{_MARKS[verdict.level]}</span>'
+    return f"{mark} {safe(verdict.sentence, _MAX_SENTENCE_CHARS)}"
+
+
+def incident_row(incident: Incident) -> list[str]:
+    """Return the cells of an incident: first and last example, its alarms, its sentence."""
+    until = "open" if incident.until is None else f"{incident.until:,}"
+    kind = "bad" if incident.until is None else "soft"
+    return [
+        f"{incident.since:,}", f'<span class="{kind}">{until}</span>', f"{len(incident.parts):,}",
+        safe(", ".join(sorted(incident.kinds))),
+        safe(incident_sentence(incident), _MAX_SENTENCE_CHARS),
+    ]  # fmt: skip

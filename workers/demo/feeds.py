@@ -6,47 +6,33 @@ from typing import Any
 
 import orjson
 
+from workers.broker import commands
+from workers.broker.connection import Connection
 from workers.feed.keys import FeedKeys
 from workers.push.ingest import shuffled
 from workers.push.rows import Features, Reading, Row
 from workers.push.sources import rows
-from workers.reading.alarms import RaisedAlarm, raised_alarms
+from workers.reading.incidents import RaisedAlarm, raised_alarms
 
-SEED = 0
-"""Of the order in which the examples of every feed come."""
+SEED = 0  # of the order in which the examples of every feed come
 
 Report = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What goes wrong, and when.
+    """A fault in the data, and its time."""
 
-    Attributes
-    ----------
-    at : int
-        Rows that are still right.
-    feature : str
-        Of the rows after them it is stuck at 0.
-    """
-
-    at: int
-    feature: str
+    at: int  # rows that are still right
+    feature: str  # of the rows after them it is stuck at 0
 
     @property
     def sentence(self) -> str:
-        """What happens, for people."""
+        """One sentence about the fault, for the view."""
         return f"feature {self.feature} is stuck at 0 after {self.at:,} examples"
 
     def applied_to(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the rows with the fault in those after the first `at`.
-
-        Examples
-        --------
-        >>> rows = [Row({"a": 1.0, "b": 2.0}), Row({"a": 3.0, "b": 4.0})]
-        >>> [row.x for row in Drift(1, "b").applied_to(rows)]
-        [{'a': 1.0, 'b': 2.0}, {'a': 3.0, 'b': 0.0}]
-        """
+        """Return the rows with the fault in those after the first `at`."""
         return [
             replace(row, x=self._stuck(row.x)) if i >= self.at else row
             for i, row in enumerate(rows)
@@ -59,26 +45,14 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class DemoFeed:
-    """One feed of the demonstration.
-
-    Attributes
-    ----------
-    feed, source, title : str
-        Name of the feed, of river's data set, and for people.
-    rate : float
-        Examples pushed a second.
-    limit : int or None
-        Examples at most.
-    drift : Drift or None
-        What goes wrong on purpose.
-    """
+    """One feed of the demonstration."""
 
     feed: str
     source: str
     title: str
-    rate: float
-    limit: int | None = None
-    drift: Drift | None = None
+    rate: float  # examples pushed a second
+    limit: int | None = None  # examples at most
+    drift: Drift | None = None  # what goes wrong on purpose
 
     def examples(self) -> list[Row]:
         """Return the examples of the feed, in the order in which they come."""
@@ -87,16 +61,7 @@ class DemoFeed:
 
 
 def alarm_sentence(raised: RaisedAlarm, drift: Drift | None) -> str:
-    """Return what an alarm found, and how long after the drift.
-
-    Examples
-    --------
-    >>> from online_svm.stream.alarm import Alarm
-    >>> alarm = Alarm(1234, "calibration", "class", "spam", "bets", 5.7, 5.3, 10)
-    >>> alarm_sentence(RaisedAlarm(b"7-0", 1233, alarm), Drift(1200, "weight"))
-    'alarm at example 1,234, 34 after the drift: the probability of class spam was off by more \
-than the tolerance since n = 10'
-    """
+    """Return what an alarm found, and how long after the drift."""
     example, place = raised.seq + 1, ""
     if drift is not None:
         after = example - drift.at
@@ -106,7 +71,7 @@ than the tolerance since n = 10'
 
 @dataclass(slots=True)
 class Progress:
-    """What is known of a running feed; `refresh` reads what is new."""
+    """The state of a running feed; `refresh` reads it again."""
 
     plan: DemoFeed
     total: int
@@ -117,7 +82,7 @@ class Progress:
 
     @property
     def is_done(self) -> bool:
-        """Whether every example has been answered."""
+        """True if every example was answered."""
         return self.answered >= self.total
 
     @property
@@ -125,17 +90,17 @@ class Progress:
         """The newest report, if any."""
         return self.reports[-1] if self.reports else None
 
-    def refresh(self, connected: Any) -> None:
+    def refresh(self, connection: Connection) -> None:
         """Read the number of answers, and the reports and alarms that came since."""
         keys = FeedKeys(self.plan.feed)
-        self.answered = int(connected.execute_command("XLEN", keys.out))
-        self.reports += [message for _, message in self._new(connected, keys.met)]
-        for entry_id, message in self._new(connected, keys.alarms):
+        self.answered = connection.length(keys.out)
+        self.reports += [message for _, message in self._new(connection, keys.met)]
+        for entry_id, message in self._new(connection, keys.alarms):
             self.alarms += raised_alarms(entry_id, message)
 
-    def _new(self, connected: Any, stream: str) -> Iterator[tuple[bytes, Any]]:
+    def _new(self, connection: Connection, stream: str) -> Iterator[tuple[bytes, Any]]:
         """Yield ID and payload of the entries of a stream that came since the last look."""
-        start = b"(" + self._last.get(stream, b"0-0")
-        for entry_id, fields in connected.execute_command("XRANGE", stream, start, "+"):
+        start = commands.after(self._last.get(stream, b"0-0"))
+        for entry_id, fields in connection.entries(stream, start):
             self._last[stream] = entry_id
             yield entry_id, orjson.loads(fields[1])

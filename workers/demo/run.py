@@ -8,7 +8,8 @@ import threading
 import time
 import webbrowser
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,19 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from workers.admin.notes import note
 from workers.broker import embedded
-from workers.broker.client import client
+from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.config.environment import PREFIX
-from workers.dashboard.beside import page_beside
-from workers.demo.curves import draw_curves
-from workers.demo.feeds import SEED, DemoFeed, Drift, Progress, alarm_sentence
-from workers.demo.view import LEGEND, Rate, line, methods_table, render
+from workers.dashboard.page_process import page_process
+from workers.demo.feeds import DemoFeed, Drift, Progress, alarm_sentence
+from workers.demo.view import LEGEND, Rate, draw_curves, line, methods_table, render
 from workers.errors import WorkerError
 from workers.feed.keys import FeedKeys
-from workers.printable import printable
-from workers.push.ingest import PushRate, push
+from workers.push.ingest import Pacing, PushRate, entry, push
 from workers.push.rows import Row
+from workers.python_process import command, environment
+from workers.stop import Stop
+from workers.text import printable
 
 DRIFTING = DemoFeed(
     "sensors",
@@ -52,11 +54,7 @@ PLANS = (
     DRIFTING,
 )
 METRICS_EVERY = 25
-REPORT = "report.html"
-"""The file beside the curves with the report of the feed that drifts."""
-_WARM = 3_000
-"""Examples of the feeds that only compile."""
-COMPILING = "preparing the numerical kernels: a first run compiles them, for a minute or more"
+REPORT = "report.html"  # name of the report of the feed that drifts, in the folder of the curves
 _PATIENCE = 120.0  # seconds after which a feed that does not move has failed
 _REFRESH = 0.2
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -69,39 +67,25 @@ class DemoFailed(WorkerError):
 def run(picture: Path, console: Console, speed: float = 1.0, *, page: bool = False) -> None:
     """Push three real feeds, answer them with a worker each, show it, and draw the curves.
 
-    One of them drifts on purpose; the view tells the alarm.
+    One of them drifts on purpose; the view tells the alarm. A terminal has a live view, other
+    outputs plain lines. `speed` multiplies the rate of the pushes; with `page` the live page is
+    served as well, until Enter is pressed after the last answer.
 
-    Parameters
-    ----------
-    picture : Path
-        Where the curves go.
-    console : rich.console.Console
-        A live view is shown on a terminal, plain lines elsewhere.
-    speed : float
-        Multiplies the rate at which examples are pushed.
-    page : bool
-        Serve the live page of the feeds as well, until Enter is pressed after the last answer.
-
-    Raises
-    ------
-    DemoFailed
-        If a worker ends early or nothing moves any more.
+    Raises DemoFailed if a worker ends early or nothing moves any more.
     """
     with _doing("reading the data", console):
         data = {plan.feed: plan.examples() for plan in PLANS}
-    with _doing(COMPILING, console):
-        warm_up()
     with ExitStack() as stack:
         server = stack.enter_context(embedded.temporary())
         console.print(f"Redis, embedded and private: {server.url}", soft_wrap=True)
-        connected = stack.enter_context(client(server.url))
+        connected = stack.enter_context(closing(Connection(server.url, Stop())))
         workers = [stack.enter_context(_worker(plan, data[plan.feed], server)) for plan in PLANS]
         feeds = [Progress(plan, len(data[plan.feed])) for plan in PLANS]
         with _doing("starting a worker for each feed", console):
             _wait_for_workers(feeds, workers, connected)
         if page:
             names = [plan.feed for plan in PLANS]
-            told = stack.enter_context(page_beside(names, server.url, 0, "--json"))
+            told = stack.enter_context(page_process(names, server.url, 0, "--json"))
             link = orjson.loads(told)["url"]
             console.print(f"The page: {link}", soft_wrap=True)
             _show(link)
@@ -138,35 +122,11 @@ def _show(link: str) -> None:
 
 
 def _write_report(url: str, feed: str, path: Path) -> None:
-    """Write the report of a feed as one HTML file."""
-    from workers.dashboard.report.html_report import html_report
-    from workers.dashboard.report.past_feed import read_past
+    from workers.dashboard.html_report import html_report
+    from workers.dashboard.past_run import read_past
 
     with Store(url, feed) as store:
         path.write_text(html_report(read_past(store, None, None, "n")), encoding="utf-8")
-
-
-def warm_up() -> None:
-    """Compile the numerical kernels once, where two workers would each do it at their first refit.
-
-    The refits are in a process of their own, as those of a worker are: what comes through its pipe
-    is read-only, and numba compiles a kernel once more for that. From the 2,000th example on refits
-    ask how much the last one was worth.
-    """
-    import numpy as np
-
-    from online_svm.config import PredictorConfig
-    from online_svm.predictor.online_predictor import OnlinePredictor
-    from workers.refit.pool import RefitPool
-    from workers.session.assembly import load_compiler
-
-    load_compiler()  # as a worker does when it begins
-    for classes in (("a", "b"), ("a", "b", "c")):
-        config = PredictorConfig(classes=classes, window=40, metrics_every=20)
-        X = np.random.default_rng(SEED).normal(size=(_WARM, 3))
-        with RefitPool(processes=1) as pool, pool.refitter(config) as refits:
-            predictor = OnlinePredictor(config, refits)
-            predictor.step_many(X, [classes[i % len(classes)] for i in range(_WARM)])
 
 
 @contextmanager
@@ -175,14 +135,14 @@ def _worker(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run the real command in a process of its own, and stop it as a supervisor would."""
     classes = sorted({row.y for row in data if row.y is not None})
-    command = [
-        *(sys.executable, "-m", "workers.cli", "worker", plan.feed, "--redis", server.url),
-        *("--classes", ",".join(classes), "--metrics-every", str(METRICS_EVERY)),
-    ]
-    # What a worker leaves for later ones goes with the server.
-    environment = _without_settings() | {"XDG_STATE_HOME": str(server.directory)}
+    worker = command(
+        "-m", "workers.cli", "worker", plan.feed, "--redis", server.url,
+        "--classes", ",".join(classes), "--metrics-every", str(METRICS_EVERY),
+    )  # fmt: skip
+    # Files that a worker leaves for later workers are removed with the server.
+    inherited = _without_settings() | {"XDG_STATE_HOME": str(server.directory)}
     process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        worker, env=inherited, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     try:
         yield process
@@ -199,16 +159,16 @@ def _worker(
 
 def _without_settings() -> dict[str, str]:
     """Return the environment without the user's settings, which are for feeds of the user's."""
-    return {name: text for name, text in os.environ.items() if not name.startswith(PREFIX)}
+    return {name: text for name, text in environment().items() if not name.startswith(PREFIX)}
 
 
 def _wait_for_workers(
-    feeds: list[Progress], workers: list[subprocess.Popen[bytes]], connected: Any
+    feeds: list[Progress], workers: list[subprocess.Popen[bytes]], connected: Connection
 ) -> None:
     """Wait until each worker has taken its feed: what comes then is answered as it comes."""
     end = time.monotonic() + _PATIENCE
     for feed, worker in zip(feeds, workers, strict=True):
-        while not connected.execute_command("EXISTS", FeedKeys(feed.plan.feed).state):
+        while not connected.exists(FeedKeys(feed.plan.feed).state):
             _check_alive(feed, worker)
             if time.monotonic() > end:
                 raise DemoFailed(f"the worker of {feed.plan.feed} did not start")
@@ -217,21 +177,18 @@ def _wait_for_workers(
 
 def _start_pushing(plan: DemoFeed, data: list[Row], url: str, speed: float) -> None:
     pace = PushRate(speed * plan.rate)
-    arguments = {"arrays": True, "throttle": pace, "chunk": pace.chunk}
-    thread = threading.Thread(
-        target=push, args=(data, url, plan.feed), kwargs=arguments, daemon=True
-    )
-    thread.start()
+    arguments = {"encode": partial(entry, arrays=True), "pacing": Pacing(pace.chunk, pace)}
+    place = (data, url, plan.feed)
+    threading.Thread(target=push, args=place, kwargs=arguments, daemon=True).start()
 
 
 def _watch(
     feeds: list[Progress],
     workers: list[subprocess.Popen[bytes]],
-    connected: Any,
+    connected: Connection,
     console: Console,
     url: str,
 ) -> None:
-    """Show the feeds until all is answered."""
     rates = {feed.plan.feed: Rate() for feed in feeds}
     still, last = 0.0, -1
     noted: set[str] = set()

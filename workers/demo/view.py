@@ -1,8 +1,13 @@
-"""The live terminal view: progress, rate, and each method's accuracy beside its probability."""
+"""The live terminal view of the feeds, and the picture of their curves."""
 
 import time
 from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -10,14 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 from workers.demo.feeds import Drift, Progress, Report, alarm_sentence
-from workers.printable import printable
+from workers.text import printable
 
 LEGEND = "[yellow]◆[/] accuracy so far   [cyan]█[/] probability announced so far"
-"""What the strips of the table show."""
+"""Quantity that the strips of the table show."""
 
 _WIDTH = 40
 _STRIP = 20  # characters of the strip that draws an interval between 0 and 1
 _SECONDS = 3.0  # span over which the rate is measured
+
+WITH_INTERVALS = {"headline": "headline", "venn": "Venn"}
+"""Titles of the methods of a report that are not maps."""
 
 
 class Rate:
@@ -52,14 +60,7 @@ def line(feed: Progress) -> str:
 
 
 def methods_table(report: Report | None, only: int | None = None) -> Table:
-    """Return the table of methods: cumulative accuracy beside probability, and the scores.
-
-    Parameters
-    ----------
-    report : Report or None
-    only : int, optional
-        Methods at most, the headline first. Default: all.
-    """
+    """Return accuracy, probability and scores of (at most `only`) methods, the headline first."""
     table = Table(box=None, pad_edge=False, expand=False)
     table.add_column("method", style="bold", min_width=10)
     for name in ("accuracy", "probability"):
@@ -131,3 +132,61 @@ def _news(feed: Progress, drift: Drift) -> Text:
     if alarms:
         return Text(printable(alarm_sentence(alarms[0], drift)), style="bold red")
     return Text(drift.sentence, style="yellow" if feed.answered >= drift.at else "dim")
+
+
+_ACCURACY, _PROBABILITY = "#c1440e", "#1f5f8b"
+
+
+def draw_curves(feeds: Mapping[str, Sequence[Report]], path: Path) -> None:
+    """Draw a row of panels for each feed, one a method (Lambrou et al. 2012); save a PNG.
+
+    `feeds` has the messages of `met` by title; the directory of `path` exists.
+    """
+    rows = {title: [r for r in reports if r["scored"]] for title, reports in feeds.items()}
+    maps = max((list(r[-1]["maps"]) for r in rows.values() if r), key=len, default=[])
+    names = [*WITH_INTERVALS, *maps]
+    figure = Figure(figsize=(3.3 * len(names), 2.9 * len(rows) + 0.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(rows), len(names), squeeze=False, sharey="row")
+    for panels, (title, reports) in zip(axes, rows.items(), strict=True):
+        for panel, name in zip(panels, names, strict=True):
+            _draw_panel(panel, name, reports)
+        panels[0].set_ylabel(f"{title}\ncumulative average")
+    for panel in axes[0][1:3]:  # the lines of a method with intervals, and those of every map
+        panel.legend(loc="lower right", fontsize="small", frameon=False)
+    # In words too: what reads the file can tell which numbers it shows.
+    figure.savefig(path, dpi=130, metadata={"Description": _description(rows, names)})
+
+
+def _description(rows: Mapping[str, list[Report]], names: Sequence[str]) -> str:
+    return "\n".join(
+        f"{title}: {', '.join(_title(name, _by_report(name, reports)) for name in names)}"
+        for title, reports in rows.items()
+    )
+
+
+def _by_report(name: str, reports: Sequence[Report]) -> list[Report]:
+    return [report[name] if name in WITH_INTERVALS else report["maps"][name] for report in reports]
+
+
+def _draw_panel(panel: Axes, name: str, reports: Sequence[Report]) -> None:
+    methods = _by_report(name, reports)
+    chosen = [method["predicted"] for method in methods]
+    n = [report["n"] for report in reports]
+    if name in WITH_INTERVALS:
+        low, high = [c["lower"] for c in chosen], [c["upper"] for c in chosen]
+        panel.fill_between(n, low, high, color=_PROBABILITY, alpha=0.25, lw=0)
+        panel.plot(n, low, color=_PROBABILITY, lw=0.8, label="mean lower and upper probability")
+        panel.plot(n, high, color=_PROBABILITY, lw=0.8)
+    else:
+        means = [c["probability"] for c in chosen]
+        panel.plot(n, means, color=_PROBABILITY, lw=1.4, ls="--", label="mean probability")
+    panel.plot(n, [c["accuracy"] for c in chosen], color=_ACCURACY, lw=1.4, label="accuracy")
+    panel.set_title(_title(name, methods))
+    panel.set_xlabel("examples learned")
+    panel.grid(alpha=0.25)
+
+
+def _title(name: str, methods: Sequence[Report]) -> str:
+    shown = WITH_INTERVALS.get(name, name)
+    return f"{shown} (log loss {methods[-1]['log_loss']:.3f})" if methods else shown

@@ -1,1 +1,1 @@
-"""A feed as types, without I/O: position, state, commit, agreement."""
+"""A feed as types, without I/O: position, state, commit, configuration."""

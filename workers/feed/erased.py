@@ -1,76 +1,48 @@
-"""Erased entries of a feed: their IDs, and nothing of what they held.
+"""Erased entries of a feed: their IDs, but nothing of their contents.
 
-The hash `erased` has a field for each erased entry, its ID: with the `seq` it had, and the digest
-of the chain after its answer where that is known. With this the answers before and after can still
-be checked. The field `base` says from where the feed was learned again without them.
+The hash `erased` has a field for each erased entry, named by its ID: its `seq`, and the digest of
+the chain after its answer if that is known. With it the answers before and after can still be
+checked. The field `base` is the position from which the feed was learned again.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 from workers.errors import StateLost
-from workers.feed.digest import Digest
-from workers.feed.position import Position, parse_id
+from workers.feed.position import Digest, Position, parse_id
 from workers.feed.state_fields import count, digest, entry_id
+from workers.text import counted
 
 _BASE, _UNFINISHED = b"base", b"unfinished"
 _UNKNOWN = b"-"
+_SHOWN = 5  # IDs of erased entries
 
 
 @dataclass(frozen=True, slots=True)
 class ErasedEntry:
-    """An entry that was erased.
+    """An entry that was erased."""
 
-    Attributes
-    ----------
-    seq : int
-        Input entries before it.
-    link : bytes or None
-        Digest of the chain after its answer; None where it was no longer known.
-    """
-
-    seq: int
+    seq: int  # input entries before it
+    # Digest of the chain after its answer; None if it was no longer known
     link: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Where a feed was learned again.
+    """The position from which a feed was learned again."""
 
-    Attributes
-    ----------
-    first : bytes
-        The first entry of the input that was learned.
-    position : Position
-        Of the feed, which did not move: but `n` is that of the new learner.
-    """
-
-    first: bytes
-    position: Position
+    first: bytes  # the first entry of the input that was learned
+    position: Position  # of the feed, unchanged except `n`, which the new learner counts
 
 
 @dataclass(slots=True)
 class Erased:
-    """The hash `erased` of one feed.
-
-    Attributes
-    ----------
-    entries : dict of bytes to ErasedEntry
-    base : Base or None
-    is_unfinished : bool
-        Whether an erasure was begun that has not ended.
-
-    Examples
-    --------
-    >>> made = Erased({b"5-0": ErasedEntry(3)}, Base(b"2-0", Position(b"9-0", 7, 4)), True)
-    >>> Erased.parse(dict(made.fields()), "key") == made
-    True
-    """
+    """The hash `erased` of one feed."""
 
     entries: dict[bytes, ErasedEntry] = field(default_factory=dict)
     base: Base | None = None
-    is_unfinished: bool = False
+    is_unfinished: bool = False  # whether an erasure was begun that has not ended
 
     def after(self, first: bytes, upto: bytes) -> list[bytes]:
         """Return the IDs of erased entries from one entry to another, both included, in order."""
@@ -91,13 +63,7 @@ class Erased:
 
     @classmethod
     def parse(cls, fields: Mapping[bytes, bytes], key: str) -> Self:
-        """Return what `fields` wrote.
-
-        Raises
-        ------
-        StateLost
-            If a field is damaged.
-        """
+        """Return the list that `fields` encoded. Raises StateLost if a field is damaged."""
         found = cls(is_unfinished=_UNFINISHED in fields)
         for name, value in fields.items():
             try:
@@ -108,6 +74,32 @@ class Erased:
             except (ValueError, IndexError) as error:
                 raise StateLost(f"{key} is damaged: field {name[:60]!r}, {error}") from error
         return found
+
+
+class Missing(NamedTuple):
+    """Answered entries that the input of a feed no longer has."""
+
+    trimmed: int  # the oldest, which were trimmed
+    erased: tuple[bytes, ...] = ()  # IDs of those that were erased, in order
+
+    @classmethod
+    def of(cls, record: Erased, cursor: bytes, count: int) -> Self:
+        """Return the missing entries, given that `count` entries up to a cursor are there."""
+        erased = tuple(record.after(b"0-0", cursor))
+        return cls(max(0, count - len(erased)), erased)
+
+    @property
+    def erased_shown(self) -> str:
+        """How many were erased, and the first of them.
+
+        Examples
+        --------
+        >>> Missing(0, tuple(b"%d-0" % i for i in range(7))).erased_shown
+        '7 erased entries (0-0, 1-0, 2-0, 3-0, 4-0 and 2 more)'
+        """
+        count, shown = len(self.erased), [at.decode() for at in self.erased[:_SHOWN]]
+        more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
+        return f"{counted(count, 'erased entry', 'erased entries')} ({', '.join(shown)}{more})"
 
 
 def _entry(value: bytes) -> ErasedEntry:

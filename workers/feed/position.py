@@ -1,12 +1,42 @@
-"""The position of a feed: cursor, counters and digest; the order of entry IDs."""
+"""The position of a feed: cursor, counters, chained digest; the order of entry IDs."""
 
+import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 
-from workers.feed.digest import Digest
+Digest = bytes
 
-_MOST = 2**64 - 1
+OUT, MET, ALARMS = b"o", b"m", b"a"
+"""The chained streams, in their order within one entry ID."""
 
-LAST_ID = b"%d-%d" % (_MOST, _MOST)
+_LINK = struct.Struct(">cQQI")
+
+
+def chain(digest: Digest, links: Iterable[tuple[bytes, bytes, bytes]]) -> Digest:
+    """Return the digest after more output entries: stream (`OUT`, `MET` or `ALARMS`), ID, payload.
+
+    For each entry, by ID and then by stream: d <- sha256(d, stream byte,
+    16-byte ID, 4-byte length, payload). The digest is 32 bytes, so it can be stored after each
+    commit; the state of a running hash could not.
+
+    Examples
+    --------
+    >>> chain(bytes(32), [(OUT, b"1-0", b"{}")]).hex()[:8]
+    '1d631555'
+    """
+    pack = _LINK.pack
+    for stream, entry_id, payload in links:
+        time, _, count = entry_id.partition(b"-")
+        head = pack(stream, int(time), int(count), len(payload))
+        digest = sha256(digest + head + payload).digest()
+    return digest
+
+
+MAX_ID_PART = 2**64 - 1
+"""The largest value of either number of an entry ID."""
+
+LAST_ID = b"%d-%d" % (MAX_ID_PART, MAX_ID_PART)
 """The last ID that a stream can have. No entry can follow it, and Redis refuses ranges after it."""
 
 END = (
@@ -17,24 +47,12 @@ END = (
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A point between two input entries.
+    """A point between two input entries."""
 
-    Attributes
-    ----------
-    cursor : bytes
-        ID of the last entry answered; b"0-0" at the start.
-    seq : int
-        Entries answered, rejected ones included.
-    n : int
-        Examples learned.
-    digest : bytes
-        32 bytes; see `workers.feed.digest`.
-    """
-
-    cursor: bytes = b"0-0"
-    seq: int = 0
-    n: int = 0
-    digest: Digest = bytes(32)
+    cursor: bytes = b"0-0"  # ID of the last entry answered; b"0-0" at the start
+    seq: int = 0  # entries answered, rejected ones included
+    n: int = 0  # examples learned
+    digest: Digest = bytes(32)  # 32 bytes; see `chain`
 
 
 START = Position()
@@ -52,6 +70,16 @@ def parse_id(entry_id: bytes) -> tuple[int, int]:
     return int(time), int(count)
 
 
+def format_id(numbers: tuple[int, int]) -> bytes:
+    """Return the entry ID with these two numbers."""
+    return b"%d-%d" % numbers
+
+
+def last_id_at(milliseconds: float) -> bytes:
+    """Return the last ID that an entry of this millisecond can have."""
+    return b"%d-%d" % (milliseconds, MAX_ID_PART)
+
+
 def next_id(entry_id: bytes) -> bytes | None:
     """Return the ID right after another; None after the last ID of a stream.
 
@@ -61,13 +89,13 @@ def next_id(entry_id: bytes) -> bytes | None:
     (b'5-10', b'6-0', None)
     """
     time, count = parse_id(entry_id)
-    if count < _MOST:
-        return b"%d-%d" % (time, count + 1)
-    return b"%d-0" % (time + 1) if time < _MOST else None
+    if count < MAX_ID_PART:
+        return format_id((time, count + 1))
+    return b"%d-0" % (time + 1) if time < MAX_ID_PART else None
 
 
 def previous_id(entry_id: bytes) -> bytes:
-    """Return the ID right before another, b"0-0" before the first one that a stream can have.
+    """Return the ID right before another, but never one below b"0-0".
 
     Examples
     --------
@@ -76,5 +104,5 @@ def previous_id(entry_id: bytes) -> bytes:
     """
     time, count = parse_id(entry_id)
     if count > 0:
-        return b"%d-%d" % (time, count - 1)
-    return b"%d-%d" % (time - 1, _MOST) if time > 0 else b"0-0"
+        return format_id((time, count - 1))
+    return last_id_at(time - 1) if time > 0 else b"0-0"

@@ -6,19 +6,14 @@ import orjson
 
 from workers.errors import InvalidStoredSnapshot
 
-_LENGTH = 8
+_LENGTH_BYTES = 8
 
 
 class RecentIds:
-    """The ids of the last `window` examples that were answered and carried one.
+    """The ids of the last `window` examples that were answered and carried one; 0 remembers none.
 
     Answers depend on it, so snapshots contain it and a replay rebuilds it. Rejected and repeated
     entries are not added, so they may be sent again.
-
-    Parameters
-    ----------
-    window : int
-        Ids to remember; 0 remembers none.
 
     Examples
     --------
@@ -50,22 +45,19 @@ class RecentIds:
         if self.window == 0:
             return body
         ids = orjson.dumps(self._seqs)
-        return b"".join((len(ids).to_bytes(_LENGTH, "big"), ids, body))
+        return b"".join((len(ids).to_bytes(_LENGTH_BYTES, "big"), ids, body))
 
     def restore_from(self, body: bytes | memoryview) -> bytes | memoryview:
         """Restore the ids from the result of `prepend_to`; return the body without them.
 
-        Raises
-        ------
-        InvalidStoredSnapshot
-            If the bytes do not begin with the ids of this window.
+        Raises InvalidStoredSnapshot if the bytes do not begin with the ids of this window.
         """
         if self.window == 0:
             return body
-        start = _LENGTH + int.from_bytes(body[:_LENGTH], "big")
-        if not _LENGTH <= start <= len(body):
+        start = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
+        if not _LENGTH_BYTES <= start <= len(body):
             raise InvalidStoredSnapshot("its recent ids are longer than it is")
-        self._seqs = self._checked(body[_LENGTH:start])
+        self._seqs = self._checked(body[_LENGTH_BYTES:start])
         return body[start:]
 
     def _checked(self, text: bytes | memoryview) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Fields of `st`, and their strict parsers: a value that is never written counts as damage.
 
-Each parser takes the bytes of one field, and raises ValueError with what was expected.
+Each parser takes the bytes of one field, and raises ValueError with the expected form.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self, TypeVar
 
 from workers.errors import StateLost
-from workers.feed.position import parse_id
+from workers.feed.position import MAX_ID_PART, parse_id
 
 Value = TypeVar("Value")
 
@@ -20,12 +20,9 @@ _SHOWN = 60  # bytes of a damaged field in a message
 MAX_COUNT = 2**63 - 2
 """The largest number that Redis can still increment."""
 
-_MAX_ID_PART = 2**64 - 1
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,19}")
 _ID = re.compile(rb"(?:0|[1-9][0-9]{0,19})-(?:0|[1-9][0-9]{0,19})")
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
-_ADDED = re.compile(rb"[0-9]{1,20} [0-9]{1,20}")
-_RUN_ID = re.compile(rb"[0-9a-f]{1,64}")
 _GONE = re.compile(rb"(-|-?[0-9]{1,20}) (\S+)")
 
 
@@ -39,13 +36,7 @@ class FieldReader:
     def __call__(
         self, name: str, parse: Callable[[bytes], Value], default: bytes | None = None
     ) -> Value:
-        """Return the parsed field.
-
-        Raises
-        ------
-        StateLost
-            If it is missing and has no default, or cannot be parsed.
-        """
+        """Return the parsed field. StateLost if it is missing without a default, or damaged."""
         value = self.fields.get(name.encode(), default)
         if value is None:
             raise self.damaged(f"field {name!r} is missing")
@@ -56,46 +47,28 @@ class FieldReader:
             raise self.damaged(f"field {name!r} is {shown}, {error}") from error
 
     def damaged(self, what: str) -> StateLost:
-        """Return the error that says what is damaged, and what to do."""
+        """Return the error for a damaged field, with the way out."""
         return StateLost(
             f"{self.key} is damaged: {what}; restore it from a backup, or reset the feed"
         )
 
 
 def count(value: bytes) -> int:
-    """Return a count, or the epoch.
-
-    Examples
-    --------
-    >>> count(b"120")
-    120
-    """
+    """Return a count, or the epoch."""
     if not _NUMBER.fullmatch(value) or int(value) > MAX_COUNT:
         raise ValueError(f"not a number from 0 to {MAX_COUNT}")
     return int(value)
 
 
 def entry_id(value: bytes) -> bytes:
-    """Return the ID of a stream entry.
-
-    Examples
-    --------
-    >>> entry_id(b"5-10")
-    b'5-10'
-    """
-    if not _ID.fullmatch(value) or max(parse_id(value)) > _MAX_ID_PART:
+    """Return the ID of a stream entry."""
+    if not _ID.fullmatch(value) or max(parse_id(value)) > MAX_ID_PART:
         raise ValueError("not the ID of an entry")
     return value
 
 
 def digest(value: bytes) -> bytes:
-    """Return the 32 bytes of a digest.
-
-    Examples
-    --------
-    >>> digest(b"00" * 32) == bytes(32)
-    True
-    """
+    """Return the 32 bytes of a digest."""
     if not _DIGEST.fullmatch(value):
         raise ValueError("not a digest of 64 hexadecimal digits")
     return bytes.fromhex(value.decode())
@@ -123,13 +96,8 @@ def json_object(value: bytes) -> str:
 def gone(value: bytes) -> bytes:
     """Return how much input was gone before the feed began: a count and an ID.
 
-    The count is below zero for a feed that began with a model, as `seq` counts what that had
-    learned.
-
-    Examples
-    --------
-    >>> gone(b"3 20-0"), gone(b"- 0-0"), gone(b"-130 0-0")
-    (b'3 20-0', b'- 0-0', b'-130 0-0')
+    The count is negative for a feed that began with a model: `seq` counts the examples of the
+    model.
     """
     found = _GONE.fullmatch(value)
     if not found:
@@ -138,30 +106,21 @@ def gone(value: bytes) -> bytes:
     return value
 
 
-def added(value: bytes) -> bytes:
-    """Return how many entries the input ever got, and how many of them must be gone; see input.lua.
+def _matching(pattern: bytes, expected: str) -> Callable[[bytes], bytes]:
+    """Return the parser of a text of a pattern."""
 
-    Examples
-    --------
-    >>> added(b"120 20")
-    b'120 20'
-    """
-    if not _ADDED.fullmatch(value):
-        raise ValueError("not two numbers")
-    return value
+    def parse(value: bytes) -> bytes:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"not {expected}")
+        return value
+
+    return parse
 
 
-def run_id(value: bytes) -> bytes:
-    """Return the ID of one run of a server.
+added = _matching(rb"[0-9]{1,20} [0-9]{1,20}", "two numbers")
+"""How many entries the input ever got, and how many of them must be gone; see input.lua."""
 
-    Examples
-    --------
-    >>> run_id(b"00ff")
-    b'00ff'
-    """
-    if not _RUN_ID.fullmatch(value):
-        raise ValueError("not an ID of a server's run")
-    return value
+run_id = _matching(rb"[0-9a-f]{1,64}", "an ID of a server's run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +145,7 @@ def encode_marks(marks: Iterable[Mark]) -> bytes:
 
 
 def parse_marks(value: bytes) -> tuple[Mark, ...]:
-    """Return the marks that `encode_marks` wrote.
-
-    Raises
-    ------
-    ValueError
-        For any other text.
-    """
+    """Return the marks that `encode_marks` wrote. Raises ValueError for any other text."""
     pairs = [part.split(b":") for part in value.split()]
     if any(len(pair) != 2 for pair in pairs):
         raise ValueError("not pairs of number:ID")
@@ -204,21 +157,12 @@ PENDING = "pending"
 
 
 class PendingLabels(NamedTuple):
-    """Answered examples that wait, at the last commit.
+    """Answered examples that wait, at the last commit."""
 
-    Attributes
-    ----------
-    pending : int
-        To be learned.
-    unlabelled : int
-        Those of them whose label has not come.
-    since : int or None
-        Milliseconds since 1970 at which the oldest of these was sent, by its entry ID or the time
-        that the producer gave; None without one.
-    """
-
-    pending: int
-    unlabelled: int
+    pending: int  # to be learned
+    unlabelled: int  # of these, those without a label
+    # Milliseconds since 1970 at which the oldest of these was sent, by its entry ID or the time
+    # that the producer gave; None without one
     since: int | None
 
     @property
@@ -243,17 +187,6 @@ class PendingLabels(NamedTuple):
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
-        """Return what `encode` wrote.
-
-        Raises
-        ------
-        ValueError
-            For any other text.
-
-        Examples
-        --------
-        >>> PendingLabels.parse(b"2 0 -")
-        PendingLabels(pending=2, unlabelled=0, since=None)
-        """
+        """Return the labels that `encode` wrote. Raises ValueError for any other text."""
         pending, unlabelled, since = text.split(b" ")
         return cls(count(pending), count(unlabelled), None if since == b"-" else count(since))

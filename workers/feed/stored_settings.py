@@ -6,10 +6,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
-from workers.config.explain import explain
 from workers.config.settings import Limits, WorkerSettings
+from workers.config.text_values import explain
 from workers.errors import BadConfiguration
-from workers.feed.agreement import (
+from workers.feed.pinned_config import (
     Groups,
     check_computed,
     check_names,
@@ -17,39 +17,25 @@ from workers.feed.agreement import (
     given_up,
     stored_groups,
 )
-from workers.feed.state import Agreement, FeedState
+from workers.feed.state import FeedState, PinnedConfig
 
 
-def stored_settings(feed: str, stored: Agreement) -> tuple[PredictorConfig, Limits] | None:
+def stored_settings(feed: str, stored: PinnedConfig) -> tuple[PredictorConfig, Limits] | None:
     """Return the settings of a feed; None for a combination.
 
-    Raises
-    ------
-    BadConfiguration
-        If this version does not compute the feed's semantics, or not these settings together.
-    StateLost
-        If what is stored is damaged.
+    Raises BadConfiguration if this version does not compute the feed's semantics, or this
+    combination of settings; StateLost if the stored settings are damaged.
     """
     groups = stored_groups(feed, stored)
     return None if "predictor" not in groups else _validated(feed, groups)
 
 
-def lost_settings(feed: str, stored: Agreement, given: WorkerSettings) -> dict[str, Any] | None:
-    """Return what a feed of earlier semantics was set to and its fork is not.
+def lost_settings(feed: str, stored: PinnedConfig, given: WorkerSettings) -> dict[str, Any] | None:
+    """Return the settings of a feed with given-up semantics that its fork does not have.
 
-    None for a feed whose semantics are computed. Settings that are no more are left out.
-
-    Parameters
-    ----------
-    feed : str
-    stored : Agreement
-    given : WorkerSettings
-        For the fork.
-
-    Raises
-    ------
-    BadConfiguration
-        If the feed is a combination, which has no input.
+    None for a feed whose semantics are computed. Settings that no longer exist are left out.
+    `given` are the settings for the fork. Raises BadConfiguration if the feed is a combination,
+    which has no input.
     """
     if given_up(stored) is None:
         return None
@@ -82,25 +68,15 @@ def _validated(feed: str, groups: Groups) -> tuple[PredictorConfig, Limits]:
 def effective_settings(given: WorkerSettings, feed: str, state: FeedState | None) -> WorkerSettings:
     """Return the settings in force: the given ones, and the stored ones for the rest.
 
-    Parameters
-    ----------
-    given : WorkerSettings
-        Whose `model_fields_set` says which were given, by flag, environment or file.
-    feed : str
-    state : FeedState or None
-        None for a feed that does not exist yet: the rest then has its defaults.
-
-    Raises
-    ------
-    ConfigurationChanged
-        If a given setting differs from the stored one.
-    BadConfiguration, StateLost
-        As `stored_settings`, or if the settings for a new feed cannot work.
+    `given.model_fields_set` has those given by flag, environment or file; a new feed has no
+    `state`. Raises ConfigurationChanged if a given setting differs from the stored one;
+    BadConfiguration, StateLost as `stored_settings`, or if the settings for a new feed cannot work.
     """
     if state is None:
         _ = given.predictor  # raises if the settings cannot work
         return given
-    stored = stored_settings(feed, state.agreement)
-    settings = given if stored is None else given.over(*stored)
-    check_settings(feed, stored_groups(feed, state.agreement), settings.agreed)
+    stored = stored_settings(feed, state.pinned)
+    kept = () if state.retention is None else (state.retention,)
+    settings = given if stored is None else given.over(*stored, *kept)
+    check_settings(feed, stored_groups(feed, state.pinned), settings.agreed)
     return settings

@@ -5,8 +5,9 @@ A response has the answer as the worker wrote it, byte for byte.
 
 import re
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import orjson
@@ -17,13 +18,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from workers.errors import Unavailable, WorkerError
-from workers.gateway.feed import full, status_of
-from workers.gateway.gateway import Exchange, Gateway
-from workers.gateway.limits import json_body, seconds
+from workers.feed.position import MAX_ID_PART
+from workers.gateway.feed import Answered, status_of
+from workers.gateway.gateway import Gateway, check_key
+from workers.gateway.limits import seconds
 from workers.gateway.refused import Refused, later, outward
-from workers.gateway.rows import example, label, objects, parsed
-from workers.gateway.waiting import LARGEST
+from workers.gateway.rows import example, label, objects
 from workers.log import Logger
+from workers.push.ingest import Fields
 from workers.reading.registry import NoSuchFeed
 
 _ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
@@ -31,11 +33,9 @@ _ALARMS = 100
 
 log = Logger("online_svm.gateway")
 
-Handler = Callable[[Request], Awaitable[Response]]
-
 
 def application(gateway: Gateway, routes: Sequence[Route] = ()) -> Starlette:
-    """Return the ASGI application of a gateway, with further routes beside the plain ones."""
+    """Return the ASGI application of a gateway, with further routes after the plain ones."""
     plain = PlainRoutes(gateway)
 
     @asynccontextmanager
@@ -65,12 +65,7 @@ def application(gateway: Gateway, routes: Sequence[Route] = ()) -> Starlette:
 
 
 class PlainRoutes:
-    """Handlers of the plain address.
-
-    Parameters
-    ----------
-    gateway : Gateway
-    """
+    """Handlers of the plain address."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -78,41 +73,40 @@ class PlainRoutes:
     async def examples(self, request: Request) -> Response:
         """Add examples; respond with their answers."""
         feed = self._gateway.feed(request, "ask")
-        found = parsed(await json_body(request, self._gateway.limits.max_body))
-        sent = objects(found)
-        if any(row.get("y") is not None or row.get("p") is not None for row in sent):
-            self._gateway.feed(request, "label")  # an example with its label teaches
-        key = await self._gateway.check_key(request, feed, len(sent))
-        entries = [
-            example(row, f"[{i}]." if isinstance(found, list) else "", key)
-            for i, row in enumerate(sent)
-        ]
+        key = await self._gateway.key(request, feed)
+
+        def made(found: Any) -> tuple[list[Fields], bool]:
+            sent = objects(found)
+            if any(row.get("y") is not None or row.get("p") is not None for row in sent):
+                self._gateway.feed(request, "label")  # an example with its label teaches
+            check_key(key, len(sent))
+            return _each(found, lambda row, place: example(row, place, key))
+
+        entries, is_list = await self._gateway.converted(request, made)
         told = await self._gateway.exchange(request, feed, entries, are_repeated=key is not None)
-        return _answers(request, told, isinstance(found, list))
+        return _answers(request, told, is_list)
 
     async def labels(self, request: Request) -> Response:
         """Add labels of earlier examples; respond with what became of them."""
         feed = self._gateway.feed(request, "label")
-        found = parsed(await json_body(request, self._gateway.limits.max_body))
-        entries = [
-            label(row, f"[{i}]." if isinstance(found, list) else "")
-            for i, row in enumerate(objects(found))
-        ]
-        told = await self._gateway.exchange(request, feed, entries)
-        return _answers(request, told, isinstance(found, list))
+        entries, is_list = await self._gateway.converted(request, lambda found: _each(found, label))
+        return _answers(request, await self._gateway.exchange(request, feed, entries), is_list)
 
     async def answer(self, request: Request) -> Response:
         """Respond with the answer to an entry; 202 while it waits."""
         feed = self._gateway.feed(request, "ask", "label", "read")
         entry = request.path_params["entry"]
-        if not _ENTRY.fullmatch(entry) or max(map(int, entry.split("-"))) > LARGEST:
+        if not _ENTRY.fullmatch(entry) or max(map(int, entry.split("-"))) > MAX_ID_PART:
             raise Refused(422, "answers: the ID of an entry is two numbers, such as 1717-0")
         wait = seconds(request, self._gateway.limits.max_timeout, 0.0)
         # First: an answer that is committed between the two looks is found then.
         is_waiting = await feed.is_waiting(entry.encode())
-        (found,) = await feed.answers.wait([entry.encode()], wait if is_waiting else 0.0)
-        if found is not None:
-            return _json(full(found))
+        answered = await self._gateway.answered(
+            request, feed, [entry.encode()], wait if is_waiting else 0.0
+        )
+        (one,) = await feed.first_answers(answered)
+        if one.payload is not None:
+            return _json(one.payload, headers=_first(request, one))
         if is_waiting:
             return _waiting(request, [entry])
         raise Refused(404, f"feed {feed.keys.feed!r} keeps no answer to {entry}")
@@ -126,15 +120,30 @@ class PlainRoutes:
         return _json(await self._gateway.feed(request, "read").alarms(_ALARMS))
 
 
-def _answers(request: Request, told: Exchange, is_list: bool) -> Response:
+def _each(
+    found: Any, make: Callable[[Mapping[str, Any], str], Fields]
+) -> tuple[list[Fields], bool]:
+    """Return the entry of each object of a body, which messages name by its place in a list."""
+    is_list = isinstance(found, list)
+    places = (f"[{i}]." if is_list else "" for i in count())
+    return [make(row, place) for row, place in zip(objects(found), places, strict=False)], is_list
+
+
+def _answers(request: Request, told: Sequence[Answered], is_list: bool) -> Response:
     """Return the response with answers; without one of them, 202 with the IDs of all."""
-    found = [one for _, one in told if one is not None]
+    found = [one.payload for one in told if one.payload is not None]
     if len(found) < len(told):
-        return _waiting(request, [entry for entry, _ in told])
+        return _waiting(request, [one.entry.decode() for one in told])
     if is_list:
         return _json(b"[%s]" % b",".join(found))
     status = 422 if status_of(found[0]) == "rejected" else 200
-    return _json(found[0], status, {"Location": _address(request, told[0][0])})
+    location = {"Location": _address(request, told[0].entry.decode())}
+    return _json(found[0], status, location | _first(request, told[0]))
+
+
+def _first(request: Request, one: Answered) -> dict[str, str]:
+    """Return the header that names the entry whose answer this is, where another repeats its id."""
+    return {} if one.of == one.entry else {"Content-Location": _address(request, one.of.decode())}
 
 
 def _waiting(request: Request, entries: Sequence[str]) -> Response:
@@ -160,7 +169,6 @@ async def _refused(_request: Request, error: Any) -> Response:
 
 
 async def _failed(_request: Request, error: Any) -> Response:
-    """Respond to what Redis, or what is stored there, does not allow."""
     if isinstance(error, NoSuchFeed):
         return _refusal(Refused(404, str(error)))
     log.error("a request failed", reason=str(error))
@@ -170,7 +178,6 @@ async def _failed(_request: Request, error: Any) -> Response:
 
 
 async def _unknown(_request: Request, error: Any) -> Response:
-    """Respond to an address or a method that there is not."""
     return _refusal(Refused(error.status_code, str(error.detail), headers=error.headers))
 
 

@@ -1,6 +1,6 @@
 """A connection to Redis whose replies are awaited in an event loop.
 
-The commands and replies are those of `Connection`, which says what it waits for by a descriptor.
+Commands and replies go through `Connection`, whose file descriptor shows when a reply arrives.
 Connections are made in a thread, since that may block; meanwhile each call fails at once.
 """
 
@@ -8,18 +8,19 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
-from workers.broker.backoff import delays
+from workers.broker.client import delays
 from workers.broker.connection import Connection
-from workers.broker.pipeline import Argument, Sent
+from workers.broker.pipeline import Argument, PendingReply
 from workers.errors import Unavailable, WorkerError
 
 _LOOK = 0.5  # seconds between two looks for replies that are overdue
 
 
 class _Call(NamedTuple):
-    sent: Sent
+    sent: PendingReply
     reply: "asyncio.Future[Any]"
     until: float
 
@@ -27,14 +28,8 @@ class _Call(NamedTuple):
 class AwaitedConnection:
     """Sends commands of many requests on one connection; each awaits its own reply.
 
-    No command is sent again after a lost reply: it may have run.
-
-    Parameters
-    ----------
-    connection : Connection
-        Without patience. Nobody else uses it.
-    key : str
-        Of the server that it is about.
+    No command is sent again after a lost reply: it may have run. The connection has no retry
+    timeout, and no other task uses it; the key names the server.
     """
 
     def __init__(self, connection: Connection, key: str) -> None:
@@ -67,41 +62,36 @@ class AwaitedConnection:
     async def call(self, *command: Argument) -> Any:
         """Return the reply to a command.
 
-        Raises
-        ------
-        Unavailable
-            If Redis does not answer, or refuses for now; the command may have run.
-        WorkerError
-            If Redis refuses for good.
+        Raises Unavailable if Redis does not answer, or refuses for now; the command may have run.
+        Raises WorkerError if Redis refuses for good.
         """
-        return await self.send(*command)
+        return await self._send([command])[0]
 
     async def call_all(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        """Return the reply to each command, or its error; all are sent before one is awaited."""
-        replies = [self.send(*command) for command in commands]
-        found: list[Any] = []
-        for reply in replies:
-            try:
-                found.append(await reply)
-            except WorkerError as error:
-                found.append(error)
-        return found
+        """Return the reply to each command, as `call`; all are sent before one is awaited."""
+        return [await reply for reply in self._send(commands)]
 
-    def send(self, *command: Argument) -> "asyncio.Future[Any]":
-        """Send a command; return what its reply is awaited by."""
-        reply: asyncio.Future[Any] = self._loop.create_future()
+    async def try_all(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """Return the reply to each command, or its error, as `call_all`."""
+        return await asyncio.gather(*self._send(commands), return_exceptions=True)
+
+    def _send(self, commands: Sequence[Sequence[Argument]]) -> "list[asyncio.Future[Any]]":
+        """Send commands with one call of the system; return what their replies are awaited by."""
+        replies: list[asyncio.Future[Any]] = [self._loop.create_future() for _ in commands]
         if self._trouble is not None:
-            reply.set_exception(Unavailable(self._trouble))
-            return reply
-        sent = self._connection.send(*command)
-        self._calls.append(_Call(sent, reply, time.monotonic() + self._connection.timeout))
+            for reply in replies:
+                _fail(reply, Unavailable(self._trouble))
+            return replies
+        sent = self._connection.send_all(commands)
+        until = time.monotonic() + self._connection.timeout
+        self._calls.extend(map(_Call, sent, replies, repeat(until)))
         for descriptor in self._connection.descriptors:
             if descriptor not in self._watched:
                 self._watched.add(descriptor)
                 self._loop.add_reader(descriptor, self._arrived, descriptor)
-        if sent.error is not None:
+        if any(one.error is not None for one in sent):
             self._settle()
-        return reply
+        return replies
 
     def _arrived(self, descriptor: int) -> None:
         if descriptor in self._connection.descriptors:
@@ -138,7 +128,7 @@ class AwaitedConnection:
     async def _connect(self) -> None:
         for delay in delays():
             try:
-                await asyncio.to_thread(self._connection.call, "TYPE", self._key)
+                await asyncio.to_thread(self._connection.ping, self._key)
             except WorkerError as error:
                 self._trouble = str(error)
                 await asyncio.sleep(delay)
@@ -161,4 +151,4 @@ class AwaitedConnection:
 def _fail(reply: "asyncio.Future[Any]", error: WorkerError) -> None:
     if not reply.done():
         reply.set_exception(error)
-        reply.exception()  # whoever awaited it may have gone
+        reply.exception()  # the caller that awaited it may have gone

@@ -1,114 +1,108 @@
-"""One feed behind the gateway: entries are added, answers awaited, its standing looked at."""
+"""One feed behind the gateway: entries are added, answers awaited, its status sampled."""
 
 import asyncio
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import orjson
 
+from workers.broker import commands
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader
 from workers.errors import StateLost, Unavailable, WorkerError
-from workers.feed.agreement import stored_groups
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
+from workers.gateway.answers import BLOCK_MS, AwaitedAnswers, Range, by_seq
 from workers.gateway.awaited_connection import AwaitedConnection
 from workers.gateway.refused import Refused, later, outward
-from workers.gateway.waiting import BLOCK_MS, AwaitedAnswers
 from workers.log import Logger
-from workers.message.compact.decode import parse
+from workers.message.compact import parse
 from workers.push.ingest import Fields
-from workers.reading.answers import message, newest
-from workers.reading.lag import lag
-from workers.reading.registry import holder
-from workers.reading.status import status
+from workers.reading.answers import message, payload
+from workers.reading.status import FeedStatus, at_gateway, status
+from workers.reading.verdict import printed
 from workers.stop import Stop
 
-FRESH = 0.5
-"""Seconds for which a look at the standing of a feed serves all requests."""
+FRESH_SECONDS = 0.5
+"""Time for which one sample of a feed's status serves all requests."""
 
-_LOOKED_AT = 20  # newest answers, of which one tells whether the feed warms up
-_MOST_BACK = 1000  # answers that are read back for the one that a repeated id got
-_LONGEST = 60  # seconds of Retry-After, at most
+_MAX_RETRY_SECONDS = 60  # seconds of Retry-After, at most
 
 log = Logger("online_svm.gateway")
 
+Seen = TypeVar("Seen")
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How a feed stands, as a request needs to know.
 
-    Attributes
-    ----------
-    has_begun, is_answered, is_warming : bool
-        Whether a worker began it, one holds it now, and there is no model yet.
-    waiting : int
-        Entries without an answer.
-    seconds : float
-        Age of the oldest of them.
-    dedupe_window : int
-        0 where repeated ids are learned again.
-    takes_input : bool
-        False for a combination.
+class Answered(NamedTuple):
+    """An entry and its answer."""
+
+    entry: bytes  # ID
+    payload: bytes | None  # in the full form; None where none came in time
+    of: bytes  # ID of the entry that got this answer: an earlier one where `entry` repeats its id
+
+
+def unready(status: FeedStatus) -> str | None:
+    """Return why a feed gives no probabilities now; None if it does."""
+    if not status.has_begun:
+        return "no worker has begun it"
+    if status.holder is None:
+        return "no worker holds it"
+    is_warming = status.answer.get("status") != "ok"
+    return "it is warming up: it has no model yet" if is_warming else None
+
+
+def _keeps_ids(status: FeedStatus) -> bool:
+    """Return whether a repeated id gets its first answer: without a window it is learned again."""
+    return int(status.settings.get("limits", {}).get("dedupe_window", 0)) > 0
+
+
+class _FreshLook(Generic[Seen]):
+    """One kind of look at a feed, in a thread and over a connection that no other kind waits for.
+
+    One look serves all requests that arrive meanwhile, and those of `fresh` seconds after it.
     """
 
-    has_begun: bool
-    is_answered: bool
-    is_warming: bool
-    waiting: int
-    seconds: float
-    dedupe_window: int
-    takes_input: bool
+    def __init__(
+        self, read: Callable[[FeedReader], Seen], reader: FeedReader, fresh: float = 0.0
+    ) -> None:
+        self._read, self._reader, self._fresh = read, reader, fresh
+        self._lock = asyncio.Lock()
+        self._seen: Seen | WorkerError = Unavailable("it was not looked at yet")
+        self._began = self._ended = -math.inf
 
-    @property
-    def unready(self) -> str | None:
-        """Why the feed gives no probabilities now; None where it does."""
-        if not self.has_begun:
-            return "no worker has begun it"
-        if not self.is_answered:
-            return "no worker holds it"
-        return "it is warming up: it has no model yet" if self.is_warming else None
+    async def get(self, fresh: float | None = None) -> Seen:
+        """Return what is seen now, or was seen while this waited, or at most `fresh` seconds ago.
 
+        Raises WorkerError if that cannot be read, which is found out once for all who ask
+        meanwhile.
+        """
+        asked = time.monotonic()
+        oldest = self._fresh if fresh is None else fresh
+        async with self._lock:
+            now = time.monotonic()
+            if self._began < asked and now - self._ended > oldest:
+                try:
+                    self._seen = await asyncio.to_thread(self._read, self._reader)
+                except WorkerError as error:
+                    self._seen = error
+                self._began, self._ended = now, time.monotonic()
+        if isinstance(self._seen, WorkerError):
+            raise self._seen
+        return self._seen
 
-def standing(reader: FeedReader) -> Standing:
-    """Return how a feed stands; this only reads.
-
-    Raises
-    ------
-    WorkerError
-        If Redis does not answer, or what is stored is damaged.
-    """
-    state, lags = reader.state(), lag(reader)
-    groups = {} if state is None else stored_groups(reader.keys.feed, state.agreement)
-    return Standing(
-        has_begun=state is not None,
-        is_answered=holder(reader) is not None,
-        is_warming=_is_warming(reader),
-        waiting=lags.entries,
-        seconds=lags.seconds,
-        dedupe_window=int(groups.get("limits", {}).get("dedupe_window", 0)),
-        takes_input=state is None or "predictor" in groups,
-    )
-
-
-def _is_warming(reader: FeedReader) -> bool:
-    found = [message(entry) for entry in newest(reader, reader.keys.out, _LOOKED_AT)]
-    told = [one.get("status") for one in found if isinstance(one, dict)]
-    return next((one == "warming" for one in reversed(told) if one in ("ok", "warming")), True)
+    async def close(self) -> None:
+        """Give up the connection, once the present look is over."""
+        async with self._lock:
+            self._reader.close()
 
 
 class GatewayFeed:
     """A feed and its connections; made where an event loop runs.
 
-    Parameters
-    ----------
-    url, feed : str
-    high_water : int
-        Entries that may wait for the worker before requests are refused; 0 bounds none.
+    Where `high_water` entries wait for the worker, requests are refused; 0 bounds none.
     """
 
     def __init__(self, url: str, feed: str, high_water: int) -> None:
@@ -119,61 +113,64 @@ class GatewayFeed:
         )
         self._reads = reads
         self.answers = AwaitedAnswers(self.keys, reads, self._calls)
-        self._reader, self._lock = FeedReader(url, feed), asyncio.Lock()
-        self._seen: Standing | WorkerError = Unavailable("it was not looked at yet")
-        self._looked = -math.inf
+        self._sampled = _FreshLook(at_gateway, FeedReader(url, feed), FRESH_SECONDS)
+        self._status = _FreshLook(status, FeedReader(url, feed))
 
     async def connected(self, timeout: float) -> None:
         """Wait until Redis answers, so many seconds at most."""
         await asyncio.gather(self._calls.connected(timeout), self._reads.connected(timeout))
 
     async def close(self) -> None:
-        """Give up the connections; whoever waits gets no answer."""
+        """Close the connections; waiting requests get no answer."""
         await self.answers.close()
         await self._calls.close()
         await self._reads.close()
-        async with self._lock:
-            self._reader.close()
+        await self._sampled.close()
+        await self._status.close()
 
-    async def standing(self) -> Standing:
-        """Return how the feed stood at most `FRESH` seconds ago.
+    async def sampled(self) -> FeedStatus:
+        """Return the status of the feed a moment ago, as far as requests need it.
 
-        Raises
-        ------
-        WorkerError
-            If that cannot be read, which is found out once for all who ask meanwhile.
+        Raises WorkerError if it cannot be read.
         """
         self._calls.check()
-        async with self._lock:
-            if time.monotonic() - self._looked > FRESH:
-                try:
-                    self._seen = await asyncio.to_thread(standing, self._reader)
-                except WorkerError as error:
-                    self._seen = error
-                self._looked = time.monotonic()
-        if isinstance(self._seen, WorkerError):
-            raise self._seen
-        return self._seen
+        return await self._sampled.get()
+
+    async def check_ids_are_kept(self) -> None:
+        """Raise Refused unless the feed gives a repeated id its first answer.
+
+        A feed may have begun since the last sample, so that only a new sample refuses.
+        """
+        if _keeps_ids(await self.sampled()):
+            return
+        found = await self._sampled.get(fresh=0)
+        feed = f"feed {self.keys.feed!r}"
+        if not found.has_begun:
+            raise later(503, f"Idempotency-Key: {feed}: {unready(found)}; nothing was added")
+        if not _keeps_ids(found):
+            raise Refused(
+                400,
+                f"Idempotency-Key: {feed} learns a repeated id again; begin a feed with "
+                "--dedupe-window N",
+            )
 
     async def check_room(self) -> None:
-        """Raise Refused where the feed takes no input, or too much of it waits."""
-        found = await self.standing()
-        if not found.takes_input:
+        """Raise Refused if the feed is a combination, or too many entries wait."""
+        found = await self.sampled()
+        if found.has_begun and "predictor" not in found.settings:
             raise Refused(400, f"feed {self.keys.feed!r} is a combination: send to its sources")
         if self._high_water and found.waiting >= self._high_water:
-            seconds = min(_LONGEST, max(1, math.ceil(found.seconds)))
+            seconds = min(_MAX_RETRY_SECONDS, max(1, math.ceil(found.waiting_seconds)))
             raise later(429, f"{found.waiting} entries wait for the worker already", seconds)
 
     async def add(self, entries: Sequence[Fields]) -> list[bytes]:
         """Add entries in order; return their IDs.
 
-        Raises
-        ------
-        Refused
-            If Redis refused one or did not answer; it has the IDs of those that were added.
+        Raises Refused if Redis refused one or did not answer; it has the IDs of those that were
+        added.
         """
         key = self.keys.input
-        found = await self._calls.call_all([("XADD", key, "*", *fields) for fields in entries])
+        found = await self._calls.try_all([commands.append(key, fields) for fields in entries])
         failed = [one for one in found if isinstance(one, WorkerError)]
         if not failed:
             return found
@@ -188,70 +185,70 @@ class GatewayFeed:
 
     async def is_waiting(self, entry: bytes) -> bool:
         """Return whether an entry without an answer is in the input, or went through it."""
-        cursor = await self._calls.call("HGET", self.keys.state, "cursor")
-        found = await self._calls.call("XRANGE", self.keys.input, entry, entry, "COUNT", 1)
+        cursor = await self._calls.call(*commands.field(self.keys.state, "cursor"))
+        found = await self._calls.call(*commands.entries(self.keys.input, entry, entry, 1))
         return bool(found) and parse_id(cursor or b"0-0") < parse_id(entry)
 
-    async def first_answer(self, entry: bytes, repeat: bytes) -> bytes:
-        """Return the answer that an id got at first, by the answer to its repetition.
+    async def first_answers(self, answered: Sequence[Answered]) -> list[Answered]:
+        """Return answers, and for each repeated id the answer that the id got first.
 
-        Where that lies too far back, or was trimmed, return the answer to the repetition.
+        Where that is not kept any more, the answer to the repetition stays.
         """
-        told = orjson.loads(repeat)
-        back = told["seq"] - told["first"]
-        if not 0 < back <= _MOST_BACK:
-            return repeat
-        found = await self._calls.call(
-            "XREVRANGE", self.keys.out, entry, "-", "COUNT", back + 1
-        )  # fmt: skip
-        first = message(found[-1]) if len(found) == back + 1 else None
-        is_it = isinstance(first, dict) and first.get("seq") == told["first"]
-        return orjson.dumps(first) if is_it else repeat
+        repeats = [one for one in answered if one.payload and status_of(one.payload) == "duplicate"]
+        if not repeats:
+            return list(answered)
+        seqs = {one.entry: orjson.loads(one.payload or b"")["first"] for one in repeats}
+        last = max((one.entry for one in repeats), key=parse_id)
+        firsts = await by_seq([*seqs.values()], last, self._read)
+        told = []
+        for one in answered:
+            first = firsts.get(seqs.get(one.entry, -1))
+            told.append(
+                one if first is None else Answered(one.entry, full(payload(first)), first[0])
+            )
+        return told
+
+    async def _read(self, ranges: Sequence[Range]) -> list[list[Any]]:
+        return await self._calls.call_all(
+            [commands.entries(self.keys.out, *each) for each in ranges]
+        )
 
     async def status(self) -> bytes:
         """Return what `status --json` prints."""
-        async with self._lock:
-            found = await asyncio.to_thread(status, self._reader)
-        return orjson.dumps(asdict(found))
+        self._calls.check()
+        return orjson.dumps(printed(await self._status.get()))
 
     async def features(self) -> dict[str, Any]:
-        """Return what the newest report says of each named feature; nothing without names."""
-        async with self._lock:
-            entries = await asyncio.to_thread(newest, self._reader, self.keys.met, 1)
+        """Return the figures of each named feature in the newest report; empty without names."""
+        entries = await self._newest(self.keys.met, 1)
         told = message(entries[0]) if entries else None
         return (told.get("features") or {}) if isinstance(told, dict) else {}
 
     async def alarms(self, count: int) -> bytes:
         """Return the newest alarms as a JSON array, the oldest first, each with its entry ID."""
-        async with self._lock:
-            entries = await asyncio.to_thread(newest, self._reader, self.keys.alarms, count)
-        told = [(entry[0].decode(), message(entry)) for entry in entries]
+        entries = await self._newest(self.keys.alarms, count)
+        told = [(entry[0].decode(), message(entry)) for entry in reversed(entries)]
         return orjson.dumps([{"entry": at} | one for at, one in told if isinstance(one, dict)])
+
+    async def _newest(self, stream: str, count: int) -> list[Any]:
+        """Return the last entries of a stream, the newest first."""
+        found: list[Any] = await self._calls.call(*commands.last_entries(stream, count))
+        return found
 
 
 def full(found: bytes) -> bytes:
     """Return the payload of an answer as it is; one in the compact form, as a full answer.
 
-    Examples
-    --------
-    >>> full(b'{"v":2,"status":"label"}')
-    b'{"v":2,"status":"label"}'
+    A rejection gets its sentence.
     """
-    return found if b'"status":' in found[:20] else orjson.dumps(parse(found))
+    is_as_sent = b'"status":' in found[:20] and b'"status":"rejected"' not in found[:40]
+    return found if is_as_sent else orjson.dumps(parse(found))
 
 
 def status_of(found: bytes) -> str:
     """Return the status of a full answer without parsing it all.
 
-    Raises
-    ------
-    StateLost
-        If it has none: another program wrote it.
-
-    Examples
-    --------
-    >>> status_of(b'{"v":2,"status":"rejected","seq":7}')
-    'rejected'
+    Raises StateLost if it has none: another program wrote it.
     """
     head = found[:40].partition(b'"status":"')[2]
     if not head:

@@ -1,43 +1,44 @@
-"""The feeds of one gateway, and what each request does with them, whatever its address."""
+"""The feeds of one gateway, and the operations that requests of every address share."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from workers.gateway.feed import GatewayFeed, full, status_of
-from workers.gateway.limits import GatewayLimits, seconds
+from workers.gateway.feed import Answered, GatewayFeed, full, unready
+from workers.gateway.limits import GatewayLimits, json_body, seconds
 from workers.gateway.refused import Refused, later
+from workers.gateway.rows import parsed
 from workers.gateway.tokens import Tokens
 from workers.push.ingest import Fields
 
 _CONNECT = 2.0  # seconds for Redis to answer, before requests are taken
 
-Exchange = list[tuple[str, bytes | None]]
-"""Of each entry its ID, and its answer in the full form; None where none came in time."""
+_THREADS = 4
+"""Of a feed, at most: two looks at it, and two connections that are made; none waits for others."""
+
+_LARGE = 1 << 14
+"""Bytes of a body that is not converted in the same turn of the event loop as another one."""
+
+Made = TypeVar("Made")
 
 
 class Gateway:
-    """Feeds by name, tokens and limits.
-
-    Parameters
-    ----------
-    url : str
-        Of Redis.
-    names : sequence of str
-        Of the feeds.
-    tokens : Tokens
-    limits : GatewayLimits
-    """
+    """Feeds by name, tokens and limits."""
 
     def __init__(
         self, url: str, names: Sequence[str], tokens: Tokens, limits: GatewayLimits
     ) -> None:
         self._url, self.names, self._tokens, self.limits = url, names, tokens, limits
         self.feeds: dict[str, GatewayFeed] = {}
+        self._converts = asyncio.Lock()
 
     async def open(self) -> None:
         """Connect to Redis; where that does not answer, go on trying meanwhile."""
+        threads = ThreadPoolExecutor(_THREADS * len(self.names), "gateway")
+        asyncio.get_running_loop().set_default_executor(threads)
         for name in self.names:
             self.feeds[name] = GatewayFeed(self._url, name, self.limits.high_water)
         await asyncio.gather(*[feed.connected(_CONNECT) for feed in self.feeds.values()])
@@ -55,10 +56,7 @@ class Gateway:
     def feed(self, request: Request, *rights: str) -> GatewayFeed:
         """Return the feed that a request names, if it has one of the rights.
 
-        Raises
-        ------
-        Refused
-            401, 403, or 404 for a feed that this gateway does not have.
+        Raises Refused: 401, 403, or 404 for a feed that this gateway does not have.
         """
         name = request.path_params["feed"]
         self._tokens.check(request.headers.get("authorization"), name, rights)
@@ -66,40 +64,65 @@ class Gateway:
             raise Refused(404, f"this gateway has no feed {name[:80]!r}")
         return self.feeds[name]
 
+    async def converted(self, request: Request, make: Callable[[Any], Made]) -> Made:
+        """Return what `make` makes of the body of a request, which is JSON.
+
+        Large bodies are converted one in a turn of the event loop, so that other requests wait for
+        one of them at most, however many there are.
+
+        Raises Refused as `json_body`, `parsed` and `make` do.
+        """
+        body = await json_body(request, self.limits.max_body)
+        if len(body) < _LARGE:
+            return make(parsed(body))
+        async with self._converts:
+            await asyncio.sleep(0)
+            return make(parsed(body))
+
     async def exchange(
         self,
         request: Request,
         feed: GatewayFeed,
         entries: Sequence[Fields],
         are_repeated: bool = False,
-    ) -> Exchange:
+    ) -> list[Answered]:
         """Add entries, and wait for their answers; with `are_repeated`, those that ids got first.
 
-        Raises
-        ------
-        Refused
-            429 if too much waits for the worker, 503 if Redis does not answer, or the feed warms up
-            and the request asks for that: then nothing was added.
+        Raises Refused: 429 if too much waits for the worker, 503 if Redis does not answer, or the
+        feed warms up and the request asks for that: then nothing was added.
         """
         wait = seconds(request, self.limits.max_timeout)
         await self._check_warming(request, feed)
         await feed.check_room()
         ids = await feed.add(entries)
-        found = await feed.answers.wait(ids, wait)
-        told = [None if one is None else full(one) for one in found]
-        for i, one in enumerate(told):
-            if one is not None and are_repeated and status_of(one) == "duplicate":
-                told[i] = await feed.first_answer(ids[i], one)
-        return [(at.decode(), one) for at, one in zip(ids, told, strict=True)]
+        answered = await self.answered(request, feed, ids, wait)
+        return await feed.first_answers(answered) if are_repeated else answered
 
-    async def check_key(self, request: Request, feed: GatewayFeed, count: int) -> str | None:
-        """Return the `Idempotency-Key` of a request.
+    async def answered(
+        self, request: Request, feed: GatewayFeed, ids: Sequence[bytes], timeout: float
+    ) -> list[Answered]:
+        """Return entries with their answers, those that come within so many seconds.
 
-        Raises
-        ------
-        Refused
-            400 where it promises what the feed does not keep: one answer for an id, however often
-            it is sent.
+        A client that hangs up ends the wait.
+        """
+        if timeout <= 0:
+            found = await feed.answers.find(ids)
+        else:
+            gone = asyncio.ensure_future(_hung_up(request))
+            try:
+                found = await feed.answers.wait(ids, timeout, gone)
+            finally:
+                gone.cancel()
+        return [
+            Answered(at, None if one is None else full(one), at)
+            for at, one in zip(ids, found, strict=True)
+        ]
+
+    async def key(self, request: Request, feed: GatewayFeed) -> str | None:
+        """Return the `Idempotency-Key` of a request, for `check_key`.
+
+        Raises Refused: 400 if it is empty, or the feed does not keep what it promises: one answer
+        for an id, however often that is sent; 503 before a worker has begun the feed.
         """
         key: str | None = request.headers.get("idempotency-key")
         if key is None:
@@ -108,19 +131,24 @@ class Gateway:
             key = key[1:-1]  # as a string of structured headers is written
         if not key:
             raise Refused(400, "Idempotency-Key: it is empty")
-        if count != 1:
-            raise Refused(400, "Idempotency-Key: send one example with it; give others their id")
-        if not (await feed.standing()).dedupe_window:
-            raise Refused(
-                400,
-                f"Idempotency-Key: feed {feed.keys.feed!r} learns a repeated id again; begin a "
-                "feed with --dedupe-window N",
-            )
+        await feed.check_ids_are_kept()
         return key
 
     async def _check_warming(self, request: Request, feed: GatewayFeed) -> None:
         wanted = request.query_params.get("warming", "answer")
         if wanted not in ("answer", "refuse"):
             raise Refused(422, "warming: send answer or refuse")
-        if wanted == "refuse" and (why := (await feed.standing()).unready):
+        if wanted == "refuse" and (why := unready(await feed.sampled())):
             raise later(503, f"feed {feed.keys.feed!r}: {why}; nothing was added")
+
+
+async def _hung_up(request: Request) -> None:
+    """Return once the client of a request whose body was read is gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def check_key(key: str | None, count: int) -> None:
+    """Raise Refused for a key of several examples."""
+    if key is not None and count != 1:
+        raise Refused(400, "Idempotency-Key: send one example with it; give others their id")

@@ -12,24 +12,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from online_svm import __version__
+from online_svm.version import __version__
 from workers.errors import WorkerError
-from workers.gateway.feed import GatewayFeed
-from workers.gateway.gateway import Gateway
-from workers.gateway.limits import json_body
+from workers.gateway.feed import GatewayFeed, unready
+from workers.gateway.gateway import Gateway, check_key
 from workers.gateway.refused import Refused, outward
-from workers.gateway.rows import example, label, parsed
+from workers.gateway.rows import example, label
 from workers.gateway.tensors import OUTPUTS, check_outputs, inputs, labels, outputs, rows, taken
+from workers.message.entry_decode import MOST_ID_CHARS
 from workers.push.ingest import Fields
 
 
 class InferenceProtocol:
-    """Handlers of the protocol.
-
-    Parameters
-    ----------
-    gateway : Gateway
-    """
+    """Handlers of the protocol."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -58,7 +53,7 @@ class InferenceProtocol:
         return JSONResponse({"live": True})
 
     async def ready(self, _request: Request) -> Response:
-        """Respond whether every feed gives probabilities; names of feeds are not told."""
+        """Return 200 if every feed gives probabilities; the response names no feed."""
         is_ready = all([await _why_not(feed) is None for feed in self._gateway.feeds.values()])
         return JSONResponse({"ready": is_ready}, 200 if is_ready else 503)
 
@@ -81,43 +76,45 @@ class InferenceProtocol:
     async def infer(self, request: Request) -> Response:
         """Add rows; respond with their answers."""
         feed = self._gateway.feed(request, "ask")
-        sent = parsed(await json_body(request, self._gateway.limits.max_body))
-        found = rows(inputs(sent))
-        check_outputs(sent.get("outputs"))
-        key = await self._gateway.check_key(request, feed, len(found))
-        ids: Sequence[str | None] = _ids(sent.get("id"), len(found)) or [None] * len(found)
-        entries = [example({"x": x, "id": id}, key=key) for x, id in zip(found, ids, strict=True)]
+        key = await self._gateway.key(request, feed)
+
+        def made(sent: Any) -> tuple[list[Fields], str | None, Any]:
+            found = rows(inputs(sent))
+            check_outputs(sent.get("outputs"))
+            check_key(key, len(found))
+            ids: Sequence[str | None] = _ids(sent.get("id"), len(found)) or [None] * len(found)
+            examples = [{"x": x, "id": id} for x, id in zip(found, ids, strict=True)]
+            entries = [example(one, key=key) for one in examples]
+            return entries, sent.get("id"), sent.get("outputs")
+
+        entries, id, wanted = await self._gateway.converted(request, made)
         at, answers = await self._exchange(request, feed, entries)
-        tensors = outputs(answers, at, sent.get("outputs"))
-        return _response(feed, sent.get("id"), {"outputs": tensors})
+        return _response(feed, id, {"outputs": outputs(answers, at, wanted)})
 
     async def label(self, request: Request) -> Response:
         """Add the labels of the rows of an earlier request; respond with what became of them."""
         feed = self._gateway.feed(request, "label")
-        sent = parsed(await json_body(request, self._gateway.limits.max_body))
-        found = labels(inputs(sent))
-        ids = _ids(sent.get("id"), len(found))
-        if ids is None:
-            raise Refused(422, "id: send that of the request whose rows these labels are of")
-        entries = [label({"id": id, "y": y}) for id, y in zip(ids, found, strict=True)]
+
+        def made(sent: Any) -> tuple[list[Fields], str]:
+            found = labels(inputs(sent))
+            ids = _ids(sent.get("id"), len(found))
+            if ids is None:
+                raise Refused(422, "id: send that of the request whose rows these labels are of")
+            labelled = [{"id": id, "y": y} for id, y in zip(ids, found, strict=True)]
+            return [label(one) for one in labelled], sent["id"]
+
+        entries, id = await self._gateway.converted(request, made)
         _, answers = await self._exchange(request, feed, entries)
         done = [answer["done"] for answer in answers]
         tensor = {"name": "done", "datatype": "BYTES", "shape": [len(done)], "data": done}
-        return _response(feed, sent["id"], {"outputs": [tensor]})
+        return _response(feed, id, {"outputs": [tensor]})
 
     async def _exchange(
         self, request: Request, feed: GatewayFeed, entries: Sequence[Fields]
     ) -> tuple[list[str], list[dict[str, Any]]]:
-        """Add entries; return their IDs and their answers.
-
-        Raises
-        ------
-        Refused
-            504 where the time is over, 422 where one was rejected: with the IDs of all.
-        """
         told = await self._gateway.exchange(request, feed, entries, are_repeated=True)
-        ids = [entry for entry, _ in told]
-        answers = [orjson.loads(payload) for _, payload in told if payload is not None]
+        ids = [one.entry.decode() for one in told]
+        answers = [orjson.loads(one.payload) for one in told if one.payload is not None]
         if len(answers) < len(ids):
             raise Refused(504, "not all answers came in time; they will be there by these ids", ids)
         for row, answer in enumerate(answers):
@@ -138,12 +135,14 @@ def _ids(given: object, count: int) -> list[str] | None:
         return None
     if not isinstance(given, str):
         raise Refused(422, "id: send a text")
+    if len(given) > MOST_ID_CHARS:  # each row repeats it
+        raise Refused(422, f"id: send at most {MOST_ID_CHARS} characters")
     return [given] if count == 1 else [f"{given}/{i}" for i in range(count)]
 
 
 async def _why_not(feed: GatewayFeed) -> str | None:
-    """Return why a feed gives no probabilities now; None where it does."""
+    """Return why a feed gives no probabilities now; None if it does."""
     try:
-        return (await feed.standing()).unready
+        return unready(await feed.sampled())
     except WorkerError as error:
         return outward(error)

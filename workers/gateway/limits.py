@@ -2,13 +2,10 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-from typing_extensions import override
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from workers.gateway.refused import Refused
 
@@ -16,41 +13,27 @@ HEADER_BYTES = 1 << 14
 """Bytes of the headers of a request."""
 
 CLIENT_SECONDS = 10.0
-"""Seconds for the headers of a request, and for its body."""
+"""Seconds for the headers of a request, and for its body; and for a client to read what it gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
-    """What a gateway takes.
+    """Limits of what a gateway accepts."""
 
-    Attributes
-    ----------
-    high_water : int
-        Entries of a feed that may wait for its worker.
-    max_body : int
-        Bytes of the body of a request.
-    connections : int
-        Connections at the same time.
-    max_timeout : float
-        Seconds that a request may wait for answers.
-    """
-
-    high_water: int = 10_000
-    max_body: int = 1 << 20
-    connections: int = 2000
-    max_timeout: float = 60.0
+    high_water: int = 10_000  # entries of a feed that may wait for its worker
+    max_body: int = 1 << 20  # bytes of the body of a request
+    connections: int = 2000  # connections at the same time
+    max_timeout: float = 60.0  # seconds that a request may wait for answers
 
 
 async def json_body(request: Request, most: int) -> bytes:
     """Return the body of a request, which is JSON by its headers.
 
     Clients of the Open Inference Protocol may name no kind. A browser may do so as well, for a page
-    of another site, but says then where the request comes from.
+    from another site, but then its headers name the origin of the request.
 
-    Raises
-    ------
-    Refused
-        415 for another kind, 413 for more than `most` bytes, 408 where it does not come.
+    Raises Refused: 415 for another kind, 413 for more than `most` bytes, 408 where it does not
+    come.
     """
     headers = request.headers
     if "inference-header-content-length" in headers:
@@ -74,16 +57,15 @@ async def json_body(request: Request, most: int) -> bytes:
                     raise Refused(413, f"the body is larger than {most} bytes")
     except TimeoutError:
         raise Refused(408, f"the body did not come within {CLIENT_SECONDS:g} s") from None
+    except ClientDisconnect:
+        raise Refused(400, "the body broke off") from None
     return bytes(found)
 
 
 def seconds(request: Request, most: float, default: float = 5.0) -> float:
     """Return how long a request waits for answers: `timeout` of its query.
 
-    Raises
-    ------
-    Refused
-        422 if that is no number from 0 to `most`.
+    Raises Refused: 422 if that is no number from 0 to `most`.
     """
     text = request.query_params.get("timeout")
     try:
@@ -96,13 +78,11 @@ def seconds(request: Request, most: float, default: float = 5.0) -> float:
 
 
 class RequestCheck:
-    """Refuses large headers, and a `Host` that a page of another site made a browser send.
+    """Refuses large headers, two lengths, and a `Host` that a page of another site may send.
 
-    Parameters
-    ----------
-    app : ASGI application
-    hosts : set of str, optional
-        What `Host` may be; by default anything.
+    uvicorn (h11) bounds the headers that are not whole yet, and larger ones may come in one piece.
+    Of two lengths of a body it takes one. It does not look at the host. Without `hosts` the header
+    may be anything.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str] | None = None) -> None:
@@ -120,37 +100,11 @@ class RequestCheck:
     def _refused(self, headers: list[tuple[bytes, bytes]]) -> Response | None:
         if sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
             return JSONResponse({"error": f"the headers have more than {HEADER_BYTES} bytes"}, 431)
+        names = {name for name, _ in headers}
+        if names >= {b"content-length", b"transfer-encoding"}:
+            told = "send Content-Length or Transfer-Encoding, not both"
+            return JSONResponse({"error": told}, 400, {"Connection": "close"})
         named = [value.lower() for name, value in headers if name == b"host"]
         if self._hosts is None or (len(named) == 1 and named[0] in self._hosts):
             return None
         return JSONResponse({"error": "Host: this is not a name of this gateway"}, 421)
-
-
-class PromptProtocol(H11Protocol):
-    """HTTP for clients that send the headers of a request in time; others are disconnected.
-
-    uvicorn waits for ever for the first request, and for the rest of the headers of a later one.
-    """
-
-    _timer: asyncio.TimerHandle | None = None
-    _seen: object = None
-
-    @override
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._timer = self.loop.call_later(CLIENT_SECONDS, self._check)
-
-    @override
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        super().connection_lost(exc)
-
-    def _check(self) -> None:
-        """Disconnect where no request came since the check before this one."""
-        is_at_work = self.cycle is not None and not self.cycle.response_complete
-        if not is_at_work and self.cycle is self._seen:
-            self.transport.close()
-            return
-        self._seen = None if is_at_work else self.cycle
-        self._timer = self.loop.call_later(CLIENT_SECONDS, self._check)

@@ -1,4 +1,4 @@
-"""Requests that are refused: a status code, one line that says why, and what it needs beside it."""
+"""Refused requests: a status code, one line with the reason, and further headers or fields."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,17 +6,10 @@ from workers.errors import Unavailable, WorkerError
 
 
 class Refused(Exception):
-    """A request that gets no answer.
+    """A request that gets no answer: the status of HTTP, and the reason in one line.
 
-    Parameters
-    ----------
-    status : int
-        Of HTTP.
-    reason : str
-        One line; it names the input and says what to do.
-    ids : sequence of str
-        Entries that were added nevertheless: their answers come.
-    headers : mapping, optional
+    The reason names the input and the way to correct it. `ids` are entries that were added
+    nevertheless: their answers come.
     """
 
     def __init__(
@@ -32,7 +25,7 @@ class Refused(Exception):
 
     @property
     def body(self) -> dict[str, object]:
-        """What the response says."""
+        """The body of the response."""
         return {"error": self.reason} | ({"ids": list(self.ids)} if self.ids else {})
 
 
@@ -42,7 +35,7 @@ def later(status: int, reason: str, seconds: int = 1) -> Refused:
 
 
 def outward(error: WorkerError) -> str:
-    """Return what a client is told of an error, whose own text may name the address of Redis."""
+    """Return the text of an error for clients, since its own text may name the address of Redis."""
     if isinstance(error, Unavailable):
         return "Redis does not answer"
     return "what Redis holds of this feed cannot be used; the gateway's log says more"

@@ -1,9 +1,10 @@
-"""Bodies of the plain address: JSON objects with the stream's names, to entries of the input.
+"""Convert JSON objects, the bodies of the plain address, to fields of input entries.
 
-Cells are not judged here: whether a feed takes a value is the worker's to say, in its answer.
+Cells are not checked here: the worker accepts or rejects their values, in its answer.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,50 +12,59 @@ import orjson
 
 from workers.gateway.refused import Refused
 from workers.push.ingest import Fields, entry, label_entry
-from workers.push.rows import Row, label_text
+from workers.push.rows import BadSource, Row, label_text
 
 MOST_ROWS = 1000
 """Examples or labels in one request."""
 
+MOST_PARTS = 1 << 17
+"""Names, arrays and objects in one request: they take most of the time to parse. A row of 100,000
+named features, the most that a feed may have, fits."""
+
 _EXAMPLE = ("x", "y", "p", "id", "s", "time", "a")
 _LABEL = ("id", "y")
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_TOO_DEEP = "the body is nested too deeply"
 
 
 def parsed(body: bytes) -> Any:
     """Return a body as JSON.
 
-    Raises
-    ------
-    Refused
-        400 if it is none, 422 if an object has a name twice: one of the two would be lost.
+    Raises Refused: 400 if it is not JSON, 413 if it has more than `MOST_PARTS` parts, 422 if an
+    object has a name twice: one of the two values would be lost.
     """
+    if _parts(body) > MOST_PARTS and _parts(_TEXT.sub(b"", body)) > MOST_PARTS:
+        raise Refused(413, f"the body: send at most {MOST_PARTS} names, arrays and objects at once")
     try:
         found = orjson.loads(body)
+        # orjson keeps the last value of a repeated name. So a second parser reads the names.
+        json.loads(body, object_pairs_hook=_check_names_differ, parse_int=bool, parse_float=bool)
     except orjson.JSONDecodeError as error:
         raise Refused(400, f"the body is not JSON: {str(error).split(':')[0][:80]}") from None
-    try:
-        # A text has two quotation marks: their number shows a lost name, if no escaped one.
-        if orjson.dumps(found).count(b'"') != body.count(b'"'):
-            json.loads(body, object_pairs_hook=_without_repeats, parse_int=float)
-    except (orjson.JSONEncodeError, RecursionError):
-        raise Refused(400, "the body is nested too deeply") from None
+    except RecursionError:
+        raise Refused(400, _TOO_DEEP) from None
     return found
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
-    names = [name for name, _ in pairs]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Refused(422, f"{twice[:80]!r}: this name is sent twice in one object")
+def _parts(body: bytes) -> int:
+    """Return how many names, arrays and objects a body has; ":", "[" in a string count too."""
+    return sum(map(body.count, (b":", b"[", b"{")))
+
+
+def _check_names_differ(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) == len(pairs):
+        return
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise Refused(422, f"{name[:80]!r}: this name is sent twice in one object")
+        seen.add(name)
 
 
 def objects(found: Any) -> list[Mapping[str, Any]]:
     """Return the objects of a body: one, or a list of them.
 
-    Raises
-    ------
-    Refused
-        If it is something else, or there are too many.
+    Raises Refused if the body is something else, or has too many objects.
     """
     rows = found if isinstance(found, list) else [found]
     if not rows or not all(isinstance(row, dict) for row in rows):
@@ -67,18 +77,8 @@ def objects(found: Any) -> list[Mapping[str, Any]]:
 def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) -> Fields:
     """Return the fields of the input entry for an example.
 
-    Parameters
-    ----------
-    sent : mapping
-    where : str
-        Names the object in messages.
-    key : str, optional
-        Its id, from the header of the request.
-
-    Raises
-    ------
-    Refused
-        422, with the name of the field.
+    Raises Refused: 422, with the name of the field; 400 if `x`, `s` or `a` is nested too deeply.
+    `where` names the object in messages; `key` is the Idempotency-Key of the request.
 
     Examples
     --------
@@ -102,19 +102,19 @@ def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) ->
         s=sent.get("s"),
         time=sent.get("time"),
     )
-    fields = entry(row)
-    if sent.get("a") is not None:
-        fields += [b"a", orjson.dumps(sent["a"])]
+    try:
+        fields = entry(row)
+        if sent.get("a") is not None:
+            fields += [b"a", orjson.dumps(sent["a"])]
+    except orjson.JSONEncodeError:
+        raise Refused(400, _TOO_DEEP) from None
     return fields
 
 
 def label(sent: Mapping[str, Any], where: str = "") -> Fields:
     """Return the fields of the input entry for the label of an earlier example.
 
-    Raises
-    ------
-    Refused
-        422, with the name of the field.
+    Raises Refused: 422, with the name of the field.
 
     Examples
     --------
@@ -141,7 +141,10 @@ def _label(sent: Mapping[str, Any], where: str) -> str | None:
     y = sent.get("y")
     if isinstance(y, list | dict):
         raise Refused(422, f"{where}y: send a text, a number or true or false")
-    return label_text(y)
+    try:
+        return label_text(y)
+    except BadSource as error:
+        raise Refused(422, f"{where}y: {error}") from None
 
 
 def _probability(sent: Mapping[str, Any], where: str) -> str | None:

@@ -1,55 +1,122 @@
-"""The server of the gateway: uvicorn on one socket, until a signal."""
+"""The server of the gateway: uvicorn on one socket, until a signal.
+
+It is for clients that send a request in time and read its response; others are disconnected.
+uvicorn parses requests, bounds headers that are not whole yet (`h11_max_incomplete_event_size`),
+connections (`limit_concurrency`) and the pause between two requests (`timeout_keep_alive`), and
+tells the application that a client hung up. It has no limit of time for anything else. So this is
+done here by hand:
+
+- The timer of `timeout_keep_alive` runs from the connection on, and until the headers of a request
+  are whole. uvicorn starts it after a response, and stops it at the next byte.
+- A client that does not read its response is disconnected. The flow control of uvicorn waits for
+  it, and so does the end of a connection.
+- A request that comes before the response to the one before is not answered, and the connection is
+  closed after that response, as RFC 9112 (9.3.2) allows. uvicorn keeps such requests, and reads
+  nothing until it comes to them: not even that the client hung up.
+
+A body has its limit where it is read (`limits.json_body`).
+"""
 
 import asyncio
 import contextlib
 import logging
 import resource
 import signal
+import socket
 from collections.abc import Iterator
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 from typing_extensions import override
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from workers.config.listening import LOOPBACK, is_loopback, listening
+from workers.gateway import limits
 from workers.gateway.app import application
 from workers.gateway.gateway import Gateway
 from workers.gateway.inference_protocol import InferenceProtocol
-from workers.gateway.limits import CLIENT_SECONDS, HEADER_BYTES, PromptProtocol, RequestCheck
 
-PORT = 8080
+DEFAULT_PORT = 8080
 
+SEND_BYTES = 1 << 16
+"""Bytes of a response that the kernel keeps: what the client reads shows in steps of this size."""
+
+_LEAST_READ = 1 << 14  # bytes in half of `CLIENT_SECONDS`
 _GRACE = 10  # seconds for the responses that are under way at a stop
-_SPARE = 64  # descriptors beside connections
+_SPARE = 64  # descriptors in addition to connections
+
+
+class _PromptProtocol(H11Protocol):
+    """The protocol of one connection; see above."""
+
+    _look: asyncio.TimerHandle | None = None
+    _written: object = None  # what was written when it was looked at last
+    _unread = 0  # bytes of it that wait for the client to read
+
+    @override
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+        self._check_reads()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._look is not None:
+            self._look.cancel()
+        super().connection_lost(exc)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request; unlike the inherited method, stop the timer at its headers."""
+        cycle, is_ahead = self.cycle, self._is_answering
+        if not is_ahead:
+            self.conn.receive_data(data)
+            self.handle_events()
+            if self.cycle is not cycle:
+                self._unset_keepalive_if_required()
+            is_ahead = self._is_answering and bool(self.conn.trailing_data[0])
+        if is_ahead and self.cycle.keep_alive:
+            self.cycle.scope["headers"].append(CLOSE_HEADER)  # as if the client had asked for it
+            self.cycle.keep_alive = False
+
+    @property
+    def _is_answering(self) -> bool:
+        """True if the request is complete and its response is not."""
+        cycle = self.cycle
+        return cycle is not None and not cycle.more_body and not cycle.response_complete
+
+    def _check_reads(self) -> None:
+        """Disconnect where the client has read too little since the look before this one."""
+        unread = self.transport.get_write_buffer_size()
+        written = self.cycle, self.cycle is not None and self.cycle.response_complete
+        if unread and written == self._written and self._unread - unread < _LEAST_READ:
+            self.transport.abort()
+            return
+        self._written, self._unread = written, unread
+        self._look = self.loop.call_later(limits.CLIENT_SECONDS / 2, self._check_reads)
 
 
 class GatewayServer:
-    """A gateway on a port.
+    """A gateway on a port, 0 for any free one; BadConfiguration: it cannot be had."""
 
-    Parameters
-    ----------
-    gateway : Gateway
-    address : str
-        IP address to listen on.
-    port : int
-        0 for any free one.
-
-    Raises
-    ------
-    BadConfiguration
-        If the port cannot be had.
-    """
-
-    def __init__(self, gateway: Gateway, address: str = LOOPBACK, port: int = PORT) -> None:
+    def __init__(self, gateway: Gateway, address: str = LOOPBACK, port: int = DEFAULT_PORT) -> None:
         self._gateway = gateway
         self._socket = listening(address, port)
+        # Connections inherit it.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         self.port: int = self._socket.getsockname()[1]
         host = f"[{address}]" if ":" in address else address
         self.link = f"http://{host}:{self.port}/"
         names = (LOOPBACK, "localhost", "[::1]", host)
         routes = InferenceProtocol(gateway).routes
         ours = frozenset(f"{name}:{self.port}" for name in names)
-        app = RequestCheck(application(gateway, routes), ours if is_loopback(address) else None)
+        app = limits.RequestCheck(
+            application(gateway, routes), ours if is_loopback(address) else None
+        )
         self._server = _Server(_config(app, gateway.limits.connections))
 
     def run(self) -> None:
@@ -75,7 +142,7 @@ class GatewayServer:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which leaves signals to whoever runs it."""
+    """uvicorn's server without its signal handlers: the caller handles signals."""
 
     @override
     @contextlib.contextmanager
@@ -89,18 +156,18 @@ def _config(app: ASGIApp, connections: int) -> uvicorn.Config:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return uvicorn.Config(
         app,
-        http=PromptProtocol,
+        http=_PromptProtocol,
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_allowed(connections),
+        limit_concurrency=_allowed(connections) + 1,  # it refuses the one that reaches it
         backlog=1024,
-        timeout_keep_alive=int(CLIENT_SECONDS),
+        timeout_keep_alive=limits.CLIENT_SECONDS,
         timeout_graceful_shutdown=_GRACE,
-        h11_max_incomplete_event_size=HEADER_BYTES,
+        h11_max_incomplete_event_size=limits.HEADER_BYTES,
     )
 
 

@@ -11,16 +11,19 @@ Row = list[Any] | dict[str, Any]
 Tensor = dict[str, Any]
 
 _INTEGERS = tuple(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))
-_TYPES: dict[str, tuple[type, ...]] = {
-    "BOOL": (bool,),
-    **dict.fromkeys(_INTEGERS, (int,)),
-    "FP32": (int, float),
-    "FP64": (int, float),
-    "BYTES": (str,),
+_TYPES: dict[str, set[type]] = {
+    "BOOL": {bool},
+    **{name: {int} for name in _INTEGERS},
+    "FP32": {int, float},
+    "FP64": {int, float},
+    "BYTES": {str},
 }
 
 _MATRIX = [{"name": "x", "datatype": "FP64", "shape": [-1, -1]}]
 _KINDS = {"number": "FP64", "boolean": "BOOL"}
+
+MOST_NAME_CHARS = 1 << 22
+"""Characters of the names of features in all rows of a request: each row repeats them."""
 
 OUTPUTS = [
     {"name": "label", "datatype": "BYTES", "shape": [-1]},
@@ -31,16 +34,11 @@ OUTPUTS = [
     {"name": "status", "datatype": "BYTES", "shape": [-1]},
     {"name": "entry", "datatype": "BYTES", "shape": [-1]},
 ]
-"""What it gives. `entry` has the IDs by which the plain address keeps the answers."""
+"""Outputs. `entry` has the IDs by which the plain address keeps the answers."""
 
 
 def taken(features: Mapping[str, Mapping[str, Any]]) -> list[Tensor]:
-    """Return what a model takes: an input for each feature that has a name, else rows of any width.
-
-    Parameters
-    ----------
-    features : mapping
-        As a report has them, by name.
+    """Return what a model takes: an input for each feature of a report, else rows of any width.
 
     Examples
     --------
@@ -57,33 +55,29 @@ def taken(features: Mapping[str, Mapping[str, Any]]) -> list[Tensor]:
 def inputs(request: Any) -> list[Mapping[str, Any]]:
     """Return the input tensors of a request.
 
-    Raises
-    ------
-    Refused
-        422, with the name of the field.
+    Raises Refused: 422, with the name of the field.
     """
     if not isinstance(request, dict):
         raise Refused(422, "the body: send a JSON object with inputs")
     found = request.get("inputs")
     if not isinstance(found, list) or not found or not all(isinstance(i, dict) for i in found):
         raise Refused(422, "inputs: send a list of one tensor or more")
-    names = [tensor.get("name") for tensor in found]
-    for i, name in enumerate(names):
-        if not isinstance(name, str) or names.index(name) != i:
+    seen: set[str] = set()
+    for i, tensor in enumerate(found):
+        name = tensor.get("name")
+        if not isinstance(name, str) or name in seen:
             raise Refused(422, f"inputs[{i}].name: send a text that no other input has")
+        seen.add(name)
     return found
 
 
 def rows(tensors: Sequence[Mapping[str, Any]]) -> list[Row]:
     """Return the rows that tensors hold.
 
-    One tensor of two dimensions is a matrix, a row each, whatever its name. Else each tensor is a
-    feature by its name, of shape [n] or [n, 1].
+    One tensor of two dimensions is a matrix with a row an example; its name does not matter.
+    Otherwise each tensor is a named feature, of shape [n] or [n, 1].
 
-    Raises
-    ------
-    Refused
-        422, with the name of the field; 413 for too many rows.
+    Raises Refused: 422, with the name of the field; 413 for too many rows.
 
     Examples
     --------
@@ -101,6 +95,10 @@ def rows(tensors: Sequence[Mapping[str, Any]]) -> list[Row]:
     for i, shape in enumerate(shapes):
         if shape not in ([count], [count, 1]):
             raise Refused(422, f"inputs[{i}].shape: send [{count}], a value for each row")
+    size = count * sum(len(tensor["name"]) for tensor in tensors)
+    if size > MOST_NAME_CHARS:
+        raise Refused(413, f"inputs: the names in each of {count} rows are {size} characters; send "
+                           "fewer rows at once")  # fmt: skip
     columns = {t["name"]: _values(t, i, shapes[i]) for i, t in enumerate(tensors)}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
@@ -108,10 +106,7 @@ def rows(tensors: Sequence[Mapping[str, Any]]) -> list[Row]:
 def labels(tensors: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return the labels in the one tensor `label`.
 
-    Raises
-    ------
-    Refused
-        422, with the name of the field.
+    Raises Refused: 422, with the name of the field.
     """
     if [tensor["name"] for tensor in tensors] != ["label"]:
         raise Refused(422, "inputs: send one tensor, label")
@@ -125,21 +120,10 @@ def labels(tensors: Sequence[Mapping[str, Any]]) -> list[Any]:
 def outputs(
     answers: Sequence[Mapping[str, Any]], entries: Sequence[str], wanted: Any
 ) -> list[Tensor]:
-    """Return answers as tensors.
+    """Return answers in the full form, with the IDs of their entries, as tensors.
 
-    Parameters
-    ----------
-    answers : sequence of mapping
-        In the full form.
-    entries : sequence of str
-        Their IDs.
-    wanted : object
-        `outputs` of the request: only these, in this order; None for all.
-
-    Raises
-    ------
-    Refused
-        422 for an output that there is not.
+    `wanted` is `outputs` of the request: only these, in this order; None for all. Raises Refused:
+    422 for an output that there is not.
     """
     classes = sorted(
         {label for answer in answers for label in answer.get("classes", [])},
@@ -172,11 +156,15 @@ def _wanted(wanted: Any, made: Mapping[str, Tensor]) -> list[str]:
         return list(made)
     if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
         raise Refused(422, "outputs: send a list of objects with a name")
-    names = [one.get("name") for one in wanted]
-    for i, name in enumerate(names):
+    names: dict[str, None] = {}
+    for i, one in enumerate(wanted):
+        name = one.get("name")
         if not isinstance(name, str) or name not in made:
             raise Refused(422, f"outputs[{i}].name: there are {', '.join(made)}")
-    return names
+        if name in names:
+            raise Refused(422, f"outputs[{i}].name: {name} is asked for twice")
+        names[name] = None
+    return list(names)
 
 
 def check_outputs(wanted: Any) -> None:
@@ -196,7 +184,6 @@ def _shape(tensor: Mapping[str, Any], i: int) -> list[int]:
 
 
 def _values(tensor: Mapping[str, Any], i: int, shape: Sequence[int]) -> list[Any]:
-    """Return the values of a tensor, flat in row-major order; null is a gap."""
     kinds = _TYPES.get(str(tensor.get("datatype")))
     if kinds is None:
         raise Refused(422, f"inputs[{i}].datatype: known are {', '.join(_TYPES)}")
@@ -209,9 +196,6 @@ def _values(tensor: Mapping[str, Any], i: int, shape: Sequence[int]) -> list[Any
         data = [value for row in data for value in row]
     if len(data) != math.prod(shape):
         raise Refused(422, f"inputs[{i}].data: {len(data)} values; the shape has another number")
-    is_bool = bool in kinds
-    if not all(
-        v is None or (isinstance(v, kinds) and isinstance(v, bool) == is_bool) for v in data
-    ):
+    if not set(map(type, data)) <= kinds | {type(None)}:
         raise Refused(422, f"inputs[{i}].data: a value is not of {tensor['datatype']}")
     return data

@@ -3,7 +3,7 @@
 The file is TOML, a table `[[token]]` each:
 
     [[token]]
-    token = "at least 16 characters that nobody guesses"
+    token = "at least 16 characters, hard to guess"
     feeds = ["fraud", "sensors-*"]
     rights = ["ask", "label", "read"]
 """
@@ -23,7 +23,7 @@ from workers.log import Logger
 RIGHTS = ("ask", "label", "read")
 """Add examples and read their answers; add labels; read status, alarms and answers."""
 
-LEAST = 16
+MIN_TOKEN_CHARACTERS = 16
 """Characters of a token."""
 
 _MOST_BYTES = 1 << 20  # of the file
@@ -33,33 +33,17 @@ log = Logger("online_svm.gateway")
 
 
 class Grant(NamedTuple):
-    """What the owner of one token may do.
+    """Rights of the owner of one token."""
 
-    Attributes
-    ----------
-    digest : bytes
-        SHA-256 of the token, which is kept nowhere else.
-    feeds : Selection
-    rights : frozenset of str
-    """
-
-    digest: bytes
+    digest: bytes  # SHA-256 of the token, which is kept nowhere else
     feeds: Selection
     rights: frozenset[str]
 
 
 class Tokens:
-    """The tokens of a file.
+    """The tokens of a file; without a file everybody may do everything, which is for loopback.
 
-    Parameters
-    ----------
-    path : Path or None
-        Without a file everybody may do everything, which is for loopback.
-
-    Raises
-    ------
-    BadConfiguration
-        If the file cannot be read, or is not of the form above.
+    Raises BadConfiguration if the file cannot be read, or is not of the form above.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -71,20 +55,9 @@ class Tokens:
             self._grants = grants(path)
 
     def check(self, header: str | None, feed: str, rights: Sequence[str]) -> None:
-        """Raise unless a request may do something with a feed.
+        """Raise unless the `Authorization` of a request gives one of the rights to a feed.
 
-        Parameters
-        ----------
-        header : str or None
-            Its `Authorization`.
-        feed : str
-        rights : sequence of str
-            Of which one is enough.
-
-        Raises
-        ------
-        Refused
-            401 without a known token, 403 where it does not give the right.
+        Raises Refused: 401 without a known token, 403 where it does not give the right.
         """
         if self._path is None:
             return
@@ -117,10 +90,7 @@ class Tokens:
 def grants(path: Path) -> list[Grant]:
     """Return the tokens of a file.
 
-    Raises
-    ------
-    BadConfiguration
-        With the number of the token that cannot be used, never with its text.
+    Raises BadConfiguration with the number of the token that cannot be used, never with its text.
     """
     try:
         text = path.read_bytes()
@@ -141,9 +111,16 @@ def _grant(path: Path, number: int, table: Any) -> Grant:
     if not isinstance(table, Mapping) or set(table) != {"token", "feeds", "rights"}:
         raise _unusable(path, f"token {number}: write token, feeds and rights")
     token, feeds, rights = table["token"], table["feeds"], table["rights"]
-    if not isinstance(token, str) or len(token) < LEAST or not token.isascii() or " " in token:
+    if (
+        not isinstance(token, str)
+        or len(token) < MIN_TOKEN_CHARACTERS
+        or not token.isascii()
+        or " " in token
+    ):
         raise _unusable(
-            path, f"token {number}: use at least {LEAST} characters of ASCII, without a space"
+            path,
+            f"token {number}: use at least {MIN_TOKEN_CHARACTERS} characters of ASCII, without a "
+            "space",
         )
     if not _are_texts(feeds) or not _are_texts(rights) or not set(rights) <= set(RIGHTS):
         told = f"feeds are names or patterns, rights are among {', '.join(RIGHTS)}"

@@ -1,6 +1,37 @@
-"""Codes of reasons and of events, each with its meaning; a worker loads them without the models."""
+"""Codes of reasons and of operational events, with their meanings, and the payload of an event.
 
-from workers.message.event import EventCode
+Events say what happened to the workers of a feed. They go to a stream of their own, best effort: no
+answer depends on one, and none is in the digest. A worker loads these codes without the models.
+"""
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from workers.message import VERSION
+
+EventCode = Literal[
+    "began",
+    "stopped",
+    "failed",
+    "position_read_again",
+    "snapshot_not_kept",
+    "snapshot_unusable",
+    "input_uncounted",
+    "input_ended",
+    "retention",
+    "acknowledged",
+    "silenced",
+    "note",
+]
+
+
+EVENTS_KEPT = 1000
+"""Events that are kept, about."""
+
+_DETAIL = 1000  # characters
+
 
 CODES: dict[str, str] = {
     "no_features": "Neither `x` nor `xb` was sent.",
@@ -41,7 +72,6 @@ JOIN_CODES: dict[str, str] = {
 }
 """Reason codes of a combination."""
 
-
 UNAVAILABLE_CODES: dict[str, str] = {
     "no_state": "No state was published yet.",
     "stale": "The newest state is too old.",
@@ -49,7 +79,6 @@ UNAVAILABLE_CODES: dict[str, str] = {
     "late": "It waited longer than `--max-wait`.",
 }
 """Codes of requests that have no answer."""
-
 
 EVENT_CODES: dict[EventCode, str] = {
     "began": "A worker begins to answer.",
@@ -61,7 +90,31 @@ EVENT_CODES: dict[EventCode, str] = {
     "snapshot_unusable": "A snapshot is damaged or gone; another was used.",
     "input_uncounted": "Entries may be missing that were deleted unread before.",
     "input_ended": "The input has reached the last possible ID.",
+    "retention": "A worker was asked to keep more or less of the feed than the one before.",
     "acknowledged": "A person has seen the alarms of `alarm`.",
     "silenced": "No alarm is posted before `until`.",
     "note": "A person noted `detail`.",
 }
+
+
+def encode_event(
+    code: EventCode,
+    writer: str,
+    epoch: int,
+    detail: str,
+    about: Mapping[str, str | int] = MappingProxyType({}),
+) -> str:
+    """Return the payload of an event, as `EventMessage` describes it; a long detail is cut.
+
+    Notes of a person are `about` an `alarm`, the ID of the entry that was seen; the end of a
+    silence (`until`, in milliseconds since 1970); or `n` examples, learned before what the note
+    describes.
+
+    Examples
+    --------
+    >>> encode_event("stopped", "host-a", 3, "in order, at seq 1200")
+    '{"v":2,"code":"stopped","writer":"host-a","epoch":3,"detail":"in order, at seq 1200"}'
+    """
+    head = {"v": VERSION, "code": code, "writer": writer, "epoch": epoch}
+    message = head | {"detail": detail[:_DETAIL]} | dict(about)
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=True)

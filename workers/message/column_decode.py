@@ -15,14 +15,14 @@ import orjson
 
 from online_svm.errors import InvalidExample
 from online_svm.stream.cells import GAP, cell
+from online_svm.stream.input_batch import SliceValue
 from online_svm.stream.schema import FeatureSchema, invalid_values
-from online_svm.stream.slices import SliceValue
 from online_svm.types import Floats
 from workers.config.settings import Limits
 from workers.message.entry_decode import (
-    LARGE,
+    LARGE_BYTES,
     MOST_FIELDS,
-    Fields,
+    EntryFields,
     check_size,
     check_values,
     pairs,
@@ -54,11 +54,11 @@ _PLAIN = frozenset((float, int, str, bool, type(None)))
 """Types of the values of an ordinary object with names and kinds."""
 
 _TIMED = frozenset(layout | {b"time"} for layout in _LAYOUTS)
-"""Where each example has a time."""
+"""Which examples have a time."""
 
 
 def decode_columns(
-    batch: Sequence[Fields], schema: FeatureSchema, limits: Limits
+    batch: Sequence[EntryFields], schema: FeatureSchema, limits: Limits
 ) -> tuple[Floats, Texts, Numbers, Slices, Texts, Times] | None:
     """Return the columns of a batch, or None if not every entry is ordinary.
 
@@ -72,7 +72,11 @@ def decode_columns(
     times : list of (int or None)
     """
     columns = _columns(batch, schema) if batch and schema.dimension is not None else None
-    if columns is None or _may_exceed(columns, limits.max_entry_bytes):
+    if columns is None:
+        return None
+    # An entry made of the longest value of each field would have so many bytes.
+    size = sum(len(name) + max(map(len, column)) for name, column in columns.items())
+    if size > limits.max_entry_bytes:
         return None
     count = len(batch)
     try:
@@ -90,7 +94,7 @@ def decode_columns(
     return X, labels, probabilities, slices, ids, times
 
 
-def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> bool:
+def looks_ordinary(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> bool:
     """Return whether an entry seems ordinary; `decode_columns` then proves it, or returns None."""
     if not _may_be_layout(fields):
         return False
@@ -110,14 +114,14 @@ def looks_ordinary(fields: Fields, schema: FeatureSchema, limits: Limits) -> boo
         return False
 
 
-def _may_be_layout(fields: Fields) -> bool:
+def _may_be_layout(fields: EntryFields) -> bool:
     """Return whether an entry has few enough fields to be ordinary."""
     return len(fields) <= (MOST_FIELDS if isinstance(fields, Mapping) else 2 * MOST_FIELDS)
 
 
-def _columns(batch: Sequence[Fields], schema: FeatureSchema) -> Columns | None:
+def _columns(batch: Sequence[EntryFields], schema: FeatureSchema) -> Columns | None:
     """Return the values field by field if all entries have the same known fields, else None."""
-    if len(batch) > 1 and not _are_alike(batch):
+    if len(set(map(type, batch))) > 1 or len(set(map(len, batch))) > 1:
         return None
     if not _may_be_layout(batch[0]):
         return None
@@ -127,11 +131,6 @@ def _columns(batch: Sequence[Fields], schema: FeatureSchema) -> Columns | None:
         return None
     layouts = _TIMED if schema.counts_time else _LAYOUTS
     return columns if frozenset(columns) in layouts else None
-
-
-def _are_alike(batch: Sequence[Fields]) -> bool:
-    """Return whether all entries are of one type, with as many fields."""
-    return len(set(map(type, batch))) == 1 and len(set(map(len, batch))) == 1
 
 
 def _by_name(batch: Sequence[Any]) -> Columns:
@@ -147,11 +146,6 @@ def _by_place(batch: Sequence[Any]) -> Columns:
         raise ValueError("a name is there twice")
     flat = list(zip(*batch, strict=True))
     return dict(zip(names, flat[1::2], strict=True))
-
-
-def _may_exceed(columns: Columns, limit: int) -> bool:
-    """Return whether an entry made of the longest value of each field would exceed the limit."""
-    return sum(len(name) + max(map(len, column)) for name, column in columns.items()) > limit
 
 
 def _column(raws: Sequence[bytes] | None, count: int, read: Callable[[bytes], Any]) -> list[Any]:
@@ -175,7 +169,7 @@ def _features(columns: Columns, schema: FeatureSchema) -> Floats:
     # Each value gets brackets of its own, so half a value, or two values, would change the shape.
     # A JSON string cannot hold a line break, so no string spans two values.
     joined = b"[[" + b"],\n[".join(values) + b"]]"
-    if len(joined) > _LARGE or max(map(len, values)) > LARGE:
+    if len(joined) > _LARGE or max(map(len, values)) > LARGE_BYTES:
         _check_density(joined, len(values), width, schema.names or ())
     if values[0][:1] == b"[":
         return _array_matrix(joined, len(values), width)

@@ -1,9 +1,7 @@
 """Decode stream entries into columns: the first part of the hot path.
 
-An ordinary batch is decoded column by column. Otherwise its ordinary parts are, and the other
-entries are decoded one by one. All ways give the same result, so an answer never depends on which
-entries share a batch. What is accepted, and every reason code, is defined by `entry_decode.py`
-alone.
+All ways give the same result, so an answer never depends on which entries share a batch. What is
+accepted, and every reason code, is defined by `entry_decode.py` alone.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -13,25 +11,31 @@ import numpy as np
 
 from online_svm.errors import InvalidExample
 from online_svm.stream.cells import stacked, widened
-from online_svm.stream.given_answer import GivenAnswer
-from online_svm.stream.input_batch import InputBatch, LateLabel
+from online_svm.stream.input_batch import DelayedLabel, InputBatch, SliceValue
 from online_svm.stream.schema import FeatureSchema
-from online_svm.stream.slices import SliceValue
+from online_svm.stream.scored_rows import GivenAnswer
 from online_svm.types import Floats
 from workers.config.settings import Limits
 from workers.feed.position import parse_id
 from workers.feed.state_fields import MAX_COUNT
 from workers.message import column_decode, entry_decode
-from workers.message.entry_decode import check_names, check_size, pairs, read_id, read_label
+from workers.message.entry_decode import (
+    Accepted,
+    EntryFields,
+    check_names,
+    check_size,
+    pairs,
+    read_id,
+    read_label,
+)
 
-Fields = entry_decode.Fields
-Entry = tuple[bytes, Fields]
+Entry = tuple[bytes, EntryFields]
 
 _FIELDS = frozenset((b"for", b"y", b"id"))
 _NO_LABELS = frozenset((b"x", b"xb", b"p"))
 
 
-def is_label_entry(fields: Fields, schema: FeatureSchema) -> bool:
+def is_label_entry(fields: EntryFields, schema: FeatureSchema) -> bool:
     """Return whether an entry is to be read as a label, where labels may come late.
 
     That is one with `for`, or one with `id` and `y` and no features.
@@ -45,7 +49,7 @@ def is_label_entry(fields: Fields, schema: FeatureSchema) -> bool:
     >>> is_label_entry([b"id", b"a", b"y", b"spam"], FeatureSchema(PredictorConfig()))
     False
     """
-    if not schema.takes_late_labels:
+    if not schema.takes_delayed_labels:
         return False
     names = fields if isinstance(fields, Mapping) else fields[::2]
     if b"for" in names:
@@ -54,85 +58,51 @@ def is_label_entry(fields: Fields, schema: FeatureSchema) -> bool:
     return has_both and not any(name in names for name in _NO_LABELS)
 
 
-def decode_label_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> LateLabel:
-    """Return what a label entry holds.
-
-    Raises
-    ------
-    InvalidExample
-        If it holds other fields, lacks the label, or its label or an id cannot be read.
-    """
+def decode_label_entry(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> DelayedLabel:
+    """Return what a label entry holds. Raises InvalidExample."""
     check_size(fields, limits)
     check_names(fields, schema)
     given = dict(pairs(fields))
     other = sorted(given.keys() - _FIELDS)
     if other:
-        raise InvalidExample(
-            "label_entry",
-            f"a label entry has for, y and id; {other[0].decode()} is of an example",
-        )
+        raise InvalidExample("label_with_features", field=other[0].decode())
     if b"y" not in given:
-        raise InvalidExample("label_entry", "a label entry needs y, the label")
+        raise InvalidExample("label_without_y")
     if b"id" in given:
         read_id(given[b"id"])
     example = read_id(given.get(b"for", given.get(b"id", b"")), "for")
     label = read_label(given[b"y"], schema)
     assert label is not None
-    return LateLabel(example, label)
+    return DelayedLabel(example, label)
 
-
-_Row = tuple[Floats, str | None, float | None, SliceValue | None, int | None]
-"""Features, label, probability, slices and time of an accepted entry."""
 
 _SINGLY = 16  # entries: below this, decoding by column has no advantage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """A decoded batch.
+    """A decoded batch."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_accepted, n_features)
-    labels : list of (str or None), one an accepted entry
-    probabilities : list of (float or None), one an accepted entry
-    slices : list of (tuple of (str or None), or None), one an accepted entry
-    ids : list of (str or None), one an entry of the batch
-        The producer's id, where it was sent and can be read.
-    times : list of (int or None), one an accepted entry
-        The producer's, in milliseconds, where the horizon counts time.
-    late : dict of int to LateLabel
-        Position in the batch of each label entry.
-    accepted : list of int
-        Position in the batch of each row of `X`.
-    rejected : dict of int to InvalidExample
-        Position in the batch, and why the entry was rejected.
-    schema : FeatureSchema
-        The one the rows were checked by; it knows the features if there are any rows.
-    given : dict of int to GivenAnswer
-        Position in the batch of each example that carries an answer, and the answer.
-    """
-
-    X: Floats
-    labels: list[str | None]
-    probabilities: list[float | None]
-    slices: list[SliceValue | None]
-    ids: list[str | None]
-    times: list[int | None]
-    accepted: list[int]
-    rejected: dict[int, InvalidExample]
-    schema: FeatureSchema
-    late: dict[int, LateLabel] = field(default_factory=dict)
-    given: dict[int, GivenAnswer] = field(default_factory=dict)
+    X: Floats  # shape (n_accepted, n_features)
+    labels: list[str | None]  # one an accepted entry
+    probabilities: list[float | None]  # one an accepted entry
+    slices: list[SliceValue | None]  # one an accepted entry
+    ids: list[str | None]  # the producer's, one an entry of the batch; None if it cannot be read
+    times: list[int | None]  # the producer's, in milliseconds, one an accepted entry
+    accepted: list[int]  # position in the batch of each row of `X`
+    rejected: dict[int, InvalidExample]  # position in the batch, and why the entry was rejected
+    schema: FeatureSchema  # that the rows were checked by; it knows the features if there are rows
+    late: dict[int, DelayedLabel] = field(default_factory=dict)  # by position: label entries
+    given: dict[int, GivenAnswer] = field(default_factory=dict)  # by position: carried answers
 
     def batch(self, entries: Sequence[Entry], first: int) -> InputBatch:
         """Return what the predictor takes; `first` entries of the stream came before the batch.
 
-        Where labels may come late, the time of an example that has none is that of its entry ID.
+        With delayed labels, an example without a time gets the time of its entry ID.
         """
         of_all = len(self.accepted) == len(self.ids)
         times = None
-        if self.schema.takes_late_labels:
+        if self.schema.takes_delayed_labels:
             pairs = zip(self.accepted, self.times, strict=True)
             times = [_sent(entries[i][0]) if at is None else at for i, at in pairs]
         return InputBatch(
@@ -159,16 +129,9 @@ class Decoded:
 def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
     """Decode stream entries into rows and targets; reject the entries that cannot be used.
 
-    Parameters
-    ----------
-    entries : sequence of (bytes, fields)
-        Entry ID and fields: a mapping, or the flat list ``[name, value, ...]`` of the protocol,
-        which alone can show that a field was sent twice.
-    schema : FeatureSchema
-        Where it knows no features, those of the first accepted entry, in stream order, count for
-        the others.
-    limits : Limits
-        Bounds on what an entry may hold.
+    An entry is its ID and fields: a mapping, or the flat list ``[name, value, ...]`` of the
+    protocol, which alone can show that a field was sent twice. If the schema knows no features, the
+    first accepted entry in stream order defines them for the others.
 
     Examples
     --------
@@ -195,11 +158,10 @@ class _PartwiseDecoder:
     def __init__(self, entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> None:
         self._fields = [fields for _, fields in entries]
         self._schema, self._limits = schema, limits
-        self._rows: dict[int, _Row] = {}
+        self._rows: dict[int, Accepted] = {}
         self._ids: list[str | None] = [None] * len(entries)
         self._rejected: dict[int, InvalidExample] = {}
-        self._late: dict[int, LateLabel] = {}
-        self._given: dict[int, GivenAnswer] = {}
+        self._late: dict[int, DelayedLabel] = {}
 
     def decode(self) -> Decoded:
         """Return the decoded batch."""
@@ -223,23 +185,23 @@ class _PartwiseDecoder:
         self._schema = last
         accepted = sorted(self._rows)
         rows = [self._rows[i] for i in accepted]
-        X = stacked([row for row, *_ in rows])
+        X = stacked([one.row for one in rows])
         if not rows:
             X = np.empty((0, self._schema.dimension or 0))
         elif self._schema.is_mixed:
             X = widened(X, self._schema.dimension or 0)
         return Decoded(
             X,
-            [label for _, label, *_ in rows],
-            [p for _, _, p, *_ in rows],
-            [slices for *_, slices, _ in rows],
+            [one.label for one in rows],
+            [one.probability for one in rows],
+            [one.slices for one in rows],
             self._ids,
-            [at for *_, at in rows],
+            [one.time for one in rows],
             accepted,
             dict(sorted(self._rejected.items())),
             self._schema,
             self._late,
-            self._given,
+            {i: one.given for i, one in self._rows.items() if one.given is not None},
         )
 
     def _decode_together(self, positions: list[int]) -> None:
@@ -255,8 +217,9 @@ class _PartwiseDecoder:
             self._decode_together(positions[:middle])
             self._decode_together(positions[middle:])
             return
-        for position, *row, sent, at in zip(positions, *columns, strict=True):
-            self._rows[position], self._ids[position] = (*row, at), sent
+        for position, row, label, p, slices, sent, at in zip(positions, *columns, strict=True):
+            self._rows[position] = Accepted(row, label, p, slices, at, self._schema)
+            self._ids[position] = sent
 
     def _decode_one(self, position: int) -> None:
         fields = self._fields[position]
@@ -267,15 +230,9 @@ class _PartwiseDecoder:
                 return
             read = entry_decode.decode_entry(fields, self._schema, self._limits)
         except InvalidExample as error:
-            # A new error: the traceback of the raised one would keep all that was parsed.
-            self._rejected[position] = InvalidExample(error.code, error.reason)
+            self._rejected[position] = error.alone()
         else:
-            self._rows[position] = (
-                read.row, read.label, read.probability, read.slices, read.time
-            )  # fmt: skip
-            self._schema = read.schema
-            if read.given is not None:
-                self._given[position] = read.given
+            self._rows[position], self._schema = read, read.schema
 
 
 def _sent(entry_id: bytes) -> int:
@@ -283,6 +240,6 @@ def _sent(entry_id: bytes) -> int:
     return min(parse_id(entry_id)[0], MAX_COUNT) if entry_id else 0
 
 
-def _layout(fields: Fields) -> Hashable:
+def _layout(fields: EntryFields) -> Hashable:
     """Return the field names, which entries that are decoded together share."""
     return tuple(fields) if isinstance(fields, Mapping) else tuple(fields[::2])

@@ -1,8 +1,9 @@
-"""Encode predictions as JSON payloads: the last part of the hot path."""
+"""Encode predictions as JSON payloads, whole columns at once: the last part of the hot path."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import lru_cache, partial
+from dataclasses import fields
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -12,19 +13,64 @@ import orjson
 from online_svm.errors import InvalidExample
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import COLUMNS, Column, Kind
-from online_svm.stream.label_counts import Done
-from online_svm.stream.prediction import PredictionBlock, ValidityReport
-from online_svm.types import Ints
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.validity_report import Done, ValidityReport
+from online_svm.types import Floats, Ints
 from workers.message import VERSION
-from workers.message.json_columns import (
-    categories,
-    dumps,
-    id_parts,
-    integers,
-    interleave,
-    literal,
-    numbers,
-)
+
+_PLUS = re.compile(rb'("(?:[^"\\]|\\.)*")|e\+')
+
+
+def dumps(value: object) -> bytes:
+    """Return the JSON of a value, whose bytes are the same with every admitted orjson.
+
+    All of them write a number with the fewest digits that read back as the same number. From 1e16
+    on some write a plus before the exponent; none does here.
+
+    Examples
+    --------
+    >>> dumps({"e+": 1e300})
+    b'{"e+":1e300}'
+    """
+    text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    return _PLUS.sub(lambda found: found[1] or b"e", text) if b"e+" in text else text
+
+
+def literal(value: object) -> bytes:
+    """Return the JSON of a value, escaped for use in a template."""
+    return dumps(value).replace(b"%", b"%%")
+
+
+def id_parts(ids: Sequence[str | None]) -> list[bytes]:
+    """Return the field `id` with a comma after it, for each row; nothing where there is no id."""
+    return [b"" if i is None else b'"id":%b,' % orjson.dumps(i) for i in ids]
+
+
+def integers(column: Ints) -> list[bytes]:
+    """Return the JSON of each number."""
+    text = dumps(np.ascontiguousarray(column))
+    return text[1:-1].split(b",")
+
+
+def categories(column: Ints) -> list[bytes]:
+    """Return the JSON of each number, `null` for -1."""
+    return [b"null" if text == b"-1" else text for text in integers(column)]
+
+
+def numbers(values: Floats | Ints) -> list[bytes]:
+    """Return the JSON of each row of an array of one to three dimensions, without its brackets."""
+    text = dumps(np.ascontiguousarray(values))
+    if b"null" in text:
+        raise ValueError("a prediction holds a number that is not finite")
+    depth = values.ndim
+    return text[depth:-depth].split(b"]" * (depth - 1) + b"," + b"[" * (depth - 1))
+
+
+def interleave(lower: Floats, upper: Floats) -> Floats:
+    """Return the pairs of two arrays of one shape, along a new last axis."""
+    pairs = np.empty((*lower.shape, 2))
+    pairs[..., 0], pairs[..., 1] = lower, upper
+    return pairs
 
 
 def encode_block(
@@ -36,31 +82,23 @@ def encode_block(
     """Return the payloads of a block of predictions, as `PredictionMessage` describes them.
 
     Each column is serialized in one call and split at the commas; its parts fill one template for
-    the block. The bytes are those of a dict serialized for each row, a few times faster. A single
-    row is serialized as such a dict.
-
-    Parameters
-    ----------
-    block : PredictionBlock of m rows
-    seqs : sequence of m int
-        Input entries before each.
-    ids : sequence of m (str or None)
-        The producer's ids.
-    extra : mapping of str to sequence of m bytes, optional
-        Further fields at the end, by name: the JSON of each row.
-
-    Raises
-    ------
-    ValueError
-        If a number to be published is not finite.
+    the block. The bytes equal a dict serialized for each row; this is a few times faster. A single
+    row is serialized as such a dict. `seqs` and `ids` are one a row; `extra` has further fields by
+    name, the JSON of each row. Raises ValueError if a number to be published is not finite.
     """
     if len(block) == 1 and not extra:
         return [_encode_row(block, int(seqs[0]), ids[0])]
     extra = extra or {}
     texts = [id_parts(ids), integers(np.asarray(seqs, dtype=np.int64))]
-    for encode in _ENCODERS if block.status == "ok" else _COUNT_ENCODERS:
-        texts += encode(block)
-    template = _template(block, tuple(extra))
+    for texts_of, values, is_count in _VARYING:
+        if is_count or block.status == "ok":  # while warming, only counts differ from row to row
+            texts += texts_of(block, values(block))
+    maps = tuple(None if found is None else tuple(found) for found in _maps(block))
+    there = tuple(bool(getattr(block, name)[0] >= 0) for name in _OPTIONAL)
+    is_decided = bool(block.actions)
+    template = _template(
+        _Common(block.status, _constants(block), maps, is_decided, there, tuple(extra))
+    )
     return [template % row for row in zip(*texts, *extra.values(), strict=True)]
 
 
@@ -83,29 +121,8 @@ def _message(status: str, id: str | None, **fields: object) -> bytes:
     return dumps({"v": VERSION, "status": status, **sent, **fields})
 
 
-Encoder = Callable[[PredictionBlock], list[list[bytes]]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoding:
-    """How columns of one kind are encoded.
-
-    Attributes
-    ----------
-    placeholder : callable
-        Takes what all rows of a block have in common, and the column. Returns the JSON with a
-        `%b` for each text of a row; None if the field is absent.
-    encoder : callable
-        Takes the column. Returns a function that turns a block into those texts, one list for
-        each `%b`.
-    """
-
-    placeholder: Callable[["_Common", Column], bytes | None]
-    encoder: Callable[[Column], Encoder]
-
-
 class _Common(NamedTuple):
-    """What all rows of a block have in common: it decides their template."""
+    """Values that all rows of a block share; they determine the template."""
 
     status: str
     constants: tuple[Any, ...]  # of the columns that are constant, in their order
@@ -115,89 +132,47 @@ class _Common(NamedTuple):
     extra: tuple[str, ...]
 
 
-def _template(block: PredictionBlock, extra: tuple[str, ...]) -> bytes:
-    maps = tuple(None if found is None else tuple(found) for found in _maps(block))
-    is_decided = bool(block.actions)
-    there = tuple(bool(getattr(block, name)[0] >= 0) for name in _OPTIONAL)
-    return _make_template(_Common(block.status, _constants(block), maps, is_decided, there, extra))
-
-
 # The template changes with the model only. For a single row, making it costs as much as filling it.
 @lru_cache(maxsize=16)
-def _make_template(common: _Common) -> bytes:
-    parts = []
-    for column in COLUMNS:
-        placeholder = _ENCODINGS[column.kind].placeholder(common, column)
-        if placeholder is not None:
-            parts.append(b'"%b":%b' % (column.name.encode(), placeholder))
+def _template(common: _Common) -> bytes:
+    parts = [
+        b'"%b":%b' % (column.name.encode(), placeholder)
+        for column in COLUMNS
+        if (placeholder := _placeholder(common, column)) is not None
+    ]
     parts += [literal(name) + b":%b" for name in common.extra]
     head = b'{"v":%d,"status":%b,%%b"seq":%%b,' % (VERSION, literal(common.status))
     return head + b",".join(parts) + b"}"
 
 
-def _constant_placeholder(common: _Common, column: Column) -> bytes:
-    return literal(common.constants[_CONSTANT.index(column.name)])
+_PLACEHOLDERS = {
+    "list": b"[%b]", "lists_by_map": b"[%b]", "pairs": b"[[%b]]", "pairs_by_map": b"[[%b]]",
+}  # fmt: skip
 
 
-def _row_placeholder(common: _Common, column: Column, placeholder: bytes = b"%b") -> bytes:
-    """Return the placeholder of a text; while warming, the JSON of an unknown value."""
-    return placeholder if common.status == "ok" else literal(column.unknown)
+def _placeholder(common: _Common, column: Column) -> bytes | None:
+    """Return the JSON of a column, with a `%b` for each text of a row; None if it is absent."""
+    text = _PLACEHOLDERS.get(column.kind, b"%b")
+    match column.kind:
+        case "constant":
+            return literal(common.constants[_CONSTANT.index(column.name)])
+        case "count":
+            return text
+        case "optional":
+            return text if common.has_optional[_OPTIONAL.index(column.name)] else None
+        case "action" | "cost":
+            return text if common.is_decided else None
+        case "lists_by_map" | "pairs_by_map":
+            names = common.maps[_BY_MAP.index(column.name)]
+            if names is None:
+                return None
+            return b"{" + b",".join(literal(name) + b":" + text for name in names) + b"}"
+    return text if common.status == "ok" else literal(column.unknown)
 
 
-def _decided_placeholder(common: _Common, _column: Column) -> bytes | None:
-    """Return the placeholder of a text; None if nothing is decided."""
-    return b"%b" if common.is_decided else None
-
-
-def _maps_placeholder(common: _Common, column: Column, placeholder: bytes) -> bytes | None:
-    """Return an object with a placeholder for each map; None if the block has no such column."""
-    names = common.maps[_BY_MAP.index(column.name)]
-    if names is None:
-        return None
-    return b"{" + b",".join(literal(name) + b":" + placeholder for name in names) + b"}"
-
-
-def _optional_placeholder(common: _Common, column: Column) -> bytes | None:
-    return b"%b" if common.has_optional[_OPTIONAL.index(column.name)] else None
-
-
-def _getter(column: Column) -> Callable[[PredictionBlock], Any]:
-    """Return a function that gets the column from a block; a tuple if it has several arrays."""
-    return attrgetter(*column.attributes)
-
-
-def _constant_encoder(_column: Column) -> Encoder:
-    return lambda _block: []
-
-
-def _count_encoder(column: Column) -> Encoder:
-    array = _getter(column)
-    return lambda block: [integers(array(block))]
-
-
-def _optional_encoder(column: Column) -> Encoder:
-    array = _getter(column)
-    return lambda block: [integers(array(block))] if array(block)[0] >= 0 else []
-
-
-def _category_encoder(column: Column) -> Encoder:
-    array = _getter(column)
-    return lambda block: [categories(array(block))]
-
-
-def _label_encoder(column: Column) -> Encoder:
-    array = _getter(column)
-
-    def texts(block: PredictionBlock) -> list[list[bytes]]:
-        labels = [orjson.dumps(label) for label in block.classes]
-        return [[labels[i] for i in array(block).tolist()]]
-
-    return texts
-
-
-def _own_encoder(column: Column) -> Encoder:
-    array = _getter(column)
-    return lambda block: [numbers(array(block)[np.arange(len(block)), block.label])]
+def _label_texts(block: PredictionBlock, values: Ints) -> list[list[bytes]]:
+    labels = [orjson.dumps(label) for label in block.classes]
+    return [[labels[i] for i in values.tolist()]]
 
 
 def action_texts(block: PredictionBlock) -> list[list[bytes]]:
@@ -213,35 +188,20 @@ def cost_texts(block: PredictionBlock) -> list[list[bytes]]:
     return [] if block.expected_cost is None else [numbers(block.expected_cost)]
 
 
-def _list_encoder(column: Column) -> Encoder:
-    array = _getter(column)
-    return lambda block: [numbers(array(block))]
-
-
-def _pair_encoder(column: Column) -> Encoder:
-    bounds = _getter(column)
-    return lambda block: [numbers(interleave(*bounds(block)))]
-
-
-def _map_encoder(column: Column) -> Encoder:
-    maps = _getter(column)
-    return lambda block: [numbers(values) for values in (maps(block) or {}).values()]
-
-
-_ENCODINGS: dict[Kind, _Encoding] = {
-    "constant": _Encoding(_constant_placeholder, _constant_encoder),
-    "count": _Encoding(lambda _common, _column: b"%b", _count_encoder),
-    "optional": _Encoding(_optional_placeholder, _optional_encoder),
-    "category": _Encoding(_row_placeholder, _category_encoder),
-    "label": _Encoding(_row_placeholder, _label_encoder),
-    "own": _Encoding(_row_placeholder, _own_encoder),
-    "action": _Encoding(_decided_placeholder, lambda _column: action_texts),
-    "cost": _Encoding(_decided_placeholder, lambda _column: cost_texts),
-    "list": _Encoding(partial(_row_placeholder, placeholder=b"[%b]"), _list_encoder),
-    "pairs": _Encoding(partial(_row_placeholder, placeholder=b"[[%b]]"), _pair_encoder),
-    "lists_by_map": _Encoding(partial(_maps_placeholder, placeholder=b"[%b]"), _map_encoder),
-    "pairs_by_map": _Encoding(partial(_maps_placeholder, placeholder=b"[[%b]]"), _map_encoder),
+_TEXTS: dict[Kind, Callable[[PredictionBlock, Any], list[list[bytes]]]] = {
+    "count": lambda _, values: [integers(values)],
+    "optional": lambda _, values: [integers(values)] if values[0] >= 0 else [],
+    "category": lambda _, values: [categories(values)],
+    "label": _label_texts,
+    "own": lambda block, values: [numbers(values[np.arange(len(block)), block.label])],
+    "action": lambda block, _: action_texts(block),
+    "cost": lambda block, _: cost_texts(block),
+    "list": lambda _, values: [numbers(values)],
+    "pairs": lambda _, bounds: [numbers(interleave(*bounds))],
+    "lists_by_map": lambda _, maps: [numbers(values) for values in (maps or {}).values()],
+    "pairs_by_map": lambda _, maps: [numbers(values) for values in (maps or {}).values()],
 }
+"""Of each kind: the texts of a block and its column, one list for each `%b` of the template."""
 
 _NUMBERS = [
     column.name
@@ -255,45 +215,49 @@ _BY_MAP = [column.name for column in COLUMNS if column.kind.endswith("_by_map")]
 _constants = attrgetter(*_CONSTANT)
 _maps = attrgetter(*_BY_MAP)
 
-_ENCODERS = [_ENCODINGS[column.kind].encoder(column) for column in COLUMNS]
-_COUNT_ENCODERS = [
-    _ENCODINGS[column.kind].encoder(column)
+_VARYING = [
+    (_TEXTS[column.kind], attrgetter(*column.attributes), column.kind in ("count", "optional"))
     for column in COLUMNS
-    if column.kind in ("count", "optional")
+    if column.kind in _TEXTS
 ]
-"""While warming, only counts differ from row to row."""
+"""Of each column but the constant ones: its texts, its values, and whether it is one of counts."""
 
 
-def encode_rejected(error: InvalidExample, seq: int, n: int, id: str | None) -> bytes:
+def rejection(error: InvalidExample, semantics: int) -> tuple[str, object]:
+    """Return the field that stores why an entry was rejected, and its value.
+
+    Examples
+    --------
+    >>> rejection(InvalidExample("time_absent"), 4)
+    ('reason', 'time is absent; the horizon of this feed counts it')
+    >>> rejection(InvalidExample("time_absent"), 5)
+    ('about', {'case': 'time_absent'})
+    """
+    return ("reason", error.reason_of_4) if semantics < 5 else ("about", error.about)
+
+
+def encode_rejected(
+    error: InvalidExample, seq: int, n: int, id: str | None, semantics: int
+) -> bytes:
     """Return the payload for a refused entry, as `RejectedMessage` describes it.
 
     Examples
     --------
-    >>> encode_rejected(InvalidExample("label", "label is empty"), 4, 3, "a")
-    b'{"v":2,"status":"rejected","id":"a","seq":4,"n":3,"code":"label","reason":"label is empty"}'
+    >>> encode_rejected(InvalidExample("feature_nan", feature=3), 4, 3, "a", 5)
+    b'{"v":2,"status":"rejected","id":"a","seq":4,"n":3,"code":"not_finite",\
+"about":{"case":"feature_nan","feature":3}}'
     """
-    return _message("rejected", id, seq=seq, n=n, code=error.code, reason=error.reason)
+    why = dict([rejection(error, semantics)])
+    return _message("rejected", id, seq=seq, n=n, code=error.code, **why)
 
 
 def encode_duplicate(seq: int, n: int, id: str | None, first: int) -> bytes:
-    """Return the payload for a repeated id, as `DuplicateMessage` describes it.
-
-    Examples
-    --------
-    >>> encode_duplicate(4, 3, "a", 1)
-    b'{"v":2,"status":"duplicate","id":"a","seq":4,"n":3,"first":1}'
-    """
+    """Return the payload for a repeated id, as `DuplicateMessage` describes it."""
     return _message("duplicate", id, seq=seq, n=n, first=first)
 
 
 def encode_unavailable(id: str | None, code: str, reason: str) -> bytes:
-    """Return the payload for a request without an answer, as `UnavailableMessage` describes it.
-
-    Examples
-    --------
-    >>> encode_unavailable("a", "no_state", "no state was published")
-    b'{"v":2,"status":"unavailable","id":"a","code":"no_state","reason":"no state was published"}'
-    """
+    """Return the payload for a request without an answer, as `UnavailableMessage` describes it."""
     return _message("unavailable", id, code=code, reason=reason)
 
 
@@ -310,13 +274,7 @@ def reply_head(state: str | None, behind: int | None, age: int | None) -> bytes:
 
 
 def encode_label(seq: int, n: int, id: str | None, example: str, label: str, done: Done) -> bytes:
-    """Return the payload for a label that was taken, as `LabelMessage` describes it.
-
-    Examples
-    --------
-    >>> encode_label(4, 3, None, "a", "spam", "accepted")
-    b'{"v":2,"status":"label","seq":4,"n":3,"example":"a","label":"spam","done":"accepted"}'
-    """
+    """Return the payload for a label that was taken, as `LabelMessage` describes it."""
     return _message("label", id, seq=seq, n=n, example=example, label=label, done=done)
 
 
@@ -325,18 +283,10 @@ _REPORTED = [field.name for field in fields(ValidityReport) if field.name != "n"
 
 def encode_report(report: ValidityReport, seq: int) -> bytes:
     """Return the payload of a validity report, as `MetricsMessage` describes it."""
-    said = {name: getattr(report, name) for name in _REPORTED}
-    parts = {name: part for name, part in said.items() if part is not None}
+    parts = {name: part for name in _REPORTED if (part := getattr(report, name)) is not None}
     return dumps({"v": VERSION, "n": report.n, "seq": seq, **parts})
 
 
 def encode_alarms(alarms: Sequence[Alarm], seq: int) -> bytes:
-    """Return the payload of the alarms that one entry raised, as `AlarmsMessage` describes it.
-
-    Examples
-    --------
-    >>> alarm = Alarm(5040, "calibration", "overall", None, "tolerant", 4.75, 4.5, 5000)
-    >>> encode_alarms([alarm], 5039)[:58]
-    b'{"v":2,"seq":5039,"alarms":[{"n":5040,"kind":"calibration"'
-    """
+    """Return the payload of the alarms that one entry raised, as `AlarmsMessage` describes it."""
     return dumps({"v": VERSION, "seq": seq, "alarms": alarms})

@@ -9,20 +9,20 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 
-from online_svm.errors import InvalidExample
-from online_svm.stream.given_answer import GivenAnswer, checked_answer
+from online_svm.errors import SHOWN, InvalidExample
+from online_svm.stream.input_batch import SliceValue, checked_slices
 from online_svm.stream.schema import FeatureSchema, value_error
-from online_svm.stream.slices import NO_SLICES, SliceValue
+from online_svm.stream.scored_rows import GivenAnswer, checked_answer
 from online_svm.types import Floats
 from workers.config.settings import Limits
 
-Fields = Mapping[bytes, bytes] | Sequence[bytes]
+EntryFields = Mapping[bytes, bytes] | Sequence[bytes]
 """Fields of a stream entry: by name, or the flat list of the protocol."""
 
 MOST_FIELDS = 5
 """Fields of the largest entry that can be accepted."""
 
-LARGE = 1 << 16
+LARGE_BYTES = 1 << 16
 """Bytes of an `x` beyond which its values are counted before it is parsed."""
 
 MOST_VALUES = 20_000
@@ -35,18 +35,10 @@ MOST_LABEL_CHARS = MOST_ID_CHARS = 256
 MOST_LABEL_BYTES = 256
 """Bytes of a label that is not declared."""
 
-_NAMES = "x, xb, y, p, id"
-_KNOWN = frozenset(_NAMES.encode().split(b", "))
-_NEEDS = {
-    b"for": "the label of an earlier id, needs a horizon; set horizon to how many further "
-    "examples, or milliseconds, a label may take",
-    b"time": "the time of an example, needs a horizon that counts it; set horizon_in to time",
-}
-"""Fields that a setting asks for, where it does not.
-
-The words are bytes of answers, so they stand until the number of the semantics changes: a horizon
-that counts `time` is one given as a time, `horizon = "30m"`, and no longer by `horizon_in`.
-"""
+_NAMES = ["x", "xb", "y", "p", "id"]
+_KNOWN = frozenset(name.encode() for name in _NAMES)
+_NEEDS = {b"s": "s_without_slices", b"for": "for_without_horizon", b"time": "time_not_counted"}
+"""The cases of fields that a setting asks for, where it does not."""
 
 _ASKED = (b"s", b"for", b"time", b"a")
 
@@ -63,52 +55,32 @@ _DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
-def pairs(fields: Fields) -> Iterator[tuple[bytes, bytes]]:
+def pairs(fields: EntryFields) -> Iterator[tuple[bytes, bytes]]:
     """Yield the fields of an entry as pairs, repeats included."""
     if isinstance(fields, Mapping):
         return iter(fields.items())
     return zip(fields[::2], fields[1::2], strict=True)
 
 
-def size(fields: Fields) -> int:
+def size(fields: EntryFields) -> int:
     """Return the bytes of an entry: field names and values."""
     return sum(len(name) + len(value) for name, value in pairs(fields))
 
 
 class Accepted(NamedTuple):
-    """An entry that can be used.
+    """An entry that can be used."""
 
-    Attributes
-    ----------
-    row : ndarray of shape (n_features,)
-    label : str or None
-    probability : float or None
-    slices : tuple of (str or None), or None
-    time : int or None
-        Milliseconds, where the horizon counts time.
-    schema : FeatureSchema
-        The one it was checked by; it knows the features now.
-    given : GivenAnswer or None
-        The answer that somebody was given before the label came.
-    """
-
-    row: Floats
+    row: Floats  # shape (n_features,)
     label: str | None
     probability: float | None
     slices: SliceValue | None
-    time: int | None
-    schema: FeatureSchema
-    given: GivenAnswer | None = None
+    time: int | None  # milliseconds, where the horizon counts time
+    schema: FeatureSchema  # the one it was checked by; it knows the features now
+    given: GivenAnswer | None = None  # the answer that was published before the label came
 
 
-def decode_entry(fields: Fields, schema: FeatureSchema, limits: Limits) -> Accepted:
-    """Return what an entry holds.
-
-    Raises
-    ------
-    InvalidExample
-        With one of `REJECTION_CODES`.
-    """
+def decode_entry(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> Accepted:
+    """Return what an entry holds. Raises InvalidExample with one of `REJECTION_CODES`."""
     _check_fields(fields, schema, limits)
     given = dict(pairs(fields))
     if b"id" in given:
@@ -137,7 +109,7 @@ def read_target(
     )
 
 
-def readable_id(fields: Fields) -> str | None:
+def readable_id(fields: EntryFields) -> str | None:
     """Return the producer's id if it was sent once and can be repeated in an answer."""
     sent = [value for name, value in pairs(fields) if name == b"id"]
     if len(sent) != 1 or len(sent[0]) > _MAX_UTF8 * MOST_ID_CHARS:
@@ -148,37 +120,19 @@ def readable_id(fields: Fields) -> str | None:
         return None
 
 
-def check_size(fields: Fields, limits: Limits) -> None:
-    """Reject an entry with too many bytes, before anything in it is decoded.
-
-    Raises
-    ------
-    InvalidExample
-    """
+def check_size(fields: EntryFields, limits: Limits) -> None:
+    """Raise InvalidExample for an entry of too many bytes, before anything in it is decoded."""
     if (found := size(fields)) > limits.max_entry_bytes:
-        raise InvalidExample(
-            "too_large", f"the entry has {found} bytes, the limit is {limits.max_entry_bytes}"
-        )
+        raise InvalidExample("entry_bytes", bytes=found, most=limits.max_entry_bytes)
 
 
 def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
     """Reject a large `x` that has far more values than any example, before it is parsed.
 
     A value takes two bytes of JSON and up to a hundred bytes of memory. An acceptable `x` is one
-    array or object, with one number for each feature.
-
-    Raises
-    ------
-    InvalidExample
-
-    Examples
-    --------
-    >>> from online_svm.config import PredictorConfig
-    >>> check_values(b"[" + b"[]," * 50_000 + b"0]", FeatureSchema(PredictorConfig()), Limits())
-    Traceback (most recent call last):
-    online_svm.errors.InvalidExample: x holds more than 20000 names, values, arrays and objects
+    array or object, with one number for each feature. Raises InvalidExample.
     """
-    if len(raw) <= LARGE:
+    if len(raw) <= LARGE_BYTES:
         return
     features = max(limits.max_features, schema.dimension or 0)
     most = max(MOST_VALUES, 2 * features)
@@ -186,44 +140,33 @@ def check_values(raw: bytes, schema: FeatureSchema, limits: Limits) -> None:
         return
     # Commas and brackets inside names do not count. So count tokens, up to the limit.
     if sum(1 for _ in islice(_TOKEN.finditer(raw), most + 1)) > most:
-        raise InvalidExample(
-            "too_large", f"x holds more than {most} names, values, arrays and objects"
-        )
+        raise InvalidExample("x_values", most=most)
 
 
 def read_id(raw: bytes, name: str = "id") -> str:
-    """Return a producer's id as text; `name` is that of its field."""
+    """Return a producer's id as text; `name` is the name of its field."""
     text = _text(raw, name)
     if len(text) > MOST_ID_CHARS:
-        raise InvalidExample("too_large", f"{name} has more than {MOST_ID_CHARS} characters")
+        raise InvalidExample("id_characters", field=name, most=MOST_ID_CHARS)
     return text
 
 
 def read_time(raw: bytes | None) -> int:
-    """Return the producer's time in milliseconds.
-
-    Examples
-    --------
-    >>> read_time(b"1700000000000")
-    1700000000000
-    >>> read_time(b"1700000000000000")
-    Traceback (most recent call last):
-    online_svm.errors.InvalidExample: time is not milliseconds from 0 to 253402300799999
-    """
+    """Return the producer's time in milliseconds."""
     if raw is None:
-        raise InvalidExample("time", "time is absent; the horizon of this feed counts it")
+        raise InvalidExample("time_absent")
     if not _TIME.fullmatch(raw) or int(raw) > _MAX_TIME:
-        raise InvalidExample("time", f"time is not milliseconds from 0 to {_MAX_TIME}")
+        raise InvalidExample("time_no_milliseconds", most=_MAX_TIME)
     return int(raw)
 
 
 def read_label(raw: bytes, schema: FeatureSchema) -> str | None:
     """Return the label in its canonical form."""
     if not schema.declares_labels and len(raw) > MOST_LABEL_BYTES:
-        raise InvalidExample("label", f"y has more than {MOST_LABEL_BYTES} bytes")
+        raise InvalidExample("y_bytes", most=MOST_LABEL_BYTES)
     text = _text(raw, "y")
     if len(text) > MOST_LABEL_CHARS:
-        raise InvalidExample("label", f"y has more than {MOST_LABEL_CHARS} characters")
+        raise InvalidExample("y_characters", most=MOST_LABEL_CHARS)
     return schema.label(text)
 
 
@@ -233,97 +176,76 @@ def read_probability(raw: bytes, schema: FeatureSchema) -> float | None:
         return schema.probability(float("nan"))
     if len(raw) > _MAX_P or not _DECIMAL.fullmatch(raw):
         schema.probability(0.0)  # a learner that takes no probability is the better reason
-        raise InvalidExample("unparsable", f"p is not a decimal number of at most {_MAX_P} bytes")
+        raise InvalidExample("p_no_decimal", most=_MAX_P)
     return schema.probability(float(raw))
 
 
 def read_slices(raw: bytes, schema: FeatureSchema) -> SliceValue | None:
-    """Return the values of the feed's slices.
-
-    Examples
-    --------
-    >>> from online_svm.config import PredictorConfig
-    >>> read_slices(b'{"country":"DE"}', FeatureSchema(PredictorConfig(slices=("country",))))
-    ('DE',)
-    """
+    """Return the values of the feed's slices."""
     if len(raw) > _MAX_SLICES:
-        raise InvalidExample("slice", f"s has more than {_MAX_SLICES} bytes")
+        raise InvalidExample("s_bytes", most=_MAX_SLICES)
     try:
         sent = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        raise InvalidExample("slice", "s is not JSON") from None
+        raise InvalidExample("s_not_json") from None
     if not isinstance(sent, dict):
-        raise InvalidExample("slice", "s is not an object of text values")
-    values = schema.slice_values(sent)
+        raise InvalidExample("s_no_object")
+    values = checked_slices(sent, schema.slices)
     # A text has two quotation marks. If there are more of them, a name may occur twice.
     texts = len(sent) + sum(value is not None for value in sent.values())
     if raw.count(b'"') != 2 * texts and len(json.loads(raw, object_pairs_hook=list)) != len(sent):
-        raise InvalidExample("duplicate_field", "a name is in s twice")
+        raise InvalidExample("slice_twice")
     return values
 
 
 def read_answer(raw: bytes, schema: FeatureSchema) -> GivenAnswer:
-    """Return what an answer that was given puts first; the other fields of it are not looked at.
-
-    Examples
-    --------
-    >>> from online_svm.config import PredictorConfig
-    >>> schema = FeatureSchema(PredictorConfig(given_answers=True, classes=("a", "b")))
-    >>> read_answer(b'{"status":"warming"}', schema)
-    Traceback (most recent call last):
-    online_svm.errors.InvalidExample: a: it is no answer of a model, whose status is ok
-    """
+    """Return what an answer that was given puts first; the other fields of it are not looked at."""
     if len(raw) > _MAX_ANSWER:
-        raise InvalidExample("too_large", f"a has more than {_MAX_ANSWER} bytes")
+        raise InvalidExample("a_bytes", most=_MAX_ANSWER)
     try:
         sent = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        raise InvalidExample("answer", "a: it is not JSON") from None
+        raise InvalidExample("answer_not_json") from None
     return checked_answer(sent, schema.classes)
 
 
 def _text(raw: bytes, name: str) -> str:
     if b"\0" in raw:
-        raise InvalidExample("unparsable", f"{name} contains NUL")
+        raise InvalidExample("field_with_nul", field=name)
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise InvalidExample("unparsable", f"{name} is not UTF-8") from None
+        raise InvalidExample("field_not_utf8", field=name) from None
 
 
-def check_names(fields: Fields, schema: FeatureSchema) -> Sequence[bytes]:
-    """Return the names of the fields; reject one that is not known, or sent twice.
-
-    Raises
-    ------
-    InvalidExample
-    """
+def check_names(fields: EntryFields, schema: FeatureSchema) -> Sequence[bytes]:
+    """Return the names of the fields; raise InvalidExample if one is not known, or sent twice."""
     names = list(fields) if isinstance(fields, Mapping) else fields[::2]
     for name in names:
         if name not in _KNOWN and not _is_asked(name, schema):
             raise _no_field(name, schema)
         if names.count(name) > 1:
-            raise InvalidExample("duplicate_field", f"field {_shown(name)} is sent twice")
+            raise InvalidExample("field_twice", field=shown(name))
     return names
 
 
-def _check_fields(fields: Fields, schema: FeatureSchema, limits: Limits) -> None:
+def _check_fields(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> None:
     """Reject an entry by its size or by the names of its fields."""
     check_size(fields, limits)
     names = check_names(fields, schema)
     if b"x" in names and b"xb" in names:
-        raise InvalidExample("duplicate_field", "both x and xb are sent; send one")
+        raise InvalidExample("x_and_xb")
     if b"y" in names and b"p" in names:
-        raise InvalidExample("duplicate_field", "both y and p are sent; send one")
+        raise InvalidExample("y_and_p")
     if b"x" not in names and b"xb" not in names:
-        raise InvalidExample("no_features", "the entry has neither x nor xb")
+        raise InvalidExample("no_x")
     if b"a" in names and b"y" not in names:
-        raise InvalidExample("answer", "a: an answer is scored by the label y, which is absent")
+        raise InvalidExample("answer_without_y")
 
 
 def _is_asked(name: bytes, schema: FeatureSchema) -> bool:
     """Return whether a setting asks for this field."""
-    asked = {b"s": schema.slices, b"for": schema.takes_late_labels, b"time": schema.counts_time}
+    asked = {b"s": schema.slices, b"for": schema.takes_delayed_labels, b"time": schema.counts_time}
     asked[b"a"] = schema.takes_answers
     return bool(asked.get(name))
 
@@ -331,28 +253,23 @@ def _is_asked(name: bytes, schema: FeatureSchema) -> bool:
 def _no_field(name: bytes, schema: FeatureSchema) -> InvalidExample:
     """Return the error of a field that the feed does not take."""
     if name in _ASKED and schema.is_of_requests:
-        return InvalidExample(
-            "unsupported", f"field {_shown(name)} is of an example; a request has features alone"
-        )
-    if name == b"s":
-        return InvalidExample("unsupported", NO_SLICES)
+        return InvalidExample("field_of_example", field=shown(name))
     if name in _NEEDS:
-        return InvalidExample("unsupported", f"field {_shown(name)}, {_NEEDS[name]}")
-    known = ", ".join((_NAMES, *(asked.decode() for asked in _ASKED if _is_asked(asked, schema))))
+        return InvalidExample(_NEEDS[name])
+    known = [*_NAMES, *(asked.decode() for asked in _ASKED if _is_asked(asked, schema))]
     if name == b"c":
-        planned = "field 'c', a control entry, is not supported yet"
-        return InvalidExample("unsupported", f"{planned}; known: {known}")
-    return InvalidExample("unknown_field", f"field {_shown(name)}; known: {known}")
+        return InvalidExample("c_planned", known=known)
+    return InvalidExample("field_unknown", field=shown(name), known=known)
 
 
-def _shown(name: bytes) -> str:
-    """Return a field name for a message, shortened and escaped."""
-    return repr(name[:40].decode(errors="backslashreplace"))
+def shown(name: bytes) -> str:
+    """Return a field name for a message, shortened."""
+    return name[:SHOWN].decode(errors="backslashreplace")
 
 
 def _read_raw(raw: bytes) -> Floats:
     if len(raw) % 8:
-        raise InvalidExample("dimension", f"xb has {len(raw)} bytes, not a multiple of 8")
+        raise InvalidExample("xb_length", bytes=len(raw))
     return np.frombuffer(raw, dtype="<f8").astype(np.float64)
 
 
@@ -370,7 +287,7 @@ def _read_x(raw: bytes, schema: FeatureSchema, limits: Limits) -> list[object] |
         if raw.count(b'"') != 2 * (len(x) + texts):
             _check_repeats(raw, len(x))
     elif not isinstance(x, list):
-        raise InvalidExample("unparsable", "x is not a JSON array or object")
+        raise InvalidExample("x_no_collection")
     return x  # type: ignore[no-any-return]  # narrowed to list or dict above
 
 
@@ -387,33 +304,33 @@ def _check_repeats(raw: bytes, distinct: int) -> None:
     try:
         repeated = json.loads(raw, object_pairs_hook=list, parse_int=float)
     except RecursionError:
-        raise InvalidExample("unparsable", "x is nested too deeply") from None
+        raise InvalidExample("x_too_deep") from None
     if len(repeated) != distinct:
-        raise InvalidExample("duplicate_field", "a feature name is in x twice")
+        raise InvalidExample("feature_twice")
 
 
 def _why_unparsable(raw: bytes, message: str, schema: FeatureSchema) -> InvalidExample:
     """Return the reason: a number that JSON cannot hold (NaN, 1e999), or text that is not JSON."""
-    not_json = InvalidExample("unparsable", f"x is not JSON: {message.split(':')[0][:80]}")
+    not_json = InvalidExample("x_not_json", words=message.split(":")[0][:80])
     try:
         x = json.loads(raw.decode(), parse_int=float)
     except (ValueError, RecursionError):
         return not_json
-    values = x.items() if isinstance(x, dict) else enumerate(x if isinstance(x, list) else ())
-    for feature, value in values:
+    if isinstance(x, dict):
+        named = [(name[:SHOWN], value) for name, value in x.items()]
+    else:
+        named = [(schema.feature(i), value) for i, value in enumerate(x if type(x) is list else ())]
+    for feature, value in named:
         if isinstance(value, float) and not np.isfinite(value):
-            named = repr(feature[:40]) if isinstance(feature, str) else schema.shown(feature)
-            return value_error(value, named)
+            return value_error(value, feature)
     return not_json
 
 
 def _check_adoptable(x: list[object] | dict[str, object] | Floats, limits: Limits) -> None:
     """Reject an `x` that must not define the features of a feed."""
     if len(x) > limits.max_features:
-        raise InvalidExample(
-            "dimension", f"x has {len(x)} features, the limit is {limits.max_features}"
-        )
+        raise InvalidExample("features_too_many", found=len(x), most=limits.max_features)
     if isinstance(x, dict) and not all(1 <= len(name) <= _MAX_NAME for name in x):
-        raise InvalidExample("unparsable", f"a feature name has 1 to {_MAX_NAME} characters")
+        raise InvalidExample("name_length", most=_MAX_NAME)
     if isinstance(x, dict) and any("\0" in name for name in x):
-        raise InvalidExample("unparsable", "a feature name contains NUL")
+        raise InvalidExample("name_with_nul")

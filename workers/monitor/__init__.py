@@ -1,1 +1,1 @@
-"""Measurements of a worker, and those who are told: metrics endpoint, probes, webhook of alarms."""
+"""Measurements of a worker, and their outlets: metrics endpoint, probes, webhook of alarms."""

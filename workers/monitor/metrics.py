@@ -1,37 +1,48 @@
 """The metrics of a worker: one collector, whose lines have the label `feed`.
 
-What feeds told grows as they tell it. What stands in Redis (lag, the newest report) is read when it
-is asked for. A worker of up to `DETAILED` feeds gives all of each; one of more gives at most some
-twenty lines a feed, and histograms of all feeds together, under feed="*": nineteen bounds times a
-thousand feeds would take a scrape seconds.
+Counters are kept by the worker; lag and the newest report are read from Redis at each scrape. A
+worker of up to `MAX_DETAILED_FEEDS` gives all metrics of each feed. A worker of more feeds gives
+some twenty lines a feed, and histograms of all feeds together, under feed="*": nineteen bounds
+times a thousand feeds would take a scrape seconds.
+
+A figure that a feed does not have gives no metric: an absent series means that nothing is measured,
+a 0 would be a measurement.
 """
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import get_args
+from operator import attrgetter
+from typing import Any, TypeVar, get_args
 
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from online_svm import __version__
 from online_svm.stream.alarm import AlarmKind
+from online_svm.version import __version__
 from workers.message.codes import CODES
 from workers.monitor.feed_alarms import FeedAlarms
-from workers.monitor.feed_record import Duration, Durations, FeedRecord
-from workers.monitor.reported import PREFIX, counted, gauge, of_answer, of_pending, of_report
-from workers.monitor.standings import Detail, Standing, Standings
-from workers.monitor.watch import WorkerWatch
+from workers.monitor.health import StatusCache
+from workers.monitor.watch import Duration, Durations, FeedRecord, WorkerWatch
+from workers.reading.status import FeedStatus
 
-DETAILED = 32
+PREFIX = "online_svm"
+
+MAX_DETAILED_FEEDS = 32
 """Feeds up to which each has histograms, figures of its reports, and counters that begin at 0."""
 
-ALL = "*"
-"""The label `feed` of what is of all feeds together; no feed can have this name."""
+_ALL_FEEDS = "*"
+"""The label `feed` of a metric of all feeds together; no feed can have this name."""
 
-_TOLD: dict[Duration, str] = {
+_DURATIONS: dict[Duration, str] = {
     "batch": "Time to answer one batch, its wait for refits included.",
     "commit": (
         "Time from sending a commit to its confirmation; the next batch is answered meanwhile."
@@ -41,30 +52,70 @@ _TOLD: dict[Duration, str] = {
     "replay": "Time of one recovery, its replay included.",
 }
 
-_COUNTED = {
-    "answers": ("answers", "Input entries answered and committed."),
-    "reports": ("reports", "Validity reports committed."),
-    "snapshots": ("snapshots", "Snapshots committed."),
-    "replayed": ("replayed_entries", "Entries answered again by replays."),
+_FIGURES = {
+    "scored": ("scored_examples", "Labelled examples that the figures of a report run over."),
+    "accuracy": ("accuracy_ratio", "Share of right labels."),
+    "lower": ("announced_lower_ratio", "Mean lower end of the interval of the predicted label."),
+    "probability": ("announced_ratio", "Mean probability of the predicted label."),
+    "upper": ("announced_upper_ratio", "Mean upper end of the interval of the predicted label."),
+    "log_loss": ("log_loss_nats", "Mean log loss of the true label."),
+    "brier": ("brier_score", "Mean Brier score."),
+    "z": (
+        "accuracy_deviations",
+        "Accuracy less mean probability, in standard deviations that it has by chance.",
+    ),
+    "calibration_error": (
+        "calibration_error_ratio",
+        "Root mean squared difference of frequency and probability in bins, chance taken off.",
+    ),
 }
-"""Metrics, the members of a record, and what they are."""
+"""Members of a report, each with the name of its metric and the help text."""
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "redis")
+_OF_NOW = {
+    "pending": ("pending_examples", "Answered examples that wait to be learned."),
+    "unlabelled": ("pending_labels", "Of these, those whose label has not come."),
+    "seconds": ("pending_label_seconds", "Age of the oldest example without a label; 0: none."),
+}
+
+_GUARANTEES = ("exact", "approximate", "none")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "redis")
 
 Records = Mapping[str, FeedRecord]
+Messages = Mapping[str, Mapping[str, Any]]
+T = TypeVar("T")
+
+
+def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    """Return an empty family of gauges with the label `feed` and further ones."""
+    return GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=["feed", *labels])
+
+
+def counted(name: str, text: str, *labels: str) -> CounterMetricFamily:
+    """Return an empty family of counters with the same labels."""
+    return CounterMetricFamily(f"{PREFIX}_{name}", text, labels=["feed", *labels])
+
+
+def _filled(
+    family: GaugeMetricFamily | CounterMetricFamily,
+    feeds: Mapping[str, T],
+    value: Callable[[T], float],
+) -> Metric:
+    """Return a family with the value of each feed."""
+    for feed, one in feeds.items():
+        family.add_metric([feed], float(value(one)))
+    return family
+
+
+def _known(*families: Metric) -> Iterator[Metric]:
+    """Yield the families that have a sample."""
+    return (family for family in families if family.samples)
 
 
 class WorkerMetrics(Collector):
-    """What the feeds of a worker told, and how they stand.
+    """The counters that a worker keeps of its feeds, and the status of the feeds in Redis."""
 
-    Parameters
-    ----------
-    watch : WorkerWatch
-    standings : Standings
-    """
-
-    def __init__(self, watch: WorkerWatch, standings: Standings) -> None:
-        self._watch, self._standings = watch, standings
+    def __init__(self, watch: WorkerWatch, cache: StatusCache) -> None:
+        self._watch, self._cache = watch, cache
 
     def describe(self) -> Iterable[Metric]:
         """Name no metric: registering them then reads nothing from Redis."""
@@ -73,29 +124,28 @@ class WorkerMetrics(Collector):
     @override
     def collect(self) -> Iterable[Metric]:
         records = dict(list(self._watch.feeds.items()))
-        in_detail = len(records) <= DETAILED
+        in_detail = len(records) <= MAX_DETAILED_FEEDS
         sources = {feed: record.source for feed, record in records.items()}
-        standing = self._standings.look(sources, in_detail)
-        yield build()
+        found = self._cache.get(sources, in_detail)
+        yield _build()
         yield from _of_work(records)
         yield from _by_reason(records, in_detail)
         yield from _durations(records, in_detail)
-        yield from _of_lag(standing)
-        yield from self._of_redis(list(records) if in_detail else [ALL])
+        yield from _of_lag(found)
+        yield from self._of_redis(list(records) if in_detail else [_ALL_FEEDS])
         if in_detail:
-            yield from _in_detail(records, standing)
-        yield from of_webhook(one.posts for one in records.values() if one.posts is not None)
+            yield from _in_detail(records, found)
+        yield from _of_webhook([one.posts for one in records.values() if one.posts is not None])
 
     def _of_redis(self, labels: Iterable[str]) -> Iterator[Metric]:
-        """Yield what is of the process, under each of these labels."""
+        """Yield the metrics of the process, under each of these labels."""
         up = gauge("redis_up", "1 if Redis answers the worker's own question.")
         retries = counted("redis_retries", "Commands sent to Redis again, by reason.", "reason")
-        kinds: dict[str, int] = {"timeout": 0, "connection": 0}
+        kinds = Counter({"timeout": 0, "connection": 0})
         for connection in self._watch.connections:
-            for kind, count in dict(connection.retries).items():
-                kinds[kind] = kinds.get(kind, 0) + count
+            kinds.update(dict(connection.retries))
         for label in labels:
-            up.add_metric([label], float(self._standings.trouble is None))
+            up.add_metric([label], float(self._cache.trouble is None))
             for kind in sorted(kinds):
                 retries.add_metric([label, kind], kinds[kind])
         yield from (up, retries)
@@ -103,16 +153,19 @@ class WorkerMetrics(Collector):
 
 def _of_work(records: Records) -> Iterator[Metric]:
     stage = gauge("stage", "What a feed does: 1.", "stage")
-    at = gauge("answer_timestamp_seconds", "When the last answers were committed; 0: not yet.")
     for feed, record in records.items():
         stage.add_metric([feed, record.stage], 1.0)
-        at.add_metric([feed], record.answered_at)
-    yield from (stage, at)
-    for name, (member, text) in _COUNTED.items():
-        family = counted(name, text)
-        for feed, record in records.items():
-            family.add_metric([feed], getattr(record, member))
-        yield family
+    yield stage
+    at = gauge("answer_timestamp_seconds", "When the last answers were committed; 0: not yet.")
+    yield _filled(at, records, lambda one: one.answered_at)
+    answers = counted("answers", "Input entries answered and committed.")
+    yield _filled(answers, records, lambda one: one.answers)
+    reports = counted("reports", "Validity reports committed.")
+    yield _filled(reports, records, lambda one: one.reports)
+    snapshots = counted("snapshots", "Snapshots committed.")
+    yield _filled(snapshots, records, lambda one: one.snapshots)
+    replayed = counted("replayed", "Entries answered again by replays.")
+    yield _filled(replayed, records, lambda one: one.replayed_entries)
 
 
 def _by_reason(records: Records, in_detail: bool) -> Iterator[Metric]:
@@ -130,68 +183,60 @@ def _by_reason(records: Records, in_detail: bool) -> Iterator[Metric]:
 
 
 def _durations(records: Records, in_detail: bool) -> Iterator[Metric]:
-    for name, text in _TOLD.items():
+    for name, text in _DURATIONS.items():
         family = HistogramMetricFamily(f"{PREFIX}_{name}_seconds", text, labels=["feed"])
         found = {feed: record.durations[name] for feed, record in records.items()}
         if not in_detail:
-            found = {ALL: Durations.summed(list(found.values()))}
+            found = {_ALL_FEEDS: Durations.summed(list(found.values()))}
         for feed, durations in found.items():
             family.add_metric([feed], durations.buckets(), durations.total)
         yield family
 
 
-def _of_lag(standing: Standing) -> Iterator[Metric]:
+def _of_lag(found: Mapping[str, FeedStatus]) -> Iterator[Metric]:
     entries = gauge("lag_entries", "Input entries without an answer.")
+    yield _filled(entries, found, lambda one: one.waiting)
     seconds = gauge(
         "lag_seconds", "Age of the oldest input entry without an answer; 0: none waits."
     )
-    for feed, lag in standing.lags.items():
-        entries.add_metric([feed], lag.entries)
-        seconds.add_metric([feed], lag.seconds)
-    yield from (entries, seconds)
-    labels = {feed: lag.labels for feed, lag in standing.lags.items() if lag.labels is not None}
-    yield from of_pending(labels)
+    yield _filled(seconds, found, lambda one: one.waiting_seconds)
+    # Awaited labels are of the last commits: no report comes without labels.
+    labels = {feed: one.lag.labels for feed, one in found.items() if one.lag.labels is not None}
+    for member, (name, text) in _OF_NOW.items():
+        yield from _known(_filled(gauge(name, text), labels, attrgetter(member)))
 
 
-def _in_detail(records: Records, standing: Standing) -> Iterator[Metric]:
-    """Yield what only a worker of a few feeds gives."""
+def _in_detail(records: Records, found: Mapping[str, FeedStatus]) -> Iterator[Metric]:
     total = gauge("replay_entries", "Entries of the last replay.")
+    yield _filled(total, records, lambda one: one.replay[1])
     done = gauge("replay_done_entries", "Of these, answered again so far.")
+    yield _filled(done, records, lambda one: one.replay[0])
     size = gauge("snapshot_bytes", "Size of the last snapshot.")
+    yield _filled(size, records, lambda one: one.snapshot_bytes)
     kept = gauge("snapshot_timestamp_seconds", "When the last snapshot was committed; 0: not yet.")
-    for feed, record in records.items():
-        done.add_metric([feed], record.replay[0])
-        total.add_metric([feed], record.replay[1])
-        size.add_metric([feed], record.snapshot_bytes)
-        kept.add_metric([feed], record.snapshot_at)
-    yield from (total, done, size, kept)
-    yield from _stored(standing.details)
-
-
-def _stored(details: Mapping[str, Detail]) -> Iterator[Metric]:
+    yield _filled(kept, records, lambda one: one.snapshot_at)
+    read = {feed: one for feed, one in found.items() if one.now}  # else its counters were not read
     learned = gauge("learned_examples", "Examples learned since the feed began.")
+    yield _filled(learned, read, lambda one: one.n)
     epoch = gauge("epoch", "Number of writers that the feed has had.")
-    for feed, detail in details.items():
-        learned.add_metric([feed], detail.learned)
-        epoch.add_metric([feed], detail.epoch)
-    yield from (learned, epoch)
-    yield from of_answer({feed: one.answer for feed, one in details.items() if one.answer})
-    yield from of_report({feed: one.report for feed, one in details.items() if one.report})
+    yield _filled(epoch, read, lambda one: one.epoch)
+    family = gauge("guarantee", "What the newest answer guarantees: 1 for one.", "guarantee")
+    for feed, one in found.items():
+        said = one.answer.get("guarantee")
+        for name in _GUARANTEES if said is not None else ():
+            family.add_metric([feed, name], float(name == said))
+    yield from _known(family)
+    yield from of_report({feed: one.report for feed, one in found.items() if one.report})
 
 
-def of_webhook(feeds: Iterable[FeedAlarms]) -> Iterable[Metric]:
-    """Return how the delivery of feeds' alarms went; nothing where none are posted."""
-    feeds = list(feeds)
-    told = (
-        ("delivered", "Alarms that the receiver took."),
-        ("silenced", "Alarms not posted: the feed was silenced."),
-        ("lost", "Entries of alarms trimmed before they were delivered."),
-    )
-    for name, text in told:
-        family = counted(f"webhook_{name}", text)
-        for one in feeds:
-            family.add_metric([one.feed], getattr(one, name))
-        yield family
+def _of_webhook(feeds: Sequence[FeedAlarms]) -> Iterator[Metric]:
+    posts = {one.feed: one for one in feeds}
+    delivered = counted("webhook_delivered", "Alarms that the receiver took.")
+    yield _filled(delivered, posts, lambda one: one.delivered)
+    silenced = counted("webhook_silenced", "Alarms not posted: the feed was silenced.")
+    yield _filled(silenced, posts, lambda one: one.silenced)
+    lost = counted("webhook_lost", "Entries of alarms trimmed before they were delivered.")
+    yield _filled(lost, posts, lambda one: one.lost)
     failures = counted("webhook_failures", "Attempts that failed, by reason.", "reason")
     for one in feeds:
         for reason, count in sorted(dict(one.failures).items()):
@@ -200,10 +245,70 @@ def of_webhook(feeds: Iterable[FeedAlarms]) -> Iterable[Metric]:
 
 
 @cache  # finding the versions takes longer than the rest of a scrape
-def build() -> Metric:
+def _build() -> Metric:
     """Return the versions that decide the bytes of answers, as labels of a 1."""
     names = {"version": __version__, "python": platform.python_version()}
     names |= {package.replace("-", "_"): version(package) for package in _PACKAGES}
     family = GaugeMetricFamily(f"{PREFIX}_build_info", "Versions at work.", labels=list(names))
     family.add_metric(list(names.values()), 1.0)
     return family
+
+
+def of_report(reports: Messages) -> Iterator[Metric]:
+    """Yield the metrics of the newest message of `met` of each feed."""
+    families = {member: gauge(name, text, "span") for member, (name, text) in _FIGURES.items()}
+    late = gauge("late_labels", "Examples and labels so far, by what became of them.", "outcome")
+    for feed, report in reports.items():
+        headline = report.get("headline") or {}
+        whole = {**headline, **(headline.get("predicted") or {}), "scored": report.get("scored")}
+        recent = (report.get("windowed") or {}).get("overall") or {}
+        for member, family in families.items():
+            for span, figures in (("cumulative", whole), ("windowed", recent)):
+                if figures.get(member) is not None:
+                    family.add_metric([feed, span], float(figures[member]))
+        counts = (report.get("labels") or {}).get("counts") or {}
+        for name, count in sorted(counts.items()):
+            if name not in _OF_NOW:
+                late.add_metric([feed, name], float(count))
+    yield from _known(*families.values(), late)
+    yield from _monitors(reports)
+    yield from _costs(reports)
+
+
+def _monitors(reports: Messages) -> Iterable[Metric]:
+    opened = gauge("open_alarms", "Alarms that are open, by kind.", "kind")
+    wealth = gauge("monitor_log_wealth", "Logarithm of the wealth of a test.", "kind", "scope")
+    limit = gauge("monitor_log_threshold", "What it has to reach for an alarm.", "kind", "scope")
+    for feed, report in reports.items():
+        monitors = report.get("monitors") or {}
+        if "open" in monitors:
+            kinds = Counter(alarm["kind"] for alarm in monitors["open"])
+            for kind in get_args(AlarmKind):
+                opened.add_metric([feed, kind], float(kinds[kind]))
+        for (kind, scope), test in sorted(_nearest(monitors.get("tests") or ()).items()):
+            wealth.add_metric([feed, kind, scope], float(test["log_wealth"]))
+            limit.add_metric([feed, kind, scope], float(test["threshold"]))
+    yield from _known(opened, wealth, limit)
+
+
+def _costs(reports: Messages) -> Iterable[Metric]:
+    family = gauge("example_cost", "Mean cost of a scored example, if one acts so.", "rule")
+    for feed, report in reports.items():
+        costs = report.get("costs") or {}
+        rules = {"answers": costs.get("mean"), "most probable label": costs.get("by_label")}
+        rules |= {f"always {action}": mean for action, mean in (costs.get("always") or {}).items()}
+        for rule, mean in rules.items():
+            if mean is not None:
+                family.add_metric([feed, rule], float(mean))
+    yield from _known(family)
+
+
+def _nearest(tests: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """Return the test that is nearest to an alarm, of each kind and scope.
+
+    Its class or bin often changes: as a label it would begin a series each time.
+    """
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for test in sorted(tests, key=lambda test: test["log_wealth"] - test["threshold"]):
+        found[test["kind"], test["scope"]] = test
+    return found

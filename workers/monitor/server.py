@@ -1,10 +1,10 @@
-"""The HTTP server of the endpoint: `/metrics`, `/livez` and `/readyz`, in threads of its own.
+"""The HTTP server of `/metrics`, `/livez` and `/readyz`, in separate threads.
 
-An orchestrator ends a worker whose probes fail. So no other connection keeps a probe waiting: those
-that have not sent a whole request make room for later ones, and scrapes have places of their own.
-The server of prometheus-client has neither: its threads, one a connection, are not bounded, and
-wait for ever for the rest of a request. That of tornado, which comes with bokeh, has no bound of
-connections, and one slow scrape would keep its loop from the probes.
+An orchestrator ends a worker whose probes fail. So no other connection may delay a probe:
+connections that have not sent a whole request make room for later ones, and the number of scrapes
+is bounded. The server of prometheus-client has unbounded threads, one a connection, which wait for
+ever for the rest of a request. The server of tornado has no bound of connections either, and one
+slow scrape would delay its probes.
 """
 
 import errno
@@ -13,9 +13,9 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedReader
+from io import BufferedReader, StringIO
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -23,33 +23,23 @@ from typing_extensions import override
 
 from workers.config.listening import LOOPBACK
 from workers.errors import BadConfiguration
-from workers.monitor.health import Probes
-from workers.printable import printable
+from workers.text import printable
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 
 class Address(NamedTuple):
-    """A host and a port; port 0 takes a free one.
-
-    Examples
-    --------
-    >>> str(Address.parse("9464")), str(Address.parse("[::1]:9464"))
-    ('127.0.0.1:9464', '[::1]:9464')
-    """
+    """A host and a port; port 0 takes a free one."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Return the address that a text such as `9464`, `0.0.0.0:9464` or `[::]:9464` names.
+        """Return the address of a text such as `9464`, `0.0.0.0:9464` or `[::]:9464`.
 
-        Raises
-        ------
-        BadConfiguration
-            If it is none.
+        Raises BadConfiguration for any other text.
         """
         found = re.fullmatch(r"(?:(\[[0-9A-Fa-f:.]+\]|[^\[\]:/\s]*):)?([0-9]{1,5})", text)
         if found is None or int(found[2]) > 65_535:
@@ -60,12 +50,9 @@ class Address(NamedTuple):
         return cls((found[1] or LOOPBACK).strip("[]"), int(found[2]))
 
     def check(self) -> None:
-        """Raise where nothing can listen here; a port that is in use passes.
+        """Raise BadConfiguration if this machine has no such address, or this user may not use it.
 
-        Raises
-        ------
-        BadConfiguration
-            If this machine has no such address, or the port is not for this user.
+        A port that is in use passes.
         """
         with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as tried:
             try:
@@ -84,14 +71,14 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-CONNECTIONS = 64
-"""Connections whose request is not there yet; where there are more, the oldest is closed."""
+MAX_WAITING_CONNECTIONS = 64
+"""Connections that have not sent a whole request; beyond these the oldest is closed."""
 
-SCRAPES = 8
-"""Requests for anything but a probe that are answered at once; Prometheus needs one."""
+MAX_SCRAPES = 8
+"""Requests for anything but a probe that are answered at a time; Prometheus needs one."""
 
 CLIENT_SECONDS = 5.0
-"""Seconds for which a client that says nothing, or does not read its answer, is waited for."""
+"""Wait for a client that sends nothing, or does not read its answer."""
 
 _HEAD_BYTES = 1 << 14  # of a request and its headers; later headers are not read
 
@@ -100,14 +87,18 @@ _PROBES = ("/livez", "/readyz")
 _PATHS = ", ".join(("/metrics", *_PROBES))
 
 
-class Endpoint:
-    """The WSGI application.
+class Probes(Protocol):
+    """The failures of a process."""
 
-    Parameters
-    ----------
-    registry : CollectorRegistry
-    health : Probes
-    """
+    def unready(self) -> list[str]:
+        """Return why it is not ready; empty if it is."""
+
+    def dead(self) -> list[str]:
+        """Return why it should be restarted; empty if it lives."""
+
+
+class Endpoint:
+    """The WSGI application."""
 
     def __init__(self, registry: CollectorRegistry, health: Probes) -> None:
         self._metrics = make_wsgi_app(registry)
@@ -127,8 +118,8 @@ class Endpoint:
         failing = self._probes[path]()
         if failing:
             # One line: what probes log.
-            told = printable(" ".join("; ".join(failing).split()))
-            return _text(start, "503 Service Unavailable", told)
+            line = printable(" ".join("; ".join(failing).split()))
+            return _text(start, "503 Service Unavailable", line)
         return _text(start, "200 OK", "ok")
 
 
@@ -139,7 +130,7 @@ def _text(start: "StartResponse", status: str, line: str) -> Iterable[bytes]:
 
 class _Handler(WSGIRequestHandler):
     timeout = CLIENT_SECONDS
-    server: "_Server"
+    server: "_MetricsServer"
 
     @override
     def setup(self) -> None:
@@ -161,12 +152,12 @@ class _Handler(WSGIRequestHandler):
 
     @override
     def get_stderr(self) -> Any:
-        """Return what swallows the traceback of a client that went away."""
-        return _Nowhere()
+        """Return a stream that drops the traceback of a client that went away."""
+        return StringIO()
 
 
 class _Head(BufferedReader):
-    """A request, of which no more is read than it may take."""
+    """A request, read up to a bound of its head."""
 
     _left = _HEAD_BYTES
 
@@ -177,16 +168,8 @@ class _Head(BufferedReader):
         return line
 
 
-class _Nowhere:
-    def write(self, _text: str) -> None:
-        """Write nothing."""
-
-    def flush(self) -> None:
-        """Do nothing."""
-
-
 class _Clients:
-    """The open connections: those that wait for a request, and those that are answered."""
+    """The open connections, waiting for a request or being answered."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -194,9 +177,9 @@ class _Clients:
         self._answered: set[socket.socket] = set()  # without probes: those take no time
 
     def came(self, client: socket.socket) -> None:
-        """Wait for the request of a client, instead of the oldest where there are too many."""
+        """Add a connection without a request; close the oldest if there are too many."""
         with self._lock:
-            if len(self._waiting) >= CONNECTIONS:
+            if len(self._waiting) >= MAX_WAITING_CONNECTIONS:
                 oldest = next(iter(self._waiting))
                 del self._waiting[oldest]
                 with suppress(OSError):
@@ -204,26 +187,26 @@ class _Clients:
             self._waiting[client] = None
 
     def may_be_answered(self, client: socket.socket, path: str) -> bool:
-        """Note that the request of a client is there; return whether there is a place for it."""
+        """Note that a client sent its request; return whether it may be answered now."""
         with self._lock:
             self._waiting.pop(client, None)
             if path in _PROBES:
                 return True
-            if len(self._answered) >= SCRAPES:
+            if len(self._answered) >= MAX_SCRAPES:
                 return False
             self._answered.add(client)
             return True
 
     def gone(self, client: socket.socket) -> None:
-        """Note that a client is answered, or closed."""
+        """Remove a connection that is answered, or closed."""
         with self._lock:
             self._waiting.pop(client, None)
             self._answered.discard(client)
 
 
-class _Server(ThreadingMixIn, WSGIServer):
+class _MetricsServer(ThreadingMixIn, WSGIServer):
     daemon_threads = True
-    request_queue_size = CONNECTIONS
+    request_queue_size = MAX_WAITING_CONNECTIONS
 
     def __init__(self, address: Address, application: Endpoint) -> None:
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
@@ -257,15 +240,9 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 @contextmanager
 def serving(address: Address, application: Endpoint) -> Iterator[Address]:
-    """Serve within the block; yield where.
-
-    Raises
-    ------
-    BadConfiguration
-        If nothing can listen there.
-    """
+    """Serve within the block; yield the address. BadConfiguration: nothing can listen there."""
     try:
-        server = _Server(address, application)
+        server = _MetricsServer(address, application)
     except OSError as error:
         raise address.unusable(error) from None
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)

@@ -1,67 +1,178 @@
-"""State of a worker and of its feeds, as it tells metrics, probes and people."""
+"""State of a worker and of its feeds, for metrics, probes and people.
+
+A process may have a thousand feeds. The thread of the loop writes; others only read.
+"""
 
 import time
-from collections.abc import Mapping
-from typing import Protocol
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Literal, get_args
 
+import orjson
+from typing_extensions import override
+
+from workers.broker.connection import Connection
 from workers.config.settings import WorkerSettings
-from workers.monitor.feed_record import FeedRecord
+from workers.errors import Trouble
+from workers.feed.state import Commit
+from workers.monitor.feed_alarms import FeedAlarms
 from workers.monitor.webhook import Webhooks
-from workers.session.telemetry import Stage
-from workers.trouble import Trouble
+from workers.session.telemetry import Stage, Telemetry
+
+Duration = Literal["batch", "commit", "refit", "refit_wait", "replay"]
+
+_AT_WORK: tuple[Stage, ...] = ("replaying", "answering")
+"""Stages in which this worker has the feed; a standby leaves its alarms to the holder."""
+
+BUCKET_SECONDS = (
+    *(1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
+"""Upper bounds of the buckets: a batch takes milliseconds, a replay may take minutes."""
 
 
-class RedisLink(Protocol):
-    """A connection to Redis, as far as it tells how it is."""
+class Durations:
+    """A histogram of durations; one thread writes it, others read.
 
-    @property
-    def trouble(self) -> Trouble | None:
-        """Why it fails now; None where it works."""
+    Examples
+    --------
+    >>> found = Durations()
+    >>> found.observe(0.02)
+    >>> found.buckets()[6:8], found.total
+    ([('0.01', 0), ('0.025', 1)], 0.02)
+    """
 
-    @property
-    def retries(self) -> Mapping[str, int]:
-        """Failures so far, by kind."""
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKET_SECONDS) + 1)  # by bucket; the last is of longer ones
+        self.total = 0.0  # sum of the durations
+
+    def observe(self, seconds: float) -> None:
+        """Count a duration."""
+        self.counts[bisect_left(BUCKET_SECONDS, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Return bound and cumulative count of each bucket, as Prometheus has them."""
+        bounds = [*map(str, BUCKET_SECONDS), "+Inf"]
+        return list(zip(bounds, accumulate(self.counts), strict=True))
+
+    @classmethod
+    def summed(cls, parts: Sequence["Durations"]) -> "Durations":
+        """Return the histogram of all durations."""
+        whole = cls()
+        for part in parts:
+            whole.total += part.total
+            whole.counts = [a + b for a, b in zip(whole.counts, part.counts, strict=True)]
+        return whole
+
+
+class FeedRecord(Telemetry):
+    """Counts the work of a feed, and wakes the webhook when there are alarms to post."""
+
+    def __init__(self, posts: FeedAlarms | None = None, source: str | None = None) -> None:
+        self.posts = posts  # delivers its alarms
+        self.source = source  # of a combination: the feed whose answers it answers in order
+        self.stage: Stage | Literal["aside"] = "starting"
+        # Committed, or answered again, since this process has the feed.
+        self.answers = self.reports = self.snapshots = self.replayed_entries = 0
+        self.rejected: Counter[str] = Counter()  # by reason code
+        self.alarms: Counter[str] = Counter()  # by kind
+        self.replay = (0, 0)  # entries of the last replay: answered again, and in all
+        self.snapshot_bytes = 0  # of the last snapshot
+        self.answered_at = self.snapshot_at = 0.0  # of the last commits, in seconds since 1970
+        self.durations: dict[Duration, Durations] = {
+            name: Durations() for name in get_args(Duration)
+        }
+        self.reason: str | None = None  # why the feed is parked
+        self.waiting: str | None = None  # why it waits, although it could go on
+        self.refits: Trouble | None = None  # why they fail
+
+    def described(self) -> str:
+        """Return the stage, or the reason why the feed is parked."""
+        return self.stage if self.reason is None else f"set aside: {self.reason}"
+
+    @override
+    def enter(self, stage: Stage) -> None:
+        self.stage, self.reason = stage, None
+        if self.posts is not None and stage not in _AT_WORK:
+            self.posts.on_stopped()
+
+    @override
+    def fenced(self, cursor: bytes) -> None:
+        if self.posts is not None:
+            self.posts.on_started(cursor)
+
+    @override
+    def replaying(self, done: int, total: int) -> None:
+        self.replay = done, total
+
+    @override
+    def replayed(self, seconds: float) -> None:
+        self.durations["replay"].observe(seconds)
+        self.replayed_entries += self.replay[0]
+
+    @override
+    def answered(self, seconds: float) -> None:
+        self.durations["batch"].observe(seconds)
+
+    @override
+    def committed(self, commit: Commit, seconds: float) -> None:
+        self.durations["commit"].observe(seconds)
+        self.answers += len(commit.out)
+        self.reports += len(commit.met)
+        for letter in commit.dlq:
+            self.rejected[letter.code] += 1
+        for _, payload in commit.alarms:
+            self.alarms.update(alarm["kind"] for alarm in orjson.loads(payload)["alarms"])
+        if commit.out:
+            self.answered_at = time.time()
+        if self.posts is not None and commit.alarms:
+            self.posts.raised()
+        elif self.posts is not None and commit.met:
+            self.posts.reported()
+
+    @override
+    def kept_snapshot(self, size: int) -> None:
+        self.snapshots += 1
+        self.snapshot_bytes, self.snapshot_at = size, time.time()
+
+    @override
+    def waits(self, reason: str | None) -> None:
+        self.waiting = reason
+
+    @override
+    def refitted(self, seconds: float, waited: float) -> None:
+        self.durations["refit"].observe(seconds)
+        self.durations["refit_wait"].observe(waited)
+
+    @override
+    def refits_fail(self, trouble: Trouble | None) -> None:
+        self.refits = trouble
+
+    @override
+    def fails(self, reason: str) -> None:
+        self.stage, self.reason = "aside", reason
+        if self.posts is not None:
+            self.posts.on_stopped()
 
 
 class WorkerWatch:
-    """The state of a worker. The thread of its loop writes it; others only read.
-
-    Parameters
-    ----------
-    webhooks : Webhooks, optional
-        Where alarms are posted that the settings of a feed want posted.
-
-    Attributes
-    ----------
-    feeds : dict of str to FeedRecord
-    turned : float
-        When the loop last began a turn, by `time.monotonic`.
-    renewed : float or None
-        When the leases were last renewed, likewise; None before any was asked for.
-    lease : float
-        Seconds that a lease lasts.
-    connections : sequence of RedisLink
-        To Redis.
-    """
+    """The state of a worker."""
 
     def __init__(self, webhooks: Webhooks | None = None) -> None:
         self._webhooks = webhooks
         self._process: Stage = "starting"
         self.feeds: dict[str, FeedRecord] = {}
-        self.turned = time.monotonic()
-        self.renewed: float | None = None
-        self.lease = 0.0
-        self.connections: tuple[RedisLink, ...] = ()
+        self.turned = time.monotonic()  # when the loop last began a turn
+        self.renewed: float | None = None  # when the leases were last renewed, by the same clock
+        self.lease = 0.0  # seconds that a lease lasts
+        self.connections: tuple[Connection, ...] = ()
 
     @property
     def stage(self) -> Stage:
-        """What the process does: answers, unless no feed gets as far yet.
-
-        Examples
-        --------
-        >>> WorkerWatch().stage
-        'starting'
-        """
+        """The stage of the process: "answering" as soon as one of its feeds is."""
         if self._process != "answering":
             return self._process
         found = {record.stage for record in list(self.feeds.values())}
@@ -77,47 +188,38 @@ class WorkerWatch:
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why the first connection that fails does; None where all work."""
+        """Why a connection fails; None if all work."""
         found = (connection.trouble for connection in self.connections)
         return next((trouble for trouble in found if trouble is not None), None)
 
-    def connects(self, connections: tuple[RedisLink, ...], lease: float) -> None:
+    def connects(self, connections: tuple[Connection, ...], lease: float) -> None:
         """Note the connections of the process, and how many seconds its leases last."""
         self.connections, self.lease = connections, lease
 
-    def begins(self) -> None:
+    def on_started(self) -> None:
         """Note that the loop begins."""
         self._process, self.turned = "answering", time.monotonic()
 
-    def turns(self, renewed: float | None) -> None:
+    def on_tick(self, renewed: float | None) -> None:
         """Note that the loop begins another turn, and when the leases were last renewed."""
         self.turned, self.renewed = time.monotonic(), renewed
 
-    def takes(
+    def on_feed_added(
         self, feed: str, settings: WorkerSettings | None = None, source: str | None = None
     ) -> FeedRecord:
-        """Return what a feed that is taken up tells its work to.
-
-        Parameters
-        ----------
-        feed : str
-        settings : WorkerSettings, optional
-            Say where its alarms are posted; without them none is.
-        source : str, optional
-            For a combination: the feed whose answers it answers in order.
-        """
+        """Return the record of a feed; its alarms are posted only where settings say so."""
         posts = None
         if settings is not None and self._webhooks is not None:
             posts = self._webhooks.add(feed, settings)
         self.feeds[feed] = FeedRecord(posts, source)
         return self.feeds[feed]
 
-    def gives_up(self, feed: str) -> None:
+    def on_feed_removed(self, feed: str) -> None:
         """Note that a feed is another process's now."""
         posts = self.feeds.pop(feed).posts
         if posts is not None and self._webhooks is not None:
             self._webhooks.remove(posts)
 
-    def ends(self) -> None:
+    def on_stopped(self) -> None:
         """Note that the process stops."""
         self._process = "stopping"

@@ -1,76 +1,150 @@
-"""Everything that watches one worker, put together."""
+"""The watch over one worker: metrics, probes, notifications of systemd, and webhooks.
+
+systemd is notified by its protocol (man 3 sd_notify): datagrams of `NAME=value` lines to a socket
+that the environment names. The watchdog is fed while the worker lives, see `health`, so that
+systemd restarts a worker that hangs.
+"""
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
-
-from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from workers.config.settings import WorkerSettings
 from workers.log import Logger
-from workers.monitor.health import Health
-from workers.monitor.metrics import WorkerMetrics
-from workers.monitor.server import Address, Endpoint, serving
-from workers.monitor.standings import Standings
-from workers.monitor.supervisor import supervised
 from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhooks
 from workers.monitor.webhook_post import receiver_of
+from workers.python_process import importing
+
+if TYPE_CHECKING:
+    from workers.monitor.health import Health
+
+MESSAGE_SECONDS = 1.0
+"""Time between two messages; less if the watchdog needs it."""
+
+_STARTED = ("standby", "answering")
+"""Stages in which the service has started: a standby may wait for the lease for ever."""
+
+_EXTENSION_MICROSECONDS = 30_000_000
+"""Time by which each message of a start extends its time-out: a replay may take long."""
 
 log = Logger("online_svm.monitor")
 
 
 def check_outlets(settings: WorkerSettings) -> None:
-    """Raise where `watching` would with these settings; nothing is served or posted.
+    """Raise BadConfiguration if alarms cannot be posted, or the metrics not be served.
 
-    A port that is in use passes: the worker whose settings these are may have it.
-
-    Raises
-    ------
-    BadConfiguration
-        If alarms cannot be posted, or nothing can listen at the address of the metrics.
-
-    Examples
-    --------
-    >>> check_outlets(WorkerSettings(alarm_url="ftp://host/"))
-    Traceback (most recent call last):
-    workers.errors.BadConfiguration: setting alarm_url: write http://host/path or \
-https://host/path, without a user, a fragment or a space
+    A port that is in use passes: the worker with these settings may use it.
     """
     receiver_of(settings)
     if settings.metrics is not None:
+        from workers.monitor.server import Address
+
         Address.parse(settings.metrics).check()
 
 
 @contextmanager
 def watching(url: str, address: str | None) -> Iterator[WorkerWatch]:
-    """Watch a worker within the block; yield what it is to tell of its work.
+    """Watch a worker within the block; yield the watch that it reports to.
 
-    Parameters
-    ----------
-    url : str
-        Of Redis.
-    address : str or None
-        Where `/metrics`, `/livez` and `/readyz` are served; None serves none of them.
-
-    Raises
-    ------
-    BadConfiguration
-        If nothing can listen at the address.
+    `/metrics`, `/livez` and `/readyz` are served at the address, if there is one; BadConfiguration
+    is raised if nothing can listen there.
     """
     with ExitStack() as opened:
         watch = WorkerWatch(opened.enter_context(closing(Webhooks(url))))
         if address is None and "NOTIFY_SOCKET" not in os.environ:
             yield watch
             return
-        standings = opened.enter_context(closing(Standings(url)))
-        health = Health(watch, standings)
+        with importing():
+            from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
+
+            from workers.monitor.health import Health, StatusCache
+            from workers.monitor.metrics import WorkerMetrics
+            from workers.monitor.server import Address, Endpoint, serving
+
+        cache = opened.enter_context(closing(StatusCache(url)))
+        health = Health(watch, cache)
         if address is not None:
             registry = CollectorRegistry()
-            for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, WorkerMetrics(watch, standings)):
+            for collector in (PROCESS_COLLECTOR, GC_COLLECTOR, WorkerMetrics(watch, cache)):
                 registry.register(collector)
             endpoint = Endpoint(registry, health)
             at = opened.enter_context(serving(Address.parse(address), endpoint))
             log.info("metrics are served", address=f"http://{at}/metrics")
         opened.enter_context(supervised(os.environ, watch, health))
         yield watch
+
+
+class Supervisor:
+    """The connection to the service manager, by the address of its socket.
+
+    A leading @ of the address stands for the abstract namespace.
+    """
+
+    def __init__(self, address: str, watch: WorkerWatch, health: "Health") -> None:
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self._watch, self._health = watch, health
+        self._is_ready = False
+
+    def send(self, *lines: str) -> None:
+        """Send lines, without waiting for a manager that is gone or busy."""
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams:
+            datagrams.setblocking(False)
+            datagrams.sendto("\n".join(lines).encode(), self._address)
+
+    def tick(self) -> None:
+        """Send the present health of the worker; until it has begun, ask for more time."""
+        failing, begun = self._health.unready(), []
+        if not self._is_ready:
+            self._is_ready = self._watch.stage in _STARTED
+            more = f"EXTEND_TIMEOUT_USEC={_EXTENSION_MICROSECONDS}"
+            begun = ["READY=1" if self._is_ready else more]
+        status = f"STATUS={'; '.join(failing) or 'answers'}"[:500]
+        self.send(*begun, status, *([] if self._health.dead() else ["WATCHDOG=1"]))
+
+
+@contextmanager
+def supervised(
+    environment: Mapping[str, str], watch: WorkerWatch, health: "Health"
+) -> Iterator[None]:
+    """Send the health of the worker to the service manager, if there is one, within the block."""
+    address = environment.get("NOTIFY_SOCKET")
+    if not address:
+        yield
+        return
+    supervisor = Supervisor(address, watch, health)
+    ended, seconds = threading.Event(), interval(environment)
+
+    def run() -> None:
+        supervisor.tick()
+        while not ended.wait(seconds):
+            supervisor.tick()
+
+    thread = threading.Thread(target=run, name="sd-notify", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(MESSAGE_SECONDS)
+        supervisor.send("STOPPING=1", "STATUS=stops")
+
+
+def interval(environment: Mapping[str, str]) -> float:
+    """Return the seconds between two messages.
+
+    Examples
+    --------
+    >>> interval({"WATCHDOG_USEC": "600000", "WATCHDOG_PID": str(os.getpid())}), interval({})
+    (0.2, 1.0)
+    """
+    asked = environment.get("WATCHDOG_USEC", "")
+    is_ours = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+    return (
+        min(MESSAGE_SECONDS, int(asked) / 3e6)
+        if asked.isdigit() and int(asked) and is_ours
+        else MESSAGE_SECONDS
+    )

@@ -1,4 +1,4 @@
-"""What happens to an incident, as a signed HTTP request."""
+"""Signed HTTP requests that post the steps of incidents."""
 
 import hashlib
 import hmac
@@ -10,31 +10,24 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from online_svm import __version__
+from online_svm.version import __version__
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
-from workers.reading.incidents import Chapter
+from workers.reading.incidents import IncidentEvent
 from workers.reading.verdict import Verdict
 
-SECONDS = 10.0
-"""Seconds to connect, and to wait for each part of a reply."""
+TIMEOUT_SECONDS = 10.0
+"""Time to connect, and to wait for each part of a reply."""
 
-SIGNATURE = "X-Online-SVM-Signature"
-"""Header with `sha256=` and the HMAC-SHA256 of the body, in hexadecimal, if there is a secret."""
+SIGNATURE_HEADER = "X-Online-SVM-Signature"
+"""It has `sha256=` and the HMAC-SHA256 of the body, in hexadecimal, if there is a secret."""
 
 
 class Delivery(NamedTuple):
-    """What is sent.
+    """A post."""
 
-    Attributes
-    ----------
-    key : str
-        Names what happened: the same in every attempt, so that a receiver knows a repeat.
-    body : bytes
-    """
-
-    key: str
+    key: str  # the same in every attempt, so that a receiver recognises a repeat
     body: bytes
 
 
@@ -43,41 +36,24 @@ class PostFailed(Exception):
 
 
 class ReceiverGone(PostFailed):
-    """The receiver is there no more: nothing further is to be posted to it."""
+    """The receiver is gone: nothing more is to be posted to it."""
 
 
 def delivery(
-    feed: str, chapter: Chapter, verdict: Verdict, alarm: Mapping[str, Any] | None = None
+    feed: str, event: IncidentEvent, verdict: Verdict, alarm: Mapping[str, Any] | None = None
 ) -> Delivery:
-    """Return the request for what happened to an incident.
+    """Return the post of a step of an incident, with the verdict on the answers now.
 
-    Parameters
-    ----------
-    feed : str
-    chapter : Chapter
-    verdict : Verdict
-        What is to be said of the answers now.
-    alarm : mapping, optional
-        The one that began or worsened it, as `AlarmMessage`.
-
-    Examples
-    --------
-    >>> from online_svm.stream.alarm import Alarm
-    >>> from workers.reading.incidents import Chapter, Incident
-    >>> from workers.reading.verdict import Verdict
-    >>> incident = Incident((Alarm(50, "exchangeability", "overall", None, "ranks", 5.0, 4.6, 10),))
-    >>> sent = delivery("fraud", Chapter("began", b"7-0", incident), Verdict("bad", "No trust"))
-    >>> sent.key, json.loads(sent.body)["verdict"]["sentence"]
-    ('fraud/7-0/began', 'No trust')
+    `alarm` is the one that began or worsened it, as `AlarmMessage`.
     """
-    incident, entry = chapter.incident, chapter.entry.decode()
-    key = f"{feed}/{entry}/{chapter.what}"
+    incident, entry = event.incident, event.entry.decode()
+    key = f"{feed}/{entry}/{event.what}"
     message = {
         "v": 1,
         "key": key,
         "feed": feed,
         "entry": entry,
-        "what": chapter.what,
+        "what": event.what,
         "verdict": asdict(verdict),
         "incident": {
             "since": incident.since,
@@ -91,18 +67,10 @@ def delivery(
     return Delivery(key, json.dumps(message, separators=(",", ":")).encode())
 
 
-def event_headers(key: str) -> dict[str, str]:
-    """Return the headers that make a request a CloudEvent, in binary content mode.
+def _event_headers(key: str) -> dict[str, str]:
+    """Return the headers of a CloudEvent in binary content mode, given the key of a delivery.
 
-    Parameters
-    ----------
-    key : str
-        Of the delivery. Its characters need no escape in a header.
-
-    Examples
-    --------
-    >>> event_headers("fraud/1700000000123-0/began")["ce-time"]
-    '2023-11-14T22:13:20.123Z'
+    The characters of a key need no escape in a header.
     """
     feed, entry, what = key.split("/")
     headers = {
@@ -116,7 +84,7 @@ def event_headers(key: str) -> dict[str, str]:
 
 
 def _time(milliseconds: int) -> str | None:
-    """Return a time of 1970 or later by RFC 3339; None after the year 9999, which it cannot say."""
+    """Return a time of 1970 or later by RFC 3339, which ends with the year 9999; None after it."""
     try:
         found = datetime.fromtimestamp(milliseconds // 1000, UTC)
     except (OverflowError, ValueError, OSError):
@@ -124,56 +92,22 @@ def _time(milliseconds: int) -> str | None:
     return f"{found:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
 
 
-def signature(secret: bytes, body: bytes) -> str:
-    """Return the value of the header `SIGNATURE`.
-
-    Examples
-    --------
-    >>> signature(b"key", b"The quick brown fox jumps over the lazy dog")[:23]
-    'sha256=f7bc83f430538424'
-    """
-    return "sha256=" + hmac.new(secret, body, hashlib.sha256).hexdigest()
-
-
 class Receiver:
-    """Where alarms are posted. It follows no redirection and reads no proxy from the environment.
+    """The URL that alarms are posted to, without redirections and without a proxy.
 
-    Parameters
-    ----------
-    url : str
-        http:// or https://; it may hold a token, so no message shows more than its host.
-    secret : bytes or None
-        Key of the signature; None signs nothing.
-    seconds : float
-        Of one step of a request.
-
-    Attributes
-    ----------
-    host : str
-    target : (str, bytes or None)
-        The URL and the key, to tell receivers apart; no message shows it.
-
-    Raises
-    ------
-    BadConfiguration
-        If the URL cannot be used.
+    It is http:// or https:// (else BadConfiguration), and may hold a token, so no message shows
+    more than its host. The secret is the key of the signature; None signs nothing.
     """
 
-    def __init__(self, url: str, secret: bytes | None = None, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, url: str, secret: bytes | None = None, seconds: float = TIMEOUT_SECONDS
+    ) -> None:
         self._parts, self._secret, self._seconds = _parts(url), secret, seconds
         self.host = str(self._parts.hostname)
-        self.target = url, secret
+        self.target = url, secret  # it identifies the receiver; no message shows it
 
     def post(self, sent: Delivery) -> None:
-        """Post one alarm.
-
-        Raises
-        ------
-        ReceiverGone
-            If the receiver answers with 410.
-        PostFailed
-            Unless it answers with 200 to 299.
-        """
+        """Post one alarm; PostFailed unless the answer is 200 to 299, ReceiverGone for 410."""
         parts = self._parts
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
@@ -197,20 +131,19 @@ class Receiver:
             "Content-Type": "application/json",
             "User-Agent": f"online-svm/{__version__}",
             "Idempotency-Key": sent.key,
-            **event_headers(sent.key),
+            **_event_headers(sent.key),
         }
         if self._secret is not None:
-            headers[SIGNATURE] = signature(self._secret, sent.body)
+            headers[SIGNATURE_HEADER] = (
+                "sha256=" + hmac.new(self._secret, sent.body, hashlib.sha256).hexdigest()
+            )
         return headers
 
 
 def receiver_of(settings: WorkerSettings) -> Receiver | None:
-    """Return where the settings post alarms; None if nowhere.
+    """Return the receiver of the settings; None without one.
 
-    Raises
-    ------
-    BadConfiguration
-        If the URL or its key cannot be used, or a key is given and no URL.
+    BadConfiguration: the URL or its key cannot be used, or a key is given and no URL.
     """
     key = settings.alarm_key
     if settings.alarm_url is not None:
@@ -223,7 +156,7 @@ def receiver_of(settings: WorkerSettings) -> Receiver | None:
 def _parts(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises if it is none
+        _ = parts.port  # raises if it is not a port
         (parts.hostname or "").encode("idna")  # as a request does; raises if it is no name
     except ValueError:
         raise _unusable() from None

@@ -9,10 +9,9 @@ from typing import NamedTuple, Self
 from workers.broker.feed_reader import FeedReader
 from workers.errors import RedisUnsuitable, WorkerError
 from workers.push.ingest import PushStopped, rows_pushed
-from workers.reading.stream_info import backlog
+from workers.reading.lag import backlog
 
-SECONDS = 0.2
-"""Seconds between two checks of a full feed."""
+CHECK_SECONDS = 0.2  # seconds between two checks of a full feed
 
 
 class Amount(NamedTuple):
@@ -23,30 +22,16 @@ class Amount(NamedTuple):
 
 
 class HighWater:
-    """Makes a push wait while too many entries, or bytes of them, are beyond the worker's cursor.
+    """Makes a push wait while too many entries, or bytes, are beyond the worker's cursor.
 
     Counting reads entries, so it is rare. If there is room for r entries and b bytes, so much is
-    sent before the next count. When a mark is reached, the push waits until half is answered; the
-    counter in the feed's state shows that without reading entries.
+    sent before the next count. When a mark is reached, the push waits until half is answered, which
+    the counter in the feed's state shows.
 
-    Parameters
-    ----------
-    url, feed : str
-    mark : int
-        Entries; 0 bounds none. A push exceeds it by less than a chunk.
-    mark_bytes : int
-        Bytes, in the same way.
-    tell : callable, optional
-        Called with the number of waiting entries whenever the feed is full.
-    seconds : float
-        Seconds between two checks of a full feed.
-    skipped : int
-        Rows of the source that were skipped; messages count them.
+    A `mark` of 0 is no bound; a push exceeds others by less than a chunk. `tell` is called with the
+    number of waiting entries while the feed is full. Messages count the `skipped` rows of a source.
 
-    Raises
-    ------
-    WorkerError
-        If Redis does not answer, or refuses.
+    Raises WorkerError if Redis does not answer, or refuses.
     """
 
     def __init__(
@@ -54,18 +39,16 @@ class HighWater:
         url: str,
         feed: str,
         mark: int,
-        tell: Callable[[int], None] | None = None,
-        seconds: float = SECONDS,
-        skipped: int = 0,
+        tell: Callable[[int], None],
         mark_bytes: int = 0,
+        skipped: int = 0,
     ) -> None:
         self._mark = Amount(mark or inf, mark_bytes or inf)
-        self._tell, self._seconds, self._skipped = tell or _ignore, seconds, skipped
+        self._tell, self._skipped = tell, skipped
         self._reader = FeedReader(url, feed)
         self._keys = self._reader.keys
-        self._answered()  # what Redis refuses from the start is no interrupted push
+        self._answered()  # a refusal at the start is no interrupted push
         self._next_count = Amount()
-        self._sent_bytes = 0
 
     def __enter__(self) -> Self:
         return self
@@ -78,22 +61,15 @@ class HighWater:
     ) -> None:
         self._reader.close()
 
-    def add_bytes(self, size: int) -> None:
-        """Count the bytes of a chunk that was sent; before the call that counts its rows."""
-        self._sent_bytes += size
+    def __call__(self, sent: int, size: int = 0) -> None:
+        """Wait until there is room; `sent` rows of `size` bytes were sent so far.
 
-    def __call__(self, sent: int) -> None:
-        """Wait until there is room; `sent` rows were sent so far.
-
-        Raises
-        ------
-        PushStopped
-            If Redis does not answer, or refuses.
+        Raises PushStopped if Redis does not answer, or refuses.
         """
         try:
-            if sent >= self._next_count.entries or self._sent_bytes >= self._next_count.size:
+            if sent >= self._next_count.entries or size >= self._next_count.size:
                 room = self._room()
-                self._next_count = Amount(sent + room.entries, self._sent_bytes + room.size)
+                self._next_count = Amount(sent + room.entries, size + room.size)
         except RedisUnsuitable:
             raise
         except WorkerError as error:
@@ -115,26 +91,22 @@ class HighWater:
         return waiting.entries >= self._mark.entries or waiting.size >= self._mark.size
 
     def _wait_until_half(self, waiting: Amount, before: int) -> None:
-        """Wait until half of the mark is answered; half remains if nobody else pushes."""
-        # Of bytes, by the mean size of what waits: the entries are counted again after that.
+        """Wait until half of the mark is answered; half remains if no other producer pushes."""
+        # For bytes, by the mean size of waiting entries; they are counted again after that.
         half = min(self._mark.entries, waiting.entries * self._mark.size / max(waiting.size, 1)) / 2
         answered = self._answered()
         # A smaller counter means that the feed was reset: count again.
         while answered >= before and waiting.entries - (answered - before) > half:
             self._tell(int(waiting.entries) - (answered - before))
-            time.sleep(self._seconds)
+            time.sleep(CHECK_SECONDS)
             answered = self._answered()
 
     def _waiting(self) -> Amount:
         """Return how much is beyond the cursor, counted up to a mark."""
-        most = min(self._mark.entries, int(self._reader.call("XLEN", self._keys.input)))
-        after = self._reader.call("HGET", self._keys.state, "cursor") or b"0-0"
+        most = min(self._mark.entries, self._reader.length(self._keys.input))
+        after = self._reader.state_field("cursor") or b"0-0"
         found = backlog(self._reader, self._keys.input, after, most, self._mark.size)
         return Amount(found.entries, found.size)
 
     def _answered(self) -> int:
-        return int(self._reader.call("HGET", self._keys.state, "seq") or 0)
-
-
-def _ignore(_waiting: int) -> None:
-    """Report nothing."""
+        return int(self._reader.state_field("seq") or 0)

@@ -26,21 +26,10 @@ CAR_ORDERS: dict[str, tuple[str, ...]] = {
     "safety": ("low", "med", "high"),
 }
 ADULT_COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
     "native-country",
-)
+)  # fmt: skip
 LIBSVM_WIDTH = {"a": 123, "w": 300}
 
 
@@ -50,20 +39,12 @@ class DataNotFound(BadConfiguration):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """A data set in memory.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of str, shape (n_samples,)
-        Labels as the file spells them.
-    feature_names : tuple of str
-        One name a column; an indicator column is called ``attribute=value``, and ``attribute=?``
-        marks a missing value.
-    """
+    """A data set in memory."""
 
     X: Floats
-    y: NDArray[np.str_]
+    y: NDArray[np.str_]  # labels as the file spells them
+    # One name a column; an indicator column is called ``attribute=value``, and ``attribute=?``
+    # marks a missing value
     feature_names: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -71,15 +52,9 @@ class Dataset:
 
 
 def data_directory(given: str | Path | None = None) -> Path:
-    """Return the directory of the data files.
+    """Return `given`, else ``ONLINE_SVM_DATA``, else ``../shared/data`` next to the repository.
 
-    In this order: the argument, the environment variable ``ONLINE_SVM_DATA``, and
-    ``../shared/data`` beside the repository.
-
-    Raises
-    ------
-    DataNotFound
-        If there is no such directory; the message says how to fetch the files.
+    Raises DataNotFound if there is no such directory.
     """
     directory = _chosen_directory(given)
     if not directory.is_dir():
@@ -96,20 +71,7 @@ def _chosen_directory(given: str | Path | None) -> Path:
 
 
 def missing(names: Iterable[str], data_dir: str | Path | None = None) -> list[str]:
-    """Return the files of these data sets that are not in the directory, sorted.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Of `NAMES`.
-    data_dir : path, optional
-        Where the files are; see `data_directory`, but it need not exist.
-
-    Examples
-    --------
-    >>> missing(["wine", "car"], "/nowhere")
-    ['car.data', 'winequality-red.csv']
-    """
+    """Return the files of these data sets that are not in the directory, sorted."""
     directory = _chosen_directory(data_dir)
     return sorted(
         file
@@ -119,26 +81,9 @@ def missing(names: Iterable[str], data_dir: str | Path | None = None) -> list[st
 
 
 def load(name: str, data_dir: str | Path | None = None) -> Dataset:
-    """Load a benchmark data set.
+    """Load a benchmark data set, one of `NAMES`; for `data_dir` see `data_directory`.
 
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`.
-    data_dir : path, optional
-        Where the files are; see `data_directory`.
-
-    Raises
-    ------
-    DataNotFound
-        If the name is not known, or its file is not in the directory.
-
-    Examples
-    --------
-    >>> load("iris")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    workers.push.datasets.DataNotFound: no data set 'iris'; known: 2cdt, 2cht, a1a, a9a, ...
+    Raises DataNotFound if the name is not known, or its file is not in the directory.
     """
     loader = _LOADERS.get(name)
     if loader is None:
@@ -147,34 +92,14 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
 
 
 def fields(name: str, delimiter: str | None, data_dir: str | Path | None = None) -> Table:
-    """Return the rows of a data set as its file has them: texts, the label last.
+    """Return the rows of a data set as in its file: texts, the label last.
 
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`.
-    delimiter : str or None
-        What stands between two fields; None for blanks.
-    data_dir : path, optional
-        Where the files are; see `data_directory`.
-
-    Raises
-    ------
-    DataNotFound
-        If the file is not in the directory.
-
-    Examples
-    --------
-    >>> fields("car", ",", "/nowhere")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    workers.push.datasets.DataNotFound: no data directory /nowhere: ...
+    Fields are separated by `delimiter`, or by blanks if it is None. Raises DataNotFound as `load`.
     """
     return _table(data_directory(data_dir), _FILES[name], delimiter)
 
 
 def _open(directory: Path, filename: str) -> TextIO:
-    """Open a data file, plain or gzipped."""
     plain, zipped = directory / filename, directory / f"{filename}.gz"
     if plain.exists():
         return plain.open(encoding="utf-8", newline="")
@@ -192,8 +117,9 @@ def _table(directory: Path, filename: str, delimiter: str | None) -> Table:
         return [[field.strip() for field in row] for row in rows if row]
 
 
-def _dataset(X: Floats, labels: Sequence[str], names: Sequence[str]) -> Dataset:
-    return Dataset(X, np.array(labels, dtype=np.str_), tuple(names))
+def _dataset(X: Floats, rows: Table, names: Sequence[str]) -> Dataset:
+    """Return a data set whose labels stand last in the rows."""
+    return Dataset(X, np.array([row[-1] for row in rows], dtype=np.str_), tuple(names))
 
 
 def _numbered(width: int) -> list[str]:
@@ -209,7 +135,7 @@ def _numeric(
         rows = _table(directory, filename, delimiter)
         names = rows.pop(0)[:-1] if header else _numbered(len(rows[0]) - 1)
         X = np.array([row[:-1] for row in rows], dtype=np.float64)
-        return _dataset(X, [row[-1] for row in rows], names)
+        return _dataset(X, rows, names)
 
     return read
 
@@ -218,7 +144,7 @@ def _car(directory: Path) -> Dataset:
     rows = _table(directory, _FILES["car"], ",")
     orders = list(CAR_ORDERS.values())
     codes = [[order.index(v) for order, v in zip(orders, row, strict=False)] for row in rows]
-    return _dataset(np.array(codes, dtype=np.float64), [row[-1] for row in rows], list(CAR_ORDERS))
+    return _dataset(np.array(codes, dtype=np.float64), rows, list(CAR_ORDERS))
 
 
 def _libsvm(filename: str) -> Callable[[Path], Dataset]:
@@ -232,7 +158,7 @@ def _libsvm(filename: str) -> Callable[[Path], Dataset]:
             for pair in pairs:
                 index, value = pair.split(":")
                 dense[int(index) - 1] = float(value)
-        return _dataset(X, [row[0] for row in rows], [str(i) for i in range(1, width + 1)])
+        return _dataset(X, [row[:1] for row in rows], [str(i) for i in range(1, width + 1)])
 
     return read
 
@@ -268,17 +194,17 @@ def _indicators(rows: Table, reference: Table, names: Sequence[str]) -> tuple[Fl
 def _german(directory: Path) -> Dataset:
     rows = _table(directory, _FILES["german"], None)
     X, names = _indicators(rows, rows, _numbered(20))
-    return _dataset(X, [row[-1] for row in rows], names)
+    return _dataset(X, rows, names)
 
 
 def _adult(filename: str) -> Callable[[Path], Dataset]:
-    """Return a loader for the census data; the columns are those of the training part."""
+    """Return a loader for the census data, with the columns of the training part."""
 
     def read(directory: Path) -> Dataset:
         training = _table(directory, _FILES["adult"], ",")
         rows = training if filename == _FILES["adult"] else _table(directory, filename, ",")[1:]
         X, names = _indicators(rows, training, ADULT_COLUMNS)
-        return _dataset(X, [row[-1].removesuffix(".") for row in rows], names)
+        return _dataset(X, [[row[-1].removesuffix(".")] for row in rows], names)
 
     return read
 
@@ -304,32 +230,18 @@ _FILES = {
     "transient-chessboard": "transient-chessboard.csv",
     "wine": "winequality-red.csv",
 } | {name: name for name in _LIBSVM}
-"""The file of each data set; that of its training part is read for the columns of a test part."""
+"""The file of each data set; the training file also defines the columns of a test file."""
 
 _LOADERS: dict[str, Callable[[Path], Dataset]] = {
     "adult": _adult(_FILES["adult"]),
     "adult.test": _adult(_FILES["adult.test"]),
     "car": _car,
-    "elec2": _numeric(_FILES["elec2"], ",", header=True),
     "german": _german,
+    "elec2": _numeric(_FILES["elec2"], ",", header=True),
     "wine": _numeric(_FILES["wine"], ";", header=True),
+    **{name: _numeric(_FILES[name], None) for name in ("australian", "german-numeric", "heart")},
+    **{name: _libsvm(name) for name in _LIBSVM},
 }
-_LOADERS |= {
-    name: _numeric(_FILES[name], None) for name in ("australian", "german-numeric", "heart")
-}
-_LOADERS |= {
-    name: _numeric(_FILES[name], ",")
-    for name in (
-        "2cdt",
-        "2cht",
-        "bupa",
-        "diabetes",
-        "ionosphere",
-        "moving-squares",
-        "sonar",
-        "transient-chessboard",
-    )
-}
-_LOADERS |= {name: _libsvm(_FILES[name]) for name in _LIBSVM}
+_LOADERS = {name: _numeric(file, ",") for name, file in _FILES.items()} | _LOADERS  # or by commas
 
 NAMES = tuple(sorted(_LOADERS))

@@ -10,7 +10,7 @@ from typing import Any, TextIO, cast
 
 import orjson
 
-from workers.push.columns_of_text import not_numbers
+from workers.push.columns import not_numbers
 from workers.push.rows import (
     BadSource,
     Format,
@@ -27,30 +27,22 @@ from workers.push.rows import (
     with_targets,
 )
 
-LONGEST = 16 * 2**20
+MAX_LINE_LENGTH = 16 * 2**20
 """Largest number of characters in a line; more than the largest entry of any feed has."""
 
-WIDEST = 100_000
+MAX_FEATURES = 100_000
 """Largest number of features of any feed; see `workers.config.settings.Limits`."""
+
+_AS_UTF8 = (
+    "save it as UTF-8, or convert it, as from Windows: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
+)
 
 _INDEX = re.compile("[0-9]{1,10}")
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)""", re.IGNORECASE)
 
 
 class Lines:
-    """Iterates over the lines of a text.
-
-    Parameters
-    ----------
-    source : text file
-
-    Attributes
-    ----------
-    number : int
-        Number of the last line read, from 1; 0 before the first.
-    may_wait : bool
-        Whether the next line may come only later: on standard input.
-    """
+    """Iterates over the lines of a text; `number` is the last line read, from 1."""
 
     def __init__(self, source: TextIO) -> None:
         self._source, self.number = source, 0
@@ -59,10 +51,7 @@ class Lines:
     def __iter__(self) -> Iterator[str]:
         """Yield each line with its end.
 
-        Raises
-        ------
-        BadSource
-            If a line is too long, holds a NUL or is not UTF-8.
+        Raises BadSource if a line is too long, holds a NUL or is not UTF-8.
         """
         while line := self._next():
             yield line
@@ -70,13 +59,13 @@ class Lines:
     def _next(self) -> str:
         self.number += 1
         try:
-            line = self._source.readline(LONGEST + 1)
+            line = self._source.readline(MAX_LINE_LENGTH + 1)
         except UnicodeDecodeError:
-            raise BadSource("not UTF-8 text") from None
-        if len(line) > LONGEST:
-            raise BadSource(f"a line of more than {LONGEST:,} characters")
+            raise BadSource(f"not UTF-8 text; {_AS_UTF8}") from None
+        if len(line) > MAX_LINE_LENGTH:
+            raise BadSource(f"a line of more than {MAX_LINE_LENGTH:,} characters")
         if "\0" in line:
-            raise BadSource("a NUL character: this is not UTF-8 text")
+            raise BadSource(f"a NUL character: this is not UTF-8 text; {_AS_UTF8}")
         # Standard input keeps the byte order mark that a file is opened without.
         return line.removeprefix("\ufeff") if self.number == 1 else line
 
@@ -109,7 +98,6 @@ def _csv_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
 
 
 def _with_more(row: Row, cells: Mapping[str, Any], reading: Reading) -> Row:
-    """Return a row with its slices and its time."""
     if reading.slices:
         row = replace(row, s=slices_of(cells, reading))
     if reading.time is None or reading.labels_only:
@@ -124,13 +112,6 @@ def _numbers(
     missing: frozenset[str],
     lines: Lines,
 ) -> dict[str, object]:
-    """Return the features of a row.
-
-    Raises
-    ------
-    NotNumbers
-        If there are texts that are no numbers, of all columns of the rows that are there already.
-    """
     try:
         return {name: number(x.get(name), missing) for name in names}
     except ValueError:
@@ -139,20 +120,20 @@ def _numbers(
 
 
 def _check_width(columns: int, reading: Reading) -> None:
-    """Raise BadSource where too many columns are left when label, id and others are taken out."""
+    """Raise BadSource if too many columns remain without label, id and others."""
     most = (
-        WIDEST
+        MAX_FEATURES
         + len(reading.drop + reading.slices)
         + sum(map(bool, (reading.labelled, reading.prob, reading.id, reading.time)))
     )
     if columns > most:
-        raise BadSource(f"more than {most} columns: a feed takes at most {WIDEST} features")
+        raise BadSource(f"more than {most} columns: a feed takes at most {MAX_FEATURES} features")
 
 
 def _json_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     """Read objects like an input entry (`x`, `y`, `p`, `id`, `s`), or flat: features and label.
 
-    Values are sent unchanged; the feed's answer says if one cannot be used.
+    Values are sent unchanged; the answer of the feed reports those it cannot use.
     """
     layout.label = (reading.label or "y") if reading.labelled else None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
@@ -203,7 +184,7 @@ def _json_features(x: Any, reading: Reading) -> Any:
 
 
 def _json_targets(x: Any, y: object, p: object, sent: object, reading: Reading) -> Row:
-    """Return a row. In JSON a missing label is null, so any text but those of --na is a label."""
+    """Return a row. In JSON a missing label is null: only text of --na is no label."""
     row = with_targets(x, y, p, reading, None)
     label = label_text(y)
     is_label = row.p is None and label is not None and label not in reading.na
@@ -219,8 +200,8 @@ def _libsvm_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row
     stripped = (line.split("#")[0].rstrip() for line in lines)
     whole = (line if " " in line else f"{line} 1:0" for line in stripped if line)
     width = reading.features
-    bound = width or WIDEST
-    narrow = (_checked_pairs(line, max(bound, WIDEST)) for line in whole)
+    bound = width or MAX_FEATURES
+    narrow = (_checked_pairs(line, max(bound, MAX_FEATURES)) for line in whole)
     pairs: Any = iter_libsvm(cast(TextIO, narrow), target_type=str)
     checked: Iterator[tuple[dict[int, float], Any]] = ((_placed(x, bound), y) for x, y in pairs)
     if width is None:
@@ -249,7 +230,7 @@ def _placed(x: dict[str, float], width: int) -> dict[int, float]:
         if not _INDEX.fullmatch(text) or not 1 <= int(text) <= width:
             raise BadSource(
                 f"index {text[:40]} is outside 1 to {width}"
-                + (", the most features that a feed takes" if width == WIDEST else "")
+                + (", the most features that a feed takes" if width == MAX_FEATURES else "")
             )
         if value - value != 0:
             raise BadSource(f"feature {text} is {value}, not a finite number")
@@ -270,7 +251,7 @@ def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
             if wanted is None:
                 find_layout(names, reading, layout)
                 wanted = layout.features(names)
-            # The reader omits missing values; the feed must be told that they are missing.
+            # The reader omits missing values; they are sent as missing.
             if reading.named:
                 features = {name: plain(x.get(name), reading.missing) for name in wanted}
             else:

@@ -1,42 +1,44 @@
 """Send rows as entries of the input stream, a chunk at a time."""
 
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
 
 import numpy as np
 import orjson
-import redis
 
-from workers.broker.redis_errors import translated
+from workers.broker.producer import Producer
 from workers.errors import RedisUnsuitable, WorkerError
-from workers.plural import counted
-from workers.push.interrupts import deferred_interrupt
-from workers.push.producer import Producer
 from workers.push.sources import BadSource, Row
+from workers.text import counted
 
-CHUNK = 500
-"""Entries sent before their replies are read; more would not make a push faster."""
-
-CHUNK_BYTES = 1 << 22
-"""Bytes of them, after which no further entry is added."""
+CHUNK_ENTRIES = 500  # entries sent before their replies are read; more would not make a push faster
+CHUNK_BYTES = 1 << 22  # bytes of them, after which no further entry is added
 
 Fields = list[bytes | str]
-Throttle = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """How fast rows are pushed."""
+
+    chunk: int = CHUNK_ENTRIES  # rows sent at once, or about `CHUNK_BYTES` of them
+    # Called after each chunk with the rows and the bytes sent so far; it may wait
+    throttle: Callable[[int, int], None] | None = None
 
 
 class PushStopped(WorkerError):
-    """Redis refused an entry, or its replies did not arrive; the message says how to resume."""
+    """Redis refused an entry, or its replies did not arrive; the message explains how to resume."""
 
 
 class PushInterrupted(KeyboardInterrupt):
-    """The user pressed Ctrl-C.
+    """The user pressed Ctrl-C after Redis accepted `sent` rows.
 
-    Attributes
-    ----------
-    sent : int
-        Rows that Redis accepted.
-    unsure : int
-        Rows after them whose replies were not read; Redis may have accepted some.
+    The replies to `unsure` rows after them were not read; Redis may have accepted some.
     """
 
     def __init__(self, sent: int, unsure: int = 0) -> None:
@@ -45,19 +47,7 @@ class PushInterrupted(KeyboardInterrupt):
 
 
 def entry(row: Row, arrays: bool = False) -> Fields:
-    """Return the fields of the input entry for a row.
-
-    Parameters
-    ----------
-    row : Row
-    arrays : bool
-        Send named features as an array in their own order, without the names.
-
-    Examples
-    --------
-    >>> entry(Row({"b": 1.0, "a": 2.0}, "spam"))
-    [b'x', b'{"b":1.0,"a":2.0}', b'y', 'spam']
-    """
+    """Return the input entry of a row; with `arrays`, named features become an array."""
     x = list(row.x.values()) if arrays and isinstance(row.x, dict) else row.x
     fields: Fields = [b"x", orjson.dumps(x)]
     if row.y is not None:
@@ -74,27 +64,14 @@ def entry(row: Row, arrays: bool = False) -> Fields:
 
 
 def label_entry(row: Row) -> Fields:
-    """Return the fields of the input entry for the label of an earlier example.
+    """Return the input entry for the label of an earlier example.
 
-    Raises
-    ------
-    BadSource
-        If the row has no id, or no label.
-
-    Examples
-    --------
-    >>> label_entry(Row({}, "spam", "tx-1"))
-    [b'for', 'tx-1', b'y', 'spam']
+    Raises BadSource if the row has no id, or no label.
     """
     if row.id is None or row.y is None:
         missing = "id" if row.id is None else "label"
         raise BadSource(f"a label needs the id of its example: a row has no {missing}")
     return [b"for", row.id, b"y", row.y]
-
-
-def entries(rows: Iterable[Row], arrays: bool, are_labels: bool) -> Iterator[Fields]:
-    """Return the fields of the input entry of each row; see `push`."""
-    return (label_entry(row) if are_labels else entry(row, arrays) for row in rows)
 
 
 def encoded(row: Row, arrays: bool = False) -> list[bytes]:
@@ -113,12 +90,9 @@ def push(
     url: str,
     feed: str,
     *,
-    arrays: bool = False,
-    are_labels: bool = False,
-    throttle: Throttle | None = None,
-    chunk: int = CHUNK,
+    encode: Callable[[Row], Fields] = entry,
+    pacing: Pacing | None = None,
     skipped: int = 0,
-    measure: Callable[[int], None] | None = None,
 ) -> int:
     """Append rows to the input of a feed, in order; return their number.
 
@@ -126,125 +100,69 @@ def push(
 
     Parameters
     ----------
-    rows : iterable of Row
-    url, feed : str
-    arrays : bool
-        As for `entry`.
-    are_labels : bool
-        Whether the rows are labels of earlier examples.
-    throttle : callable, optional
-        Called after each chunk with the number of rows sent so far; it may wait.
-    chunk : int
-        Rows sent at once, or about `CHUNK_BYTES` of them.
+    encode : callable
+        Returns the fields of a row's entry: `entry`, or `label_entry`, whose errors are passed on.
     skipped : int
         Rows of the source that were skipped; messages count them.
-    measure : callable, optional
-        Called with the bytes of each chunk, names and values of its fields, before `throttle`.
 
     Raises
     ------
-    BadSource
-        If a row that should be a label has none, or no id.
     PushStopped
         If Redis refused an entry, or its replies did not arrive. No entry is sent again.
     PushInterrupted
         If the user pressed Ctrl-C. The replies to the last chunk are read first, so the number of
         accepted rows is exact. A second Ctrl-C does not wait for them.
     """
-    sent = unsure = 0
+    pacing = pacing or Pacing()
+    sent = unsure = sent_bytes = 0
     try:
-        with producer_of(url, feed) as producer:
-            for together, size in _chunks(entries(rows, arrays, are_labels), chunk):
+        with Producer(url, feed) as producer:
+            for together, size in _chunks(map(encode, rows), pacing.chunk):
                 with deferred_interrupt() as interrupt:
                     unsure = len(together)
-                    sent += _send(producer, url, together, sent, skipped)
+                    sent += _send(producer, together, sent, skipped)
                     unsure = 0
                 if interrupt.came:
                     raise KeyboardInterrupt
                 if sent == len(together):
                     producer.register()
-                if measure is not None:
-                    measure(size)
-                if throttle is not None:
-                    throttle(sent)
+                sent_bytes += size
+                if pacing.throttle is not None:
+                    pacing.throttle(sent, sent_bytes)
     except KeyboardInterrupt:
         raise PushInterrupted(sent, unsure) from None
     return sent
 
 
-def _size(fields: Fields) -> int:
-    """Return the bytes of an entry."""
-    return sum(len(part if isinstance(part, bytes) else part.encode()) for part in fields)
-
-
-def producer_of(url: str, feed: str) -> Producer:
-    """Return the producer of a feed.
-
-    Raises
-    ------
-    WorkerError
-        If Redis does not answer, or refuses.
-    """
-    try:
-        return Producer(url, feed)
-    except redis.RedisError as error:
-        raise translated(error, url) from None
-
-
 def rows_pushed(count: int) -> str:
-    """Return how many rows an interrupted push has sent, as the beginning of a sentence.
-
-    Examples
-    --------
-    >>> rows_pushed(1), rows_pushed(500)
-    ('1 row was pushed', '500 rows were pushed')
-    """
+    """Return how many rows an interrupted push has sent, as the beginning of a sentence."""
     return f"{counted(count, 'row')} {'was' if count == 1 else 'were'} pushed"
 
 
-def _send(
-    producer: Producer, url: str, entries: Sequence[Fields], before: int, skipped: int
-) -> int:
-    """Append entries; return their number."""
+def _send(producer: Producer, entries: Sequence[Fields], before: int, skipped: int) -> int:
     try:
         replies = producer.append(entries)
-    except redis.RedisError as error:
+    except WorkerError as error:
         raise PushStopped(
-            f"{translated(error, url)}. {rows_pushed(before)}, and up to {len(entries)} more "
+            f"{error}. {rows_pushed(before)}, and up to {len(entries)} more "
             "may have been: compare with online-svm status before going on with "
             f"--skip {skipped + before}"
         ) from None
-    refused = [i for i, reply in enumerate(replies) if isinstance(reply, redis.RedisError)]
+    refused = {i: reply for i, reply in enumerate(replies) if isinstance(reply, WorkerError)}
     if refused:
         done = before + len(entries) - len(refused)
-        named = translated(replies[refused[0]], url)
-        if isinstance(named, RedisUnsuitable):
-            raise named from None
-        raise PushStopped(
-            f"{named}. {rows_pushed(done)}; {_resume_hint(refused, len(entries), skipped + before)}"
-        ) from None
+        first = next(iter(refused.values()))
+        if isinstance(first, RedisUnsuitable):
+            raise first
+        hint = _resume_hint([*refused], len(entries), skipped + before)
+        raise PushStopped(f"{first}. {rows_pushed(done)}; {hint}")
     return len(entries)
 
 
 def _resume_hint(refused: Sequence[int], count: int, before: int) -> str:
     """Return how to push the rest, so that no row is missing or sent twice.
 
-    Parameters
-    ----------
-    refused : sequence of int
-        Places in the chunk of the entries that Redis refused, at least one, in order.
-    count : int
-        Entries of the chunk.
-    before : int
-        Rows of the source before the chunk.
-
-    Examples
-    --------
-    >>> _resume_hint([3, 4], 5, 100)
-    'go on with --skip 103'
-    >>> _resume_hint([1, 2, 4], 6, 100)
-    'later rows than the refused were taken: push --skip 101 --limit 2, --skip 104 --limit 1, then \
-go on with --skip 106'
+    `refused` are the places in a chunk of `count` entries, in order; `before` it are so many rows.
     """
     runs: list[list[int]] = []
     for place in refused:
@@ -260,12 +178,12 @@ go on with --skip 106'
 
 
 def _chunks(entries: Iterable[Fields], count: int) -> Iterator[tuple[list[Fields], int]]:
-    """Yield so many entries at a time, fewer where they are large; and their bytes."""
+    """Yield `count` entries at a time, or fewer large ones, with their bytes."""
     chunk: list[Fields] = []
     held = 0
     for each in entries:
         chunk.append(each)
-        held += _size(each)
+        held += sum(len(part if isinstance(part, bytes) else part.encode()) for part in each)
         if len(chunk) >= count or held >= CHUNK_BYTES:
             yield chunk, held
             chunk, held = [], 0
@@ -274,28 +192,45 @@ def _chunks(entries: Iterable[Fields], count: int) -> Iterator[tuple[list[Fields
 
 
 class PushRate:
-    """Waits so that no more than `rate` rows a second are sent.
-
-    Parameters
-    ----------
-    rate : float
-        Rows a second.
-
-    Examples
-    --------
-    >>> pace = PushRate(1e6)
-    >>> pace(10)
-    """
+    """Waits so that at most `rate` rows a second are sent."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._began = time.monotonic()
 
-    def __call__(self, sent: int) -> None:
+    def __call__(self, sent: int, _size: int = 0) -> None:
         """Wait until `sent` rows are due."""
         time.sleep(max(0.0, self._began + sent / self._rate - time.monotonic()))
 
     @property
     def chunk(self) -> int:
-        """Rows to send at once: a tenth of a second's worth, at most `CHUNK`."""
-        return max(1, min(CHUNK, int(self._rate / 10)))
+        """Rows to send at once: a tenth of a second's worth, at most `CHUNK_ENTRIES`."""
+        return max(1, min(CHUNK_ENTRIES, int(self._rate / 10)))
+
+
+class Interrupt:
+    """Whether Ctrl-C was pressed while it was deferred."""
+
+    came = False
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Interrupt]:
+    """Defer a Ctrl-C until the end of the block; a second one takes effect at once."""
+    interrupt = Interrupt()
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if interrupt.came and callable(before):
+            before(number, frame)
+        interrupt.came = True
+
+    # Only the main thread gets signals. An ignored Ctrl-C stays ignored.
+    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -15,8 +15,10 @@ from workers.errors import BadConfiguration
 Format = Literal["csv", "jsonl", "libsvm", "arff"]
 Features = Sequence[Any] | Mapping[str, Any]
 
-MISSING = ("", "?")
-"""Texts that stand for a missing value in any table."""
+MISSING = ("", "?")  # texts that stand for a missing value in any table
+
+
+_LEAST_INEXACT = 2.0**63
 
 
 class BadSource(BadConfiguration):
@@ -40,55 +42,30 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The options for reading a source.
+    """The options for reading a source."""
 
-    Attributes
-    ----------
-    format : str or None
-        By default the one that the file's extension names; JSON lines for standard input.
-    label : str or None
-        Column of the label. By default the last one; `y` in JSON lines.
-    labelled : bool
-        Whether there are labels. Without, every column is a feature.
-    header : bool
-        Whether the first line of a CSV file names its columns.
-    features : int or None
-        Width of a LIBSVM source. By default its largest index, which needs the whole source.
-    data_dir : path or None
-        Directory of the benchmark sets.
-    prob : str or None
-        Column of an annotator's probability, for rows without a label. A row with both is sent, and
-        the feed rejects it.
-    drop : tuple of str
-        Columns to leave out.
-    id : str or None
-        Column of the producer's id; `id` in JSON lines that are entries.
-    slices : tuple of str
-        Columns of text that are sent as slices and are no features; `s` in JSON lines that are
-        entries.
-    na : tuple of str
-        Further texts that stand for a missing value, in addition to the empty one and ``?``.
-    time : str or None
-        Column of the time of an example; `time` in JSON lines that are entries.
-    named : bool
-        Whether features keep their names, so that they may be texts.
-    labels_only : bool
-        Whether the source holds labels of earlier examples by id: every other column is left out.
-    """
-
+    # By default the one that the file's extension names; JSON lines for standard input
     format: Format | None = None
-    label: str | None = None
-    labelled: bool = True
-    header: bool = True
+    label: str | None = None  # column of the label. By default the last one; `y` in JSON lines
+    labelled: bool = True  # whether there are labels. Without, every column is a feature
+    header: bool = True  # whether the first line of a CSV file names its columns
+    # Width of a LIBSVM source. By default its largest index, which needs the whole source
     features: int | None = None
-    data_dir: Path | None = None
+    data_dir: Path | None = None  # directory of the benchmark sets
+    # Column of an annotator's probability, for rows without a label. A row with both is sent, and
+    # the feed rejects it
     prob: str | None = None
-    drop: tuple[str, ...] = ()
-    id: str | None = None
+    drop: tuple[str, ...] = ()  # columns to leave out
+    id: str | None = None  # column of the producer's id; `id` in JSON lines that are entries
+    # Columns of text that are sent as slices and are no features; `s` in JSON lines that are
+    # entries
     slices: tuple[str, ...] = ()
+    # Further texts that stand for a missing value, in addition to the empty one and ``?``
     na: tuple[str, ...] = ()
+    # Column of the time of an example; `time` in JSON lines that are entries
     time: str | None = None
-    named: bool = True
+    named: bool = True  # whether features keep their names, so that they may be texts
+    # Whether the source holds labels of earlier examples by id: every other column is left out
     labels_only: bool = False
 
     @property
@@ -99,26 +76,15 @@ class Reading:
 
 @dataclass(slots=True)
 class Layout:
-    """The columns that a reader found; filled in when the first row is read.
-
-    Attributes
-    ----------
-    label, id, prob, time : str or None
-        Name of the column.
-    slices : list of str
-        Columns that are sent as slices.
-    dropped : list of str
-        Columns that are not sent.
-    label_is_last : bool
-        Whether that column is the label because it is the last, and none was named.
-    """
+    """The columns that a reader found; filled in when the first row is read."""
 
     label: str | None = None
     id: str | None = None
     prob: str | None = None
     time: str | None = None
-    slices: list[str] = field(default_factory=list)
-    dropped: list[str] = field(default_factory=list)
+    slices: list[str] = field(default_factory=list)  # columns that are sent as slices
+    dropped: list[str] = field(default_factory=list)  # columns that are not sent
+    # Whether that column is the label because it is the last, and none was named
     label_is_last: bool = False
 
     def features(self, names: Sequence[str]) -> list[str]:
@@ -128,7 +94,10 @@ class Layout:
 
 
 def label_text(value: object) -> str | None:
-    """Return a label as text, as it is sent.
+    """Return a label as the text to send.
+
+    Raises BadSource for a float of 2^63 or more: a parser of JSON makes one of any integer of 2^64
+    or more, so its last digits may differ from the source.
 
     Examples
     --------
@@ -138,6 +107,8 @@ def label_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
+        if abs(value) >= _LEAST_INEXACT:
+            raise BadSource(f"{value:g} has more digits than a number keeps: send it as a text")
         value = int(value)
     return orjson.dumps(value).decode()
 
@@ -145,10 +116,7 @@ def label_text(value: object) -> str | None:
 def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
     """Find the role of each column of a table.
 
-    Raises
-    ------
-    BadSource
-        If a named column does not exist, is named twice, or has no name.
+    Raises BadSource if a named column does not exist, is named twice, or has no name.
     """
     if len(set(names)) != len(names):
         raise BadSource("two columns have the same name")
@@ -174,7 +142,6 @@ def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
 
 
 def _label_of(others: Sequence[str], names: Sequence[str], reading: Reading) -> str | None:
-    """Return the name of the label's column."""
     if not reading.labelled:
         return None
     if not names:
@@ -195,16 +162,11 @@ def _no_column(name: str, what: str, names: Sequence[str], hint: str = "") -> Ba
 
 def refuse_columns(reading: Reading, what: str) -> None:
     """Raise BadSource if the options name a column, but the source has no names."""
-    if reading.prob is not None:
-        raise BadSource(f"{what} has no column {reading.prob!r} for the probability")
-    if reading.id is not None:
-        raise BadSource(f"{what} has no column {reading.id!r} for the id")
-    if reading.time is not None:
-        raise BadSource(f"{what} has no column {reading.time!r} for the time")
-    if reading.slices:
-        raise BadSource(f"{what} has no column {reading.slices[0]!r} for the slice")
-    if reading.drop:
-        raise BadSource(f"{what} has no column {reading.drop[0]!r} to leave out")
+    given = [("for the probability", reading.prob), ("for the id", reading.id)]
+    given += [("for the time", reading.time), *(("for the slice", name) for name in reading.slices)]
+    for use, name in (*given, *(("to leave out", name) for name in reading.drop)):
+        if name is not None:
+            raise BadSource(f"{what} has no column {name!r} {use}")
 
 
 def with_targets(
@@ -218,13 +180,7 @@ def with_targets(
 
 
 def slices_of(columns: Mapping[str, Any], reading: Reading) -> dict[str, str] | None:
-    """Return the values of the slices of a row, without those that are missing; None without any.
-
-    Examples
-    --------
-    >>> slices_of({"country": "DE", "age": ""}, Reading(slices=("country", "age")))
-    {'country': 'DE'}
-    """
+    """Return the values of the slices of a row, without missing ones; None without any."""
     texts = {name: _filled(columns.get(name), reading.missing) for name in reading.slices}
     return {name: text for name, text in texts.items() if text is not None} or None
 
@@ -236,18 +192,7 @@ def _filled(value: object, missing: frozenset[str]) -> str | None:
 
 
 def milliseconds(value: object, reading: Reading) -> int:
-    """Return the time of an example.
-
-    Raises
-    ------
-    BadSource
-        If it is none.
-
-    Examples
-    --------
-    >>> milliseconds("1970-01-01 00:00:01", Reading(time="at"))
-    1000
-    """
+    """Return the time of an example; raise BadSource if it is none."""
     try:
         found = time_of(value)
     except InvalidExample:
@@ -263,8 +208,7 @@ def milliseconds(value: object, reading: Reading) -> int:
 def plain(value: object, missing: frozenset[str]) -> object:
     """Return a cell as it is sent: a text that reads as a number as that number, none as null.
 
-    What is read as a number is what a feed reads as one, so which of the two is sent changes no
-    answer.
+    A feed reads the same texts as numbers, so sending one or the other changes no answer.
 
     Examples
     --------
@@ -282,10 +226,7 @@ def plain(value: object, missing: frozenset[str]) -> object:
 def number(value: object, missing: frozenset[str]) -> float | None:
     """Return a cell as a number, or None if it is missing.
 
-    Raises
-    ------
-    ValueError
-        If it is neither.
+    Raises ValueError if it is neither.
     """
     if isinstance(value, str):
         text = value.strip()

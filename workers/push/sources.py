@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from workers.push.columns_of_text import NotNumbers
+from workers.push.columns import NotNumbers
 from workers.push.formats import READERS, Lines
 from workers.push.rows import BadSource, Format, Layout, Reading, Row, label_text, refuse_columns
 
@@ -30,29 +30,20 @@ _EXTENSIONS: dict[str, Format] = {
     ".svmlight": "libsvm",
     ".arff": "arff",
 }
+_SPREADSHEETS = frozenset((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"))
+
 _ASSUMED = "; standard input is read as JSON lines, else --format csv, libsvm or arff"
 _TOLD = 600
 """Characters of what is wrong with a row, at most: some readers quote the line, however long."""
 
 
 def rows(source: str, reading: Reading, layout: Layout | None = None) -> Iterator[Row]:
-    """Return the examples of a source.
+    """Return the examples of a source; fill in the roles of its columns in `layout`.
 
-    Parameters
-    ----------
-    source : str
-        A path, ``-`` for standard input, the name of a benchmark set
-        (`workers.push.datasets.NAMES`) or of a data set that comes with river
-        (``Phishing``, ``ImageSegments``, ``Bananas``).
-    reading : Reading
-    layout : Layout, optional
-        Filled in with the roles of the columns.
-
-    Raises
-    ------
-    BadSource
-        If there is no such source, or a row cannot be read: the message names the line and the
-        row.
+    A source is a path, ``-`` for standard input, the name of a benchmark set
+    (`workers.push.datasets.NAMES`) or of a data set that comes with river (``Phishing``,
+    ``ImageSegments``, ``Bananas``). Raises BadSource if there is no such source, or a row cannot be
+    read: the message names the line and the row.
     """
     layout = Layout() if layout is None else layout
     if source == "-":
@@ -64,9 +55,34 @@ def rows(source: str, reading: Reading, layout: Layout | None = None) -> Iterato
     if path.is_file():
         format_ = reading.format or _format_of(path)
         return _read(source, lambda: _open(path), format_, reading, layout)
+    _check_named(source, path)
     if reading.label is not None:
         raise BadSource(f"a data set by name has its own label; leave out --label {reading.label}")
     return _named_rows(source, reading, layout)
+
+
+def _check_named(name: str, path: Path) -> None:
+    """Raise BadSource unless there is a data set of this name."""
+    from workers.push.datasets import NAMES
+
+    if name in NAMES:
+        return
+    if path.is_dir():
+        raise BadSource(f"{name}: a directory; name a file in it")
+    if looks_like_a_path(name):
+        within = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise BadSource(f"{name}: no such file{within}")
+    if comes_with_river(name):
+        return
+    raise BadSource(
+        f"{name}: no such file, and no data set of that name; known: {', '.join(NAMES)}, "
+        "Phishing, ImageSegments, Bananas"
+    )
+
+
+def looks_like_a_path(source: str) -> bool:
+    """Return whether a source that is no data set is meant as a file."""
+    return "/" in source or Path(source).suffix != ""
 
 
 def _open(path: Path) -> TextIO:
@@ -77,6 +93,8 @@ def _open(path: Path) -> TextIO:
 
 def _format_of(path: Path) -> Format:
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    if suffix.lower() in _SPREADSHEETS:
+        raise BadSource(f"{path}: a spreadsheet; save its table as CSV (UTF-8), and push that file")
     if suffix.lower() not in _EXTENSIONS:
         raise BadSource(f"{path}: say what it is with --format csv, jsonl, libsvm or arff")
     return _EXTENSIONS[suffix.lower()]
@@ -118,7 +136,6 @@ def _at(name: str, lines: Lines | None, row: int, told: str) -> BadSource:
 
 
 def _named_rows(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
-    """Return the rows of a named data set."""
     from workers.push import datasets as data
 
     refuse_columns(reading, "a data set by name")
@@ -133,13 +150,7 @@ def _named_rows(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
 
 
 def comes_with_river(name: str) -> bool:
-    """Return whether river has a data set of examples under a name.
-
-    Examples
-    --------
-    >>> comes_with_river("Phishing"), comes_with_river("phishing")
-    (True, False)
-    """
+    """Return whether river has a data set of examples under a name."""
     return _river_kind(name) is not None
 
 
@@ -154,15 +165,7 @@ def _river_kind(name: str) -> Any:
 
 def _river_rows(name: str, reading: Reading) -> Iterator[Row]:
     kind = _river_kind(name)
-    if kind is None:
-        from workers.push.datasets import NAMES
-
-        if Path(name).is_dir():
-            raise BadSource(f"{name}: a directory; name a file in it")
-        raise BadSource(
-            f"{name}: no such file, and no data set of that name; known: {', '.join(NAMES)}, "
-            "Phishing, ImageSegments, Bananas"
-        )
+    assert kind is not None
     dataset = kind()
     if not dataset.path.exists():
         raise BadSource(f"{name} does not come with river: download it with river first")

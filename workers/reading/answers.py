@@ -1,14 +1,15 @@
 """The entries of a feed's output streams, and the settings stored with the feed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workers.broker.feed_reader import FeedReader
 from workers.errors import BadConfiguration, StateLost
-from workers.feed.agreement import Groups, check_computed, stored_groups
 from workers.feed.keys import FIELD
-from workers.message.compact.decode import parse
+from workers.feed.pinned_config import Groups, check_computed, stored_groups
+from workers.feed.position import parse_id
+from workers.message.compact import parse
 
 
 def check_known(store: FeedReader) -> None:
@@ -21,23 +22,11 @@ def check_known(store: FeedReader) -> None:
     except StateLost:
         return
     if state is not None:
-        check_computed(store.keys.feed, state.agreement)
-
-
-def newest(store: FeedReader, stream: str, count: int) -> list[Any]:
-    """Return the last `count` entries of a stream, the oldest first."""
-    found: list[Any] = store.call("XREVRANGE", stream, "+", "-", "COUNT", count)
-    return found[::-1]
+        check_computed(store.keys.feed, state.pinned)
 
 
 def payload(entry: Sequence[Any]) -> bytes:
-    """Return the payload of an entry of `out` or `met`.
-
-    Raises
-    ------
-    StateLost
-        If it has no payload: another program wrote it.
-    """
+    """Return the payload of an entry of `out` or `met`; StateLost: it has none."""
     fields = entry[1]
     if FIELD.encode() not in fields[::2]:
         raise no_answer(entry)
@@ -47,10 +36,7 @@ def payload(entry: Sequence[Any]) -> bytes:
 def answer(entry: Sequence[Any]) -> dict[str, Any]:
     """Return the parsed payload of an entry of `out` or `met`; an answer as in the full form.
 
-    Raises
-    ------
-    StateLost
-        If it is not a JSON object: another program wrote it.
+    StateLost: it is not a JSON object, so that another program wrote it.
     """
     found = message(entry)
     if not isinstance(found, dict):
@@ -64,6 +50,33 @@ def message(entry: Sequence[Any]) -> Any:
         return parse(payload(entry))
     except (StateLost, ValueError):
         return None
+
+
+def tells_guarantee(found: Any) -> bool:
+    """Return whether an entry of `out` has a guarantee: a label, for example, has none."""
+    return isinstance(found, dict) and (
+        "guarantee" in found or found.get("status") in ("warming", "ok")
+    )
+
+
+def newest_answer(found: Iterable[Any]) -> Mapping[str, Any]:
+    """Return the newest of parsed payloads with a guarantee; without one the newest object."""
+    known = [one for one in found if isinstance(one, dict)]
+    answers = [one for one in known if tells_guarantee(one)] or known
+    return answers[-1] if answers else {}
+
+
+def newest_label(entries: Iterable[tuple[bytes, Any]], before: float | None = None) -> float | None:
+    """Return when the newest label among entries of `out` came, in milliseconds since 1970.
+
+    Without one that is `before`, when the newest label before them came, or the time of the first
+    entry: none has come since. The entries are IDs and parsed payloads, the oldest first.
+    """
+    for entry, found in entries:
+        is_label = isinstance(found, dict) and found.get("status") == "label"
+        if before is None or is_label:
+            before = float(parse_id(entry)[0])
+    return before
 
 
 def number(value: Any) -> float:
@@ -90,6 +103,6 @@ def stored_values(reader: FeedReader) -> Groups:
     """Return the stored settings of a feed, by group; empty if it has none that can be read."""
     try:
         state = reader.state()
-        return {} if state is None else stored_groups(reader.keys.feed, state.agreement)
+        return {} if state is None else stored_groups(reader.keys.feed, state.pinned)
     except (StateLost, BadConfiguration):
         return {}  # the answers can be shown all the same

@@ -1,4 +1,4 @@
-"""Operational events of a feed: put into words with their times, and the silences among them."""
+"""Operational events of a feed as text with their times, and its silences."""
 
 import math
 import time
@@ -6,17 +6,19 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from workers.broker.batch_size import Entry
+from workers.broker import commands
 from workers.broker.connection import Connection
 from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
 from workers.reading.answers import message, number
 
 _YEARS = (0.0, 253_402_300_799_000.0)  # milliseconds from 1970 to the year 9999
+_MAX_TEXT = 1000  # characters that are kept: any program may write to the stream
+_PAGE_ENTRIES = 1000
 
 
 def moment(milliseconds: float) -> str:
-    """Return a time in UTC as text; the number where it is no time of this era.
+    """Return a time in UTC as text; a number outside `is_of_this_era` as it is.
 
     Examples
     --------
@@ -33,35 +35,19 @@ def is_of_this_era(milliseconds: float) -> bool:
     return _YEARS[0] <= milliseconds <= _YEARS[1]
 
 
-_LONGEST = 1000
-"""Characters of a text that are kept: anybody may write to the stream."""
-
-
 class Event(NamedTuple):
-    """What happened to a worker of the feed, or what somebody said of it.
+    """An event of a worker of the feed, or a note of a person; see `schema.EventMessage`."""
 
-    Attributes
-    ----------
-    time : float
-        Milliseconds in its entry ID, by the clock of Redis.
-    code, writer, detail : str
-        See `workers.message.schema.EventMessage`.
-    n : float
-        Examples learned before what a note is about; NaN for other events.
-    until : float
-        When a silence ends, in milliseconds since 1970; NaN for other events.
-    """
-
-    time: float
+    time: float  # milliseconds in its entry ID, by the clock of Redis
     code: str
     writer: str
     detail: str
-    n: float = math.nan
-    until: float = math.nan
+    n: float = math.nan  # the example of a note, as the number of examples learned before it
+    until: float = math.nan  # when a silence ends, in milliseconds since 1970
 
     @property
     def is_note(self) -> bool:
-        """Whether somebody noted it, at an example."""
+        """Whether it is a note at an example."""
         return self.code == "note" and not math.isnan(self.n)
 
     @property
@@ -71,7 +57,7 @@ class Event(NamedTuple):
 
 
 def event_of(entry_id: bytes, payload: Any) -> Event | None:
-    """Return the event of an entry, given its parsed payload; None if it is none."""
+    """Return the event of an entry's parsed payload; None for any other payload."""
     if not (isinstance(payload, dict) and "code" in payload):
         return None
     code, writer, detail = (_text(payload.get(name)) for name in ("code", "writer", "detail"))
@@ -80,13 +66,7 @@ def event_of(entry_id: bytes, payload: Any) -> Event | None:
 
 
 def known_events(entries: Iterable[tuple[bytes, Any]]) -> list[Event]:
-    """Return the events of entries (ID, parsed payload); those of other programs are passed over.
-
-    Examples
-    --------
-    >>> [event.code for event in known_events([(b"7-0", {"code": "began"}), (b"8-0", [])])]
-    ['began']
-    """
+    """Return the events of entries (ID, parsed payload), without entries of other programs."""
     found = (event_of(entry_id, payload) for entry_id, payload in entries)
     return [event for event in found if event is not None]
 
@@ -103,38 +83,23 @@ def event_line(event: Event) -> str:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else str(value)[:_LONGEST]
-
-
-_COUNT = 1000
+    return "" if value is None else str(value)[:_MAX_TEXT]
 
 
 class Silences:
-    """Reads the events of a feed as they come.
-
-    Parameters
-    ----------
-    connection : Connection
-    keys : FeedKeys
-    """
+    """The silences of a feed, from its new events."""
 
     def __init__(self, connection: Connection, keys: FeedKeys) -> None:
         self._connection, self._keys = connection, keys
         self._last, self._until = b"0-0", 0.0
 
     def hold(self) -> bool:
-        """Return whether a silence holds now; the last one that was said counts."""
-        after = b"(" + self._last
-        while found := self._connection.call(
-            "XRANGE", self._keys.events, after, "+", "COUNT", _COUNT
+        """Return whether a silence holds now; the last one counts."""
+        while found := self._connection.entries(
+            self._keys.events, commands.after(self._last), count=_PAGE_ENTRIES
         ):
-            for entry in found:
-                self._note(entry)
-                self._last = entry[0]
-            after = b"(" + self._last
+            self._last = found[-1][0]
+            for event in known_events((entry[0], message(entry)) for entry in found):
+                if event.code == "silenced" and event.until >= 0.0:
+                    self._until = event.until / 1000
         return time.time() < self._until
-
-    def _note(self, entry: Entry) -> None:
-        event = event_of(entry[0], message(entry))
-        if event is not None and event.code == "silenced" and event.until >= 0.0:
-            self._until = event.until / 1000

@@ -1,45 +1,133 @@
-"""Incidents: the alarms of one change, from the first of them until the guarantee is back.
+"""Alarms of a feed, and incidents: the alarms of one change, until the guarantee is back.
 
 One change of a stream raises several alarms: of classes, of bins, of scores. They are the parts of
-one incident. It begins with an alarm that comes while no other is open, and ends with the first
-report that lists no alarm as open. Alarms of comparisons say nothing of the guarantee: they are of
-no incident. All of this follows from the streams `alarms` and `met`; nothing else is stored.
+one incident. It begins with an alarm while no other is open, and ends with the first report that
+lists no open alarm. Alarms of comparisons do not affect the guarantee, and belong to no incident.
+Incidents are computed from the streams `alarms` and `met`; nothing else is stored.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
+from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 from online_svm.stream.alarm import Alarm
+from workers.broker import commands
 from workers.broker.feed_reader import FeedReader
+from workers.broker.streams import Entry
+from workers.errors import StateLost
+from workers.feed.keys import ALARM
 from workers.feed.position import parse_id
-from workers.reading.alarms import RaisedAlarm, alarm_of, known_alarms
-from workers.reading.answers import message
-from workers.reading.consumers import permitted
-from workers.reading.stream_info import StreamInfo
+from workers.reading.answers import answer, message, no_answer
+from workers.reading.usage import permitted
 
-MOST_PARTS = 200
-"""Alarms of an incident that are looked for, and kept."""
+MAX_PARTS = 200
+"""Newest alarms of an incident that are read and kept, besides the first."""
 
 _BROKEN = ("overall", "class")
-"""Scopes in which a change concerns all answers, or those of a class."""
+"""Scopes of a change that concerns all answers, or all of a class."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedAlarm:
+    """An alarm in the stream `alarms`."""
+
+    entry: bytes  # ID of its entry, which is the ID of the input entry that raised it
+    seq: int  # number of that input entry, from 0 on
+    alarm: Alarm
+
+    @property
+    def time(self) -> float:
+        """Milliseconds in the ID of its entry."""
+        return float(parse_id(self.entry)[0])
+
+
+def raised_alarms(entry_id: bytes, payload: Any) -> list[RaisedAlarm]:
+    """Return the alarms of an entry's parsed payload; StateLost if another program wrote it."""
+    try:
+        seq, alarms = int(payload["seq"]), [_alarm_of(fields) for fields in payload["alarms"]]
+    except (LookupError, TypeError, ValueError):
+        raise no_answer((entry_id,)) from None
+    return [RaisedAlarm(entry_id, seq, alarm) for alarm in alarms]
+
+
+def known_alarms(entries: Iterable[tuple[bytes, Any]]) -> list[RaisedAlarm]:
+    """Return the alarms of entries (ID, parsed payload), without entries of other programs."""
+    found = []
+    for entry_id, payload in entries:
+        try:
+            found += raised_alarms(entry_id, payload)
+        except StateLost:
+            continue
+    return found
+
+
+def _alarm_of(fields: Mapping[str, Any]) -> Alarm:
+    """Return the alarm of an object in a message.
+
+    LookupError, TypeError or ValueError: it is none. Any program may write to a stream.
+    """
+    found = Alarm.of(fields)
+    texts = (found.kind, found.scope, found.name or "", found.monitor, found.action)
+    if not (isinstance(found.n, int) and all(isinstance(text, str) for text in texts)):
+        raise TypeError("a field of an alarm has another type")
+    alarm_line(found)  # raises for a text in place of a number
+    return found
+
+
+def alarm_line(alarm: Alarm) -> str:
+    """Return an alarm as a line of text.
+
+    Examples
+    --------
+    >>> alarm_line(Alarm(5040, "calibration", "class", "b", "bets", 5.73, 5.3, 10))
+    'n 5,040  calibration: the probability of class b was off by more than the tolerance since \
+n = 10  bets e^5.7 of e^5.3'
+    """
+    done = "" if alarm.action == "report" else f"  {alarm.action}"
+    evidence = f"{alarm.monitor} e^{alarm.log_wealth:.1f} of e^{alarm.threshold:.1f}"
+    return f"n {alarm.n:,}  {alarm.kind}: {alarm.words}  {evidence}{done}"
+
+
+def open_alarms(store: FeedReader, report: Sequence[Any] | None) -> list[Alarm]:
+    """Return the alarms that are open, the oldest first; of one test the newest.
+
+    They are the open alarms of the newest report, and the alarms after it. An alarm that closed
+    after that report is still included. StateLost: another program wrote to the streams.
+    """
+    after, found = b"0-0", list[Alarm]()
+    if report is not None:
+        monitors = answer(report).get("monitors", {})
+        try:
+            after, found = report[0], [_alarm_of(fields) for fields in monitors.get("open", ())]
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise no_answer(report) from None
+    for page in store.pages(store.keys.alarms, after):
+        for entry in page:
+            found += [raised.alarm for raised in raised_alarms(entry[0], message(entry))]
+    newest = {(one.kind, one.scope, one.name, one.monitor): one for one in found}
+    return sorted(newest.values(), key=lambda one: one.n)
+
+
+def commit_times(raised: Iterable[Entry]) -> dict[bytes, int]:
+    """Return when entries of `alarms` were committed, in milliseconds since 1970, by their IDs.
+
+    They are in the stream `raised`, whose entries of other programs are left out.
+    """
+    return {
+        bytes(fields[1]): parse_id(entry_id)[0]
+        for entry_id, fields in raised
+        if len(fields) == 2 and fields[0] == ALARM.encode()
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """The alarms of one change.
+    """The alarms of one change."""
 
-    Attributes
-    ----------
-    parts : tuple of Alarm
-        At least one, the oldest first.
-    until : int or None
-        Examples learned when a report first said that none is open; None while one is.
-    """
-
-    parts: tuple[Alarm, ...]
-    until: int | None = None
+    parts: tuple[Alarm, ...]  # at least one, the oldest first
+    until: int | None = None  # examples learned at the report that ended it; None while it is open
 
     @property
     def since(self) -> int:
@@ -61,14 +149,7 @@ class Incident:
 
     @property
     def cause(self) -> str:
-        """What changed, in a few words.
-
-        Examples
-        --------
-        >>> off = Alarm(5040, "calibration", "class", "b", "bets", 5.7, 5.3, 40, -.06, -.09, -.03)
-        >>> Incident((off,)).cause
-        'the probability of class b is too high by 0.060'
-        """
+        """What changed, in a few words."""
         labels = self._newest("exchangeability", _BROKEN)
         if labels is not None:
             return "the labels changed" if labels.scope == "overall" else labels.gist
@@ -88,40 +169,21 @@ class Incident:
     def with_part(self, alarm: Alarm) -> "Incident":
         """Return the incident with one more alarm; the first one always stays."""
         kept = (*self.parts, alarm)
-        return Incident((kept[0], *kept[1:][-MOST_PARTS:]))
+        return Incident((kept[0], *kept[1:][-MAX_PARTS:]))
 
 
-class OpenThen(NamedTuple):
-    """What a report says of alarms.
+class ReportedOpenAlarms(NamedTuple):
+    """The alarms that a report lists as open, without comparisons."""
 
-    Attributes
-    ----------
-    entry : bytes
-        Its ID.
-    n : int
-        Examples learned.
-    alarms : tuple of Alarm
-        Those that are open, the oldest first; comparisons left out.
-    """
-
-    entry: bytes
-    n: int
-    alarms: tuple[Alarm, ...]
+    entry: bytes  # ID of the report
+    n: int  # examples learned
+    alarms: tuple[Alarm, ...]  # the oldest first
 
     @classmethod
-    def of(cls, entry: bytes, report: Any) -> "OpenThen | None":
-        """Return what a report says, given its parsed payload; None where it has no monitors.
-
-        Examples
-        --------
-        >>> OpenThen.of(b"7-0", {"n": 100, "monitors": {"open": []}})
-        OpenThen(entry=b'7-0', n=100, alarms=())
-        >>> OpenThen.of(b"7-0", {"n": 100}) is None
-        True
-        """
+    def of(cls, entry: bytes, report: Any) -> "ReportedOpenAlarms | None":
+        """Return the open alarms of a report's parsed payload; None if it has no monitors."""
         try:
-            given = report["monitors"]["open"]
-            found = [alarm_of(fields) for fields in given]
+            found = [_alarm_of(fields) for fields in report["monitors"]["open"]]
             n = int(report["n"])
         except (LookupError, TypeError, ValueError, AttributeError):
             return None
@@ -129,76 +191,59 @@ class OpenThen(NamedTuple):
         return cls(entry, n, tuple(sorted(counted, key=lambda alarm: alarm.n)))
 
 
-class Chapter(NamedTuple):
-    """What happens to an incident.
+class IncidentEvent(NamedTuple):
+    """A step of an incident, and the incident after it.
 
-    Attributes
-    ----------
-    what : "began", "went_on", "worsened" or "ended"
-        It went on with a further alarm of a kind that it has; it worsened with one of another
-        kind, or with the first that concerns all answers.
-    entry : bytes
-        ID of the entry in `alarms`, or of the report that ends it.
-    incident : Incident
-        As it is then.
+    An incident goes on with another alarm of a kind that it has. It worsens with an alarm of a new
+    kind, or with the first that concerns all answers.
     """
 
     what: Literal["began", "went_on", "worsened", "ended"]
-    entry: bytes
+    entry: bytes  # ID of the entry in `alarms`, or of the report that ends it
     incident: Incident
 
 
-def story(
-    raised: Iterable[RaisedAlarm], reports: Iterable[OpenThen], before: Incident | None = None
-) -> Iterator[Chapter]:
-    """Yield what happens, in order: the alarms of one entry together are one chapter.
+def timeline(
+    raised: Iterable[RaisedAlarm],
+    reports: Iterable[ReportedOpenAlarms],
+    before: Incident | None = None,
+) -> Iterator[IncidentEvent]:
+    """Yield what happens, in order: the alarms of one entry together are one event.
 
-    Parameters
-    ----------
-    raised : iterable of RaisedAlarm
-    reports : iterable of OpenThen
-        Each in the order of their streams.
-    before : Incident, optional
-        The one that is open before them.
+    Alarms and reports are in the order of their streams; `before` is the incident that is open
+    before them.
 
     Examples
     --------
     >>> alarm = Alarm(50, "exchangeability", "overall", None, "ranks", 5.0, 4.6, 10)
     >>> again = Alarm(60, "exchangeability", "class", "b", "ranks", 5.0, 4.6, 10)
     >>> raised = [RaisedAlarm(b"50-0", 49, alarm), RaisedAlarm(b"60-0", 59, again)]
-    >>> reports = [OpenThen(b"75-0", 75, (alarm, again)), OpenThen(b"100-0", 100, ())]
-    >>> [(one.what, one.entry) for one in story(raised, reports)]
+    >>> reports = [ReportedOpenAlarms(b"75-0", 75, (alarm, again))]
+    >>> reports += [ReportedOpenAlarms(b"100-0", 100, ())]
+    >>> [(one.what, one.entry) for one in timeline(raised, reports)]
     [('began', b'50-0'), ('went_on', b'60-0'), ('ended', b'100-0')]
     """
     incident = before
     for _, _, entry, found in merge(_of_alarms(raised), _of_reports(reports)):
-        if isinstance(found, OpenThen):
+        if isinstance(found, ReportedOpenAlarms):
             if incident is not None and not found.alarms:
-                yield Chapter("ended", entry, Incident(incident.parts, found.n))
+                yield IncidentEvent("ended", entry, Incident(incident.parts, found.n))
                 incident = None
             elif found.alarms:
                 incident = _with_older(incident, found.alarms)
             continue
         was, incident = incident, _with(incident, found)
-        yield Chapter(_what(was, incident), entry, incident)
+        yield IncidentEvent(_what(was, incident), entry, incident)
 
 
 def _of_alarms(raised: Iterable[RaisedAlarm]) -> Iterator[tuple[Any, ...]]:
     """Yield the alarms of each entry, to be merged by ID, before a report of the same ID."""
-    entry, found = b"", list[Alarm]()
-    for one in raised:
-        if one.alarm.kind == "comparison":
-            continue
-        if one.entry != entry and found:
-            yield parse_id(entry), 0, entry, tuple(found)
-            found = []
-        entry = one.entry
-        found.append(one.alarm)
-    if found:
-        yield parse_id(entry), 0, entry, tuple(found)
+    counted = (one for one in raised if one.alarm.kind != "comparison")
+    for entry, found in groupby(counted, key=lambda one: one.entry):
+        yield parse_id(entry), 0, entry, tuple(one.alarm for one in found)
 
 
-def _of_reports(reports: Iterable[OpenThen]) -> Iterator[tuple[Any, ...]]:
+def _of_reports(reports: Iterable[ReportedOpenAlarms]) -> Iterator[tuple[Any, ...]]:
     for report in reports:
         yield parse_id(report.entry), 1, report.entry, report
 
@@ -226,64 +271,47 @@ def _what(was: Incident | None, now: Incident) -> Literal["began", "went_on", "w
     return "worsened" if is_worse else "went_on"
 
 
-def incidents(raised: Iterable[RaisedAlarm], reports: Iterable[OpenThen]) -> list[Incident]:
-    """Return the incidents of a time, the oldest first; only the last may be open.
-
-    Examples
-    --------
-    >>> alarm = Alarm(50, "exchangeability", "overall", None, "ranks", 5.0, 4.6, 10)
-    >>> found = incidents([RaisedAlarm(b"50-0", 49, alarm)], [OpenThen(b"75-0", 75, ())])
-    >>> [(one.since, one.until) for one in found]
-    [(50, 75)]
-    """
-    said = list(reports)
+def incidents(
+    raised: Iterable[RaisedAlarm], reports: Iterable[ReportedOpenAlarms]
+) -> list[Incident]:
+    """Return the incidents of a time, the oldest first; only the last may be open."""
+    marks = list(reports)
     found: list[Incident] = []
-    for chapter in story(raised, said):
-        if chapter.what == "began" or not found or found[-1].until is not None:
-            found.append(chapter.incident)
+    for event in timeline(raised, marks):
+        if event.what == "began" or not found or found[-1].until is not None:
+            found.append(event.incident)
         else:
-            found[-1] = chapter.incident
+            found[-1] = event.incident
     # An open one of which no alarm was read is in the reports alone.
-    last = said[-1] if said else None
+    last = marks[-1] if marks else None
     if last is not None and last.alarms and (not found or found[-1].until is not None):
         found.append(Incident(last.alarms))
     return found
 
 
 def open_incident(reader: FeedReader, report: Sequence[Any] | None) -> Incident | None:
-    """Return the incident of a feed that is open, with its first alarm; None where none is.
-
-    Parameters
-    ----------
-    reader : FeedReader
-    report : entry or None
-        The newest of `met`.
-    """
-    last = None if report is None else OpenThen.of(report[0], message(report))
-    return _open_at(reader, "+", last)
+    """Return the open incident of a feed, if there is one, given the newest entry of `met`."""
+    last = None if report is None else ReportedOpenAlarms.of(report[0], message(report))
+    return _open_at(reader, b"+", last)
 
 
 def open_at_alarm(reader: FeedReader, entry: bytes) -> Incident | None:
-    """Return the incident that was open before an entry of `alarms`; None where none was."""
-    return _open_at(reader, b"(" + entry, open_before(reader, entry))
+    """Return the incident that was open before an entry of `alarms`, if there was one."""
+    return _open_at(reader, commands.after(entry), open_before(reader, entry))
 
 
 def open_at_report(reader: FeedReader, entry: bytes) -> Incident | None:
-    """Return the incident that was open before a report; None where none was."""
+    """Return the incident that was open before a report, if there was one."""
     return _open_at(reader, entry, open_before(reader, entry))
 
 
-def _open_at(reader: FeedReader, upto: bytes | str, last: OpenThen | None) -> Incident | None:
+def _open_at(reader: FeedReader, upto: bytes, last: ReportedOpenAlarms | None) -> Incident | None:
     """Return the incident that is open after the alarms up to an ID, and a last report."""
-    alarms = reader.keys.alarms
-    read = reader.call("XREVRANGE", alarms, upto, "-", "COUNT", MOST_PARTS)[::-1]
-    raised = [
-        one
-        for one in known_alarms((entry[0], message(entry)) for entry in read)
-        if one.alarm.kind != "comparison"
-    ]
-    if last is not None and not last.alarms and not (raised and _is_after(raised[-1], last)):
-        return None
+    if last is not None and not last.alarms:
+        later = _raised(reader, upto, last.entry)
+        if not (later and _is_after(later[-1], last)):
+            return None
+    raised = _raised(reader, upto)
     parts = tuple(one.alarm for one in raised[_first_of(reader, raised) :])
     open_now = () if last is None else last.alarms
     if not (parts or open_now):
@@ -291,8 +319,15 @@ def _open_at(reader: FeedReader, upto: bytes | str, last: OpenThen | None) -> In
     return _with_older(Incident(parts) if parts else None, open_now)
 
 
+def _raised(reader: FeedReader, upto: bytes, after: bytes = b"-") -> list[RaisedAlarm]:
+    """Return the newest alarms in a range of IDs, the oldest first, without comparisons."""
+    found = reader.last_entries(reader.keys.alarms, MAX_PARTS, after, upto)
+    known = known_alarms((entry[0], message(entry)) for entry in found)
+    return [one for one in known if one.alarm.kind != "comparison"]
+
+
 def _first_of(reader: FeedReader, raised: Sequence[RaisedAlarm]) -> int:
-    """Return the place of the first alarm of the last incident: none was open before it."""
+    """Return the index of the last incident's first alarm: before it no alarm was open."""
     begin = len(raised)
     while begin > 0:
         entry = raised[begin - 1].entry
@@ -306,26 +341,26 @@ def _first_of(reader: FeedReader, raised: Sequence[RaisedAlarm]) -> int:
 
 
 def _first_before_reports(reader: FeedReader, raised: Sequence[RaisedAlarm], begin: int) -> int:
-    """Return the same where no report is kept of before the alarms at `begin`.
+    """Return the same if no report before the alarms at `begin` is kept.
 
-    Without one there was nothing between them and the earlier ones, all are of one incident. Where
-    reports were trimmed that is not known: the first report that is kept lists those that are.
+    If none was trimmed, no incident ended before them, and all alarms are of one. Otherwise the
+    first report that is kept lists the alarms of the last incident.
     """
     met = reader.keys.met
-    first = reader.call("XRANGE", met, "-", "+", "COUNT", 1)
-    told = permitted(reader, "XINFO", "STREAM", met) if first else None
-    if told is None or not StreamInfo.parse(told).gone:
+    first = reader.first_entry(met)
+    info = None if first is None else permitted(reader.stream_info, met)
+    if first is None or info is None or not info.gone:
         return 0
-    mark = OpenThen.of(first[0][0], message(first[0]))
+    mark = ReportedOpenAlarms.of(first[0], message(first))
     listed = () if mark is None else mark.alarms
     return next((i for i, one in enumerate(raised[:begin]) if one.alarm in listed), begin)
 
 
-def _is_after(one: RaisedAlarm, report: OpenThen) -> bool:
+def _is_after(one: RaisedAlarm, report: ReportedOpenAlarms) -> bool:
     return parse_id(one.entry) > parse_id(report.entry)
 
 
-def open_before(reader: FeedReader, entry: bytes) -> OpenThen | None:
-    """Return what the newest report before an entry of `alarms` says; None without one."""
-    found = reader.call("XREVRANGE", reader.keys.met, b"(" + entry, "-", "COUNT", 1)
-    return OpenThen.of(found[0][0], message(found[0])) if found else None
+def open_before(reader: FeedReader, entry: bytes) -> ReportedOpenAlarms | None:
+    """Return the open alarms of the newest report before an entry of `alarms`; None without one."""
+    found = reader.last_entry(reader.keys.met, commands.after(entry))
+    return None if found is None else ReportedOpenAlarms.of(found[0], message(found))

@@ -1,68 +1,56 @@
-"""The lag of a feed: how many entries of its input have no answer yet, and the age of the oldest.
+"""The lag of a feed: the number of input entries without an answer, and the age of the oldest.
 
-`status`, the metrics of one feed and of many and the page all show what is measured here. The
-entries are those of the stream where it holds nothing that is answered. Else, on Redis 7, which
-counts what a stream ever got, they are
+It is the length of the stream if that holds no answered entry. Otherwise Redis 7, which counts the
+entries that a stream ever got, gives
 
-    (added to the stream, ever) - (gone before the feed began) - (answered)
+    (ever added to the stream) - (gone before the feed began) - (answered)
 
-and on an earlier Redis they are read and counted, up to `stream_info.COUNTED`.
+and on an earlier Redis the entries are read and counted, up to `MAX_COUNTED`.
 """
 
 import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
 
-from workers.broker.feed_reader import FeedReader
-from workers.broker.pipeline import Sent
+from workers.broker import commands
+from workers.broker.feed_reader import PAGE, FeedReader
+from workers.broker.pipeline import PendingReply
+from workers.broker.streams import StreamInfo
 from workers.errors import AccessDenied, StateLost
 from workers.feed.keys import FeedKeys
 from workers.feed.position import LAST_ID, parse_id
 from workers.feed.state_fields import PENDING, PendingLabels, count, entry_id, gone
 from workers.reading.answers import stored_values
-from workers.reading.stream_info import StreamInfo, backlog
 
 _FIELDS = ("cursor", "seq", "gone", "joined", PENDING)
 _BEFORE_THE_FIRST = (b"0-0", b"0", b"- 0-0")
 
 
+MAX_COUNTED = 1000
+"""Entries that are read to count the waiting ones; push reads up to its own limit."""
+
+
 class Lag(NamedTuple):
-    """How far a feed lags.
+    """The lag of a feed."""
 
-    Attributes
-    ----------
-    entries : int
-        Input entries without an answer.
-    is_at_least : bool
-        Whether there may be more: they were counted up to `stream_info.COUNTED`.
-    seconds : float
-        Age of the oldest of them, by its entry ID; 0 where none waits.
-    labels : PendingLabels or None
-        Answered entries that wait for their labels; None where labels come with their examples.
-    """
+    entries: int  # input entries without an answer
+    is_at_least: bool  # whether there may be more: they were counted up to a bound
+    seconds: float  # age of the oldest, by its entry ID; 0 if none waits
+    labels: PendingLabels | None = None  # awaited ones; None if labels come with their examples
 
-    entries: int
-    is_at_least: bool
-    seconds: float
-    labels: PendingLabels | None = None
+
+NO_LAG = Lag(0, False, 0.0)
 
 
 def lag(reader: FeedReader, source: str | None = None) -> Lag:
-    """Return how far a feed lags; a feed that no worker has begun, behind all of its input.
+    """Return the lag of a feed; if no worker has begun it, all of its input waits.
 
-    Parameters
-    ----------
-    reader : FeedReader
-    source : str, optional
-        Of a combination that has not begun: the feed whose answers it answers in order.
-
-    Raises
-    ------
-    StateLost
-        If the position of the feed is damaged, or a key holds another type.
+    A combination that has not begun needs the `source` whose answers it answers in order.
+    StateLost: the position of the feed is damaged, or a key holds another type.
     """
     found = _Measurement(reader, source)
     found.ask()
@@ -72,9 +60,9 @@ def lag(reader: FeedReader, source: str | None = None) -> Lag:
 def lags(
     readers: Sequence[FeedReader], sources: Mapping[str, str | None] = MappingProxyType({})
 ) -> dict[str, Lag]:
-    """Return how far feeds lag, in two rounds of commands for all of them; `sources` as for `lag`.
+    """Return the lags of feeds, in two rounds of commands for all of them; `sources` as for `lag`.
 
-    A feed whose position is damaged, or a key of which holds another type, is left out.
+    A feed with a damaged position, or with a key of another type, is left out.
     """
     asked = [_Measurement(reader, sources.get(reader.keys.feed)) for reader in readers]
     damaged = set()
@@ -92,21 +80,20 @@ def lags(
 
 
 class _Measurement:
-    """The commands that tell the lag of one feed.
+    """The commands for the lag of one feed, in two rounds: when this is made, and by `ask`.
 
-    They are sent in two rounds, so that those for many feeds can be sent before a reply is read:
-    the first when this is made, the second by `ask`.
+    So the commands for many feeds can be sent before a reply is read.
     """
 
     def __init__(self, reader: FeedReader, source: str | None = None) -> None:
         self.feed, self._reader, self._source = reader.keys.feed, reader, source
-        self._stored = reader.request("HMGET", reader.keys.state, *_FIELDS)
-        self._type = reader.request("TYPE", reader.keys.input)
-        self._info: Sent | None = None
-        self._oldest: Sent | None = None
+        self._stored = reader.request(*commands.fields(reader.keys.state, *_FIELDS))
+        self._type = reader.request(*commands.key_type(reader.keys.input))
+        self._info: PendingReply | None = None
+        self._oldest: PendingReply | None = None
 
     def ask(self) -> None:
-        """Read where the feed stands; ask what its input holds after that."""
+        """Read the position of the feed; ask for its input after that."""
         reader, stored = self._reader, self._reader.reply(self._stored)
         has_stream = reader.reply(self._type) == b"stream"
         self._cursor, self._seq, before = _position(stored[:3], reader.keys)
@@ -120,23 +107,23 @@ class _Measurement:
         if self._source is not None:
             self._stream = FeedKeys(self._source).out
         elif has_stream:
-            self._info = reader.request("XINFO", "STREAM", self._stream)
+            self._info = reader.request(*commands.stream_info(self._stream))
         if self._cursor != LAST_ID:  # no entry can follow that, and Redis refuses the range
-            after = b"(" + self._cursor
-            self._oldest = reader.request("XRANGE", self._stream, after, "+", "COUNT", 1)
+            after = commands.after(self._cursor)
+            self._oldest = reader.request(*commands.entries(self._stream, after, count=1))
 
     def lag(self) -> Lag:
         """Return the lag, from the replies."""
-        info = self._told()
+        info = self._stream_info()
         oldest = None if self._oldest is None else self._reader.reply(self._oldest)
         if not oldest:
-            return Lag(0, False, 0.0, self._labels)
+            return NO_LAG._replace(labels=self._labels)
         seconds = max(time.time() - parse_id(oldest[0][0])[0] / 1000, 0.0)
         entries, is_at_least = self._entries(info)
         return Lag(max(entries, 1), is_at_least, seconds, self._labels)
 
-    def _told(self) -> StreamInfo | None:
-        """Return what Redis says of the input; None where there is none, or it may not say."""
+    def _stream_info(self) -> StreamInfo | None:
+        """Return the reply about the input; None without input, or if this user may not ask."""
         if self._info is None:
             return None
         try:
@@ -146,7 +133,7 @@ class _Measurement:
 
     def _entries(self, info: StreamInfo | None) -> tuple[int, bool]:
         if self._source is not None:
-            answered = self._reader.call("HGET", FeedKeys(self._source).state, "seq")
+            answered = self._reader.call(*commands.field(FeedKeys(self._source).state, "seq"))
             return int(answered or 0) - self._seq, False
         if info is not None:
             if info.first is not None and parse_id(info.first[0]) > parse_id(self._cursor):
@@ -164,13 +151,7 @@ def _labels(stored: bytes | None, keys: FeedKeys) -> PendingLabels | None:
 
 
 def _position(stored: Sequence[bytes | None], keys: FeedKeys) -> tuple[bytes, int, bytes]:
-    """Return the cursor, the answered entries, and what was gone before the feed began.
-
-    Raises
-    ------
-    StateLost
-        If one of them is damaged.
-    """
+    """Return the cursor, the answered entries, and the entries gone before the feed began."""
     given = (
         default if value is None else value
         for value, default in zip(stored, _BEFORE_THE_FIRST, strict=True)
@@ -185,3 +166,29 @@ def _position(stored: Sequence[bytes | None], keys: FeedKeys) -> tuple[bytes, in
 def damaged(error: ValueError, keys: FeedKeys) -> StateLost:
     """Return the error for a field of `st` that cannot be read."""
     return StateLost(f"{keys.state} is damaged: {error}; online-svm verify {keys.feed} tells more")
+
+
+class Backlog(NamedTuple):
+    """The entries of a stream after an ID."""
+
+    entries: int
+    is_at_least: bool  # whether there may be more: counting stopped
+    size: int  # bytes of their field names and values
+
+
+def backlog(
+    reader: FeedReader,
+    stream: str,
+    after: bytes,
+    most: float = MAX_COUNTED,
+    most_bytes: float = inf,
+) -> Backlog:
+    """Count the entries after an ID, up to so many entries or bytes."""
+    entries = size = 0
+    for page in reader.pages(stream, after, count=int(min(most, PAGE))):
+        for _, fields in page:
+            entries += 1
+            size += sum(map(len, fields))
+            if entries >= most or size >= most_bytes:
+                return Backlog(entries, True, size)
+    return Backlog(entries, False, size)

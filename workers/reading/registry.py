@@ -1,7 +1,7 @@
 """The list of feeds, and who holds one of them."""
 
 from workers.broker.feed_reader import FeedReader
-from workers.broker.lease import Holder
+from workers.broker.leases import Holder
 from workers.errors import BadConfiguration, WrongKeyType
 from workers.feed.keys import REGISTRY, is_feed_name
 
@@ -26,15 +26,10 @@ def listed(store: FeedReader) -> tuple[list[str], list[bytes]]:
     """Return the names of all listed feeds, and the listed texts that are not valid names.
 
     Feeds that no worker has started are included. Producers may write the list, so it may contain
-    anything. Both results are sorted.
-
-    Raises
-    ------
-    WrongKeyType
-        If the list is not a set.
+    anything. Both results are sorted. WrongKeyType: the list is not a set.
     """
     try:
-        found = sorted(store.call("SMEMBERS", REGISTRY))
+        found = sorted(store.members(REGISTRY))
     except WrongKeyType:
         raise WrongKeyType(
             f"{REGISTRY} is not the set of feeds: something else was written there. Name the feed: "
@@ -49,14 +44,7 @@ class FeedInUse(BadConfiguration):
 
 
 def check_not_in_use(store: FeedReader, force: bool | None = None) -> None:
-    """Raise FeedInUse if a live worker holds the feed.
-
-    Parameters
-    ----------
-    store : FeedReader
-    force : bool, optional
-        Do not. None where nothing can be forced.
-    """
+    """Raise FeedInUse if a live worker holds the feed, unless forced; None: it cannot be."""
     name = holder(store)
     if name is not None and not force:
         way = "" if force is None else ", or --force"
@@ -67,7 +55,7 @@ def check_not_in_use(store: FeedReader, force: bool | None = None) -> None:
 
 def holder(store: FeedReader) -> str | None:
     """Return the holder of the lease, unless its process is known to be gone."""
-    held = store.call("GET", store.keys.lease)
+    held = store.lease_value()
     if held is None:
         return None
     found = Holder.parse(held)

@@ -1,278 +1,334 @@
-"""Status of a feed, and the memory of its keys, read from outside."""
+"""The status of a feed: one record for every part of the program, sampled only here.
 
+`status` reads all fields, `sample` those that decide the verdict (`verdict.py`). A worker of many
+feeds and the gateway read fewer, because they read twice a second. The record serves the command
+`status`, the page, the report, the metrics, the webhook and the gateway.
+"""
+
+import re
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-import orjson
 
 from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
-from workers.errors import InvalidPublication, WrongKeyType
-from workers.feed.agreement import check_computed
-from workers.feed.output_retention import NAMES, Retention
-from workers.feed.publication import Publication
-from workers.feed.state import FeedState
-from workers.reading.alarms import open_alarms
-from workers.reading.answers import message, newest, payload
-from workers.reading.consumers import (
+from workers.errors import InvalidPublication, StateLost, WrongKeyType
+from workers.feed.pinned_config import check_computed, stored_groups
+from workers.feed.state import FeedState, Publication
+from workers.feed.state_fields import count
+from workers.reading.answers import message, newest_answer, newest_label, tells_guarantee
+from workers.reading.events import Event, known_events
+from workers.reading.incidents import Incident, open_alarms, open_incident
+from workers.reading.lag import NO_LAG, Lag, backlog, damaged, lag, lags
+from workers.reading.registry import holder, require
+from workers.reading.usage import (
+    NO_MEMORY,
     ConsumerGroup,
+    MemoryUse,
     ScorerStatus,
     consumer_groups,
-    permitted,
+    memory_use,
     scorer_status,
 )
-from workers.reading.events import known_events
-from workers.reading.incidents import Incident, open_incident
-from workers.reading.lag import Lag, lag
-from workers.reading.registry import holder, require
-from workers.reading.stream_info import Backlog, backlog
-from workers.reading.verdict import (
-    Facts,
-    Verdict,
-    is_replayed,
-    lifecycle,
-    missing_for,
-    newest_answer,
-    newest_label,
-    tells_guarantee,
-    verdict,
-)
 
-_EVENTS = 50  # events in which the last word of a worker is looked for
+_LIFECYCLE = ("began", "stopped", "failed", "input_ended")
+
+_EVENTS = 50  # newest events that are searched for the last start or end of a worker
 
 LABELS = 200
-"""Entries of `out` in which the newest label, and the newest guarantee, is looked for."""
+"""Newest entries of `out` that are searched for the last label and the last guarantee."""
 
-_SAMPLES = 5  # nodes of a stream that are measured: a few microseconds, whatever its length
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
-    """What the keys of a feed take.
-
-    Attributes
-    ----------
-    bytes : dict of str to (int or None)
-        By kind of key: `in`, the output streams, `snapshots`, `published`. Of a stream it is an
-        estimate. None where this user may not ask.
-    bounds : dict of str to int
-        Bytes that are kept of an output stream by default, as counted for trimming; a worker may
-        have been told otherwise. A stream without a bound is left out.
-    """
-
-    bytes: dict[str, int | None]
-    bounds: dict[str, int]
+_WARMING = 20  # newest entries of `out` that the gateway searches for a prediction
 
 
-def memory_use(
-    reader: FeedReader, state: FeedState | None, published: Publication | None
-) -> MemoryUse:
-    """Return what the keys of a feed take: one MEMORY USAGE each, which reads no stream."""
-    keys = reader.keys
-    pointers = () if state is None else (state.snapshot, state.previous)
-    snapshots = [key for found in pointers if found is not None for key in found.keys(keys)]
-    kinds: dict[str, Iterable[str]] = {
-        "in": [keys.input],
-        **{name: [key] for name, key in zip(NAMES, keys.outputs, strict=True)},
-        "snapshots": snapshots,
-        "published": [] if published is None else published.keys(keys),
-    }
-    return MemoryUse(
-        {kind: _size(reader, held) for kind, held in kinds.items()},
-        {
-            name: bound
-            for name, bound in Retention().bytes._asdict().items()
-            if bound and state is not None
-        },
-    )
-
-
-def _size(reader: FeedReader, keys: Iterable[str]) -> int | None:
-    total = 0
-    for key in keys:
-        size = permitted(reader, "MEMORY", "USAGE", key, "SAMPLES", _SAMPLES)
-        if size is None and reader.call("TYPE", key) != b"none":
-            return None
-        total += size or 0
-    return total
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The status of a feed.
-
-    Attributes
-    ----------
-    feed : str
-    verdict : Verdict
-        What is to be said of it first.
-    incident : Incident or None
-        The one that is open.
-    seq, n : int
-        Input entries answered, examples learned.
-    waiting : int
-    waiting_is_at_least : bool
-    waiting_seconds : float
-        The lag of the feed; see `workers.reading.lag.Lag`.
-    pending : dict or None
-        Answered examples that wait for their labels: the members of `PendingLabels`, and its
-        `seconds`. None where labels come with their examples.
-    waiting_bytes : int
-        Of their names and values, about: by the mean of those that were counted. Producers wait
-        where it reaches their `--high-water-bytes`.
-    cursor : str
-        ID of the last entry answered.
-    out, met, alarms, dlq : int
-        Entries kept in the output streams.
-    epoch : int
-        Number of writers so far.
-    writer, holder : str or None
-        The last writer, and the present holder of the lease.
-    digest : str
-        Digest of all answers so far, in hexadecimal.
-    snapshots : list of int
-        Learned examples at each kept snapshot, the newest first.
-    validity : dict or None
-        The newest message of `met`.
-    open_alarms : list of Alarm
-        The oldest first; see `alarms.open_alarms`.
-    scoring : ScorerStatus or None
-        What scorers have, and what waits for them; None where there are none.
-    consumers : list of ConsumerGroup
-        Who reads the answers, such as an archive.
-    stored : MemoryUse
-        Bytes in Redis.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedStatus:
+    """The status of a feed at one moment; a field that was not read keeps its default."""
 
     feed: str
-    verdict: Verdict
-    incident: Incident | None
-    seq: int
-    n: int
-    waiting: int
-    waiting_is_at_least: bool
-    waiting_seconds: float
-    pending: dict[str, Any] | None
-    waiting_bytes: int
-    cursor: str
-    out: int
-    met: int
-    alarms: int
-    dlq: int
-    epoch: int
-    writer: str | None
-    holder: str | None
-    digest: str
-    snapshots: list[int]
-    validity: dict[str, Any] | None
-    open_alarms: list[Alarm]
-    scoring: ScorerStatus | None
-    consumers: list[ConsumerGroup]
-    stored: MemoryUse
+    now: float = 0.0  # of the sample, in seconds since 1970
+    problem: str = ""  # why the feed cannot be read
+    exists: bool = True  # whether Redis has any of its keys
+    has_begun: bool = True  # whether a worker ever held it
+    epoch: int = 0  # number of writers so far
+    seq: int = 0  # input entries answered
+    n: int = 0  # examples learned
+    holder: str | None = None  # the worker that holds the lease
+    lag: Lag = NO_LAG
+    rate: float | None = None  # entries answered a second; None unless watched for some seconds
+    events: tuple[Event, ...] = ()  # the newest ones, in order of time
+    answered: bytes = b""  # ID of the newest entry of `out` that was read
+    answer: Mapping[str, Any] = field(default_factory=dict)  # see `answers.newest_answer`
+    label_at: float | None = None  # see `answers.newest_label`; None if no answer waits for a label
+    report: Mapping[str, Any] | None = None  # the newest message of `met`
+    incident: Incident | None = None  # the open one
+    settings: Mapping[str, Any] = field(default_factory=dict)  # stored ones, by group
+
+    # Only the command `status` reads these.
+    waiting_bytes: int = 0  # estimate: mean size of the counted entries, times `waiting`
+    cursor: str = "0-0"  # ID of the last entry answered
+    out: int = 0  # entries kept in the output streams
+    met: int = 0
+    alarms: int = 0
+    dlq: int = 0
+    writer: str | None = None  # the last one
+    digest: str = bytes(32).hex()  # of all answers so far
+    snapshots: tuple[int, ...] = ()  # examples learned at each, the newest first
+    open_alarms: tuple[Alarm, ...] = ()  # the oldest first
+    scoring: ScorerStatus | None = None  # None without scorers
+    consumers: tuple[ConsumerGroup, ...] = ()  # readers of the answers, such as an archive
+    stored: MemoryUse = NO_MEMORY
+
+    @property
+    def waiting(self) -> int:
+        """Input entries without an answer."""
+        return self.lag.entries
+
+    @property
+    def waiting_is_at_least(self) -> bool:
+        """Whether `waiting` is a lower bound, because counting stopped."""
+        return self.lag.is_at_least
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Age of the oldest waiting entry; 0 if none waits."""
+        return self.lag.seconds
+
+    @property
+    def pending(self) -> dict[str, Any] | None:
+        """Answered examples that wait for labels; None if labels come with their examples."""
+        return None if self.lag.labels is None else self.lag.labels.told()
+
+    @property
+    def validity(self) -> Mapping[str, Any] | None:
+        """The newest report; the JSON has it under this name."""
+        return self.report
+
+    @property
+    def unlabelled(self) -> int:
+        """Answers that wait for their label."""
+        return 0 if self.lag.labels is None else self.lag.labels.unlabelled
+
+    @property
+    def label_seconds(self) -> float | None:
+        """Seconds since the last label, or since the oldest unlabelled answer if that is later."""
+        if self.label_at is None:
+            return None
+        since = None if self.lag.labels is None else self.lag.labels.since
+        return max(0.0, self.now - max(self.label_at, since or 0.0) / 1000)
+
+    @property
+    def lifecycle(self) -> Event | None:
+        """The newest start or end of a worker; `input_ended` outranks later starts and stops."""
+        found = [event for event in self.events if event.code in _LIFECYCLE]
+        ended = [event for event in found if event.code == "input_ended"]
+        last = found[-1] if found else None
+        return ended[-1] if ended and last is not None and last.code != "failed" else last
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether the last writer still replays: its epoch has no event `began` yet."""
+        details = [event.detail for event in self.events if event.code == "began"]
+        found = re.match(r"epoch (\d{1,18}),", details[-1]) if details else None
+        return found is not None and self.epoch > int(found[1])
 
 
-def status(store: FeedReader) -> Status:
-    """Return the status of a feed; this only reads.
+def status(reader: FeedReader) -> FeedStatus:
+    """Return all that the command `status` shows.
 
-    Raises
-    ------
-    NoSuchFeed
-        If the feed does not exist.
-    BadConfiguration
-        If its semantics were given up.
+    NoSuchFeed: the feed does not exist. BadConfiguration: its semantics are no longer supported.
     """
-    require(store)
-    keys, state = store.keys, store.state()
+    require(reader)
+    keys, state = reader.keys, reader.state()
     if state is not None:
-        check_computed(keys.feed, state.agreement)
-    cursor = b"0-0" if state is None else state.position.cursor
-    pointers = () if state is None else (state.snapshot, state.previous)
-    waits = lag(store)
-    n = 0 if state is None else state.position.n
-    published = _published(store)
-    report = next(iter(newest(store, keys.met, 1)), None)
-    held, incident = holder(store), open_incident(store, report)
-    return Status(
-        feed=keys.feed,
-        verdict=_verdict(store, state, waits, held, report, incident),
-        incident=incident,
-        seq=0 if state is None else state.position.seq,
-        n=n,
-        waiting=waits.entries,
-        waiting_is_at_least=waits.is_at_least,
-        waiting_seconds=waits.seconds,
-        pending=None if waits.labels is None else waits.labels.told(),
-        waiting_bytes=_waiting_bytes(backlog(store, keys.input, cursor), waits),
-        cursor=cursor.decode(),
-        out=store.length(keys.out),
-        met=store.length(keys.met),
-        alarms=store.length(keys.alarms),
-        dlq=store.length(keys.dlq),
-        epoch=0 if state is None else state.epoch,
-        writer=None if state is None else state.writer,
-        holder=held,
-        digest=bytes(32).hex() if state is None else state.position.digest.hex(),
-        snapshots=[pointer.n for pointer in pointers if pointer is not None],
-        validity=None if report is None else orjson.loads(payload(report)),
-        open_alarms=open_alarms(store, report),
-        scoring=scorer_status(store, n, published),
-        consumers=consumer_groups(store, lambda stream, after: backlog(store, stream, after)[:2]),
-        stored=memory_use(store, state, published),
+        check_computed(keys.feed, state.pinned)
+    report, published = reader.last_entry(keys.met), _published(reader)
+    # One read gives counters, cursor and digest, so that they are consistent.
+    found = _sampled(reader, _stored(keys.feed, state))
+    found = with_outputs(reader, found, report=report)
+    read = backlog(reader, keys.input, found.cursor.encode())
+    return replace(
+        found,
+        waiting_bytes=read.size * found.waiting // read.entries if read.entries else 0,
+        out=reader.length(keys.out),
+        met=reader.length(keys.met),
+        alarms=reader.length(keys.alarms),
+        dlq=reader.length(keys.dlq),
+        open_alarms=tuple(open_alarms(reader, report)),
+        scoring=scorer_status(reader, found.n, published),
+        consumers=tuple(consumer_groups(reader)),
+        stored=memory_use(reader, state, published),
     )
 
 
-def _published(store: FeedReader) -> Publication | None:
-    """Return the newest published state; None without one, or if what names it is damaged."""
+def sample(reader: FeedReader) -> FeedStatus:
+    """Return the fields of a feed's status that decide its verdict."""
+    return with_outputs(reader, progress(reader))
+
+
+def progress(
+    reader: FeedReader, before: FeedStatus | None = None, keeps_lag: bool = False
+) -> FeedStatus:
+    """Return the counters, the holder and the lag of a feed; the other fields are from `before`.
+
+    StateLost: its position is damaged, or a key holds another type.
+    """
+    before = before or FeedStatus(feed=reader.keys.feed)
+    found = _sampled(reader, _counted(reader, before), keeps_lag)
+    return replace(found, problem="")
+
+
+def with_outputs(
+    reader: FeedReader,
+    found: FeedStatus,
+    before: FeedStatus | None = None,
+    report: Sequence[Any] | None = None,
+) -> FeedStatus:
+    """Return the status `found` with the fields from the output streams and the events.
+
+    Given an earlier status `before`, only later entries of `out` are read, and events only if the
+    worker changed or has answered nothing since. `report` is the newest entry of `met`, if the
+    caller has read it.
+    """
+    report = report or reader.last_entry(reader.keys.met)
+    told = None if report is None else message(report)
+    found = replace(
+        _with_answers(reader, found, before),
+        report=told if isinstance(told, dict) else None,
+        incident=open_incident(reader, report),
+    )
+    is_same = before is not None and (before.holder, before.epoch) == (found.holder, found.epoch)
+    if before is not None and is_same and found.seq > before.seq and not before.is_replayed:
+        return replace(found, events=before.events)
+    return replace(found, events=tuple(known_events(_parsed(reader, reader.keys.events, _EVENTS))))
+
+
+def of_many(
+    readers: Sequence[FeedReader], sources: Mapping[str, str | None], in_detail: bool
+) -> dict[str, FeedStatus]:
+    """Return the lag of each feed, for the metrics of a worker; damaged feeds are left out.
+
+    `in_detail` adds counters, the newest report and the newest answer; if these cannot be read,
+    `now` stays 0. `sources` as for `lag.lags`.
+    """
+    measured = lags(readers, sources)
+    found = {feed: FeedStatus(feed=feed, lag=each) for feed, each in measured.items()}
+    for reader in readers if in_detail else ():
+        feed = reader.keys.feed
+        if feed in found:
+            with suppress(StateLost):
+                found[feed] = _detailed(reader, found[feed])
+    return found
+
+
+def check_counts(reader: FeedReader, source: str | None = None) -> None:
+    """Read the counters and the lag of a feed; WorkerError: there are none, or they are damaged."""
+    lag(reader, source)
+    _counted(reader, FeedStatus(feed=reader.keys.feed))
+
+
+def at_gateway(reader: FeedReader) -> FeedStatus:
+    """Return the fields that a request at the gateway needs.
+
+    WorkerError: Redis does not answer, or what is stored is damaged.
+    """
+    state, waits, feed = reader.state(), lag(reader), reader.keys.feed
+    answers = _parsed(reader, reader.keys.out, _WARMING)
+    return FeedStatus(
+        feed=feed,
+        has_begun=state is not None,
+        holder=holder(reader),
+        lag=waits,
+        answer=newest_answer(each for _, each in answers),
+        settings={} if state is None else stored_groups(feed, state.pinned),
+    )
+
+
+def _counted(reader: FeedReader, found: FeedStatus) -> FeedStatus:
+    stored = reader.state_fields("epoch", "seq", "n")
     try:
-        return store.publication()
+        epoch, seq, n = (0 if each is None else count(each) for each in stored)
+    except ValueError as error:
+        raise damaged(error, reader.keys) from None
+    return replace(found, has_begun=stored[0] is not None, epoch=epoch, seq=seq, n=n)
+
+
+def _stored(feed: str, state: FeedState | None) -> FeedStatus:
+    if state is None:
+        return FeedStatus(feed=feed, has_begun=False)
+    at = state.position
+    return FeedStatus(
+        feed=feed,
+        has_begun=True,
+        epoch=state.epoch,
+        seq=at.seq,
+        n=at.n,
+        cursor=at.cursor.decode(),
+        digest=at.digest.hex(),
+        writer=state.writer,
+        snapshots=tuple(pointer.n for pointer in state.snapshots),
+    )
+
+
+def _sampled(reader: FeedReader, found: FeedStatus, keeps_lag: bool = False) -> FeedStatus:
+    """Return a status with the time, the holder and the lag of the feed."""
+    return replace(
+        found,
+        now=time.time(),
+        exists=found.has_begun or bool(reader.types()),
+        holder=holder(reader),
+        lag=found.lag if keeps_lag else lag(reader),
+    )
+
+
+def _detailed(reader: FeedReader, found: FeedStatus) -> FeedStatus:
+    found = replace(_counted(reader, found), now=time.time())
+    report, answer = (_newest_object(reader, key) for key in (reader.keys.met, reader.keys.out))
+    return replace(found, report=report, answer=answer or {})
+
+
+def _newest_object(reader: FeedReader, stream: str) -> dict[str, Any] | None:
+    """Return the payload of the last entry of a stream; None if no JSON object can be read."""
+    with suppress(StateLost):
+        last = reader.last_entry(stream)
+        found = None if last is None else message(last)
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _with_answers(reader: FeedReader, found: FeedStatus, before: FeedStatus | None) -> FeedStatus:
+    """Return a status with the newest answer and, if labels are awaited, the last label's time.
+
+    One entry is read, or up to `LABELS` if it has no guarantee or labels are awaited.
+    """
+    if before is not None and found.unlabelled and before.label_at is None:
+        before = None  # read older entries again: the last label may be there
+    after = b"-" if before is None or not before.answered else before.answered
+    answers = _parsed(reader, reader.keys.out, LABELS if found.unlabelled else 1, after)
+    if answers and not (found.unlabelled or tells_guarantee(answers[-1][1])):
+        answers = _parsed(reader, reader.keys.out, LABELS, after)
+    known = () if before is None else (before.answer,)
+    label_at = newest_label(answers, None if before is None else before.label_at)
+    return replace(
+        found,
+        answered=answers[-1][0] if answers else b"" if before is None else before.answered,
+        answer=newest_answer([*known, *(each for _, each in answers)]),
+        label_at=label_at if found.unlabelled else None,
+    )
+
+
+def _parsed(
+    reader: FeedReader, stream: str, most: int, after: bytes = b"-"
+) -> list[tuple[bytes, Any]]:
+    """Return IDs and parsed payloads of the newest entries of a stream, the oldest first."""
+    return [(entry[0], message(entry)) for entry in reader.last_entries(stream, most, after)]
+
+
+def _published(reader: FeedReader) -> Publication | None:
+    """Return the newest published state; None if there is none, or its pointer is damaged."""
+    try:
+        return reader.publication()
     except (InvalidPublication, WrongKeyType):
         return None
-
-
-def _waiting_bytes(read: Backlog, waits: Lag) -> int:
-    """Return about how many bytes wait: those that were read, times how many more wait."""
-    return read.size * waits.entries // read.entries if read.entries else 0
-
-
-def _verdict(
-    store: FeedReader,
-    state: FeedState | None,
-    waits: Lag,
-    held: str | None,
-    report: Sequence[Any] | None,
-    incident: Incident | None,
-) -> Verdict:
-    """Return the verdict, with what is read for it alone."""
-    keys, now = store.keys, time.time()
-    unlabelled = 0 if waits.labels is None else waits.labels.unlabelled
-    answers = _messages(store, keys.out, LABELS if unlabelled else 1)
-    if answers and not (unlabelled or tells_guarantee(answers[-1][1])):
-        answers = _messages(store, keys.out, LABELS)
-    told = message(report) if report is not None else None
-    label = newest_label(answers) if unlabelled else None
-    events = known_events(_messages(store, keys.events, _EVENTS))
-    return verdict(
-        Facts(
-            keys.feed,
-            has_begun=state is not None,
-            holder=held,
-            lifecycle=lifecycle(events),
-            now=now,
-            is_replayed=state is not None and is_replayed(state.epoch, events),
-            waiting=waits.entries,
-            waiting_is_at_least=waits.is_at_least,
-            waiting_seconds=waits.seconds,
-            unlabelled=unlabelled,
-            label_seconds=missing_for(label, waits.labels, now),
-            answer=newest_answer(said for _, said in answers),
-            report=told if isinstance(told, dict) else None,
-            incident=incident,
-        )
-    )
-
-
-def _messages(store: FeedReader, stream: str, count: int) -> list[tuple[bytes, Any]]:
-    """Return the IDs and parsed payloads of the newest entries of a stream, the oldest first."""
-    return [(entry[0], message(entry)) for entry in newest(store, stream, count)]

@@ -1,4 +1,4 @@
-"""The labels that answered examples had: joined from the input, under the ID of the answer."""
+"""The true labels of answered examples, joined from the input by the ID of the answer."""
 
 import math
 import struct
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from workers.broker.feed_reader import pairs_of
+from workers.broker.streams import pairs_of
 from workers.errors import StateLost
-from workers.feed.agreement import Groups
 from workers.feed.keys import FeedKeys
+from workers.feed.pinned_config import Groups
 from workers.feed.position import parse_id, previous_id
-from workers.reading.answers import answer, newest, stored_values
+from workers.reading.answers import answer, stored_values
 
 if TYPE_CHECKING:
-    from workers.broker.batch_size import Entry
     from workers.broker.store import Store
+    from workers.broker.streams import Entry
 
 Features = list[Any] | dict[str, Any]
 
@@ -27,34 +27,15 @@ ANSWERED = ("ok", "warming")
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What became known of an answered example.
+    """The label and the features of an answered example, as far as they are known."""
 
-    Attributes
-    ----------
-    is_kept : bool
-        Whether its input entry is still there; nothing is known where it is not.
-    label : str or None
-        The label that was learned, as the feed spells it. None where there was none, and where
-        nothing was learned: the entry was rejected, or a duplicate.
-    is_right : bool or None
-        Whether the answer is that label; None without a label, and where the answer names none.
-    features : list, dict or None
-        As they were sent, where they were asked for.
-    """
-
-    is_kept: bool = False
-    label: str | None = None
-    is_right: bool | None = None
-    features: Features | None = None
+    is_kept: bool = False  # whether its input entry is still there; else nothing is known
+    label: str | None = None  # the learned label, as the feed spells it; None if none was learned
+    is_right: bool | None = None  # whether the answer is that label; None without either
+    features: Features | None = None  # as they were sent, if they were requested
 
     def fields(self, with_features: bool) -> dict[str, Any]:
-        """Return what is added to an answer.
-
-        Examples
-        --------
-        >>> Truth(True, "ham", False).fields(with_features=False)
-        {'true_label': 'ham', 'is_right': False}
-        """
+        """Return the fields that are added to an answer."""
         added = {"true_label": self.label, "is_right": self.is_right}
         return added | ({"features": self.features} if with_features else {})
 
@@ -62,16 +43,8 @@ class Truth:
 class TrueLabels:
     """Reads the truth of a feed's answers, page by page, as long as the input is kept.
 
-    A combination has no input of its own: its answers have the entry IDs of its first feed, and
-    the labels are those of that feed's input.
-
-    Parameters
-    ----------
-    store : Store
-    with_features : bool
-        Whether to return the features too.
-    with_late : bool
-        Whether to look for labels that came later: all kept answers are read for them first.
+    The answers of a combination have the entry IDs of its first source, whose input has the labels.
+    With `with_late` delayed labels are found too: all kept answers are read for them first.
     """
 
     def __init__(
@@ -91,14 +64,8 @@ class TrueLabels:
     ) -> Iterator[Truth]:
         """Yield the truth of each answer.
 
-        Parameters
-        ----------
-        entries : sequence of (bytes, list)
-            Of `out`, in the order of their IDs.
-        messages : sequence
-            Their payloads, parsed.
-        given : sequence of (bytes, list), optional
-            The input of the feed from the first to the last of them, where it was read before.
+        Entries of `out` are in the order of their IDs, with their parsed payloads. `given` is the
+        input of the feed from the first to the last of them, if it was read before.
         """
         if entries and not self._begun:  # not before: a reader may follow a feed that has not begun
             self._begin()
@@ -113,7 +80,7 @@ class TrueLabels:
             yield self._truth(sent[1], message) if sent is not None and is_kept else Truth()
 
     def _begin(self) -> None:
-        """Find where the labels are, and how the feed spells them."""
+        """Find the input with the labels, and the spelling of labels in this feed."""
         settings = stored_values(self._store)
         combined = settings.get("join", {}).get("feeds")
         if combined:
@@ -123,7 +90,6 @@ class TrueLabels:
             self._late = _late_labels(self._store)
 
     def _inputs(self, first: bytes, last: bytes) -> "Iterator[Entry]":
-        """Yield the input entries from one ID to another, both included."""
         for page in self._store.pages(self._input, previous_id(first), last):
             yield from page
 
@@ -145,12 +111,9 @@ class TrueLabels:
 def labelled_answers(store: "Store") -> "Iterator[tuple[Entry, dict[str, Any], str]]":
     """Yield each kept answer of a model whose label is known, parsed, with the label; in order.
 
-    Raises
-    ------
-    StateLost
-        If an entry of the output stream is no answer.
+    StateLost: an entry of the output stream is no answer.
     """
-    last = newest(store, store.keys.out, 1)
+    last = store.last_entries(store.keys.out, 1)
     truths = TrueLabels(store, with_late=True)
     for page in store.pages(store.keys.out, b"0-0", last[0][0] if last else b"0-0"):
         messages = [answer(entry) for entry in page]

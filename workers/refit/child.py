@@ -1,61 +1,84 @@
-"""The refit process: how it is started, and how it answers messages.
+"""Run a refit process: answer messages from standard input until it closes.
 
-`python -m workers.refit.child` runs in the child, `RefitPool` in the parent; `messages.py` is what
-they exchange. The child imports only what refits need, because a starting worker waits for it.
+It imports only what refits need, because a starting worker waits for it.
 """
 
+import ctypes
 import os
-import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import IO
 
-from workers.fast_imports import importing
-from workers.refit.messages import read_message, write_message
-
-_ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+from workers.python_process import importing
+from workers.refit.process import (
+    CONFIG,
+    DONE,
+    FAILED,
+    FORGET,
+    LOAD,
+    SELECT,
+    STATE,
+    TASK,
+    WEIGH,
+    WEIGHT,
+    Message,
+    read_message,
+    write_message,
 )
 
-Child = subprocess.Popen[bytes]
+with importing():
+    from online_svm.config import PredictorConfig
+    from online_svm.refit.learner import Learner
+    from online_svm.refit.task import RefitTask
+    from online_svm.storage.memory import array_bytes
 
 
-def begin() -> Child:
-    """Start a process that answers messages until its pipe closes.
+class Learners:
+    """The learners of this process, one a feed; a message goes to the one selected last."""
 
-    It begins its imports at once, so a caller that will need it should start it early.
-    """
-    return subprocess.Popen(
-        [sys.executable, "-m", "workers.refit.child"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-        env=os.environ | _ONE_THREAD,
-        # Ctrl-C in a terminal goes to the whole group; the child ends when its pipe closes.
-        start_new_session=True,
-    )
+    def __init__(self) -> None:
+        self._key = b""
+        self._learners: dict[bytes, Learner] = {}
+
+    def answer(self, kind: bytes, body: bytes) -> Message:
+        """Return the answer to a message."""
+        try:
+            return DONE, self._done(kind, body)
+        except Exception as error:  # the parent reports any error and tries another process
+            return FAILED, repr(error).encode()
+
+    def _done(self, kind: bytes, body: bytes) -> bytes:
+        if kind == SELECT:
+            self._key = body
+        elif kind == FORGET:
+            self._learners.pop(body, None)
+            _return_memory()
+        elif kind == CONFIG:
+            self._learners[self._key] = Learner(PredictorConfig.model_validate_json(body))
+        elif kind == LOAD:
+            config = self._learners[self._key].config
+            self._learners[self._key] = Learner.from_state(body, config)
+        elif kind == WEIGH:
+            return WEIGHT.pack(array_bytes(self._learners[self._key]))
+        elif kind == STATE:
+            return self._learners[self._key].state()
+        elif kind == TASK:
+            return self._learners[self._key].refit(RefitTask.from_state(body)).state()
+        else:
+            raise ValueError(f"a message of the kind {kind!r}")
+        return b""
 
 
-def end(child: Child) -> None:
-    """Kill a process, and close its pipes."""
-    child.kill()
-    child.wait()
-    for pipe in (child.stdin, child.stdout):
-        assert pipe is not None
-        pipe.close()
+def _return_memory() -> None:
+    """Return freed memory to the system, which the C library would keep; see malloc_trim(3)."""
+    with suppress(AttributeError, OSError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def serve(source: IO[bytes], target: IO[bytes]) -> None:
-    """Answer messages until the pipe is closed.
-
-    Parameters
-    ----------
-    source, target : binary file
-        The ends of the pipes.
-    """
-    with importing():
-        from workers.refit.served_learner import ServedLearners
-    learners = ServedLearners()
+    """Answer the messages of one pipe on the other until it is closed."""
+    learners = Learners()
     while True:
         try:
             message = read_message(source)

@@ -1,142 +1,240 @@
-"""Whose turn it is in a pool of refit processes: round robin over the learners with requests.
+"""Decide which request is computed next, and by which process of the pool.
 
-A request begins when a process has nothing else to do. So a learner whose refits are heavy delays
-each other one by one refit at most, however many of its own wait.
+Learners with requests take turns, round robin; one learner's requests are computed in order, one
+at a time. A request begins when a process has nothing else to do. So a learner whose refits are
+heavy delays each other one by one refit at most, however many requests it has.
 
 A learner stays in the process that computed its last refit, where its kernel rows are. It moves to
-a process without work only if that need not compute a refit again.
+an idle process only if no refit has to be computed again for that.
 """
 
 import threading
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from itertools import count
+from typing import NamedTuple
 
-from workers.errors import RefitFailed, Stopped
-from workers.refit.learner_queue import LearnerQueue, ProcessSlot, Reply
-from workers.refit.messages import Message
+from online_svm.config import PredictorConfig
+from workers.errors import RefitFailed, Stopped, Trouble
+from workers.refit.process import CONFIG, FORGET, LOAD, SELECT, STATE, Message, RefitProcess, Reply
+
+MIN_LOG_BYTES_ALONE = 1 << 20
+"""Bytes of tasks after which the state of a learner that has its process alone is fetched, if they
+are also more than the state has. Fetching a state costs about as much as sending it."""
+
+MIN_LOG_BYTES_SHARED, LOG_SHARE_SHARED = 1 << 17, 0.25
+"""The same for learners that share a process: bytes of tasks, and their share of the state. The
+answering process holds the logs of all feeds. For a full window that is every third refit, some 2 %
+of its time."""
+
+_KEYS = count()
+
+
+class RefitObserver:
+    """Ignores what refits cost and whether they fail; listeners override, and return at once."""
+
+    def refitted(self, seconds: float, waited: float) -> None:
+        """One refit took `seconds` of computing, and held the feed up for `waited` seconds."""
+
+    def refits_fail(self, trouble: Trouble | None) -> None:
+        """Refits fail, or work again."""
+
+
+class LearnerRequest(NamedTuple):
+    """A message for a learner, and the future of its reply."""
+
+    message: Message
+    reply: Future[Reply]
+
+
+class PooledLearner:
+    """A feed's learner: its requests, and the log from which another process rebuilds it.
+
+    A result is a function of the last fetched state and of the tasks since. So a learner that is
+    rebuilt from them continues with the same bits. The log belongs to the thread that computes; the
+    schedule's lock guards the rest.
+    """
+
+    def __init__(
+        self,
+        config: PredictorConfig,
+        state: bytes | None = None,
+        observer: RefitObserver | None = None,
+        wake: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._config = config.model_dump_json().encode()
+        key = str(next(_KEYS)).encode()
+        self.select, self.forget = (SELECT, key), (FORGET, key)  # the messages that name it
+        self.state = state  # the last one fetched; None if there was none yet
+        self.tasks: list[Message] = []  # computed since then
+        self.observer, self.wake = observer or RefitObserver(), wake
+        self.requests: deque[LearnerRequest] = deque()  # no process has them yet
+        self.failure: RefitFailed | None = None  # why no more requests are computed
+        self.trouble: Trouble | None = None  # why the last process that had a request failed
+        self.slot: ProcessSlot | None = None  # that took the last request
+        self.is_running = False  # a process computes a request
+        self.is_awaited = False  # a caller does nothing else until there is a reply
+        self.is_abandoned = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to compute."""
+        return not self.requests and not self.is_running
+
+    def note(self, message: Message, reply: Reply) -> None:
+        """Add a computed task to the log; a fetched state replaces the log."""
+        if message[0] == STATE:
+            self.state, self.tasks = reply.body, []
+        else:
+            self.tasks.append(message)
+
+    def has_long_log(self, is_alone: bool) -> bool:
+        """Return whether the state should be fetched, to replace the tasks."""
+        least = MIN_LOG_BYTES_ALONE if is_alone else MIN_LOG_BYTES_SHARED
+        share = 1.0 if is_alone else LOG_SHARE_SHARED
+        size = sum(len(body) for _, body in self.tasks)
+        return size > max(least, share * len(self.state or b""))
+
+    def rebuilding(self) -> list[Message]:
+        """Return the messages by which a new process brings the learner to the end of its log."""
+        load = [] if self.state is None else [(LOAD, self.state)]
+        return [(CONFIG, self._config), *load, *self.tasks]
+
+
+class ProcessSlot:
+    """The learners of one process of the pool. The schedule's lock guards all of it."""
+
+    def __init__(self) -> None:
+        # To the bytes that each takes; the one that computed last is at the end.
+        self.learners: OrderedDict[PooledLearner, int] = OrderedDict()
+        self.forgets: list[Message] = []  # to be sent: the process forgets these learners
+        self.is_started = False  # there is, or soon will be, a process
+        self.is_working = False
+        self.process: RefitProcess | None = None
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether it computes now, at normal priority."""
+        return self.is_working and self.process is not None and not self.process.priority.is_low
+
+    def remove(self, learner: PooledLearner) -> None:
+        """Let the process forget a learner, if it holds it."""
+        if learner in self.learners:
+            del self.learners[learner]
+            self.forgets.append(learner.forget)
 
 
 class Schedule:
-    """The queues with requests, in turn, and the processes that take them.
-
-    Parameters
-    ----------
-    slots : sequence of ProcessSlot
-
-    Attributes
-    ----------
-    changed : Condition
-        Told of each reply; its lock guards queues and slots.
-    is_closed : bool
-    failure : RefitFailed or None
-        Why it was closed, if not on purpose.
-    """
+    """The learners with requests, in turn, and the processes that compute for them."""
 
     def __init__(self, slots: list[ProcessSlot]) -> None:
         self._slots = slots
-        self.changed = threading.Condition()
+        self.changed = threading.Condition()  # its lock guards learners and slots
         self.is_closed = False
-        self.failure: RefitFailed | None = None
-        self._turns: deque[LearnerQueue] = deque()  # with requests, none under way
+        self.failure: RefitFailed | None = None  # why it was closed, if not on purpose
+        self._turns: deque[PooledLearner] = deque()  # with requests, none running
         self._was_preferred = False
 
-    @property
-    def pressing(self) -> bool:
-        """True once closed: nobody waits for a process then."""
-        return self.is_closed
-
-    def add(self, queue: LearnerQueue, request: Message) -> None:
-        """Let a request wait for its turn."""
+    def submit(self, learner: PooledLearner, message: Message) -> Future[Reply]:
+        """Queue a request behind the learner's earlier ones; its reply wakes the caller."""
+        request = LearnerRequest(message, Future())
+        request.reply.add_done_callback(lambda _reply: learner.wake())
         with self.changed:
-            queue.waiting.append(request)
-            self._enlist(queue)
+            failure = learner.failure
+            if failure is None:
+                learner.requests.append(request)
+                self._enlist(learner)
+        if failure is not None:
+            request.reply.set_exception(failure)
+        return request.reply
 
-    def abandon(self, queue: LearnerQueue) -> None:
-        """Let nothing more of a queue be computed, and its learner be given up."""
+    def abandon(self, learner: PooledLearner) -> None:
+        """Drop a learner and its requests; one that is being computed ends unheard."""
         with self.changed:
-            # Where nothing was ever asked of it, no process has to hear of its end.
-            was_used = queue.slot is not None or queue.is_under_way or queue in self._turns
-            queue.is_over = True
-            queue.waiting.clear()
-            if queue in self._turns:
-                self._turns.remove(queue)
-            self._give_up(queue)
-            if was_used:
-                self.changed.notify_all()
+            is_unused = learner.slot is None and learner.is_idle
+            learner.is_abandoned = True
+            learner.requests.clear()
+            if learner in self._turns:
+                self._turns.remove(learner)
+            self._remove(learner)
+            if not is_unused:
+                self.changed.notify_all()  # a process has to forget it
 
-    def take(self, slot: ProcessSlot) -> tuple[LearnerQueue, Message] | None:
-        """Wait for work; return the request to compute, None if there are only learners to forget.
-
-        Raises
-        ------
-        Stopped
-            If there will be none.
-        """
+    def take(self, slot: ProcessSlot) -> tuple[PooledLearner, LearnerRequest] | None:
+        """Wait for a request, or None if learners are to be forgotten. Stopped once closed."""
         with self.changed:
             slot.is_working = False
             while not self.is_closed:
-                if (queue := self._next(slot)) is not None:
-                    self._turns.remove(queue)
-                    queue.is_under_way = slot.is_working = slot.is_begun = True
-                    queue.slot = slot
-                    return queue, queue.waiting.popleft()
+                if (learner := self._next(slot)) is not None:
+                    self._turns.remove(learner)
+                    learner.is_running = slot.is_working = slot.is_started = True
+                    learner.slot = slot
+                    return learner, learner.requests.popleft()
                 if slot.forgets:
                     return None
                 self.changed.wait()
         raise Stopped("the pool is closed")
 
-    def move(self, queue: LearnerQueue, slot: ProcessSlot) -> None:
-        """Let a slot have a queue, and no other; whoever calls this holds the lock."""
-        self._give_up(queue)
-        slot.queues[queue] = 0
+    def move(self, learner: PooledLearner, slot: ProcessSlot) -> None:
+        """Assign a learner to one slot alone; the caller holds the lock."""
+        self._remove(learner)
+        slot.learners[learner] = 0
 
-    def reply(self, queue: LearnerQueue, reply: Reply | RefitFailed) -> None:
-        """Let the caller have what was replied."""
+    def fail(self, learner: PooledLearner, request: LearnerRequest, error: RefitFailed) -> None:
+        """Fail a request, all that wait behind it, and all later ones."""
         with self.changed:
-            if isinstance(reply, RefitFailed):
-                queue.failure = reply
-                queue.waiting.clear()
-            else:
-                queue.replies.append(reply)
-            self.changed.notify_all()
-        queue.wake()
+            learner.failure = error
+            failed = [request, *learner.requests]
+            learner.requests.clear()
+        for each in failed:
+            each.reply.set_exception(error)
 
-    def finish(self, queue: LearnerQueue) -> None:
-        """Let the next request of a queue take its turn."""
+    def finish(self, learner: PooledLearner) -> None:
+        """Note that a learner's request was computed: its next one may take its turn."""
         with self.changed:
-            queue.is_under_way = False
-            if queue.is_over:
-                self._give_up(queue)
-            self._enlist(queue)
+            learner.is_running = False
+            if learner.is_abandoned:
+                self._remove(learner)
+            self._enlist(learner)
 
     def hurry(self) -> None:
-        """Give all processes their normal priority; whoever calls this holds the lock."""
-        for slot in self._slots:
-            slot.hurry()
+        """Give all processes their normal priority."""
+        with self.changed:
+            for slot in self._slots:
+                if slot.process is not None:
+                    slot.process.priority.restore()
 
-    def too_many(
-        self, slot: ProcessSlot, queue: LearnerQueue, weight: int, memory: int
-    ) -> LearnerQueue | None:
-        """Note the bytes that a learner takes; return the one to set down, None if all may stay.
+    def note_wait(self, learner: PooledLearner, waited: float) -> None:
+        """Choose the priority of a learner's process by the seconds that a result was awaited."""
+        with self.changed:
+            if learner.slot is not None and learner.slot.process is not None:
+                learner.slot.process.priority.note(waited)
 
-        Nobody else takes the one that is returned, until `set_down`.
+    def to_unload(
+        self, slot: ProcessSlot, learner: PooledLearner, weight: int, memory: int
+    ) -> PooledLearner | None:
+        """Note the bytes that a learner takes; return one to unload, None if all may stay.
+
+        No other process takes the returned one until `unload`.
         """
         with self.changed:
-            if queue not in slot.queues:  # it was abandoned meanwhile
+            if learner not in slot.learners:  # it was abandoned meanwhile
                 return None
-            slot.queues[queue] = weight
-            oldest = next(iter(slot.queues))
-            if oldest is queue or sum(slot.queues.values()) <= memory:
+            slot.learners[learner] = weight
+            oldest = next(iter(slot.learners))
+            if oldest is learner or sum(slot.learners.values()) <= memory:
                 return None
             if oldest in self._turns:
                 self._turns.remove(oldest)
-            oldest.is_under_way = True
+            oldest.is_running = True
             return oldest
 
-    def set_down(self, queue: LearnerQueue) -> None:
-        """Let no process have a learner, until it has another task."""
+    def unload(self, learner: PooledLearner) -> None:
+        """Remove a learner from its process, until it has another request."""
         with self.changed:
-            self._give_up(queue)
-        self.finish(queue)
+            self._remove(learner)
+        self.finish(learner)
 
     def close(self, failure: RefitFailed | None = None) -> None:
         """End all waiting."""
@@ -144,31 +242,31 @@ class Schedule:
             self.is_closed, self.failure = True, failure
             self.changed.notify_all()
 
-    def _give_up(self, queue: LearnerQueue) -> None:
+    def _remove(self, learner: PooledLearner) -> None:
         for slot in self._slots:
-            slot.give_up(queue)
+            slot.remove(learner)
 
-    def _enlist(self, queue: LearnerQueue) -> None:
-        if queue.waiting and not queue.is_under_way and queue not in self._turns:
-            self._turns.append(queue)
+    def _enlist(self, learner: PooledLearner) -> None:
+        if learner.requests and not learner.is_running and learner not in self._turns:
+            self._turns.append(learner)
         self.changed.notify_all()
 
-    def _next(self, slot: ProcessSlot) -> LearnerQueue | None:
-        """Return the queue whose turn it is at this slot; one that is awaited goes first.
+    def _next(self, slot: ProcessSlot) -> PooledLearner | None:
+        """Return the learner whose turn it is at this slot; an awaited one goes first.
 
         Not twice in a row: a caller that awaits one reply after the other would else hold up all
-        the other queues.
+        other learners.
         """
-        if not slot.is_begun and any(s.is_begun and not s.is_working for s in self._slots):
+        if not slot.is_started and any(s.is_started and not s.is_working for s in self._slots):
             return None  # a process that runs has nothing to do
-        able = [queue for queue in self._turns if self._is_able(slot, queue)]
-        preferred = [queue for queue in able if queue.is_awaited]
+        able = [learner for learner in self._turns if self._is_able(slot, learner)]
+        preferred = [learner for learner in able if learner.is_awaited]
         self._was_preferred = bool(preferred) and not self._was_preferred
         if self._was_preferred:
             return preferred[0]
         return able[0] if able else None
 
-    def _is_able(self, slot: ProcessSlot, queue: LearnerQueue) -> bool:
-        """Return whether a slot may take a queue: its own, or one that may move."""
-        home = next((other for other in self._slots if queue in other.queues), None)
-        return home in (None, slot) or (home.is_working and not queue.log.tasks)
+    def _is_able(self, slot: ProcessSlot, learner: PooledLearner) -> bool:
+        """Return whether a slot may take a learner: its own, or one that may move."""
+        home = next((other for other in self._slots if learner in other.learners), None)
+        return home in (None, slot) or (home.is_working and not learner.tasks)

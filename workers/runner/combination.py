@@ -1,4 +1,4 @@
-"""Combine feeds: a process whose one feed has a join of other feeds' answers as its input."""
+"""Run a combination: a process whose one feed has a join of other feeds' answers as input."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
@@ -13,14 +13,14 @@ from workers.broker.leases import FeedLease
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
-from workers.feed.agreement import bound_to, check_names, stored_groups
+from workers.feed.pinned_config import bound_to, check_names, stored_groups
 from workers.feed.selection import Selection
-from workers.feed.state import Agreement
+from workers.feed.state import PinnedConfig
 from workers.log import Logger
 from workers.monitor.watch import WorkerWatch
 from workers.runner import service
-from workers.runner.link import Link
-from workers.runner.opening import Shared
+from workers.runner.opening import WorkerContext
+from workers.runner.redis_context import RedisContext
 from workers.session import preflight
 from workers.session.known_feeds import KnownFeeds
 from workers.session.preflight import Preflight
@@ -39,13 +39,7 @@ JOIN_WINDOW = 100
 
 
 class JoinSettings(BaseModel):
-    """What is joined; with the combiner's settings it binds the written feed.
-
-    Examples
-    --------
-    >>> JoinSettings(feeds=("a", "b")).join_window
-    100
-    """
+    """What is joined; with the combiner's settings it binds the written feed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,114 +53,73 @@ class JoinSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """What is combined, and how.
+    """What is combined into which feed, and how.
 
     Attributes
     ----------
-    feeds : sequence of str
-        Sources; at least two.
     options : dict
-        Fields of `CombinerConfig` other than the classes, which are those of the sources. What is
-        not given is as the written feed has stored it, where it exists, else as by default.
-    join_window : int or None
-        Of `JoinSettings`; without it as the options.
+        Fields of `CombinerConfig` other than the classes, which the sources define. An omitted
+        field keeps the value that the written feed has stored, or else its default.
     """
 
-    feeds: Sequence[str]
+    feeds: Sequence[str]  # sources; at least two
+    into: str  # the feed to write
     options: dict[str, object] = field(default_factory=dict)
-    join_window: int | None = None
+    join_window: int | None = None  # of `JoinSettings`; without it as the options
+    once: bool = False  # only what is there now
 
 
 def run(
     combined: Combined,
-    into: str,
     url: str,
     *,
     settings: WorkerSettings | None = None,
-    once: bool = False,
     observe: "Callable[[Outcome], None] | None" = None,
     watch: WorkerWatch | None = None,
     known: KnownFeeds | None = None,
 ) -> int:
     """Combine feeds until SIGTERM or SIGINT, or with `once` what is there now.
 
-    Parameters
-    ----------
-    combined : Combined
-    into : str
-        The feed to write.
-    url : str
-        Of Redis.
-    settings : WorkerSettings, optional
-        Of the process: `batch` answers are decided and committed at once, at most.
-    once : bool
-    observe : callable, optional
-        Called with the outcome of each committed batch.
-    watch : WorkerWatch, optional
-        Is told what the process does.
-    known : KnownFeeds, optional
-        As for `service.run`.
+    `settings` are of the process; see `service.Worker` for the other parameters.
+
+    Raises WorkerError, whose `exit_code` becomes the exit code of the command.
 
     Returns
     -------
     int
         Answers of the first source that wait for the others.
-
-    Raises
-    ------
-    WorkerError
-        Whose `exit_code` says how the command ends.
     """
-    _check_names(combined.feeds, into)
+    _check_names(combined.feeds, combined.into)
     settings, stop = settings or WorkerSettings(), Stop()
     openings: list[JoinOpening] = []
 
-    def opens(_feed: str, link: Link) -> JoinOpening:
-        at_the_end = stop.request if once else _go_on
-        openings.append(JoinOpening(into, combined, settings, link, at_the_end))
+    def feed_factory(_feed: str, redis: RedisContext) -> JoinOpening:
+        openings.append(JoinOpening(combined, settings, redis))
         return openings[-1]
 
-    def told(_feed: str, outcome: "Outcome") -> None:
+    def observed(_feed: str, outcome: "Outcome") -> None:
         if observe is not None:
             observe(outcome)
 
     with signals(stop):
-        service.run(
-            Selection((into,)), settings, url, stop,
-            observe=told, watch=watch, known=known, opens=opens,
-        )  # fmt: skip
+        service.Worker(
+            Selection((combined.into,)), settings, url, stop,
+            observe=observed, watch=watch, known=known, feed_factory=feed_factory,
+        ).run()  # fmt: skip
     return openings[-1].waiting
 
 
 class JoinOpening:
-    """The opening of a feed whose input is a join; see `FeedOpening`.
+    """The opening of a feed whose input is a join; see `FeedOpening`."""
 
-    Parameters
-    ----------
-    into : str
-    combined : Combined
-    settings : WorkerSettings
-    link : Link
-    at_the_end : callable
-        Called whenever all that the sources have is answered and committed.
-    """
-
-    def __init__(
-        self,
-        into: str,
-        combined: Combined,
-        settings: WorkerSettings,
-        link: Link,
-        at_the_end: Callable[[], object],
-    ) -> None:
-        self._into, self._combined, self._link = into, combined, link
-        self.settings = settings
+    def __init__(self, combined: Combined, settings: WorkerSettings, redis: RedisContext) -> None:
+        self._combined, self._redis, self.settings = combined, redis, settings
         self.source: str | None = combined.feeds[0]
-        self._at_the_end = at_the_end
-        self._connections = (link.commands, link.reads)
+        self._connections = (redis.commands, redis.reads)
         self.store: Store = Store(
-            link.url, into, connections=self._connections, wait_replicas=settings.wait_replicas
-        )
+            redis.url, combined.into, connections=self._connections,
+            wait_replicas=settings.wait_replicas,
+        )  # fmt: skip
         self.store.reads_input = False
         self._session: JoinedSession | None = None
 
@@ -181,48 +134,49 @@ class JoinOpening:
         for source in sources:
             log.info("masses are taken from", feed=source.feed, evidence=source.evidence)
         _check_target(self.store)
-        found = self._checked(sources).found
-        for warning in found.warnings:
+        for warning in self._checked(sources)[0].warnings:
             log.warning(warning)
         return False
 
     def session(
         self,
-        shared: Shared,
+        context: WorkerContext,
         lease: FeedLease | None,
         observe: "Callable[[Outcome], None]",
         telemetry: Telemetry,
         opened: ExitStack,  # noqa: ARG002  (it needs nothing that has to be closed)
     ) -> "Generator[None, None, JoinedSession]":
         """Check the feed, whose lease is held, and make its session; see `FeedOpening`."""
-        from workers.session.join.session import JoinedSession
+        from workers.session.join.session import JoinedSession, JoinSetup
 
         sources = self._opened_sources()
         yield
-        checked = self._checked(sources)
+        found, config, joined, ours = self._checked(sources)
         self.store.register()
-        self._session = JoinedSession(
-            self.store, sources, checked.combination, checked.join.join_window, checked.agreement,
-            shared.writer, self.settings.batch, begins=checked.found.state is None,
-            observe=observe, lease=lease, telemetry=telemetry, at_the_end=self._at_the_end,
+        setup = JoinSetup(
+            self.store, sources, config, joined.join_window, ours,
+            context.writer, self.settings.batch, found.state is None, telemetry,
+            self._redis.stop.request if self._combined.once else None,
         )  # fmt: skip
+        self._session = JoinedSession(setup, lease, observe)
         return self._session
 
     def _opened_sources(self) -> "list[Source]":
-        """Return the sources, which have the same two classes."""
         from workers.session.join.sources import Source
 
         readers = [
-            FeedReader(self._link.url, feed, connections=self._connections)
+            FeedReader(self._redis.url, feed, connections=self._connections)
             for feed in self._combined.feeds
         ]
         return [Source(reader, self.settings.batch) for reader in readers]
 
-    def _checked(self, sources: "Sequence[Source]") -> "_Checked":
-        """Return what is there, and the settings to combine with, if a combination may begin."""
-        link, feed = self._link, self._into
-        found = preflight.find(self.store, link.server, link.known)
-        stored = {} if found.state is None else stored_groups(feed, found.state.agreement)
+    def _checked(
+        self, sources: "Sequence[Source]"
+    ) -> tuple[Preflight, CombinerConfig, JoinSettings, PinnedConfig]:
+        """Return what the checks found, and the settings to combine with."""
+        redis, feed = self._redis, self._combined.into
+        found = preflight.find(self.store, redis.server, redis.known)
+        stored = {} if found.state is None else stored_groups(feed, found.state.pinned)
         if "combination" in stored:
             check_names(feed, stored["combination"], CombinerConfig)
             check_names(feed, stored.get("join", {}), JoinSettings)
@@ -234,21 +188,7 @@ class JoinOpening:
             | ({} if window is None else {"join_window": window})
         )
         ours = bound_to({"combination": settings, "join": joined})
-        return _Checked(preflight.check(self.store, ours, found=found), settings, joined, ours)
-
-
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """What the checks found, and the settings in force."""
-
-    found: Preflight
-    combination: CombinerConfig
-    join: JoinSettings
-    agreement: Agreement
-
-
-def _go_on() -> None:
-    """Wait for more."""
+        return preflight.check(self.store, ours, found), settings, joined, ours
 
 
 def _check_names(feeds: Sequence[str], into: str) -> None:

@@ -7,25 +7,16 @@ RFC 8290, a feed that had nothing to do goes first when it has, for one quantum.
 """
 
 from collections import deque
-from collections.abc import Hashable
-from typing import Generic, TypeVar
 
-QUANTUM = 0.005
+QUANTUM_SECONDS = 0.005
 """Seconds of a turn: ten to a hundred examples, and well below what people or links notice."""
 
-_LONGEST = 20
+_MAX_DEBT_QUANTA = 20
 """Quanta of debt, at most: one long refit in this thread does not silence a feed for seconds."""
 
-Item = TypeVar("Item", bound=Hashable)
 
-
-class FairTurns(Generic[Item]):
-    """Whose turn it is, among those that have something to do.
-
-    Parameters
-    ----------
-    quantum : float
-        Seconds that each gets in a round.
+class FairTurns:
+    """Whose turn it is, among those that have something to do; `quantum` seconds each in a round.
 
     Examples
     --------
@@ -41,20 +32,20 @@ class FairTurns(Generic[Item]):
     ['hot', 'slow', 'slow']
     """
 
-    def __init__(self, quantum: float = QUANTUM) -> None:
+    def __init__(self, quantum: float = QUANTUM_SECONDS) -> None:
         self._quantum = quantum
-        self._new: deque[Item] = deque()
-        self._old: deque[Item] = deque()
-        self._left: dict[Item, float] = {}  # of those in either queue
-        self._idle: set[Item] = set()  # in the old queue, without anything to do
+        self._new: deque[str] = deque()
+        self._old: deque[str] = deque()
+        self._left: dict[str, float] = {}  # of those in either queue
+        self._idle: set[str] = set()  # in the old queue, without anything to do
 
     def __len__(self) -> int:
         return len(self._left) - len(self._idle)
 
-    def __contains__(self, item: Item) -> bool:
+    def __contains__(self, item: str) -> bool:
         return item in self._left and item not in self._idle
 
-    def add(self, item: Item) -> None:
+    def add(self, item: str) -> None:
         """Note that an item has something to do."""
         if item in self._left:
             self._idle.discard(item)
@@ -62,12 +53,12 @@ class FairTurns(Generic[Item]):
         self._left[item] = self._quantum
         self._new.append(item)
 
-    def discard(self, item: Item) -> None:
+    def discard(self, item: str) -> None:
         """Forget an item."""
         if item in self._left:
             self._idle.add(item)
 
-    def next(self) -> Item | None:
+    def next(self) -> str | None:
         """Return whose turn it is; None where none has anything to do."""
         while len(self):
             queue = self._new or self._old
@@ -83,18 +74,18 @@ class FairTurns(Generic[Item]):
                 self._old.append(item)
         return None
 
-    def charge(self, item: Item, seconds: float, goes_on: bool) -> None:
+    def charge(self, item: str, seconds: float, goes_on: bool) -> None:
         """Take what an item used; where it has nothing more to do, it ends its turn.
 
         It then stays among the others for a round. Else one that is idle again and again would go
         first again and again.
         """
-        self._left[item] = max(self._left[item] - seconds, -_LONGEST * self._quantum)
+        self._left[item] = max(self._left[item] - seconds, -_MAX_DEBT_QUANTA * self._quantum)
         if not goes_on:
             self._idle.add(item)
             if self._new and self._new[0] == item:
                 self._old.append(self._new.popleft())
 
-    def _forget(self, item: Item) -> None:
+    def _forget(self, item: str) -> None:
         self._idle.discard(item)
         del self._left[item]

@@ -11,39 +11,39 @@ import time
 from collections import deque
 
 from workers.broker.leases import Leases
+from workers.broker.shared_reader import SharedReader, StreamRead
 from workers.errors import WrongKeyType
 from workers.log import Logger
+from workers.python_process import FullCollections
 from workers.runner.fair_turns import FairTurns
-from workers.runner.full_collections import FullCollections
-from workers.runner.hosted_feed import HostedFeed, Need
-from workers.runner.opening import Shared
+from workers.runner.feed_task import FeedTask, Need
+from workers.runner.opening import WorkerContext
 from workers.runner.outages import Outages
-from workers.runner.shared_reader import SharedReader, Wanted
-from workers.session.downstream import SECONDS
+from workers.session.flow_control import CHECK_SECONDS
 
 log = Logger("online_svm.worker")
 
-SERVE = 0.01
+SERVE_SECONDS = 0.01
 """Seconds of answering before the loop looks at what arrived meanwhile."""
 
-AWAIT = 0.05
+REFIT_CHECK_SECONDS = 0.05
 """Seconds between two looks at refits that feeds wait for. A result wakes the loop; one that is
 awaited for so long gets more of the processor."""
 
-REPLAY = 0.002
+REPLAY_CHECK_SECONDS = 0.002
 """Seconds between two looks at refits that replays wait for."""
 
-STARTS = 4
+MAX_STARTS = 4
 """Feeds that are taken over at a time; the others wait without using memory."""
 
-UNCONFIRMED = 1.0
+UNCONFIRMED_SECONDS = 1.0
 """Seconds without the reply to a commit after which the loop waits for it, and for nothing else."""
 
-SPIN = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
+SPIN_SECONDS = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
 """Seconds of polling before the loop sleeps, where one feed was served: a client that sends one
 example at a time sends the next as soon as it has the answer, and saves a wake-up so."""
 
-CHECKS = 20
+IDLE_CHECKS_A_SECOND = 20
 """Idle feeds whose input is checked each second, one after the other: of a thousand each is checked
 once in 50 s."""
 
@@ -51,35 +51,27 @@ once in 50 s."""
 class FeedLoop:
     """Serves feeds until it is stopped.
 
-    Parameters
-    ----------
-    shared : Shared
-    leases : Leases
-    reader : SharedReader
-    outages : Outages
-
     Attributes
     ----------
-    feeds : dict of str to HostedFeed
     collections : FullCollections
-        Put off while feeds are taken over. Whoever gives up the loop lets them come again.
+        Put off while feeds are taken over. The owner of the loop allows them again at its end.
     """
 
     def __init__(
-        self, shared: Shared, leases: Leases, reader: SharedReader, outages: Outages
+        self, context: WorkerContext, leases: Leases, reader: SharedReader, outages: Outages
     ) -> None:
-        self._shared, self._leases, self._reader = shared, leases, reader
+        self._context, self._leases, self._reader = context, leases, reader
         self._outages = outages
-        self.feeds: dict[str, HostedFeed] = {}
-        self._turns: FairTurns[str] = FairTurns()
+        self.feeds: dict[str, FeedTask] = {}
+        self._turns = FairTurns()
         self._sent: dict[str, float] = {}  # since when a commit of theirs may be unconfirmed
-        self._wanting: dict[str, dict[str, Wanted]] = {}  # by key: no read covers them yet
+        self._uncovered_reads: dict[str, dict[str, StreamRead]] = {}  # by key
         self._awaiting: set[str] = set()  # they wait for a refit
-        self._gated: set[str] = set()  # they wait for their consumers
+        self._blocked: set[str] = set()  # they wait for their consumers
         self._due: deque[str] = deque()  # they hold their lease, and are not begun
         self._starting: deque[str] = deque()
         self._aside: set[str] = set()
-        self._untold: list[HostedFeed] = []  # set aside since `tell_aside`
+        self._unlogged: list[FeedTask] = []  # parked since `log_set_aside`
         self._idle: deque[str] = deque()  # in the order in which their input is checked
         self._checked_at = time.monotonic()
         self.collections = FullCollections()
@@ -91,30 +83,30 @@ class FeedLoop:
         """Why the first feed cannot go on, where none can; None where any waits or is answered."""
         if not self.feeds or len(self._aside) < len(self.feeds):
             return None
-        errors = [hosted.error for hosted in self.feeds.values()]
+        errors = [task.error for task in self.feeds.values()]
         return None if None in errors else errors[0]
 
-    def tell_aside(self) -> None:
-        """Log which feeds were set aside since the last call."""
-        untold, self._untold = self._untold, []
-        for hosted in untold:
-            again = max(0, round(hosted.retry_at - time.monotonic()))
-            log.error("feed set aside", feed=hosted.feed, reason=hosted.reason, again_after=again)
+    def log_set_aside(self) -> None:
+        """Log which feeds were parked since the last call."""
+        unlogged, self._unlogged = self._unlogged, []
+        for task in unlogged:
+            again = max(0, round(task.retry_at - time.monotonic()))
+            log.error("feed set aside", feed=task.feed, reason=task.reason, again_after=again)
 
-    def add(self, hosted: HostedFeed) -> None:
+    def add(self, task: FeedTask) -> None:
         """Serve another feed, as soon as its lease is held."""
-        self.feeds[hosted.feed] = hosted
-        self._idle.append(hosted.feed)
-        self._ask(hosted)
+        self.feeds[task.feed] = task
+        self._idle.append(task.feed)
+        self._ask(task)
 
     def drop(self, feed: str) -> None:
         """Leave a snapshot of a feed, and serve it no more."""
-        hosted = self.feeds.pop(feed)
+        task = self.feeds.pop(feed)
         self._forget(feed)
         self._aside.discard(feed)
         self._outages.discard(feed)
-        hosted.end()
-        self._release(hosted)
+        task.end()
+        self._release(task)
 
     def turn(self, longest: float) -> None:
         """Serve the feeds once; wait for at most so many seconds if there is nothing to do."""
@@ -134,42 +126,42 @@ class FeedLoop:
         """Leave a snapshot of each feed, within the grace period, and give up the leases."""
         self.collections.allow()
         self._confirm(all_of_them=True)
-        # While Redis stores the snapshot of one feed, that of the next is made.
-        ending: HostedFeed | None = None
+        # While Redis stores the snapshot of one feed, the process makes the next snapshot.
+        ending: FeedTask | None = None
         snapshots = 0
-        for hosted in sorted(self.feeds.values(), key=lambda each: each.stop_order):
-            hosted.begin_end()
+        for task in sorted(self.feeds.values(), key=lambda each: each.stop_order):
+            task.begin_end()
             if ending is not None:
                 snapshots += ending.finish_end()
-            ending = hosted
+            ending = task
         if ending is not None:
             snapshots += ending.finish_end()
         log.info("feeds stopped", feeds=len(self.feeds), with_snapshot=snapshots)
-        leases = [hosted.lease for hosted in self.feeds.values() if hosted.lease is not None]
+        leases = [task.lease for task in self.feeds.values() if task.lease is not None]
         self._leases.release(leases)
 
-    def _ask(self, hosted: HostedFeed) -> None:
-        hosted.stage = "lease"
-        hosted.lease = self._leases.ask(hosted.feed)
+    def _ask(self, task: FeedTask) -> None:
+        task.stage = "lease"
+        task.lease = self._leases.ask(task.feed)
 
     def _follow_leases(self) -> None:
         """Begin the feeds whose lease was acquired; doubt those whose lease was lost."""
         for lease in self._leases.changed():
-            hosted = self.feeds.get(lease.feed)
-            if hosted is None or hosted.lease is not lease:
+            task = self.feeds.get(lease.feed)
+            if task is None or task.lease is not lease:
                 continue
-            if hosted.stage == "lease" and lease.problem is not None:
-                hosted.fail(WrongKeyType(lease.problem))
-                self._place(hosted, "nothing")
-            elif hosted.stage == "lease" and lease.is_held and lease.feed not in self._due:
+            if task.stage == "lease" and lease.problem is not None:
+                task.fail(WrongKeyType(lease.problem))
+                self._place(task, "nothing")
+            elif task.stage == "lease" and lease.is_held and lease.feed not in self._due:
                 self._due.append(lease.feed)
-            elif hosted.stage == "lease" and lease.holder:
-                hosted.stand_by()
-            elif hosted.stage == "working":
-                self._place(hosted, hosted.check_ownership())
+            elif task.stage == "lease" and lease.holder:
+                task.stand_by()
+            elif task.stage == "working":
+                self._place(task, task.check_ownership())
 
     def _try_again(self) -> None:
-        """Ask again for the leases of feeds that were set aside long enough."""
+        """Request the leases of parked feeds whose retry time has come."""
         if not self._aside:
             return
         now = time.monotonic()
@@ -180,9 +172,9 @@ class FeedLoop:
     def _resume(self) -> None:
         """Go on with feeds whose node answers again."""
         for feed in self._outages.due() if self._outages else ():
-            hosted = self.feeds[feed]
-            self._place(hosted, hosted.resume())
-            if hosted.stage != "waiting":
+            task = self.feeds[feed]
+            self._place(task, task.resume())
+            if task.stage != "waiting":
                 self._outages.discard(feed)
 
     def _check_doubts(self) -> None:
@@ -191,47 +183,47 @@ class FeedLoop:
         if failures == self._failures:
             return
         self._failures = failures
-        for hosted in list(self.feeds.values()):
-            if hosted.stage == "working":
-                self._place(hosted, hosted.check_ownership())
+        for task in list(self.feeds.values()):
+            if task.stage == "working":
+                self._place(task, task.check_ownership())
         self._failures = self._count_failures()
 
     def _check_some(self) -> None:
         """Check the input of a few of the feeds that are idle."""
         now = time.monotonic()
-        due = int((now - self._checked_at) * CHECKS)
+        due = int((now - self._checked_at) * IDLE_CHECKS_A_SECOND)
         if not due:
             return
         self._checked_at = now
-        for _ in range(min(due, CHECKS, len(self._idle))):
+        for _ in range(min(due, IDLE_CHECKS_A_SECOND, len(self._idle))):
             feed = self._idle.popleft()
-            hosted = self.feeds.get(feed)
-            if hosted is None:
+            task = self.feeds.get(feed)
+            if task is None:
                 continue
             self._idle.append(feed)
-            if hosted.stage == "working" and feed not in self._sent and hosted.need() == "input":
-                self._place(hosted, hosted.idle())
+            if task.stage == "working" and feed not in self._sent and task.need() == "input":
+                self._place(task, task.idle())
 
     def _answer(self) -> None:
         """Answer feeds that have input, in fair turns."""
-        for waiting in (*self._awaiting, *self._gated):
+        for waiting in (*self._awaiting, *self._blocked):
             self._place(self.feeds[waiting], self.feeds[waiting].need())
-        end = time.perf_counter() + SERVE
+        end = time.perf_counter() + SERVE_SECONDS
         while (feed := self._turns.next()) is not None:
-            hosted = self.feeds[feed]
+            task = self.feeds[feed]
             began = time.perf_counter()
-            need = hosted.work(is_alone=len(self._turns) == 1)
+            need = task.work(is_alone=len(self._turns) == 1)
             now = time.perf_counter()
             self._turns.charge(feed, now - began, need == "turn")
             self._sent[feed] = time.monotonic()
             self._served.add(feed)
-            self._place(hosted, need)
+            self._place(task, need)
             if now >= end:
                 return
 
     def _start_some(self) -> None:
         """Do a step of one of the feeds that are taken over."""
-        while self._due and len(self._starting) < STARTS:
+        while self._due and len(self._starting) < MAX_STARTS:
             feed = self._due.popleft()
             if feed in self.feeds and self.feeds[feed].stage == "lease":
                 self.feeds[feed].begin()
@@ -240,9 +232,9 @@ class FeedLoop:
             self.collections.allow()
             return
         self.collections.put_off()
-        hosted = self.feeds[self._starting.popleft()]
+        task = self.feeds[self._starting.popleft()]
         began = time.perf_counter()
-        self._place(hosted, hosted.start_some())
+        self._place(task, task.start_some())
         was_short = time.perf_counter() - began < 1e-4  # it waits for a refit
         self._stalled = self._stalled + 1 if was_short else 0
 
@@ -252,134 +244,135 @@ class FeedLoop:
         While Redis works on one, the others are served. A reply that does not come is waited for
         at last, which tries again, or finds what is wrong.
         """
-        long_ago = time.monotonic() - UNCONFIRMED
+        long_ago = time.monotonic() - UNCONFIRMED_SECONDS
         for feed, since in list(self._sent.items()):
-            hosted = self.feeds[feed]
+            task = self.feeds[feed]
             if not all_of_them:
                 if feed in self._turns:
                     continue  # its next commit confirms this one
-                if not hosted.may_confirm and since > long_ago:
+                if not task.may_confirm and since > long_ago:
                     continue
             del self._sent[feed]
             self._served.add(feed)
-            if hosted.stage == "working":
-                self._place(hosted, hosted.finish_commit())
+            if task.stage == "working":
+                self._place(task, task.finish_commit())
 
     def _bound_replays(self) -> None:
         """Let feeds leave snapshots early while a kill would cost too long replays."""
-        replays, end = self._shared.replays, time.perf_counter() + SERVE
+        replays, end = self._context.replays, time.perf_counter() + SERVE_SECONDS
         while replays.is_exceeded and time.perf_counter() < end:
             found = (self.feeds[feed] for feed in replays.largest())
-            hosted = next((each for each in found if each.may_snapshot), None)
-            if hosted is None:
+            task = next((each for each in found if each.may_snapshot), None)
+            if task is None:
                 return
-            self._place(hosted, hosted.keep())
+            self._place(task, task.keep())
 
     def _cover(self) -> None:
         """Let blocked reads wait for the input of feeds that have none."""
-        if self._wanting and self._reader.has_room:
-            wanting, self._wanting = self._wanting, {}
-            self._reader.cover([one for of_feed in wanting.values() for one in of_feed.values()])
+        if self._uncovered_reads and self._reader.has_room:
+            uncovered, self._uncovered_reads = self._uncovered_reads, {}
+            self._reader.cover([one for of_feed in uncovered.values() for one in of_feed.values()])
 
     def _wait(self, longest: float) -> None:
         """Wait until something arrives or changes; take what arrived."""
-        commands = self._shared.link.commands
+        commands = self._context.redis.commands
         descriptors = [*self._reader.descriptors, *commands.descriptors]
-        ready = self._shared.stop.wait_for(descriptors, self._patience(longest), self._spin())
+        seconds = self._seconds_to_wait(longest)
+        ready = self._context.stop.wait_for(descriptors, seconds, self._spin())
         commands.read_arrived(ready)
         arrived, quiet = self._reader.arrivals(ready)
-        for wanted, entries, may_be_more in arrived:
-            hosted = self._uncovered(wanted)
-            if hosted is not None:
-                wanted.input.hand_in(entries, may_be_more)
-                self._place(hosted, hosted.need())
-        for wanted in quiet:
-            hosted = self._uncovered(wanted)
-            if hosted is not None:
-                self._want(hosted, wanted)
+        for read, entries, may_be_more in arrived:
+            task = self._uncovered(read)
+            if task is not None:
+                read.input.hand_in(entries, may_be_more)
+                self._place(task, task.need())
+        for read in quiet:
+            task = self._uncovered(read)
+            if task is not None:
+                self._want(task, read)
 
-    def _uncovered(self, wanted: Wanted) -> HostedFeed | None:
+    def _uncovered(self, read: StreamRead) -> FeedTask | None:
         """Note that no read covers a stream any more; return the feed if it still waits for it."""
-        hosted = self.feeds.get(wanted.feed)
-        if hosted is None:
+        task = self.feeds.get(read.feed)
+        if task is None:
             return None
-        hosted.covered.discard(wanted.input)
-        return hosted if hosted.waits_for(wanted) else None
+        task.covered.discard(read.input)
+        return task if task.waits_for(read) else None
 
     def _spin(self) -> float:
         """Return how many seconds to poll first; a refit needs the processor more."""
         served, self._served = self._served, set()
         if len(served) != 1:
             return 0.0
-        hosted = self.feeds.get(served.pop())
-        return 0.0 if hosted is None or hosted.is_refitting else SPIN
+        task = self.feeds.get(served.pop())
+        return 0.0 if task is None or task.is_refitting else SPIN_SECONDS
 
-    def _patience(self, longest: float) -> float:
+    def _seconds_to_wait(self, longest: float) -> float:
         """Return how many seconds the loop may wait."""
         is_stalled = self._stalled > len(self._starting)
-        is_waiting = self._wanting and self._reader.has_room
+        is_waiting = self._uncovered_reads and self._reader.has_room
         if len(self._turns) or is_waiting or (self._starting and not is_stalled):
             return 0.0
         if self._starting:
-            return min(longest, REPLAY)
+            return min(longest, REPLAY_CHECK_SECONDS)
         if self._awaiting:
-            longest = min(longest, AWAIT)
-        if self._gated:
-            longest = min(longest, SECONDS)
+            longest = min(longest, REFIT_CHECK_SECONDS)
+        if self._blocked:
+            longest = min(longest, CHECK_SECONDS)
         if self._sent:
-            longest = min(longest, UNCONFIRMED)
+            longest = min(longest, UNCONFIRMED_SECONDS)
         if self._aside:
             first = min(self.feeds[feed].retry_at for feed in self._aside)
             longest = min(longest, first - time.monotonic())
         if self._outages:
-            longest = min(longest, self._outages.patience())
-        return min(longest, self._reader.patience)
+            longest = min(longest, self._outages.seconds_left())
+        return min(longest, self._reader.seconds_left)
 
-    def _place(self, hosted: HostedFeed, need: Need) -> None:
-        """Note what a feed needs."""
-        feed = hosted.feed
-        for waiting, reason in ((self._awaiting, "refit"), (self._gated, "gate")):
+    def _place(self, task: FeedTask, need: Need) -> None:
+        """Put a feed where it waits for what it needs."""
+        feed = task.feed
+        for waiting, reason in ((self._awaiting, "refit"), (self._blocked, "consumers")):
             waiting.add(feed) if need == reason else waiting.discard(feed)
         if need == "turn":
             self._turns.add(feed)
             return
         self._turns.discard(feed)
         if need == "input":
-            for wanted in hosted.wanted():
-                self._want(hosted, wanted)
+            for read in task.reads():
+                self._want(task, read)
         elif need == "recovery":
             if feed not in self._starting:
                 self._starting.append(feed)
-        elif hosted.stage == "waiting":
+        elif task.stage == "waiting":
             self._forget(feed)
-            self._outages.add(feed, hosted.wait_replicas, hosted.reason or "")
-        elif hosted.stage == "aside":
+            self._outages.add(feed, task.wait_replicas, task.reason or "")
+        elif task.stage == "aside":
             self._forget(feed)
             self._aside.add(feed)
-            self._untold.append(hosted)
-            self._release(hosted)
+            self._unlogged.append(task)
+            self._release(task)
 
-    def _want(self, hosted: HostedFeed, wanted: Wanted) -> None:
-        if wanted.input not in hosted.covered:
-            hosted.covered.add(wanted.input)
-            self._wanting.setdefault(hosted.feed, {})[wanted.key] = wanted
+    def _want(self, task: FeedTask, read: StreamRead) -> None:
+        if read.input not in task.covered:
+            task.covered.add(read.input)
+            self._uncovered_reads.setdefault(task.feed, {})[read.key] = read
 
     def _forget(self, feed: str) -> None:
-        """Serve a feed no more for now."""
+        """Stop serving a feed for now."""
         self._turns.discard(feed)
         self._awaiting.discard(feed)
-        self._gated.discard(feed)
+        self._blocked.discard(feed)
         self._sent.pop(feed, None)
-        self._wanting.pop(feed, None)
+        self._uncovered_reads.pop(feed, None)
         for queue in (self._due, self._starting):
             if feed in queue:
                 queue.remove(feed)
 
-    def _release(self, hosted: HostedFeed) -> None:
-        lease, hosted.lease = hosted.lease, None
+    def _release(self, task: FeedTask) -> None:
+        lease, task.lease = task.lease, None
         if lease is not None:
             self._leases.release([lease])
 
     def _count_failures(self) -> int:
-        link = self._shared.link
-        return link.commands.failures + link.reads.failures
+        redis = self._context.redis
+        return redis.commands.failures + redis.reads.failures

@@ -1,190 +1,190 @@
-"""Opening of a feed: what is checked before it is answered, and how its session is made.
+"""Opening of a feed: the checks before it is answered, and the making of its session.
 
-A feed has input of its own (`OwnInput`), or its input is a join (`combination`).
+A feed has input of its own (`StreamOpening`), or its input is a join (`combination`).
 """
 
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from workers.broker.lease import is_held
-from workers.broker.leases import FeedLease
+from workers.broker.commit_script import RetainedOutputs
+from workers.broker.large_replies import SnapshotReader
+from workers.broker.leases import FeedLease, is_held
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.feed.state import Pointer
+from workers.errors import WorkerError
+from workers.feed.keys import FeedKeys
+from workers.feed.retention import Retention, changes
+from workers.feed.state import FeedState
 from workers.log import Logger
-from workers.runner.link import SLICE, Link, Settled
-from workers.runner.replay_budget import ReplayBudget
-from workers.runner.snapshot_fetcher import Fetched, SnapshotFetcher
-from workers.session import preflight
-from workers.session.opening import open_store
-from workers.session.preflight import Preflight
-from workers.session.snapshots import LoadedSnapshot
+from workers.runner.redis_context import SLICE_ENTRIES, EffectiveSettings, RedisContext
+from workers.session import preflight, snapshots
+from workers.session.preflight import Preflight, open_store
+from workers.session.snapshots import Fetched, ReplayBudget
 from workers.session.telemetry import Telemetry
 from workers.stop import Stop
 
 if TYPE_CHECKING:
-    from workers.refit.pooled_refitter import PooledRefitter
+    from workers.refit.refitter import PooledRefitter
     from workers.session.answer import Outcome
     from workers.session.feed_session import FeedSession
 
+
 log = Logger("online_svm.worker")
 
+
+class SnapshotFetcher:
+    """Fetches snapshots of feeds that are about to be taken over, in another thread.
+
+    Most of a start is reading and hashing snapshots of a megabyte and more, and restoring
+    predictors from them. Reading and hashing release the GIL, so one core can do them while another
+    restores predictors. `wake` is called after each snapshot.
+    """
+
+    def __init__(self, url: str, wake: Callable[[], None]) -> None:
+        self._reader, self._wake = SnapshotReader(url), wake
+        self._threads = ThreadPoolExecutor(1, "snapshots")
+
+    def fetch(self, feed: str) -> "Future[Fetched]":
+        """Begin to fetch the newest snapshot of a feed; the result is empty if that fails.
+
+        If the result is empty or outdated, the feed reads its newest snapshot itself.
+        """
+        found = self._threads.submit(self._fetched, feed)
+        found.add_done_callback(lambda _found: self._wake())
+        return found
+
+    def close(self) -> None:
+        """Stop fetching."""
+        self._reader.close()
+        # The fetches still queued fail at once; then their thread disconnects.
+        self._threads.submit(self._reader.disconnect)
+        self._threads.shutdown(wait=False)
+
+    def _fetched(self, feed: str) -> Fetched:
+        found = self._reader.newest(FeedKeys(feed))
+        if found is not None:
+            pointer, config_hash, data = found
+            with suppress(ValueError, WorkerError):  # the feed meets the error, too, and reports it
+                decoded = snapshots.decode(data, pointer, feed, config_hash)
+                return {(pointer, config_hash): decoded}
+        return {}
+
+
 Refits = Callable[[WorkerSettings, Telemetry], "PooledRefitter"]
-"""Returns what computes the refits of a feed with these settings."""
+"""Returns the refitter of a feed with these settings."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """What the feeds of a process share.
+class WorkerContext:
+    """Resources that the feeds of a process share."""
 
-    Attributes
-    ----------
-    link : Link
-    writer : str
-        Name of this worker, for people.
-    refits : Refits
-    observe : callable
-        Called with the name of a feed and the outcome of each batch that was committed.
-    replays : ReplayBudget
-    fetcher : SnapshotFetcher
-    """
-
-    link: Link
-    writer: str
+    redis: RedisContext
+    writer: str  # name of this worker, for people
     refits: Refits
-    observe: "Callable[[str, Outcome], None]"
+    observe: "Callable[[str, Outcome], None]"  # gets each committed batch
     replays: ReplayBudget
     fetcher: SnapshotFetcher
 
     @property
     def stop(self) -> Stop:
-        """That of the process."""
-        return self.link.stop
+        """The stop request of the process."""
+        return self.redis.stop
 
 
 class FeedOpening(Protocol):
-    """How one feed is checked and taken over.
+    """How one feed is checked and taken over."""
 
-    Attributes
-    ----------
-    settings : WorkerSettings
-        Under which it was named.
-    source : str or None
-        For a combination: the feed whose answers it answers in order.
-    store : Store
-    """
-
-    settings: WorkerSettings
-    source: str | None
+    settings: WorkerSettings  # given for the feed; see `effective_settings`
+    source: str | None  # of a combination: its first feed, whose order of answers it keeps
     store: Store
 
     def look(self) -> bool:
         """Check whether the feed can be answered; return whether it needs refits at once.
 
-        Raises
-        ------
-        WorkerError
-            Why it cannot.
+        Raises WorkerError with the reason why it cannot.
         """
 
     def session(
         self,
-        shared: Shared,
+        context: WorkerContext,
         lease: FeedLease | None,
         observe: "Callable[[Outcome], None]",
         telemetry: Telemetry,
         opened: ExitStack,
     ) -> "Generator[None, None, FeedSession[Any]]":
-        """Check the feed, whose lease is held, and make its session, in steps.
+        """Check the feed and make its session, in steps. The lease is already held.
 
-        Parameters
-        ----------
-        shared : Shared
-        lease : FeedLease or None
-        observe : callable
-            Called with the outcome of each batch that was committed.
-        telemetry : Telemetry
-        opened : ExitStack
-            Closes what the session needs.
+        Resources of the session are entered into `opened`, which closes them.
         """
 
 
-Opens = Callable[[str, Link], FeedOpening]
+FeedFactory = Callable[[str, RedisContext], FeedOpening]
 """Returns the opening of a feed."""
 
 
-class OwnInput:
-    """The opening of a feed with input of its own.
-
-    Parameters
-    ----------
-    feed : str
-    settings : WorkerSettings
-    link : Link
-    """
+class StreamOpening:
+    """The opening of a feed with input of its own."""
 
     source: str | None = None
 
-    def __init__(self, feed: str, settings: WorkerSettings, link: Link) -> None:
-        self._feed, self.settings, self._link = feed, settings, link
+    def __init__(self, feed: str, settings: WorkerSettings, redis: RedisContext) -> None:
+        self._feed, self.settings, self._redis = feed, settings, redis
         self.store: Store = open_store(
-            feed, settings, link.url, connections=(link.commands, link.reads)
+            feed, settings, redis.url, connections=(redis.commands, redis.reads)
         )
 
     def look(self) -> bool:
         """Check whether the feed can be answered; return whether it needs refits at once."""
         looked, _ = self._checked()
-        return looked.is_behind and not is_held(self.store.call("GET", self.store.keys.lease))
+        return looked.is_behind and not is_held(self.store.lease_value())
 
     def session(
         self,
-        shared: Shared,
+        context: WorkerContext,
         lease: FeedLease | None,
         observe: "Callable[[Outcome], None]",
         telemetry: Telemetry,
         opened: ExitStack,
     ) -> "Generator[None, None, FeedSession[Any]]":
-        """Check the feed, whose lease is held, and make its session; see `FeedOpening`."""
-        from workers.session.assembly import assemble
-        from workers.session.pace import SharedPace
+        """Check the feed and make its session; see `FeedOpening`."""
+        from workers.session.flow_control import Pace
+        from workers.session.recovery import Recovery
+        from workers.session.session import assemble
 
-        fetched = shared.fetcher.fetch(self._feed)
+        fetched = context.fetcher.fetch(self._feed)
         looked, (used, ours) = self._checked()
         for warning in looked.warnings:
             log.warning(warning, feed=self._feed)
+        self._keep(used, looked.state, context.writer)
         self.store.register()
         yield
-        refits = opened.enter_context(shared.refits(used, telemetry))
+        refits = opened.enter_context(context.refits(used, telemetry))
         while not fetched.done():
             yield
-        return assemble(
-            self.store, used, refits, shared.stop, shared.writer, lease, observe,
-            self._link.accept_environment, begins=looked.state is None, telemetry=telemetry,
-            pace=SharedPace(refits, SLICE), ours=ours, fetched=_once(fetched.result()),
+        recovery = Recovery(
+            self.store, ours, used.predictor, used.limits, Pace(refits, SLICE_ENTRIES),
+            context.writer, context.stop, telemetry,
+            fetched.result(), used.retention, may_create=looked.state is None,
         )  # fmt: skip
+        return assemble(recovery, used, lease, observe)
 
-    def _checked(self) -> tuple[Preflight, Settled]:
+    def _keep(self, used: WorkerSettings, state: FeedState | None, writer: str) -> None:
+        """Apply the retention in force to commits; log and note a change of it."""
+        self.store.retained = RetainedOutputs(Retention.of(used))
+        before = None if state is None else state.retention
+        changed = "" if before is None else changes(before, used.retention)
+        if changed:
+            log.warning("what is kept of the feed changes", feed=self._feed, change=changed)
+            self.store.note("retention", changed, writer)
+
+    def _checked(self) -> tuple[Preflight, EffectiveSettings]:
         """Return what the checks found, and the settings in force."""
-        link = self._link
-        found = preflight.find(self.store, link.server, link.known)
-        settled = link.settled.of(self.settings, self._feed, found.state)
-        unread = Preflight("", found.state, ())  # the take-over reads the snapshots itself
-        looked = preflight.check(
-            self.store, settled.agreement, link.accept_environment, unread, found
-        )
-        link.check_rights(self._feed, settled.settings)
+        redis = self._redis
+        found = preflight.find(self.store, redis.server, redis.known)
+        settled = redis.settled.of(self.settings, self._feed, found.state)
+        looked = preflight.check(self.store, settled.pinned, found, is_take_over=True)
+        redis.check_rights(self._feed, settled.settings)
         return looked, settled
-
-
-def _once(fetched: Fetched | None) -> Callable[[Pointer, str], LoadedSnapshot | None]:
-    """Return what gives a snapshot that was fetched, once, where it is the one that is wanted."""
-    held = [] if fetched is None else [fetched]
-
-    def take(pointer: Pointer, config_hash: str) -> LoadedSnapshot | None:
-        found = held.pop() if held else None
-        is_wanted = found is not None and found[:2] == (pointer, config_hash)
-        return found.snapshot if found is not None and is_wanted else None
-
-    return take

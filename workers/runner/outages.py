@@ -1,9 +1,9 @@
 """Feeds that wait for their node of a Redis Cluster, while the feeds of other nodes are answered.
 
-One thread serves all feeds, so it must not wait for a node that does not answer. A feed that finds
-this keeps its session, with all that it learned, and waits here. Another thread asks the node, or
-the one that has taken its place; once that answers, the feed goes on. Where a node answers and
-refuses what a feed needs, that feed is tried again later and later.
+One thread serves all feeds, so it must not wait for a node that does not answer. A feed whose node
+is silent keeps its session and waits here. A second thread probes the node or its successor; once
+it answers, the feed continues. If a node answers but refuses what a feed needs, the feed is tried
+again with growing delays.
 """
 
 import threading
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
-from workers.broker.backoff import delays
+from workers.broker.client import delays
 from workers.broker.connection import Connection
 from workers.broker.leases import Leases
 from workers.broker.nodes import NodeHealth, nodes_of
@@ -22,60 +22,42 @@ from workers.feed.keys import FeedKeys
 from workers.log import Logger
 from workers.stop import Stop
 
-REPLY = 1.25
-"""Seconds that a node of a cluster has for a reply: for so long the feeds of others wait, once.
-Replicas have one second of them to acknowledge a write."""
+REPLY_SECONDS = 1.25
+"""Seconds within which a node of a cluster must reply; feeds of other nodes wait that long, once.
+Replicas have one of these seconds to acknowledge a write."""
 
-HASTE = 10.0
-"""Seconds for which a node that did not answer is passed over; meanwhile the thread asks it."""
+FAIL_FAST_SECONDS = 10.0
+"""Seconds for which commands to a silent node fail at once; meanwhile the thread probes it."""
 
-PAUSE = 0.1
-"""Seconds between two questions to nodes that do not answer."""
+PROBE_PAUSE_SECONDS = 0.1
+"""Seconds between two probes of the nodes that do not answer."""
 
 log = Logger("online_svm.worker")
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A feed that waits.
+    """A feed that waits."""
 
-    Attributes
-    ----------
-    key : str
-        Of its state.
-    replicas : int
-        Replicas that must acknowledge its commits.
-    since : float
-        When it was tried last, by `time.monotonic`.
-    retry_at : float
-        Before which it is not tried again, likewise.
-    """
-
-    key: str
-    replicas: int
-    since: float = 0.0
-    retry_at: float = 0.0
+    key: str  # Redis key of its state
+    replicas: int  # replicas that must acknowledge its commits
+    since: float = 0.0  # time of the last try, by `time.monotonic`
+    retry_at: float = 0.0  # earliest time of the next try, likewise
     delays: Iterator[float] = field(default_factory=delays)
 
 
 class Outages:
-    """Which feeds wait for their node, and which of them may be tried again.
+    """Which feeds of a cluster wait for their node, and which of them may be tried again.
 
-    Parameters
-    ----------
-    url : str
-        Of a cluster; of other servers no feed waits here.
-    leases : Leases
-        A lease is renewed to see whether a node answers, and its replicas.
-    wake : callable
-        Called when feeds may be tried again.
+    A probe renews a lease, which shows whether a node and its replicas answer. `wake` is called
+    when feeds may be tried again.
     """
 
     def __init__(self, url: str, leases: Leases, wake: Callable[[], None]) -> None:
         self._url, self._leases, self._wake = url, leases, wake
         self._waiting: dict[str, _Waiting] = {}
-        self._told: set[str] = set()  # nodes that feeds wait for
-        # When a node was last asked and answered, by its URL and whether replicas did, too.
+        self._told: set[str] = set()  # nodes whose silence was logged
+        # Start of a node's last answered probe, by its URL. True: its replicas acknowledged, too.
         self._answered: dict[tuple[str | None, bool], float] = {}
         self._stop = Stop()
         self._asked = threading.Event()
@@ -88,13 +70,13 @@ class Outages:
         self._stop.request()
         self._asked.set()
         if self._thread is not None:
-            self._thread.join(2 * REPLY)
+            self._thread.join(2 * REPLY_SECONDS)
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, feed: str, replicas: int, reason: str) -> None:
-        """Let a feed wait: for the first time, or again after it was tried."""
+        """Let a feed wait for its node; call this again after each failed try."""
         now, key = time.monotonic(), FeedKeys(feed).state
         known = self._waiting.get(feed) or _Waiting(key, replicas)
         known.since, known.retry_at = now, now + next(known.delays)
@@ -109,7 +91,7 @@ class Outages:
         self._asked.set()
 
     def discard(self, feed: str) -> None:
-        """Forget a feed: it goes on, or is served no more."""
+        """Forget a feed that continues, or that is no longer served."""
         if self._waiting.pop(feed, None) is not None and not self._waiting:
             log.info("no feed waits for its node any more")
             self._told.clear()
@@ -123,19 +105,19 @@ class Outages:
             if one.retry_at <= now and not self._must_wait(one)
         ]
 
-    def patience(self) -> float:
-        """Return the seconds until one of them may be tried again, unless `wake` comes first."""
+    def seconds_left(self) -> float:
+        """Return the seconds until the next feed may be tried; `wake` may be called earlier."""
         now = time.monotonic()
         ready = [one.retry_at for one in self._waiting.values() if not self._must_wait(one)]
-        return max(0.0, min(ready) - now) if ready else PAUSE
+        return max(0.0, min(ready) - now) if ready else PROBE_PAUSE_SECONDS
 
     def _must_wait(self, one: _Waiting) -> bool:
-        """Return whether the present node of a feed has not answered since the feed was tried."""
+        """Return True until the feed's current node answers a probe begun after the last try."""
         place = nodes_of(self._url).place(one.key)
         return self._answered.get((place, one.replicas > 0), -1.0) <= one.since
 
     def _run(self) -> None:
-        connection = Connection(self._url, Stop(), timeout=REPLY)
+        connection = Connection(self._url, Stop(), timeout=REPLY_SECONDS)
         while not self._stop.requested:
             self._asked.wait()
             self._asked.clear()
@@ -144,20 +126,20 @@ class Outages:
                 if any(found):
                     self._wake()
                 if not all(found):
-                    self._stop.wait(PAUSE)
+                    self._stop.wait(PROBE_PAUSE_SECONDS)
         connection.close()
 
     def _by_node(self) -> list[tuple[str, _Waiting]]:
-        """Return one feed of each node that has to answer first, the one with the most replicas."""
+        """Return one feed for each node to probe: the one that needs the most replicas."""
         first: dict[str | None, tuple[str, _Waiting]] = {}
-        waiting = self._waiting.copy()  # at once: the loop's thread changes it meanwhile
+        waiting = self._waiting.copy()  # in one step: the loop's thread changes the dict meanwhile
         for feed, one in sorted(waiting.items(), key=lambda pair: -pair[1].replicas):
             if self._must_wait(one):
                 first.setdefault(nodes_of(self._url).place(one.key), (feed, one))
         return list(first.values())
 
     def _answers(self, connection: Connection, feed: str, one: _Waiting) -> bool:
-        """Ask the present node of a feed; return whether it answers, and its replicas do."""
+        """Probe the current node of a feed; return whether the node and its replicas answer."""
         nodes, began, acknowledged = nodes_of(self._url), time.monotonic(), True
         try:
             self._leases.probe(connection, feed, one.replicas)
@@ -168,7 +150,7 @@ class Outages:
             return False
         if acknowledged:
             nodes.answers(place)
-        elif nodes.health(place, REPLY) is not NodeHealth.NO_REPLICAS:
+        elif nodes.health(place, REPLY_SECONDS) is not NodeHealth.NO_REPLICAS:
             return False
         self._answered[place, False] = began
         if acknowledged:

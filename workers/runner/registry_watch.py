@@ -1,22 +1,20 @@
-"""Which feeds a process takes up first: those with state, then those with input, then the rest.
+"""Choose the feeds that a process takes up: first those with state, then with input, then the rest.
 
-Producers may write the list of feeds. So a look reads a bounded part of it, each name is checked,
-and only names that are selected are kept, a bounded number of each rank: names without a feed keep
-none out that has one. A list of any size is gone through over several looks. Until it was, only
-feeds with state are taken up: a feed of a later page may have one.
+Producers may write the list of feeds. So a look reads a bounded part of it, checks each name, and
+keeps a bounded number of selected names of each rank, so names without a feed displace no feed. A
+long list is read over several looks. Until all of it was read, only feeds with state are taken up.
 
-A client that only appends to a stream lists its feed nowhere. Such feeds are found by their input:
-each look reads a bounded number of keys of every primary, by SCAN, and goes on where the last one
-ended; after the last key it begins again. So a feed is found after some looks, at worst.
+A client that only appends to a stream does not list its feed. Such feeds are found by their input:
+each look reads a bounded number of keys of every primary by SCAN; the next look continues there.
 """
 
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 
+from workers.broker.commands import Script
 from workers.broker.connection import Connection
 from workers.broker.nodes import NodeHealth, nodes_of
-from workers.broker.script import Script
 from workers.errors import AccessDenied, Unavailable, WrongKeyType
 from workers.feed.keys import REGISTRY, FeedKeys, is_feed_name
 from workers.feed.selection import Selection
@@ -25,20 +23,20 @@ from workers.session.known_feeds import KnownFeeds
 
 log = Logger("online_svm.worker")
 
-PAGE = 1000
-"""Names of one page, or keys of one of SCAN, about: that keeps Redis from others for .3 ms."""
+PAGE_NAMES = 1000
+"""Names in a page of the list, or keys in a page of SCAN, about. A page blocks Redis for .3 ms."""
 
-PAGES = 2
-"""Pages of the list in one look: it takes a few milliseconds."""
+PAGES_A_LOOK = 2
+"""Pages of the list in one look, which takes a few milliseconds."""
 
-SCANNED = 10
-"""Pages of SCAN in one look, of each server: of a million keys all are read in nine minutes."""
+SCAN_PAGES_A_LOOK = 10
+"""Pages of SCAN of each server in one look: a scan of a million keys takes nine minutes."""
 
-LONGEST = 64
+MAX_NAME_BYTES = 64
 """Bytes of a name; a longer one is not transferred."""
 
-TOGETHER = 200
-"""Feeds in one call: the script keeps Redis from others for some 0.2 ms."""
+FEEDS_A_CALL = 200
+"""Feeds in one call of the script, which blocks Redis for some 0.2 ms."""
 
 _PAGE = Script.load("registry_page")
 _SCAN = Script.load("input_page")
@@ -48,20 +46,16 @@ _STATE, _INPUT, _NOTHING = range(3)
 
 
 class RegistryWatch:
-    """Looks at the list of feeds, and at which feeds there are.
+    """Finds the feeds to take up, in the list of feeds and by their input.
 
     Parameters
     ----------
-    connection : Connection
-    selection : Selection
     most : int
-        Names of each rank that are kept.
+        Names kept of each rank, at most.
     known : KnownFeeds
-        Is told of each selected feed that has a state, also while another process answers it.
-    page : int
-        Names of one page, about.
+        Each selected feed with state is added to it, even if another process answers the feed.
     together : int
-        Feeds in one call: on a cluster the keys of a call are those of one feed.
+        Feeds in one call: 1 on a cluster, where all keys of a call must belong to one feed.
     """
 
     def __init__(
@@ -70,12 +64,10 @@ class RegistryWatch:
         selection: Selection,
         most: int,
         known: KnownFeeds,
-        page: int = PAGE,
-        together: int = TOGETHER,
+        together: int = FEEDS_A_CALL,
     ) -> None:
         self._connection, self._selection = connection, selection
-        self._most, self._known, self._page = most, known, page
-        self._together = together
+        self._most, self._known, self._together = most, known, together
         self._cursor, self._is_whole = b"0", False
         self._inputs: InputScan | None = InputScan(connection) if selection.patterns else None
         self._ranked: tuple[set[str], set[str], set[str]] = (set(), set(), set())
@@ -84,7 +76,7 @@ class RegistryWatch:
     def look(self) -> list[str]:
         """Read some of the list; return the selected feeds to take up, the most urgent first.
 
-        Where Redis does not answer, they are those that were known before.
+        If Redis does not answer, return the feeds known so far.
         """
         names = self._selection.of(())
         with suppress(Unavailable):  # the feeds' own connections report this
@@ -103,7 +95,7 @@ class RegistryWatch:
         """Return the selected names on the next pages."""
         met: list[str] = []
         try:
-            for _ in range(PAGES):
+            for _ in range(PAGES_A_LOOK):
                 met += self._read_page()
                 if self._cursor == b"0":
                     self._is_whole = True
@@ -129,13 +121,15 @@ class RegistryWatch:
             return []
 
     def close(self) -> None:
-        """Look for feeds by their input no more."""
+        """Stop looking for feeds by their input."""
         if self._inputs is not None:
             self._inputs.close()
         self._inputs = None
 
     def _read_page(self) -> list[str]:
-        reply = self._connection.evaluate(_PAGE, [REGISTRY], [self._cursor, self._page, LONGEST])
+        reply = self._connection.evaluate(
+            _PAGE, [REGISTRY], [self._cursor, PAGE_NAMES, MAX_NAME_BYTES]
+        )
         self._cursor, found, longer = reply[0], reply[1], int(reply[2])
         names = [name.decode() for name in found if is_feed_name(name)]
         if longer or len(names) < len(found):
@@ -143,9 +137,9 @@ class RegistryWatch:
         return [name for name in names if self._selection.selects(name)]
 
     def _rank(self, met: Iterable[str]) -> None:
-        """Note which of these feeds have a state, or input; those with state stay so.
+        """Record which of these feeds have state or input; one with state is not asked for again.
 
-        One whose node does not answer has neither until it does.
+        A feed counts as having neither while its node does not answer.
         """
         asked = [name for name in dict.fromkeys(met) if name not in self._ranked[_STATE]]
         parts = [asked[i : i + self._together] for i in range(0, len(asked), self._together)]
@@ -155,7 +149,7 @@ class RegistryWatch:
             try:
                 ranks = self._connection.receive_script(_RANK, each)
             except Unavailable:
-                if not self._connection.haste:  # there is one server
+                if not self._connection.fail_fast_for:  # there is one server
                     raise
             except AccessDenied as error:
                 self._warn(str(error))
@@ -163,7 +157,7 @@ class RegistryWatch:
                 self._keep(name, rank)
 
     def _keep(self, name: str, rank: int) -> None:
-        """Keep a name under its rank, where there is room."""
+        """Keep a name under its rank if there is room."""
         if rank == _STATE:
             self._known.add(name)
         for kept in self._ranked:
@@ -174,7 +168,7 @@ class RegistryWatch:
             self._warn("the list of feeds holds more feeds than are taken up", most=self._most)
 
     def _warn(self, text: str, **figures: object) -> None:
-        """Warn once of each thing."""
+        """Log each warning once."""
         if text not in self._told:
             self._told.add(text)
             log.warning(text, **figures)
@@ -186,31 +180,20 @@ def _keys(feeds: Iterable[str]) -> list[str]:
 
 
 class InputScan:
-    """Goes through the keys of all servers for streams of input.
+    """Scans the keys of all servers for input streams, some pages of each server at a time."""
 
-    Parameters
-    ----------
-    connection : Connection
-        To one server, or to a cluster.
-    page, pages : int
-        Keys of one page, about; pages of each server at a time.
-    """
-
-    def __init__(self, connection: Connection, page: int = PAGE, pages: int = SCANNED) -> None:
-        self._connection, self._page, self._pages = connection, page, pages
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._cursors: dict[str, bytes] = {}  # by the URL of the server
         self._links: dict[str, Connection] = {}  # to the primaries of a cluster
-        self._silent: dict[str, float] = {}  # when one of them last did not answer
+        self._silent: dict[str, float] = {}  # when a server last did not answer, by its URL
 
     def names(self) -> list[str]:
-        """Read the next pages of each server; return the names of feeds that were met.
+        """Read the next pages of each server; return the names of the feeds there.
 
-        A node that does not answer is passed over.
+        A node that does not answer is skipped.
 
-        Raises
-        ------
-        AccessDenied
-            If this user may not run SCAN.
+        Raises AccessDenied if this user may not run SCAN.
         """
         found: list[str] = []
         for url in nodes_of(self._connection.url).primaries() or [""]:
@@ -228,9 +211,9 @@ class InputScan:
 
     def _of_server(self, url: str) -> list[str]:
         connection, met = self._connected(url), list[bytes]()
-        for _ in range(self._pages):
+        for _ in range(SCAN_PAGES_A_LOOK):
             cursor = self._cursors.get(url, b"0")
-            reply = connection.evaluate(_SCAN, [], [cursor, self._page, LONGEST])
+            reply = connection.evaluate(_SCAN, [], [cursor, PAGE_NAMES, MAX_NAME_BYTES])
             self._cursors[url], names = reply
             met += names
             if self._cursors[url] == b"0":
@@ -243,12 +226,12 @@ class InputScan:
         if not url:
             return given
         if url not in self._links:
-            self._links[url] = Connection(url, given.stop, 0.0, given.timeout, given.haste)
+            self._links[url] = Connection(url, given.stop, 0.0, given.timeout, given.fail_fast_for)
         return self._links[url]
 
     def _is_passed_over(self, url: str) -> bool:
-        """Return whether a node did not answer a moment ago: other feeds would wait for it."""
+        """Return whether a node was silent a moment ago: asking it would delay other feeds."""
         given = self._connection
-        if nodes_of(given.url).health(url, given.haste) is NodeHealth.SILENT:
+        if nodes_of(given.url).health(url, given.fail_fast_for) is NodeHealth.SILENT:
             return True
-        return time.monotonic() - self._silent.get(url, float("-inf")) < given.haste
+        return time.monotonic() - self._silent.get(url, float("-inf")) < given.fail_fast_for

@@ -15,7 +15,7 @@ from typing import Self
 
 from workers.errors import BadConfiguration
 
-MOST = 10_000
+MAX_SHARDS = 10_000
 """Largest number of shards: each feed name is hashed once for each of them."""
 
 _TEXT = re.compile(r"(auto|[0-9]{1,9})/([0-9]{1,9})", re.ASCII)
@@ -24,24 +24,9 @@ _ORDINAL = re.compile(r".*-([0-9]{1,9})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Shard `index` of `count`; it owns the feeds that rendezvous hashing gives it.
+    """Shard `index` of `count`; it owns the feeds that rendezvous hashing gives it."""
 
-    Attributes
-    ----------
-    index : int
-        0 to `count - 1`; a larger one owns nothing.
-    count : int
-
-    Examples
-    --------
-    >>> shards = [Shard(i, 3) for i in range(3)]
-    >>> sum(shard.owns("fraud") for shard in shards)
-    1
-    >>> str(Shard(0, 3))
-    '0/3'
-    """
-
-    index: int
+    index: int  # 0 to `count - 1`; a larger one owns nothing
     count: int
 
     def owns(self, feed: str) -> bool:
@@ -55,6 +40,8 @@ class Shard:
     def parse(cls, text: str, host: str | None = None) -> Self:
         """Return the shard that `i/n` or `auto/n` names.
 
+        Raises BadConfiguration if the text is no shard, or the host's name ends in no ordinal.
+
         Parameters
         ----------
         text : str
@@ -62,11 +49,6 @@ class Shard:
             pod beyond n stands by: it gave up its feeds, and the others take them, before it ends.
         host : str, optional
             Default the name of this host.
-
-        Raises
-        ------
-        BadConfiguration
-            If the text is no shard, or the host's name ends in no ordinal.
 
         Examples
         --------
@@ -82,8 +64,8 @@ class Shard:
                 "there are, such as 0/4; or auto/n, which reads i from the host's name"
             )
         first, count = found[1], int(found[2])
-        if not 1 <= count <= MOST:
-            raise BadConfiguration(f"--shard {text}: n must be from 1 to {MOST}")
+        if not 1 <= count <= MAX_SHARDS:
+            raise BadConfiguration(f"--shard {text}: n must be from 1 to {MAX_SHARDS}")
         host = platform.node() if host is None else host
         if first == "auto":
             return cls(_ordinal(text, host), count)
@@ -105,25 +87,13 @@ def _ordinal(text: str, host: str) -> int:
 
 
 def weight(feed: str, shard: int) -> int:
-    """Return the weight of a shard for a feed: 64 bits, the same in each process and version.
-
-    Examples
-    --------
-    >>> weight("fraud", 0) == weight("fraud", 0) != weight("fraud", 1)
-    True
-    """
+    """Return the weight of a shard for a feed: 64 bits, the same in each process and version."""
     text = f"{shard}/{feed}".encode()
     return int.from_bytes(blake2b(text, digest_size=8, person=b"osvm-shard").digest(), "big")
 
 
 def owner(feed: str, shards: int) -> int:
     """Return the shard that owns a feed, 0 to `shards - 1`.
-
-    Parameters
-    ----------
-    feed : str
-    shards : int
-        At least 1.
 
     Examples
     --------

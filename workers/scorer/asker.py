@@ -8,39 +8,28 @@ from typing import Self
 
 import orjson
 
+from workers.broker import commands
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
 from workers.feed.keys import FeedKeys
 from workers.stop import Stop
 
 MOST_WAITING = 100_000
-"""Requests that wait, about: a new one then pushes the oldest out, where nobody answers."""
+"""Approximate limit of waiting requests: beyond it, a new request removes the oldest one."""
 
-_ONCE = 1.0  # seconds that one read blocks, at most
-_LEAST = 0.01  # Redis 6.2 takes a millisecond for ever
+_MAX_BLOCK_SECONDS = 1.0  # seconds that one read blocks, at most
+_MIN_BLOCK_SECONDS = 0.01  # Redis 6.2 takes a millisecond for ever
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerAnswer:
-    """What a scorer answered.
+    """The answer of a scorer."""
 
-    Attributes
-    ----------
-    text : bytes
-        JSON, as it was written; see `ReplyMessage`.
-    payload : bytes
-        The answer in it, as the worker itself would give it.
-    state : str or None
-        The published state it was computed with; None where there was none.
-    behind, age : int or None
-        Examples the feed had learned since, and milliseconds since it was published.
-    """
-
-    text: bytes
-    payload: bytes
-    state: str | None
-    behind: int | None
-    age: int | None
+    text: bytes  # JSON, as it was written; see `ReplyMessage`
+    payload: bytes  # the answer in it, as the worker itself would give it
+    state: str | None  # the published state it was computed with; None where there was none
+    behind: int | None  # examples that the feed had learned since
+    age: int | None  # milliseconds since it was published
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
@@ -58,16 +47,11 @@ class ScorerAnswer:
 
 
 class Asker:
-    """Sends requests to the scorers of one feed, and waits for their answers.
-
-    Parameters
-    ----------
-    url, feed : str
-    """
+    """Sends requests to the scorers of one feed, and waits for their answers."""
 
     def __init__(self, url: str, feed: str) -> None:
         self.keys = FeedKeys(feed)
-        self._connection = Connection(url, Stop(), timeout=TIMEOUT + _ONCE)
+        self._connection = Connection(url, Stop(), timeout=TIMEOUT + _MAX_BLOCK_SECONDS)
 
     def close(self) -> None:
         """Give up the connection."""
@@ -77,7 +61,7 @@ class Asker:
         """Send requests, features as JSON; return their ids, which are made up if not given."""
         sent = [uuid.uuid4().hex for _ in rows] if ids is None else list(ids)
         self._connection.call_all(
-            ("XADD", self.keys.requests, "MAXLEN", "~", MOST_WAITING, "*", "id", id, "x", x)
+            commands.append(self.keys.requests, ("id", id, "x", x), most=MOST_WAITING)
             for id, x in zip(sent, rows, strict=True)
         )
         return sent
@@ -90,10 +74,8 @@ class Asker:
             key = self.keys.reply(id)
             while id not in found:
                 left = until - time.monotonic()
-                # From the list to itself: it waits for the element, and leaves it there.
-                text = self._connection.call(
-                    "BLMOVE", key, key, "LEFT", "LEFT", round(max(_LEAST, min(left, _ONCE)), 3)
-                )
+                seconds = round(max(_MIN_BLOCK_SECONDS, min(left, _MAX_BLOCK_SECONDS)), 3)
+                text = self._connection.wait_for_element(key, seconds)
                 if text is not None:
                     found[id] = ScorerAnswer.parse(text)
                 elif left <= 0:

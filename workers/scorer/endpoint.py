@@ -15,22 +15,16 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from workers.log import Logger
-from workers.monitor.health import LIVE, Probes
-from workers.monitor.reported import counted, gauge
-from workers.monitor.server import Address, Endpoint, serving
-from workers.scorer.counts import ScorerCounts
+from workers.monitor.health import LIVE_SECONDS
+from workers.monitor.metrics import counted, gauge
+from workers.monitor.server import Address, Endpoint, Probes, serving
+from workers.scorer.settings import ScorerCounts
 
 log = Logger("online_svm.scorer")
 
 
 class ScorerMetrics(Collector):
-    """The figures of a scorer, as they stand when they are scraped.
-
-    Parameters
-    ----------
-    feed : str
-    counts : ScorerCounts
-    """
+    """The figures of a scorer, as they stand when they are scraped."""
 
     def __init__(self, feed: str, counts: ScorerCounts) -> None:
         self._feed, self._counts = feed, counts
@@ -58,40 +52,23 @@ class ScorerMetrics(Collector):
             ("scorer_state_usable", "1 if a published state is new enough.", is_usable),
         ]
         if counts.n is not None:
-            figures += _of_state(counts, counts.n)
+            figures += [
+                ("scorer_state_examples", "Examples learned in the state that answers.", counts.n),
+                ("scorer_behind_examples", "Examples that the feed has learned since.",
+                 counts.behind),
+                ("scorer_state_age_seconds", "Since that state was published.", counts.age),
+            ]  # fmt: skip
         for name, text, figure in figures:
             family = gauge(name, text)
             family.add_metric([feed], figure)
             yield family
 
 
-def _of_state(counts: ScorerCounts, n: int) -> list[tuple[str, str, float]]:
-    """Return names, descriptions and values of what is said of a state."""
-    return [
-        ("scorer_state_examples", "Examples learned in the state that answers.", n),
-        ("scorer_behind_examples", "Examples that the feed has learned since.", counts.behind),
-        ("scorer_state_age_seconds", "Since that state was published.", counts.age),
-    ]
-
-
 class ScorerHealth(Probes):
-    """Whether a scorer answers: Redis replies, and there is a state that is new enough.
+    """Readiness of a scorer: Redis replies, and there is a state that is new enough."""
 
-    Parameters
-    ----------
-    counts : ScorerCounts
-    live : float
-        Seconds that one turn may take before the scorer counts as dead.
-
-    Examples
-    --------
-    >>> counts = ScorerCounts(is_at_work=True)
-    >>> ScorerHealth(counts).unready()
-    ['state: the worker has published none']
-    """
-
-    def __init__(self, counts: ScorerCounts, live: float = LIVE) -> None:
-        self._counts, self._live = counts, live
+    def __init__(self, counts: ScorerCounts) -> None:
+        self._counts = counts
 
     @override
     def unready(self) -> list[str]:
@@ -107,7 +84,7 @@ class ScorerHealth(Probes):
     @override
     def dead(self) -> list[str]:
         seconds = time.monotonic() - self._counts.turned
-        if seconds <= self._live:
+        if seconds <= LIVE_SECONDS:
             return []
         return [f"requests: no batch was finished for {seconds:.0f} s"]
 
@@ -116,10 +93,7 @@ class ScorerHealth(Probes):
 def serving_scorer(feed: str, counts: ScorerCounts, address: str | None) -> Iterator[None]:
     """Serve the figures of a scorer within the block; at no address, serve nothing.
 
-    Raises
-    ------
-    BadConfiguration
-        If nothing can listen at the address.
+    Raises BadConfiguration if nothing can listen at the address.
     """
     if address is None:
         yield

@@ -1,81 +1,42 @@
 """The newest published state of a feed, read again when there is another one."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor.answering_state import AnsweringState
+from online_svm.predictor.frozen_predictor import FrozenPredictor
 from workers.broker.feed_reader import FeedReader
 from workers.broker.request_queue import QueueStatus
 from workers.config.settings import Limits
-from workers.errors import BadConfiguration, InvalidPublication
-from workers.feed.agreement import agreement, check_environment
-from workers.feed.publication import Publication
-from workers.feed.state import FeedState
+from workers.errors import BadConfiguration, InvalidPublication, Trouble
+from workers.feed.state import FeedState, Publication
 from workers.feed.stored_settings import stored_settings
 from workers.log import Logger
-from workers.trouble import Trouble
 
-AGAIN = 1.0
+RETRY_SECONDS = 1.0
 """Seconds after which a state that could not be used is tried again."""
-
-_ACCEPTING = (
-    "let the worker go on in this one first; or use --accept-environment, and answers may differ "
-    "from the worker's in their last digits"
-)
 
 log = Logger("online_svm.scorer")
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A state that was read and passed its checks.
-
-    Attributes
-    ----------
-    publication : Publication
-    state : AnsweringState
-    limits : Limits
-        Of an entry of the feed.
-    """
+    """A state that was read and passed its checks."""
 
     publication: Publication
-    state: AnsweringState
-    limits: Limits
+    state: FrozenPredictor
+    limits: Limits  # of an entry of the feed
 
 
 class NewestState:
-    """Holds the newest state of a feed that can be used.
+    """Holds the newest state of a feed that can be used."""
 
-    Parameters
-    ----------
-    reader : FeedReader
-    accept_environment : bool
-        Use it even where another version of numba computed the feed: the answers may then differ
-        from the worker's in their last digits.
-    clock : callable
-        Seconds.
-
-    Attributes
-    ----------
-    loaded : int
-        States read so far.
-    """
-
-    def __init__(
-        self,
-        reader: FeedReader,
-        accept_environment: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._reader, self._accepts, self._clock = reader, accept_environment, clock
+    def __init__(self, reader: FeedReader) -> None:
+        self._reader = reader
         self._held: Held | None = None
         self._refused: tuple[str, float] | None = None  # a state, and when it could not be used
-        self.loaded = 0
+        self.loaded = 0  # states read so far
 
     @property
     def trouble(self) -> Trouble | None:
@@ -87,10 +48,7 @@ class NewestState:
 
         A newer state that cannot be used leaves the one before, which grows stale.
 
-        Raises
-        ------
-        BadConfiguration
-            If this software or machine cannot answer as the feed's worker does.
+        Raises BadConfiguration if this software cannot answer as the feed's worker does.
         """
         if standing.n is None or not standing.newest:
             self._held = None
@@ -113,51 +71,35 @@ class NewestState:
             return  # of a feed that had this name; its worker publishes the next one
         if self._refused is not None:
             name, when = self._refused
-            if name == found.name and self._clock() < when + AGAIN:
+            if name == found.name and time.monotonic() < when + RETRY_SECONDS:
                 return
         feed = self._reader.state()
-        if feed is None or feed.agreement.config_hash != found.config_hash:
+        if feed is None or feed.pinned.config_hash != found.config_hash:
             return
         config, limits = self.settings(feed)
-        state = AnsweringState.restore(self._reader.published(found), config)
+        state = FrozenPredictor.restore(self._reader.published(found), config)
         if state.n != found.n:
             raise InvalidPublication(f"the state {found.name} is of n = {state.n}")
-        _compile(state)
         if self._refused is not None:
             log.info("a published state can be used again", state=found.name)
         self._held, self._refused = Held(found, state, limits), None
         self.loaded += 1
 
     def settings(self, feed: FeedState) -> tuple[PredictorConfig, Limits]:
-        """Return the settings of a feed, if this software and machine can answer for it.
+        """Return the settings of a feed, if this software can answer for it.
 
-        Raises
-        ------
-        BadConfiguration
-            If they cannot: another environment, other semantics, or a combination.
+        Raises BadConfiguration if it cannot: other semantics, or a combination.
         """
         name = self._reader.keys.feed
-        stored = stored_settings(name, feed.agreement)
+        stored = stored_settings(name, feed.pinned)
         if stored is None:
             raise BadConfiguration(
                 f"feed {name!r} is a combination: scorers answer feeds of an SVM"
             )
-        if not self._accepts:
-            check_environment(name, feed.agreement, agreement(*stored), _ACCEPTING)
         return stored
 
     def _refuse(self, standing: QueueStatus, reason: str) -> None:
         name = Publication.shown(standing.newest)
         if self._refused is None or self._refused[0] != name:
             log.warning("a published state cannot be used", state=name, reason=reason)
-        self._refused = name, self._clock()
-
-
-def _compile(state: AnsweringState) -> None:
-    """Answer a row, so that what this state needs is compiled before requests are in hand.
-
-    With cold kernels that takes longer than `claim_after`: other scorers, which compile as well,
-    would take the requests over from one another until they are given up.
-    """
-    if state.schema.dimension is not None:
-        state.answer(np.zeros((1, state.schema.dimension)))
+        self._refused = name, time.monotonic()

@@ -9,10 +9,13 @@ after the next batch.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from workers.broker.pipeline import Sent
+from online_svm.errors import InvalidExample
+from online_svm.predictor.frozen_predictor import FrozenPredictor
+from workers.broker.pipeline import PendingReply
 from workers.broker.request_queue import (
     AnsweredRequest,
     PendingRead,
@@ -20,14 +23,90 @@ from workers.broker.request_queue import (
     Request,
     RequestQueue,
 )
+from workers.config.settings import Limits
 from workers.feed.position import parse_id
-from workers.feed.publication import Publication
-from workers.message.encode import reply_head
-from workers.scorer.counts import ScorerCounts
+from workers.feed.state import Publication
+from workers.message import entry_decode
+from workers.message.compact_encode import encode_answers
+from workers.message.decode import Decoded, decode
+from workers.message.encode import encode_rejected, encode_unavailable, reply_head
 from workers.scorer.newest_state import Held, NewestState
-from workers.scorer.replies import MOST_DELIVERIES, answered, unavailable
-from workers.scorer.settings import ScorerSettings
+from workers.scorer.settings import ScorerCounts, ScorerSettings
 from workers.stop import Stop
+
+_FIELDS = frozenset((b"x", b"xb", b"id"))
+
+MOST_DELIVERIES = 5
+"""Attempts before a request is refused: the request itself may crash scorers."""
+
+
+def answered(
+    state: FrozenPredictor, seq: int, requests: Sequence[Request], limits: Limits
+) -> list[AnsweredRequest]:
+    """Return the answers to requests, as if each were the entry after `seq` ones of the feed."""
+    refused = _refused(requests)
+    usable = [i for i in range(len(requests)) if i not in refused]
+    decoded = decode([requests[i].entry for i in usable], state.schema, limits)
+    replies: list[AnsweredRequest | None] = [None] * len(requests)
+    for row, sent, payload in _accepted(state, seq, decoded, limits):
+        i = usable[row]
+        replies[i] = _reply(requests[i], sent, payload)
+    refused |= {usable[row]: error for row, error in decoded.rejected.items()}
+    for i, error in refused.items():
+        sent = _id(requests[i])
+        payload = encode_rejected(error, seq, state.n, sent, state.config.semantics)
+        replies[i] = _reply(requests[i], sent, payload)
+    return [reply for reply in replies if reply is not None]
+
+
+def unavailable(requests: Iterable[Request], code: str, reason: str) -> list[AnsweredRequest]:
+    """Return the answers to requests that no state can answer."""
+    return [
+        _reply(request, sent := _id(request), encode_unavailable(sent, code, reason))
+        for request in requests
+    ]
+
+
+def _accepted(
+    state: FrozenPredictor, seq: int, decoded: Decoded, limits: Limits
+) -> Iterable[tuple[int, str | None, bytes]]:
+    """Return position, id and payload of each accepted entry."""
+    rows = decoded.accepted
+    if not rows:
+        return ()
+    block = state.answer(decoded.X)
+    ids = [decoded.ids[i] for i in rows]
+    payloads = encode_answers(block, [seq] * len(rows), ids, limits.payload)
+    return zip(rows, ids, payloads, strict=True)
+
+
+def _refused(requests: Sequence[Request]) -> dict[int, InvalidExample]:
+    """Return the position of each request that is refused before it is decoded, and why."""
+    # Most requests have the same few names: one look at these, not one at each request.
+    names = set(chain.from_iterable(request.entry[1][::2] for request in requests))
+    if names <= _FIELDS and all(request.size is None for request in requests):
+        return {}
+    return {i: error for i, r in enumerate(requests) if (error := _refusal(r)) is not None}
+
+
+def _refusal(request: Request) -> InvalidExample | None:
+    """Return why a request is refused before it is decoded as an entry."""
+    if request.size is not None:
+        return InvalidExample("request_bytes", bytes=request.size)
+    for name in request.entry[1][::2]:
+        if name not in _FIELDS:
+            return InvalidExample("request_field", field=entry_decode.shown(name))
+    return None
+
+
+def _id(request: Request) -> str | None:
+    return entry_decode.readable_id(request.entry[1])
+
+
+def _reply(request: Request, sent: str | None, payload: bytes) -> AnsweredRequest:
+    entry = request.entry[0]
+    return AnsweredRequest(entry, entry.decode() if sent is None else sent, payload)
+
 
 FRESH_MS = 1000
 """Milliseconds between the moment for which an answer states its staleness and its writing; more
@@ -36,35 +115,15 @@ where Redis takes longer than that again and again."""
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """A batch whose answers were sent to Redis.
-
-    Attributes
-    ----------
-    requests : sequence of Request
-    sent : Sent
-    missing : int
-        How many of the answers say that there is none now.
-    """
+    """A batch whose answers were sent to Redis."""
 
     requests: Sequence[Request]
-    sent: Sent
-    missing: int
+    sent: PendingReply
+    missing: int  # how many of the answers say that there is none now
 
 
 class Scorer:
-    """Answers the requests of one feed until a stop is requested.
-
-    Parameters
-    ----------
-    queue : RequestQueue
-    newest : NewestState
-    settings : ScorerSettings
-    stop : Stop
-    clock : callable
-        Seconds.
-    counts : ScorerCounts, optional
-        Where it notes what it does.
-    """
+    """Answers the requests of one feed until a stop is requested."""
 
     def __init__(
         self,
@@ -72,11 +131,10 @@ class Scorer:
         newest: NewestState,
         settings: ScorerSettings,
         stop: Stop,
-        clock: Callable[[], float] = time.monotonic,
         counts: ScorerCounts | None = None,
     ) -> None:
-        self._queue, self._newest, self._settings = queue, newest, settings
-        self._stop, self._clock = stop, clock
+        self._queue, self._newest = queue, newest
+        self._settings, self._stop = settings, stop
         self._next_claim = -float("inf")
         self._ahead: PendingRead | None = None
         self._unconfirmed: _Answered | None = None
@@ -96,7 +154,7 @@ class Scorer:
     def turn(self) -> int:
         """Answer the requests of one batch; return how many answers were written since.
 
-        Where more wait, those of this batch are counted by the next turn.
+        If more requests wait, the next turn counts this batch.
         """
         self.counts.turned = time.monotonic()
         overdue = self._overdue()
@@ -142,12 +200,12 @@ class Scorer:
 
     def _overdue(self) -> list[Request]:
         """Return requests of scorers that do not answer, where it is time to look for them."""
-        if self._clock() < self._next_claim:
+        if time.monotonic() < self._next_claim:
             return []
         found = self._queue.claim(int(1000 * self._settings.claim_after))
         self.counts.waiting = self._queue.length()
         if not found:
-            self._next_claim = self._clock() + self._settings.claim_after / 2
+            self._next_claim = time.monotonic() + self._settings.claim_after / 2
         self.counts.taken_over += len(found)
         return found
 

@@ -10,11 +10,10 @@ from workers.broker import permissions
 from workers.broker.feed_reader import FeedReader
 from workers.broker.request_queue import RequestQueue
 from workers.errors import BadConfiguration, Stopped
-from workers.fast_imports import importing
 from workers.feed.state import FeedState
 from workers.log import Logger
-from workers.scorer.counts import ScorerCounts
-from workers.scorer.settings import ScorerSettings
+from workers.python_process import importing
+from workers.scorer.settings import ScorerCounts, ScorerSettings
 from workers.stop import Stop, signals
 
 _LOOK = 0.5  # seconds between two looks for a feed that does not exist yet
@@ -27,29 +26,19 @@ def run(
     url: str,
     settings: ScorerSettings,
     name: str | None = None,
-    accept_environment: bool = False,
     stop: Stop | None = None,
     counts: ScorerCounts | None = None,
 ) -> None:
     """Answer the requests of a feed until SIGTERM or SIGINT; the batch under way is finished.
 
+    Raises WorkerError; the command ends with its `exit_code`.
+
     Parameters
     ----------
-    feed, url : str
-    settings : ScorerSettings
     name : str, optional
         Of this scorer, which no other one has; default made of host, process and chance.
-    accept_environment : bool
-        Answer even where another version of numba computed the feed.
     stop : Stop, optional
         Ends the work, in place of signals.
-    counts : ScorerCounts, optional
-        Where the scorer notes what it does.
-
-    Raises
-    ------
-    WorkerError
-        Whose `exit_code` says how the command ends.
     """
     consumer = name or f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
     with ExitStack() as opened:
@@ -69,10 +58,10 @@ def run(
             from workers.scorer.newest_state import NewestState
             from workers.scorer.scorer import Scorer
 
-            newest = NewestState(reader, accept_environment)
+            newest = NewestState(reader)
             queue.most_bytes = newest.settings(state)[1].max_entry_bytes
-        reader.be_patient()
-        queue.be_patient()
+        reader.retry_forever()
+        queue.retry_forever()
         counts = counts or ScorerCounts()
         scorer = Scorer(queue, newest, settings, stop, counts=counts)
         log.info("answering requests", feed=feed, scorer=consumer)
@@ -87,13 +76,7 @@ def run(
 
 
 def _awaited(reader: FeedReader, seconds: float, stop: Stop) -> FeedState | None:
-    """Return the state of a feed, which may begin within so many seconds; None after a stop.
-
-    Raises
-    ------
-    BadConfiguration
-        If it does not.
-    """
+    """Return the state of a feed, which may begin within so many seconds; None after a stop."""
     until = time.monotonic() + seconds
     while (state := reader.state()) is None:
         if time.monotonic() >= until:

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from workers.broker.pipeline import Sent
+from workers.broker.pipeline import PendingReply
 from workers.broker.store import Store
-from workers.errors import InvalidStoredSnapshot
-from workers.feed.commit import Commit
-from workers.feed.state import Pointer
+from workers.errors import InvalidStoredSnapshot, WrongKeyType
+from workers.feed.position import Position
+from workers.feed.state import Commit
 from workers.log import Logger
 from workers.session import snapshots
-from workers.session.downstream import Gate
+from workers.session.flow_control import ConsumerBackpressure
 from workers.session.snapshots import KeptSnapshots
 
 log = Logger("online_svm.worker")
@@ -19,122 +19,112 @@ log = Logger("online_svm.worker")
 
 @dataclass(frozen=True, slots=True)
 class SentCommit:
-    """A commit that is not confirmed.
-
-    Attributes
-    ----------
-    commit : Commit
-    sent : Sent
-        The call of the script.
-    snapshot : (Pointer, list of Sent) or None
-        The snapshot it points at, and the writes of its parts.
-    size : int
-        Bytes of that snapshot; 0 without one.
-    at : float
-        When it was sent, by `time.perf_counter`.
-    """
+    """A commit that is not confirmed."""
 
     commit: Commit
-    sent: Sent
-    snapshot: tuple[Pointer, list[Sent]] | None
-    size: int = 0
+    sent: PendingReply  # the call of the script
+    parts: list[PendingReply] = field(default_factory=list)  # writes of the snapshot it points at
+    size: int = 0  # bytes of that snapshot
     at: float = field(default_factory=time.perf_counter)
 
 
+@dataclass(slots=True)
 class CommitWriter:
-    """Writes the commits of one worker, and knows which snapshots they keep.
+    """Writes the commits of one worker, and knows which snapshots they keep."""
 
-    Parameters
-    ----------
-    store : Store
-    config_hash : str
-        Of the feed; it is part of each snapshot.
-    window : callable
-        Returns how many learned examples the input is kept of; None for all.
-    kept : KeptSnapshots
-    keep_input : bool
-        Keep input that neither a replay nor the window needs.
-    part_bytes : int
-        Bytes of a snapshot under one key, at most.
-    gate : Gate
-        Says of which input a consumer of the answers has no need any more.
-    """
+    store: Store
+    config_hash: str  # of the feed; it is part of each snapshot
+    examples: Callable[[], int | None]  # how many learned ones the input is kept of; None for all
+    kept: KeptSnapshots  # by the confirmed commits
+    keep_input: bool = False  # that neither a replay nor the window needs
+    backpressure: ConsumerBackpressure | None = None  # of a consumer that still needs input
 
-    def __init__(
-        self,
-        store: Store,
-        config_hash: str,
-        window: Callable[[], int | None],
-        kept: KeptSnapshots,
-        keep_input: bool,
-        part_bytes: int,
-        gate: Gate,
-    ) -> None:
-        self._store, self._config_hash, self._window = store, config_hash, window
-        self._kept, self._keep_input, self._part_bytes = kept, keep_input, part_bytes
-        self._gate = gate
+    def send(
+        self, commit: Commit, body: bytes | None = None, at: Position | None = None
+    ) -> SentCommit:
+        """Send a commit, which points at a new snapshot with this body if one is given.
 
-    @property
-    def newest(self) -> bytes:
-        """Where the newest snapshot stands: an entry ID, that of the start without any."""
-        return b"0-0" if self._kept.newest is None else self._kept.newest.cursor
-
-    def send(self, commit: Commit, body: bytes | None = None) -> SentCommit:
-        """Send a commit, which points at a new snapshot with this body if one is given."""
+        The snapshot stands at the end of the commit, or in a replay at an earlier position. Its
+        write is large, so the next batch is answered while Redis does it.
+        """
         if body is None:
-            return SentCommit(commit, self._store.send(commit), None)
-        snapshot, commit, size = self._with_snapshot(commit, body)
-        return SentCommit(commit, self._store.send(commit), snapshot, size)
+            return SentCommit(commit, self.store.send(commit))
+        commit, parts, size = self._with_snapshot(commit, body, at or commit.after)
+        return SentCommit(commit, self.store.send(commit), parts, size)
+
+    def _with_snapshot(
+        self, commit: Commit, body: bytes, at: Position
+    ) -> tuple[Commit, list[PendingReply], int]:
+        """Begin to write a snapshot; return the commit that points at it, its writes and size."""
+        keys = self.store.keys
+        pointer, data = snapshots.encode(keys.feed, self.config_hash, at, body)
+        move = snapshots.move_to(pointer, self.kept, keys, self.examples(), self.keep_input)
+        if self.backpressure is not None:
+            move = replace(move, trim=self.backpressure.trimmable(move.trim))
+        parts = self.store.put_snapshot(pointer, data)
+        return replace(commit, move=move), parts, len(data)
 
     def confirm(self, sent: SentCommit) -> bool:
         """Wait until a commit is done; return whether it keeps a new snapshot.
 
-        Raises
-        ------
-        Fenced, PositionMoved, BatchChanged, StateLost, OutputAhead, WrongKeyType
-            As `Store.confirm`.
+        Raises Fenced, PositionMoved, BatchChanged, StateLost, OutputAhead, WrongKeyType as
+        `Store.confirm`.
         """
-        commit, snapshot = sent.commit, sent.snapshot
+        commit = sent.commit
         try:
-            self._store.confirm(commit, sent.sent)
+            self.store.confirm(commit, sent.sent)
         except InvalidStoredSnapshot:
-            assert snapshot is not None
-            if not self._is_committed_again(commit, snapshot[1]):
-                self._store.commit(replace(commit, move=None))
+            if not self._is_committed_again(sent):
+                self.store.commit(replace(commit, move=None))
                 return False
-        if snapshot is None:
+        if commit.move is None:
             return False
-        assert commit.move is not None
-        self._kept = KeptSnapshots(snapshot[0], self._kept.newest, marks=commit.move.marks)
+        self.kept = snapshots.moved(self.kept, commit.move)
         return True
 
-    def _is_committed_again(self, commit: Commit, writing: list[Sent]) -> bool:
+    def _is_committed_again(self, sent: SentCommit) -> bool:
         """Write a missing snapshot again, then commit again; return whether that was accepted.
 
         The first write was lost with a connection or refused, or Redis was away for so long that
         the unreferenced snapshot expired. If it is missing again, the next batch brings another.
         """
-        self._store.finish_snapshot(writing)
+        self.store.finish_snapshot(sent.parts)
         try:
-            self._store.commit(commit)
+            self.store.commit(sent.commit)
         except InvalidStoredSnapshot:
-            log.warning("a snapshot was not kept", cursor=commit.after.cursor)
-            self._store.note("snapshot_not_kept", f"at {commit.after.cursor.decode()}")
+            cursor = sent.commit.after.cursor
+            log.warning("a snapshot was not kept", cursor=cursor)
+            self.store.note("snapshot_not_kept", f"at {cursor.decode()}")
             return False
         return True
 
-    def _with_snapshot(
-        self, commit: Commit, body: bytes
-    ) -> tuple[tuple[Pointer, list[Sent]], Commit, int]:
-        """Begin to write a snapshot after this batch; let the commit point at it; give its size.
 
-        The write is large, so the next batch is answered while Redis does it.
-        """
-        store = self._store
-        pointer, data = snapshots.encode(
-            store.keys.feed, self._config_hash, commit.after, body, self._part_bytes
-        )
-        move = snapshots.move_to(pointer, self._kept, store, self._keep_input, self._window())
-        move = replace(move, trim=self._gate.trimmable(move.trim))
-        sent = store.put_snapshot(pointer, data)
-        return (pointer, sent), replace(commit, move=move), len(data)
+LOOK_SECONDS = 1.0
+"""Seconds between two looks, at least: a busy feed commits hundreds of times in them."""
+
+
+class SnapshotRequest:
+    """A backup's request for a snapshot, in the feed's slot; see `admin.backup`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen: bytes | None = None  # it stays in Redis for some time
+        self._looked = float("-inf")
+        self.is_open = False  # whether a snapshot is wanted that was not left yet
+
+    def look(self, newest: bytes) -> None:
+        """Look for a request of more than the newest snapshot holds, up to the ID `newest`."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        try:
+            found = self._store.snapshot_request()
+        except WrongKeyType:  # another program wrote it
+            return
+        if found is not None and found not in (self._seen, newest):
+            self._seen, self.is_open = found, True
+
+    def close(self) -> None:
+        """Note that a snapshot was left, or that there is nothing new."""
+        self.is_open = False

@@ -1,4 +1,4 @@
-"""One feed at work: what a session does whatever its input is.
+"""One feed at work: the part of a session that does not depend on the kind of input.
 
 A session answers entries, and commits what it answered; it waits neither for input nor for a
 refit, and knows no thread. While Redis commits a batch, the session answers the next one. So it is
@@ -6,23 +6,23 @@ at most one batch ahead of what is known to be committed: a commit is sent only 
 it is confirmed. If that one was refused, everything computed after it is dropped.
 
 A failure ends in one of three ways: the commit is sent again (`Connection`), the position is read
-again from Redis (`FeedSession.reload`), or the feed is given up with an error that says why. Redis
-shows a batch whole or not at all, so a worker may die at any instruction.
+again from Redis (`FeedSession.reload`), or the feed is given up with an error that names the cause.
+Redis shows a batch whole or not at all, so a worker may die at any instruction.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from workers.broker.batch_size import Entry
-from workers.broker.lease import HeldLease
+from workers.broker.commit_script import lost
+from workers.broker.leases import HeldLease
+from workers.broker.shared_reader import StreamRead
 from workers.broker.store import Store
-from workers.errors import BatchChanged, PositionMoved, Unavailable
+from workers.errors import BatchChanged, Fenced, PositionMoved, Unavailable
 from workers.feed.position import START
 from workers.log import Logger
 from workers.session.answer import Outcome
 from workers.session.commit_writer import SentCommit
-from workers.session.ownership import Ownership
 from workers.session.telemetry import Telemetry
 
 log = Logger("online_svm.worker")
@@ -33,64 +33,28 @@ Item = TypeVar("Item")
 """What is answered: an entry of the input, or a row of a join."""
 
 
-class Arriving(Protocol):
-    """Takes what arrives on a stream."""
-
-    @property
-    def count(self) -> int:
-        """Entries that a read should request."""
-
-    def hand_in(self, entries: Sequence[Entry], may_be_more: bool) -> None:
-        """Take the entries after all that were read; or, without any, that there may be some."""
-
-
-class Awaited(NamedTuple):
-    """A stream whose next entries a session waits for.
-
-    Attributes
-    ----------
-    key : str
-    cursor : bytes
-        ID after which entries are new.
-    input : Arriving
-        Where they go. A session that begins to read anew has another one.
-    """
-
-    key: str
-    cursor: bytes
-    input: Arriving
-
-
 class FeedSession(ABC, Generic[Item]):
     """What the loop of a worker asks of a feed, and the commits of it.
-
-    Parameters
-    ----------
-    store : Store
-    lease : HeldLease or None
-        Tells other workers that this one is alive.
-    telemetry : Telemetry, optional
-        Is told what the session does.
-    observe : callable, optional
-        Called with the outcome of each committed batch.
 
     Attributes
     ----------
     position : Position
         What this worker knows to be committed. It may have answered and sent one more batch.
+    epoch : int
+        Number of this writer of the feed.
     """
 
-    _ownership: Ownership
+    epoch: int
 
     def __init__(
         self,
         store: Store,
-        lease: HeldLease | None,
-        telemetry: Telemetry | None,
-        observe: Observer | None,
+        lease: HeldLease | None,  # shows other workers that this one is alive
+        telemetry: Telemetry,
+        observe: Observer | None,  # gets the outcome of each committed batch
     ) -> None:
         self._store, self._lease = store, lease
-        self._telemetry, self._observe = telemetry or Telemetry(), observe or _ignore
+        self._telemetry, self._observe = telemetry, observe
         self.position = self._reached = START
         self._pending: tuple[SentCommit, Outcome | None] | None = None
         self._answered: Outcome | None = None  # its commit was not sent yet
@@ -100,11 +64,6 @@ class FeedSession(ABC, Generic[Item]):
     def is_recovering(self) -> bool:
         """Whether `recover_some` has something to do before the feed can be answered."""
         return self._recovering is not None
-
-    @property
-    def epoch(self) -> int:
-        """Number of this writer of the feed."""
-        return self._ownership.epoch
 
     @property
     def cursor(self) -> bytes:
@@ -157,7 +116,7 @@ class FeedSession(ABC, Generic[Item]):
         return self._pending is None or self._store.has_reply(self._pending[0].sent)
 
     @abstractmethod
-    def awaited(self) -> list[Awaited]:
+    def reads(self) -> list[StreamRead]:
         """Return the streams to wait for where the session is spent."""
 
     @abstractmethod
@@ -171,10 +130,7 @@ class FeedSession(ABC, Generic[Item]):
     def answer(self, entries: Sequence[Item]) -> None:
         """Answer the next entries; confirm the pending commit, send theirs and leave it pending.
 
-        Raises
-        ------
-        Unavailable
-            If Redis does not answer. Then call `resume` before anything else.
+        Raises Unavailable if Redis does not answer. Then call `resume` before anything else.
         """
 
     def take_refit(self) -> None:
@@ -183,10 +139,7 @@ class FeedSession(ABC, Generic[Item]):
     def recover_some(self) -> bool:
         """Do a step of taking over the feed; return whether that is finished.
 
-        Raises
-        ------
-        StateLost, ReplayMismatch, Stopped
-            As `Recovery.steps`.
+        Raises StateLost, ReplayMismatch, Stopped as `Recovery.steps`.
         """
         if self._recovering is not None:
             try:
@@ -198,47 +151,44 @@ class FeedSession(ABC, Generic[Item]):
     def resume(self) -> None:
         """Go on where Redis did not answer: send what was answered, and see whose the feed is.
 
-        Raises
-        ------
-        Unavailable
-            If it still does not answer. Then call it again.
+        Raises Unavailable if it still does not answer. Then call it again.
         """
         if not self.is_recovering:
-            self._read_anew()  # a read for the old one may be on its way
+            self._restart_read()  # a read for the old one may be on its way
             self._commit_answered()
             self.check_ownership()
             self.finish_commit()
 
     def may_answer(self) -> bool:
-        """Return whether the next batch may be answered: the feed is ours, its gate is open."""
+        """Return whether the next batch may be answered: ours, and consumers keep up."""
         self.check_ownership()
         return not self.is_recovering
 
     def check_ownership(self) -> None:
-        """After a lost lease or connection, check that this worker still owns the feed."""
-        if not self._ownership.is_in_doubt():
+        """After a lost lease or connection, check that this worker still owns the feed.
+
+        A writer that was suspended learns here that another replaced it, though there may be
+        nothing to commit. After a lost connection Redis may have come back without its last writes.
+
+        Raises StateLost if the state is gone. Raises Fenced if a newer writer has taken over.
+        """
+        if self._lease is not None and self._lease.pop_loss():
+            self._is_lost = True
+        if not self._is_lost and self._unbroken == self._store.unbroken:
             return
         self.finish_commit()
         if self.is_recovering:
             return
-        self._read_anew()  # entries read before may be from another Redis
-        if self._ownership.is_confirmed(self.position):
+        self._restart_read()  # entries read before may be from another Redis
+        if self._stands_where_it_was_left():
             self._check_input()
         else:
             self.reload()
 
     def idle(self, is_checked: bool = False) -> None:
-        """Do what is due while no input comes.
+        """Run periodic work while idle; `is_checked` says that a commit has just checked the input.
 
-        Parameters
-        ----------
-        is_checked : bool
-            Whether the input was checked a moment ago, as each commit does.
-
-        Raises
-        ------
-        InputLost
-            If the input is no longer the stream that this feed answers.
+        Raises InputLost if the input is no longer the stream that this feed answers.
         """
         if not is_checked:
             self._check_input()
@@ -263,18 +213,37 @@ class FeedSession(ABC, Generic[Item]):
         """Drop uncommitted results and continue from what is stored."""
         log.warning("reading the position again", cursor=self.position.cursor)
         self._store.note("position_read_again", f"after {self.position.cursor.decode()}")
-        self._begin_recovery(begins=False)
+        self._begin_recovery(may_create=False)
 
-    def _begin_recovery(self, begins: bool) -> None:
+    def _begin_recovery(self, may_create: bool) -> None:
         self._pending, self._answered = None, None
-        self._recovering = self._taking_over(begins)
+        self._recovering = self._taking_over(may_create)
 
     @abstractmethod
-    def _taking_over(self, begins: bool) -> Generator[None, None, None]:
+    def _taking_over(self, may_create: bool) -> Generator[None, None, None]:
         """Take over the feed in steps: set what depends on its position."""
 
+    def _own(self, epoch: int) -> None:
+        """Note that this writer has taken the feed over."""
+        self.epoch, self._is_lost = epoch, False
+        self._unbroken = self._store.unbroken  # connections, when ownership was confirmed last
+
+    def _stands_where_it_was_left(self) -> bool:
+        """Return False if Redis lost the last writes, or did a commit whose reply was lost."""
+        self._unbroken = self._store.unbroken
+        keys, state = self._store.keys, self._store.state()
+        self._is_lost = False
+        if state is None:
+            raise lost(keys)
+        if state.epoch > self.epoch:
+            raise Fenced(
+                f"feed {keys.feed!r}: {state.writer!r} has taken over (epoch {state.epoch}, this "
+                f"writer's {self.epoch})"
+            )
+        return (state.epoch, state.position) == (self.epoch, self.position)
+
     @abstractmethod
-    def _read_anew(self) -> None:
+    def _restart_read(self) -> None:
         """Forget what was read and not answered."""
 
     @abstractmethod
@@ -291,7 +260,7 @@ class FeedSession(ABC, Generic[Item]):
         """Raise InputLost if entries that were answered are gone."""
 
     def _commit_answered(self) -> None:
-        """Confirm the pending commit; send that of what was answered since, and leave it pending.
+        """Confirm the pending commit; send the next one and leave it pending.
 
         Where Redis does not answer, it can be called again.
         """
@@ -321,7 +290,7 @@ class FeedSession(ABC, Generic[Item]):
                 self._check_held(outcome)
             self.reload()
         else:
-            if outcome is not None:
+            if outcome is not None and self._observe is not None:
                 self._observe(outcome)
             return True
         return False
@@ -329,7 +298,3 @@ class FeedSession(ABC, Generic[Item]):
     @abstractmethod
     def _confirm(self, sent: SentCommit) -> None:
         """Wait until a commit is done, then update the position."""
-
-
-def _ignore(_outcome: Outcome) -> None:
-    """Observe nothing."""

@@ -1,8 +1,8 @@
-"""Feeds that were seen with a state: none of them is begun anew by itself once Redis lost it.
+"""Remember feeds that had a state: none of them is restarted by itself once Redis lost it.
 
-After FLUSHALL nothing in Redis tells a feed that was lost from one that never was. So a process
-remembers each feed that it saw, and leaves a file for later processes in the state directory of
-this user. `online-svm reset` leaves in Redis that a feed may begin anew, wherever it is answered.
+After FLUSHALL Redis cannot tell a lost feed from one that never was. So a process remembers each
+feed that it saw, and leaves a file for later processes in the state directory of this user.
+`online-svm reset` records in Redis that a feed may restart, wherever it is answered.
 """
 
 from hashlib import sha256
@@ -24,21 +24,14 @@ _UNKEPT = "later processes will not know which feeds were answered: set XDG_STAT
 class KnownFeeds:
     """The feeds of one Redis that were seen with a state.
 
+    A feed of the same name in another Redis, or another database of it, is another feed.
+
     Parameters
     ----------
-    url : str
-        Of Redis. A feed of this name in another Redis, or another database of it, is another feed.
     directory : Path, optional
         Where processes of this user leave what they saw; without it nothing outlives this one.
     is_kept : bool
         Whether this process leaves what it sees.
-
-    Examples
-    --------
-    >>> known = KnownFeeds("redis://host/0")
-    >>> known.add("fraud")
-    >>> "fraud" in known, "returns" in known
-    (True, False)
     """
 
     def __init__(self, url: str, directory: Path | None = None, is_kept: bool = True) -> None:
@@ -80,14 +73,10 @@ class KnownFeeds:
     def check_new(self, reader: FeedReader, lost: StateLost) -> None:
         """Raise StateLost for a feed without a state that had one, unless it was reset since.
 
-        Parameters
-        ----------
-        reader : FeedReader
-        lost : StateLost
-            Says what to do.
+        The message of `lost` names the remedy.
         """
         feed = reader.keys.feed
-        if feed not in self or reader.call("EXISTS", reader.keys.anew):
+        if feed not in self or reader.exists(reader.keys.restart_mark):
             return
         file = self._file(feed)
         where = "this process saw it" if file is None else f"{file} says that it was answered"
@@ -116,6 +105,6 @@ def _identity(url: str) -> str:
     """
     try:
         database = parse_qs(urlsplit(url).query).get("db")
-    except ValueError:  # what connects says that the address cannot be used
+    except ValueError:  # the connection reports that the address cannot be used
         database = None
     return redacted(url) + (f"?db={database[0]}" if database else "")

@@ -1,50 +1,123 @@
-"""Checks before the first write: the server, the keys, the agreement, the snapshots. Reads only."""
+"""Checks before the first write: rights, keys, configuration, ends, snapshots. They only read."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
+from workers.broker import permissions
 from workers.broker.commit_script import lost, may_be_in_file
-from workers.broker.redis_errors import needs_cluster_url
+from workers.broker.connection import Connection
 from workers.broker.store import Store
-from workers.config.redis_servers import CLUSTER, kind_of
 from workers.config.settings import WorkerSettings
 from workers.errors import (
     InvalidStoredSnapshot,
-    RedisUnsuitable,
+    OutputAhead,
     SnapshotsLost,
+    StateAhead,
     StateLost,
     WrongKeyType,
 )
-from workers.feed.agreement import agreement, check_config, check_environment
-from workers.feed.position import END, LAST_ID
-from workers.feed.state import Agreement, FeedState, Pointer
+from workers.feed.keys import FeedKeys
+from workers.feed.pinned_config import check_config, pinned_config
+from workers.feed.position import END, LAST_ID, parse_id
+from workers.feed.retention import DOWNSTREAM, Retention
+from workers.feed.state import FeedState, PinnedConfig, Pointer
 from workers.feed.stored_settings import effective_settings
 from workers.session import snapshots
-from workers.session.consistency import check_ends
-from workers.session.durability import durability
 from workers.session.known_feeds import KnownFeeds
+from workers.session.server_checks import check_server, durability, name_of
+from workers.stop import Stop
 
-OLDEST_REDIS = (6, 2)
-"""Exclusive ranges and XTRIM MINID, which the commit needs, came with 6.2."""
+
+def open_store(
+    feed: str,
+    settings: WorkerSettings,
+    url: str,
+    stop: Stop | None = None,
+    connections: tuple[Connection, Connection] | None = None,
+) -> Store:
+    """Return the store of a feed under these settings; feeds may share connections."""
+    return Store(
+        url, feed, stop, retry_timeout=settings.wait_redis, retention=Retention.of(settings),
+        connections=connections, wait_replicas=settings.wait_replicas,
+    )  # fmt: skip
+
+
+def commands_of(url: str, keys: FeedKeys, settings: WorkerSettings) -> list[permissions.Command]:
+    """Return the commands of a worker with these settings."""
+    group = DOWNSTREAM if settings.downstream == "block" else None
+    commands = permissions.of_worker(keys, group)
+    commands += permissions.of_replication(url, settings.wait_replicas)
+    if settings.publish_every:
+        commands += permissions.of_publisher(keys)
+    if settings.alarm_url is not None:
+        commands += permissions.of_webhook(keys)
+    return commands
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEnds:
+    """The last IDs of a feed's state and of its answers; every commit leaves them equal."""
+
+    state: bytes  # cursor in `st`
+    out: bytes  # the last ID added to `out`, whether or not that entry is still there
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `out` holds answers that `st` does not know."""
+        return parse_id(self.state) < parse_id(self.out)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether `out` lacks answers that `st` counts as published."""
+        return parse_id(self.out) < parse_id(self.state)
+
+
+def find_ends(store: Store, state: FeedState) -> FeedEnds:
+    """Return the last IDs of a feed's state and of its answers.
+
+    If `out` does not exist, a user removed the answers on purpose: it counts as equal.
+    """
+    out = last_id(store, store.keys.out)
+    return FeedEnds(state.position.cursor, state.position.cursor if out is None else out)
+
+
+def last_id(store: Store, stream: str) -> bytes | None:
+    """Return the last ID added to a stream; None if the stream does not exist."""
+    return store.stream_info(stream).last_id if store.has_stream(stream) else None
+
+
+def check_ends(store: Store, state: FeedState) -> None:
+    """Raise unless state and answers end at the same ID; the error names the newer one.
+
+    `state` was read before. A worker may be at work: what it commits meanwhile is no damage.
+
+    Raises OutputAhead, StateAhead.
+    """
+    found, keys = find_ends(store, state), store.keys
+    if found.is_behind and (now := store.state()) is not None:
+        # The worker that has the feed may have committed between the two looks. Each commit is
+        # whole, so a state that is read after the answers stands at their end at least.
+        if parse_id(now.position.cursor) >= parse_id(found.out):
+            return
+        found, state = FeedEnds(now.position.cursor, found.out), now
+    if not (found.is_behind or found.is_ahead):
+        return
+    newer, older = (keys.out, keys.state) if found.is_behind else (keys.state, keys.out)
+    error = OutputAhead if found.is_behind else StateAhead
+    raise error(
+        f"{newer} is newer than {older}: the state ends at {found.state.decode()} (seq "
+        f"{state.position.seq}), the answers end at {found.out.decode()}. online-svm verify "
+        f"{keys.feed} --repair mends it where answering the input again gives those answers byte "
+        f"for byte; else online-svm restore {keys.feed} FILE, or: online-svm reset {keys.feed}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """The result of the checks.
+    """The result of the checks."""
 
-    Attributes
-    ----------
-    redis : str
-        Version of the server.
-    state : FeedState or None
-        None for a feed that does not exist yet.
-    warnings : tuple of str
-        Problems that do not stop a worker.
-    """
-
-    redis: str
-    state: FeedState | None
-    warnings: tuple[str, ...]
+    server: str  # its name and version
+    state: FeedState | None  # None for a feed that does not exist yet
+    warnings: tuple[str, ...]  # problems that do not stop a worker
 
     @property
     def is_behind(self) -> bool:
@@ -56,18 +129,10 @@ class Preflight:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A server and a feed that passed the checks.
+    """A server and a feed that passed the checks."""
 
-    Attributes
-    ----------
-    server : dict
-        The fields of INFO.
-    state : FeedState or None
-        None for a feed that does not exist yet.
-    """
-
-    server: dict[str, str]
-    state: FeedState | None
+    server: dict[str, str]  # the fields of INFO
+    state: FeedState | None  # None for a feed that does not exist yet
 
 
 def find(
@@ -75,18 +140,11 @@ def find(
 ) -> Found:
     """Return the server and the state, if a worker with matching settings may begin.
 
-    Parameters
-    ----------
-    store : Store
-    server : dict, optional
-        The fields of INFO of a server that was checked.
-    known : KnownFeeds, optional
-        Feeds that had a state: none of them is begun. This one is added if it has one.
+    `server` is the INFO of one that was checked. None of the `known` feeds is begun if it has no
+    state; this one is added if it has one.
 
-    Raises
-    ------
-    RedisUnsuitable, StateLost, WrongKeyType
-        If the server cannot be used, or the feed cannot be continued.
+    Raises RedisUnsuitable, StateLost, WrongKeyType if the server cannot be used, or the feed cannot
+    be continued.
     """
     if server is None:
         server = store.server()
@@ -109,88 +167,43 @@ def find(
 
 
 def check(
-    store: Store,
-    ours: Agreement,
-    accept_environment: bool = False,
-    before: Preflight | None = None,
-    found: Found | None = None,
+    store: Store, ours: PinnedConfig, found: Found | None = None, is_take_over: bool = False
 ) -> Preflight:
     """Check whether a worker may begin; return what was found.
 
-    Parameters
-    ----------
-    store : Store
-    ours : Agreement
-    accept_environment : bool
-        Whether the environment may differ from the feed's.
-    before : Preflight, optional
-        The result of an earlier check. Snapshots it knew are not read again: their names contain
-        their hashes, and loading one checks it.
-    found : Found, optional
-        The result of `find`, if it was just called.
+    Raises RedisUnsuitable, ConfigurationChanged if the server cannot be used, or the configuration
+    differs. Raises StateLost, WrongKeyType, SnapshotsLost, OutputAhead, StateAhead if the feed
+    cannot be continued from what is stored.
 
-    Raises
-    ------
-    RedisUnsuitable, ConfigurationChanged, EnvironmentChanged
-        If the server cannot be used, or the agreement differs.
-    StateLost, WrongKeyType, SnapshotsLost, OutputAhead, StateAhead
-        If the feed cannot be continued from what is stored.
+    `found` is the result of `find`, if it was just called. At a take-over the server was checked
+    before, and the snapshots are read and checked next.
     """
     found = found or find(store)
-    state, version = found.state, found.server["redis_version"]
-    # Who has an earlier result has told what it warned of.
-    warnings = durability(store, found.server) if before is None else ()
+    state, server = found.state, name_of(found.server)
+    warnings = () if is_take_over else durability(store, found.server)
     if state is None:
-        return Preflight(version, None, warnings)
+        return Preflight(server, None, warnings)
     feed = store.keys.feed
-    check_config(feed, state.agreement, ours)
-    if not accept_environment:
-        check_environment(feed, state.agreement, ours)
+    check_config(feed, state.pinned, ours)
     check_ends(store, state)
-    known = () if before is None or before.state is None else before.state.snapshots
-    warnings += check_snapshots(store, state, known)
+    if not is_take_over:
+        warnings += check_snapshots(store, state)
     if state.position.cursor == LAST_ID:
         warnings += (f"{store.keys.input}: {END}",)
-    return Preflight(version, state, warnings)
+    return Preflight(server, state, warnings)
 
 
 def run(
-    store: Store,
-    given: WorkerSettings,
-    accept_environment: bool = False,
-    known: KnownFeeds | None = None,
+    store: Store, given: WorkerSettings, known: KnownFeeds | None = None
 ) -> tuple[Preflight, WorkerSettings]:
     """Return what was found, and the settings in force, if a worker with these may begin.
 
-    Raises
-    ------
-    BadConfiguration, StateLost
-        As `check` and `stored_settings.effective_settings`.
+    Raises BadConfiguration, StateLost as `check` and `stored_settings.effective_settings`.
     """
     found = find(store, known=known)
     settings = effective_settings(given, store.keys.feed, found.state)
-    ours = agreement(settings.predictor, settings.limits)
-    return check(store, ours, accept_environment, None, found), settings
-
-
-def check_server(server: dict[str, str], url: str) -> None:
-    """Raise RedisUnsuitable for a server that is too old, or would evict streams.
-
-    The same for a server that is part of a cluster, where the URL names one server alone.
-    """
-    version = server.get("redis_version", "0.0")
-    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
-        wanted = ".".join(map(str, OLDEST_REDIS))
-        raise RedisUnsuitable(f"Redis {version} is too old: {wanted} or newer is needed")
-    if server.get("cluster_enabled") == "1" and kind_of(url) != CLUSTER:
-        raise needs_cluster_url(url)
-    policy = server.get("maxmemory_policy", "noeviction")
-    # A volatile-* policy evicts only keys with a time to live; nothing that must last has one.
-    if policy.startswith("allkeys"):
-        raise RedisUnsuitable(
-            f"Redis may evict streams and snapshots (maxmemory-policy {policy}): "
-            "set maxmemory-policy noeviction"
-        )
+    ours = pinned_config(settings.predictor, settings.limits)
+    return check(store, ours, found), settings
 
 
 def check_types(store: Store) -> None:
@@ -217,23 +230,18 @@ def check_nothing_is_left(store: Store) -> None:
         )
 
 
-def check_snapshots(
-    store: Store, state: FeedState, known: Collection[Pointer] = ()
-) -> tuple[str, ...]:
-    """Return a warning for each snapshot that cannot be used; `known` ones are not checked.
+def check_snapshots(store: Store, state: FeedState) -> tuple[str, ...]:
+    """Return a warning for each snapshot that cannot be used.
 
-    Raises
-    ------
-    SnapshotsLost
-        If none can be used, and the input before them is gone.
+    Raises SnapshotsLost if none can be used, and the input before them is gone.
     """
-    pointers = [p for p in state.snapshots if p not in known]
-    problems = [problem for p in pointers if (problem := _problem(store, p, state)) is not None]
+    found = (_problem(store, pointer, state) for pointer in state.snapshots)
+    problems = [problem for problem in found if problem is not None]
     if len(problems) == 2:
         now = store.state()
         if now is not None and now.snapshots != state.snapshots:
             # The worker that has the feed brought newer ones, and dropped these, meanwhile.
-            return check_snapshots(store, now, known)
+            return check_snapshots(store, now)
         raise SnapshotsLost(
             f"feed {store.keys.feed!r}: no kept snapshot can be used. {' '.join(problems)} Restore "
             f"one from a backup, or begin anew with: online-svm reset {store.keys.feed}"
@@ -243,7 +251,7 @@ def check_snapshots(
 
 def _problem(store: Store, pointer: Pointer, state: FeedState) -> str | None:
     try:
-        snapshots.read(store, pointer, state.agreement.config_hash)
+        snapshots.read(store, pointer, state.pinned.config_hash)
     except InvalidStoredSnapshot as error:
         return f"Snapshot {store.keys.snapshot(pointer.n, pointer.sha256)} cannot be used: {error}."
     return None

@@ -1,28 +1,28 @@
-"""Publish states for scorers beside the commits of a worker; no answer waits for it.
+"""Publish states for scorers; no answer waits for it.
 
 A state is published where a commit ends: when a new model answers, and when `every` further
-examples were learned. Its bytes are sent behind that commit, and the reply is read with those of
-later commands. So publishing takes the time to save the state, about a millisecond, and to send it.
-That time is bounded: after a publication that took t seconds, the next one begins 20 t later, so at
-most a twentieth of the worker's time goes there. There are ten a second at most, which bounds what
-Redis holds of states that were replaced. What was due meanwhile is published then, newer.
+examples were learned. Its bytes are sent behind that commit, and the reply is read with later
+replies. So publishing costs the time to save the state, about a millisecond, and to send it. After
+a publication that took t seconds the next one begins 20 t later, so it takes a twentieth of the
+worker's time at most. Ten a second at most bound what Redis holds of replaced states. A state that
+falls due meanwhile is published then, newer.
 """
 
 import time
 from collections.abc import Callable
 
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.broker.pipeline import Sent
+from workers.broker.pipeline import PendingReply
 from workers.broker.store import Store
 from workers.errors import InvalidPublication
 from workers.feed.position import Position
-from workers.feed.publication import Publication
+from workers.feed.state import Publication
 from workers.log import Logger
 
-SHARE = 0.05
+MAX_TIME_SHARE = 0.05
 """Largest part of the worker's time that goes into publishing."""
 
-PAUSE = 0.1
+PAUSE_SECONDS = 0.1
 """Least seconds between two publications."""
 
 PART_BYTES = 1 << 20
@@ -34,17 +34,7 @@ log = Logger("online_svm.worker")
 class Publisher:
     """Publishes the states of one feed, one at a time.
 
-    Parameters
-    ----------
-    store : Store
-    every : int
-        Learned examples between two states of one model; 0 publishes nothing.
-    clock : callable
-        Seconds.
-    part_bytes : int
-        Bytes under one key, at most.
-    pause : float
-        Least seconds between two publications.
+    Between two states of one model are `every` learned examples; 0 publishes nothing.
     """
 
     def __init__(
@@ -52,28 +42,18 @@ class Publisher:
         store: Store,
         every: int,
         clock: Callable[[], float] = time.perf_counter,
-        part_bytes: int = PART_BYTES,
-        pause: float = PAUSE,
+        pause: float = PAUSE_SECONDS,
     ) -> None:
         self._store, self._every, self._clock = store, every, clock
-        self._part_bytes, self._pause = part_bytes, pause
+        self._pause = pause
         self._not_before = -float("inf")
         self._newest: tuple[int, int] | None = None  # model, and how often `every` had passed
-        self._sent: tuple[Publication, Sent] | None = None
+        self._sent: tuple[Publication, PendingReply] | None = None
         self._before: Publication | None = None  # the newest in Redis, once that is known
         self._is_known = False
 
     def offer(self, predictor: OnlinePredictor, position: Position, epoch: int) -> None:
-        """Publish the state of a predictor if one is due.
-
-        Parameters
-        ----------
-        predictor : OnlinePredictor
-        position : Position
-            Where it stands: at the end of the last commit that was sent.
-        epoch : int
-            Of the writer.
-        """
+        """Publish the state of a predictor, at the end of the last sent commit, if one is due."""
         if not self._every or predictor.n == 0:
             return
         self._look_at_reply()
@@ -84,11 +64,11 @@ class Publisher:
             return
         if not self._is_known:
             self._before, self._is_known = self._found(), True
-        data = predictor.answering()
-        new = Publication.of(position, data, self._part_bytes)
+        data = predictor.frozen().snapshot()
+        new = Publication.of(position, data, PART_BYTES)
         sent = self._store.publish(new, data, epoch, self._before)
         self._sent, self._newest = (new, sent), due
-        self._not_before = began + max(self._pause, (self._clock() - began) / SHARE)
+        self._not_before = began + max(self._pause, (self._clock() - began) / MAX_TIME_SHARE)
 
     def _look_at_reply(self) -> None:
         """Learn what became of the last publication, if its reply was read by now."""

@@ -5,15 +5,16 @@ where they begin, where the input comes from, and what they do about a differenc
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
-from online_svm.predictor.batch_result import Waits, finished
+from online_svm.predictor.batch import Waits, finished
 from online_svm.predictor.online_predictor import OnlinePredictor
-from workers.broker.batch_size import Entry
 from workers.broker.store import Store
+from workers.broker.streams import Entry
 from workers.config.settings import Limits
 from workers.errors import (
     BadConfiguration,
@@ -22,41 +23,24 @@ from workers.errors import (
     ReplayMismatch,
     StateLost,
 )
-from workers.feed.commit import RejectedEntry
 from workers.feed.keys import FIELD
 from workers.feed.position import START, Position, parse_id
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState, Pointer
 from workers.feed.stored_settings import stored_settings
-from workers.message.decode import Fields
+from workers.message.entry_decode import EntryFields
 from workers.session import snapshots
 from workers.session.answer import AnsweredBatch, Outcome, answering, processing
-from workers.session.snapshots import LoadedSnapshot
-
-Fetched = Callable[[Pointer, str], LoadedSnapshot | None]
-"""Returns the snapshot that a pointer names, of a configuration with this hash, if it was read
-and checked before."""
+from workers.session.snapshots import Fetched, LoadedSnapshot
 
 Unusable = Callable[[Pointer, InvalidStoredSnapshot], None]
-"""Is told of a snapshot that cannot be used, and why."""
+"""Gets each snapshot that cannot be used, and why."""
 
 
 class Replay:
     """A predictor at a position of its feed, which answers the entries that follow.
 
-    Parameters
-    ----------
-    predictor : OnlinePredictor
-        That has learned nothing.
-    limits : Limits
-
-    Attributes
-    ----------
-    predictor : OnlinePredictor
-    limits : Limits
-    recent : RecentIds
-    position : Position
-        Of the predictor and of `recent`.
+    It begins with a predictor that has learned nothing.
 
     Examples
     --------
@@ -69,16 +53,13 @@ class Replay:
     def __init__(self, predictor: OnlinePredictor, limits: Limits) -> None:
         self.predictor, self.limits = predictor, limits
         self.recent = RecentIds(limits.dedupe_window)
-        self.position = START
+        self.position = START  # of the predictor and of `recent`
 
     @classmethod
     def of(cls, feed: str, state: FeedState) -> "Replay":
         """Return the start of a feed, under its stored settings.
 
-        Raises
-        ------
-        BadConfiguration
-            As `settings_of`.
+        Raises BadConfiguration as `settings_of`.
         """
         config, limits = settings_of(feed, state)
         return cls(OnlinePredictor(config), limits)
@@ -86,10 +67,7 @@ class Replay:
     def restore(self, stored: LoadedSnapshot) -> None:
         """Go to where a snapshot stands.
 
-        Raises
-        ------
-        InvalidStoredSnapshot
-            If the predictor cannot take its bytes. This replay cannot be used then.
+        Raises InvalidStoredSnapshot, after which this replay cannot be used.
         """
         try:
             self.predictor.restore(self.recent.restore_from(stored.body))
@@ -97,11 +75,11 @@ class Replay:
             raise InvalidStoredSnapshot(str(error)) from error
         self.position = stored.position
 
-    def answer(self, entries: Sequence[tuple[bytes, Fields]]) -> Outcome:
+    def answer(self, entries: Sequence[tuple[bytes, EntryFields]]) -> Outcome:
         """Answer the next entries again."""
         return finished(self.answering(entries))
 
-    def answering(self, entries: Sequence[tuple[bytes, Fields]]) -> Waits[Outcome]:
+    def answering(self, entries: Sequence[tuple[bytes, EntryFields]]) -> Waits[Outcome]:
         """Do what `answer` does in steps, as `OnlinePredictor.processing` does."""
         outcome = yield from processing(
             self.predictor, self.limits, self.position, entries, self.recent
@@ -109,11 +87,10 @@ class Replay:
         self.position = outcome.after
         return outcome
 
-    def predict(self, entries: Sequence[tuple[bytes, Fields]]) -> AnsweredBatch:
+    def predict(self, entries: Sequence[tuple[bytes, EntryFields]]) -> AnsweredBatch:
         """Answer the next entries, and make no payloads: cursor and digest stay as they are."""
         seq = self.position.seq
-        work = answering(self.predictor, self.limits, seq, entries, self.recent)
-        answered = finished(work)
+        answered = finished(answering(self.predictor, self.limits, seq, entries, self.recent))
         self.position = replace(self.position, seq=seq + len(entries), n=self.predictor.n)
         return answered
 
@@ -134,44 +111,34 @@ class Replay:
         return self.position
 
 
-def none_fetched(_pointer: Pointer, _config_hash: str) -> LoadedSnapshot | None:
-    """Know of no snapshot that was read before."""
-    return None
-
-
-def _pass_over(_pointer: Pointer, _error: InvalidStoredSnapshot) -> None:
-    """Tell nobody."""
-
-
 def restored(
     store: Store,
     state: FeedState,
     candidates: Iterable[Pointer | None],
     begin: Callable[[], Replay] | None = None,
-    fetched: Fetched = none_fetched,
-    unusable: Unusable = _pass_over,
+    fetched: Fetched | None = None,
+    unusable: Unusable | None = None,
 ) -> Replay | None:
     """Return a replay at the first of some snapshots that can be used; None if none can.
 
     Parameters
     ----------
-    store : Store
-    state : FeedState
     candidates : iterable of (Pointer or None)
         None is the start of the feed, which can always be used.
     begin : callable, optional
         Returns a replay at the start of the feed; by default under its stored settings.
-    fetched : Fetched
-    unusable : Unusable
     """
+    config_hash = state.pinned.config_hash
     for pointer in candidates:
         replay = Replay.of(store.keys.feed, state) if begin is None else begin()
         if pointer is None:
             return replay
         try:
-            replay.restore(_read(store, state, pointer, fetched))
+            found = fetched.pop((pointer, config_hash), None) if fetched else None
+            replay.restore(found or snapshots.read(store, pointer, config_hash))
         except InvalidStoredSnapshot as error:
-            unusable(pointer, error)
+            if unusable is not None:
+                unusable(pointer, error)
             continue
         return replay
     return None
@@ -180,29 +147,17 @@ def restored(
 def kept_positions(store: Store, state: FeedState) -> Iterator[Position]:
     """Yield where the snapshots stand that can be read, the newest first."""
     for pointer in state.snapshots:
-        try:
-            yield _read(store, state, pointer).position
-        except InvalidStoredSnapshot:
-            continue
-
-
-def _read(
-    store: Store, state: FeedState, pointer: Pointer, fetched: Fetched = none_fetched
-) -> LoadedSnapshot:
-    config_hash = state.agreement.config_hash
-    found = fetched(pointer, config_hash)
-    return snapshots.read(store, pointer, config_hash) if found is None else found
+        with suppress(InvalidStoredSnapshot):
+            yield snapshots.read(store, pointer, state.pinned.config_hash).position
 
 
 def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
     """Return the settings of a feed.
 
-    Raises
-    ------
-    BadConfiguration
-        If the feed is a combination, or has semantics that this version does not compute.
+    Raises BadConfiguration if the feed is a combination, or has semantics that this version does
+    not compute.
     """
-    stored = stored_settings(feed, state.agreement)
+    stored = stored_settings(feed, state.pinned)
     if stored is None:
         raise BadConfiguration(
             "the feed is a combination: verify its sources, and combine them into another feed to "
@@ -212,17 +167,10 @@ def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
 
 
 class Compared(NamedTuple):
-    """One entry of a stream, as it is stored and as it was recomputed.
-
-    Attributes
-    ----------
-    id : bytes
-    stored, computed : list of bytes or None
-        Its fields, names and values; None where there is no such entry.
-    """
+    """One entry of a stream, as it is stored and as it was recomputed."""
 
     id: bytes
-    stored: list[bytes] | None
+    stored: list[bytes] | None  # its fields, names and values; None where there is no such entry
     computed: list[bytes] | None
 
     @property
@@ -232,14 +180,7 @@ class Compared(NamedTuple):
 
 
 def compare(stored: Iterable[Entry], computed: Iterable[Entry]) -> Iterator[Compared]:
-    """Yield the entries that a stream has, or should have, over the span of an outcome.
-
-    Examples
-    --------
-    >>> stored, computed = [(b"1-0", [b"p", b"A"])], [(b"1-0", [b"p", b"B"])]
-    >>> [found.is_same for found in compare(stored, computed)]
-    [False]
-    """
+    """Yield the entries that a stream has, or should have, over the span of an outcome."""
     old = {at: list(fields) for at, fields in stored}
     new = {at: list(fields) for at, fields in computed}
     for at in dict.fromkeys((*new, *old)):
@@ -253,28 +194,16 @@ def entries_of(outcome: Outcome) -> tuple[list[Entry], ...]:
         [(at, [name, payload]) for at, payload in zip(outcome.ids, outcome.out, strict=True)],
         [(at, [name, payload]) for at, payload in outcome.met],
         [(at, [name, payload]) for at, payload in outcome.alarms],
-        [(letter.id, _dead_letter_fields(letter)) for letter in outcome.dlq],
+        [(letter.id, letter.fields) for letter in outcome.dlq],
     )
-
-
-def _dead_letter_fields(letter: RejectedEntry) -> list[bytes]:
-    """Return the fields of a dead letter as a commit adds them, names and values."""
-    values = (letter.code.encode(), letter.reason.encode(), b"%d" % letter.size, letter.head)
-    names = (b"code", b"reason", b"size", b"head")
-    return [part for pair in zip(names, values, strict=True) for part in pair]
 
 
 def check_same(feed: str, computed: Position, committed: Position) -> None:
     """Raise unless a replay ended at the committed position.
 
-    Raises
-    ------
-    InputLost
-        If it read fewer or other entries than were answered.
-    ReplayMismatch
-        If it read the same number of entries, and the bytes differ.
-    StateLost
-        If the bytes are equal but the number of learned examples is not.
+    Raises InputLost if it read fewer or other entries than were answered. Raises ReplayMismatch if
+    it read the same number of entries, and the bytes differ. Raises StateLost if the bytes are
+    equal but the number of learned examples is not.
     """
     if (computed.cursor, computed.seq) != (committed.cursor, committed.seq):
         raise InputLost(

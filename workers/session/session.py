@@ -2,31 +2,31 @@
 
 import time
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from typing_extensions import override
 
-from online_svm.predictor.batch_result import Waits
-from workers.broker.batch_size import BatchSize, Entry
-from workers.broker.lease import HeldLease
-from workers.broker.store import Store
-from workers.config.settings import SNAPSHOT_EVERY, Limits
+from online_svm.predictor.batch import Waits
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.broker.large_replies import BatchSize
+from workers.broker.leases import HeldLease
+from workers.broker.shared_reader import StreamRead
+from workers.broker.streams import Entry
+from workers.config.settings import SNAPSHOT_EVERY, WorkerSettings
 from workers.errors import BatchChanged, PositionMoved, Unavailable
-from workers.feed.commit import Commit
 from workers.feed.position import END, LAST_ID
+from workers.feed.retention import DOWNSTREAM
+from workers.feed.state import Commit
 from workers.feed.state_fields import PENDING, PendingLabels
 from workers.log import Logger
-from workers.refit.pooled_refitter import PooledRefitter
 from workers.session.answer import Outcome, processing
-from workers.session.commit_writer import CommitWriter, SentCommit
-from workers.session.downstream import Gate, OpenGate
-from workers.session.feed_session import Awaited, FeedSession, Observer
-from workers.session.ownership import Ownership
+from workers.session.commit_writer import CommitWriter, SentCommit, SnapshotRequest
+from workers.session.feed_session import FeedSession, Observer
+from workers.session.flow_control import ConsumerBackpressure, InputReader, check_held
 from workers.session.publisher import Publisher
-from workers.session.read_ahead import InputReader, check_held
 from workers.session.recovery import Recovery
-from workers.session.snapshot_request import SnapshotRequest
-from workers.session.snapshots import PART_BYTES
-from workers.session.telemetry import Telemetry
+from workers.session.snapshots import KeptSnapshots, is_due, kept_examples
 
 log = Logger("online_svm.worker")
 
@@ -34,40 +34,24 @@ BATCH_BYTES = 1 << 22
 """Bytes of input of one feed that are answered at once, about; it also bounds what is read."""
 
 
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What a session answers and commits at once, and what it keeps."""
+
+    batch: int = 256  # entries read and committed at once, at most
+    snapshot_every: int = SNAPSHOT_EVERY  # input entries between two snapshots, at least
+    keep_input: bool = False  # that neither a replay nor the window needs
+
+
 class Session(FeedSession[Entry]):
     """Answers a feed, a step at a time; see `FeedSession`.
 
     Parameters
     ----------
-    store : Store
-    recovery : Recovery
-    limits : Limits
-    batch : int
-        Entries read and committed at once, at most.
-    snapshot_every : int
-        Input entries between two snapshots, at least.
-    keep_input : bool
-        Keep input that neither a replay nor the window needs.
-    lease : HeldLease or None
-        Tells other workers that this one is alive.
-    observe : callable, optional
-        Called with the outcome of each committed batch.
-    begins : bool
-        Whether the feed may be created. If not, its state must exist.
-    batch_bytes : int
-        Approximate bytes of input answered and committed at once.
-    gate : Gate, optional
+    backpressure : ConsumerBackpressure, optional
         Stops the feed while a consumer of its answers is behind.
-    part_bytes : int
-        Bytes of a snapshot under one key, at most.
-    refits : PooledRefitter, optional
-        The refits of the predictors that `recovery` makes, if they are computed elsewhere.
-    telemetry : Telemetry, optional
-        Is told what the session does.
     publisher : Publisher, optional
         Publishes states for scorers.
-    in_steps : bool
-        Whether the feed is taken over by `recover_some`, step by step; else at once.
 
     Attributes
     ----------
@@ -77,34 +61,22 @@ class Session(FeedSession[Entry]):
 
     def __init__(
         self,
-        store: Store,
         recovery: Recovery,
-        limits: Limits,
-        batch: int = 256,
-        snapshot_every: int = SNAPSHOT_EVERY,
-        keep_input: bool = False,
+        options: SessionOptions | None = None,
         lease: HeldLease | None = None,
         observe: Observer | None = None,
-        begins: bool = True,
-        batch_bytes: int = BATCH_BYTES,
-        gate: Gate | None = None,
-        part_bytes: int = PART_BYTES,
-        refits: PooledRefitter | None = None,
-        telemetry: Telemetry | None = None,
+        backpressure: ConsumerBackpressure | None = None,
         publisher: Publisher | None = None,
-        in_steps: bool = False,
     ) -> None:
-        super().__init__(store, lease, telemetry, observe)
-        self._in_steps, self._recovery, self._limits = in_steps, recovery, limits
-        self._batch = BatchSize(batch, batch_bytes)
-        self._gate = gate or OpenGate()
-        self._publisher = publisher or Publisher(store, every=0)
-        self._refits = refits
-        self._snapshot_every = snapshot_every
-        self._keep_input, self._part_bytes = keep_input, part_bytes
-        self._wanted = SnapshotRequest(store)
+        super().__init__(recovery.store, lease, recovery.telemetry, observe)
+        self._recovery, self._options = recovery, options or SessionOptions()
+        self._pace, self._refits = recovery.pace, recovery.pace.refits
+        self._batch = BatchSize(self._options.batch, BATCH_BYTES)
+        self._backpressure = backpressure
+        self._publisher = publisher or Publisher(recovery.store, every=0)
+        self._request = SnapshotRequest(recovery.store)
         self._answering: Waits[Outcome] | None = None  # it is paused, for a refit
-        self._begin_recovery(begins)
+        self._begin_recovery(recovery.may_create)
 
     @property
     @override
@@ -124,7 +96,7 @@ class Session(FeedSession[Entry]):
         Where a snapshot is due, that waits for what it needs, too. Else a feed that always has
         input would leave none: the next refit begins with the entries that follow.
         """
-        pace, predictor = self._recovery.pace, self._predictor
+        pace, predictor = self._pace, self._predictor
         if self._is_overdue and self._answering is None:
             return not pace.may_snapshot(predictor)
         return pace.waits(predictor)
@@ -147,7 +119,7 @@ class Session(FeedSession[Entry]):
     @property
     @override
     def is_refitting(self) -> bool:
-        return self._refits is not None and self._refits.is_busy
+        return self._refits.is_busy
 
     @property
     @override
@@ -158,52 +130,45 @@ class Session(FeedSession[Entry]):
     @override
     def may_snapshot(self) -> bool:
         is_between = not self.is_recovering and self._answering is None
-        return is_between and self._recovery.pace.may_snapshot(self._predictor)
+        return is_between and self._pace.may_snapshot(self._predictor)
 
     @override
-    def awaited(self) -> list[Awaited]:
+    def reads(self) -> list[StreamRead]:
         if not self.input.is_spent:
             return []
-        return [Awaited(self._store.keys.input, self.cursor, self.input)]
+        return [StreamRead(self._store.keys.feed, self._store.keys.input, self.cursor, self.input)]
 
     @override
-    def _begin_recovery(self, begins: bool) -> None:
-        super()._begin_recovery(begins)
+    def _begin_recovery(self, may_create: bool) -> None:
+        super()._begin_recovery(may_create)
         self._answering = None
-        if not self._in_steps:
-            while not self.recover_some():
-                pass
 
     @override
-    def _taking_over(self, begins: bool) -> Generator[None, None, None]:
-        recovered = yield from self._recovery.steps(begins)
+    def _taking_over(self, may_create: bool) -> Generator[None, None, None]:
+        recovered = yield from self._recovery.steps(may_create, self._writer)
         self._predictor, self.position = recovered.predictor, recovered.position
         self._reached = self.position  # of the predictor
-        self._read_anew()
+        self._restart_read()
         self._recent = recovered.recent
-        self._commits = CommitWriter(
-            self._store, recovered.config_hash, self._kept_examples, recovered.kept,
-            self._keep_input, self._part_bytes, self._gate,
-        )  # fmt: skip
-        self._ownership = Ownership(self._store, recovered.epoch, self._lease)
-        self._snapshot_seq = recovered.position.seq - recovered.replayed
+        self._commits = self._writer(recovered.config_hash, recovered.kept, self._predictor)
+        self._own(recovered.epoch)
+        self._snapshot_seq = recovered.position.seq - recovered.unsaved
         log.info(
-            "at work",
-            feed=self._store.keys.feed,
-            epoch=recovered.epoch,
-            seq=self.position.seq,
+            "at work", feed=self._store.keys.feed, epoch=recovered.epoch, seq=self.position.seq,
             replayed=recovered.replayed,
-        )
+        )  # fmt: skip
 
-    def _kept_examples(self) -> int | None:
-        """Return how many examples the input is kept of: those of the window, and those waiting."""
-        window, late = self._predictor.config.window, self._predictor.late
-        return window if window is None or late is None else window + late.counts.pending
+    def _writer(
+        self, config_hash: str, kept: KeptSnapshots, predictor: OnlinePredictor
+    ) -> CommitWriter:
+        return CommitWriter(
+            self._store, config_hash, partial(_examples_of_input, predictor), kept,
+            self._options.keep_input, self._backpressure,
+        )  # fmt: skip
 
     @override
     def next_now(self, most: int) -> list[Entry]:
-        room = self._recovery.pace.room(self._predictor)
-        limit = most if room is None else min(most, room)
+        limit = min(most, self._pace.room(self._predictor))
         return self.input.next_now(self._reached.cursor, limit) if limit > 0 else []
 
     @override
@@ -221,10 +186,9 @@ class Session(FeedSession[Entry]):
     @override
     def answer(self, entries: Sequence[Entry]) -> None:
         # If no more input is known, these answers are committed before a refit begins.
-        if self._refits is not None:
-            self._refits.is_patient = self.input.is_at_the_end
+        self._refits.is_deferring = self.input.is_at_the_end
         self._answering = processing(
-            self._predictor, self._limits, self._reached, entries, self._recent
+            self._predictor, self._recovery.limits, self._reached, entries, self._recent
         )
         self._go_on()
 
@@ -249,21 +213,21 @@ class Session(FeedSession[Entry]):
 
     @override
     def _send_answers(self, outcome: Outcome) -> SentCommit:
-        self._wanted.look(self._commits.newest)
+        self._request.look(self._commits.kept.cursor)
         # Redis works in order: a read that is sent after the commit would wait for it.
         self.input.prefetch(outcome.after.cursor)
         commit = Commit(
-            self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
+            self.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
             outcome.met, outcome.dlq, alarms=outcome.alarms, fields=self._pending_labels(),
         )  # fmt: skip
         return self._send(commit, with_snapshot=self._is_snapshot_due())
 
     def _pending_labels(self) -> dict[str, bytes]:
-        """Return what the state says of labels that are still to come: no part of the digest."""
-        late = self._predictor.late
-        if late is None:
+        """Return the state's fields of labels that are still to come; the digest excludes them."""
+        labels = self._predictor.delayed_labels
+        if labels is None:
             return {}
-        oldest, counts = late.oldest_open, late.counts
+        oldest, counts = labels.oldest_open, labels.counts
         since = None if oldest is None else oldest.time
         return {PENDING: PendingLabels(counts.pending, counts.unlabelled, since).encode()}
 
@@ -274,7 +238,7 @@ class Session(FeedSession[Entry]):
         After the commit, refits that waited for it begin.
         """
         is_done = super().finish_commit()
-        if is_done and self._refits is not None:
+        if is_done:
             self._refits.begin()
         return is_done
 
@@ -292,9 +256,9 @@ class Session(FeedSession[Entry]):
             self._go_on()
         self.finish_commit()
         is_ahead = self.is_recovering or self._reached != self.position
-        if is_ahead or self._commits.newest == self.position.cursor:
+        if is_ahead or self._commits.kept.cursor == self.position.cursor:
             return  # the predictor is ahead of the commit, or there is nothing new
-        pointers_only = Commit(self._ownership.epoch, self.position, self.position)
+        pointers_only = Commit(self.epoch, self.position, self.position)
         self._pending = self._send(pointers_only, with_snapshot=True), None
 
     @override
@@ -314,10 +278,10 @@ class Session(FeedSession[Entry]):
     @property
     def _is_overdue(self) -> bool:
         unsaved = self._reached.seq - self._snapshot_seq
-        return self._wanted.is_open or unsaved >= self._snapshot_every
+        return is_due(unsaved, self._options.snapshot_every, self._request.is_open)
 
     def _is_snapshot_due(self) -> bool:
-        return self._is_overdue and self._recovery.pace.may_snapshot(self._predictor)
+        return self._is_overdue and self._pace.may_snapshot(self._predictor)
 
     def _send(self, commit: Commit, with_snapshot: bool) -> SentCommit:
         """Send a commit; with a snapshot of the predictor, which stands at its end."""
@@ -332,7 +296,7 @@ class Session(FeedSession[Entry]):
             self._store.note_raised([entry_id for entry_id, _ in sent.commit.alarms])
         if is_kept:
             self._snapshot_seq = sent.commit.after.seq
-            self._wanted.close()
+            self._request.close()
             self._telemetry.kept_snapshot(sent.size)
         if self.position.cursor != sent.commit.after.cursor == LAST_ID:
             log.warning(f"{self._store.keys.input}: {END}")
@@ -342,13 +306,13 @@ class Session(FeedSession[Entry]):
     @override
     def _publish(self) -> None:
         if not self._predictor.is_waiting:
-            self._publisher.offer(self._predictor, self._reached, self._ownership.epoch)
+            self._publisher.offer(self._predictor, self._reached, self.epoch)
 
     @override
     def may_answer(self) -> bool:
         if not super().may_answer():
             return False
-        if self._gate.is_open(self._batch.count):
+        if self._backpressure is None or self._backpressure.has_room(self._batch.count):
             return True
         self.finish_commit()
         return False
@@ -357,15 +321,41 @@ class Session(FeedSession[Entry]):
     def idle(self, is_checked: bool = False) -> None:
         super().idle(is_checked)
         self._publish()
-        self._wanted.look(self._commits.newest)
-        if self._wanted.is_open and self.may_snapshot:
+        self._request.look(self._commits.kept.cursor)
+        if self._request.is_open and self.may_snapshot:
             self.snapshot()
-            self._wanted.close()
+            self._request.close()
 
     @override
-    def _read_anew(self) -> None:
+    def _restart_read(self) -> None:
         self.input = InputReader(self._store, self._batch)
 
     @override
     def _check_input(self) -> None:
-        self._store.check_input(self._ownership.epoch)
+        self._store.check_input(self.epoch)
+
+
+def _examples_of_input(predictor: OnlinePredictor) -> int | None:
+    """Return how many examples keep their input: the window's and the unlabelled ones."""
+    pending = 0 if predictor.delayed_labels is None else predictor.delayed_labels.counts.pending
+    return kept_examples(predictor.config.window, pending)
+
+
+def assemble(
+    recovery: Recovery,
+    settings: WorkerSettings,
+    lease: HeldLease | None = None,
+    observe: Observer | None = None,
+) -> Session:
+    """Return a session that has still to take the feed over; see `Session`."""
+    store, backpressure = recovery.store, None
+    if settings.downstream == "block":
+        backpressure = ConsumerBackpressure(store, DOWNSTREAM, recovery.telemetry)
+    return Session(
+        recovery,
+        SessionOptions(settings.batch, settings.snapshot_every, settings.keep_input),
+        lease,
+        observe,
+        backpressure,
+        Publisher(store, settings.publish_every),
+    )

@@ -1,28 +1,176 @@
-"""The snapshot format: a header with the feed's position, then the predictor's bytes.
+"""Snapshots: when one is taken, which are kept and dropped, and the format.
 
-A snapshot is used only if its hash is the one in `st`, it is of this feed, configuration and
-format, and its position is the one in `st`.
+The policy is pure: sessions, replays and the loop measure, ask here, and act.
+
+- taken: after so many entries or on request (`is_due`); during a long replay (`is_due_in_replay`,
+  `replay_pause`); of the feed that lacks the most, while a kill would cost too long replays
+  (`ReplayBudget`); at a stop, while there is time (`at_stop`);
+- kept: the newest and the one before it, and the input since the older one (`move_to`);
+- stored: in parts (`parts_of`), a header with the feed's position, then the predictor's bytes
+  (`encode`);
+- used: only if its hash is the one in `st`, it is of this feed, configuration and format, and its
+  position is the one in `st` (`decode`);
+- dropped: the one before these two, and those that cannot be used (`move_to`, `usable`).
 """
 
+import heapq
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 from online_svm.storage.saved_model import SNAPSHOT
 from workers.broker.store import Store
 from workers.errors import InvalidStoredSnapshot
-from workers.feed.commit import SnapshotMove
-from workers.feed.input_retention import keep
+from workers.feed.keys import FeedKeys
 from workers.feed.position import Position
-from workers.feed.state import Pointer
+from workers.feed.retention import keep, known_marks
+from workers.feed.state import FeedState, Pointer, SnapshotMove
 from workers.feed.state_fields import Mark
 
-FORMAT = 1
-
 PART_BYTES = 1 << 24
-"""Largest number of bytes under one key: far below the limit of Redis for a value (512 MiB by
-default), and small enough that writing a part does not delay other clients for long."""
+"""Largest number of bytes under one key: far below what Redis allows (512 MiB by default), and
+small enough that writing a part does not delay other clients for long."""
+
+REPLAY_SNAPSHOT_SECONDS = 0.25
+"""Seconds of a replay between two snapshots, at least: shorter replays leave none."""
+
+REPLAY_SNAPSHOT_REST = 8.0
+"""The same, in times of what the last one took: a replay lasts an eighth longer for them, at most,
+besides waits for refits."""
+
+STOP_SHARE = 0.8
+"""Part of the grace period in which snapshots are taken; the rest is for closing down."""
+
+BUDGET_CANDIDATES = 8
+"""Feeds that are tried at a time: one with a refit under way cannot take a snapshot now."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSnapshots:
+    """The snapshots a worker relies on."""
+
+    newest: Pointer | None  # known to be usable, as the previous one; None is the feed's start
+    previous: Pointer | None
+    unusable: tuple[Pointer, ...] = ()  # still named in the state; the next snapshot drops them
+    marks: tuple[Mark, ...] = ()  # points since which all input is kept; see `feed.retention`
+
+    @property
+    def cursor(self) -> bytes:
+        """ID of the last entry that the newest one holds."""
+        return b"0-0" if self.newest is None else self.newest.cursor
+
+
+def is_due(unsaved: int, every: int, is_requested: bool) -> bool:
+    """Return whether a feed at work takes a snapshot, `unsaved` entries after the last one."""
+    return is_requested or unsaved >= every
+
+
+def is_due_in_replay(at: Position, saved: int, target: Position, has_rested: bool) -> bool:
+    """Return whether a replay takes a snapshot: of something new, and not at its end."""
+    return has_rested and at.seq > saved and at.cursor != target.cursor
+
+
+def replay_pause(seconds: float) -> float:
+    """Return the seconds of replay until the next snapshot, after one that took `seconds`."""
+    return max(REPLAY_SNAPSHOT_SECONDS, REPLAY_SNAPSHOT_REST * seconds)
+
+
+def at_stop(unsaved: int, age: float, grace: float) -> Literal["nothing new", "too late", "take"]:
+    """Return what a feed does when its process stops, `age` seconds after the request."""
+    if unsaved == 0:
+        return "nothing new"
+    return "too late" if age >= STOP_SHARE * grace else "take"
+
+
+def parts_of(size: int) -> int:
+    """Return the number of parts in which `size` bytes are stored."""
+    return max(1, -(-size // PART_BYTES))
+
+
+def kept_examples(window: int | None, pending: int) -> int | None:
+    """Return how many learned examples the input is kept of: the window, and delayed labels."""
+    return None if window is None else window + pending
+
+
+def usable(state: FeedState, unusable: Sequence[Pointer]) -> KeptSnapshots:
+    """Return the snapshots of a state without those that cannot be used."""
+    pointers = (state.previous, state.snapshot)
+    marks = known_marks(state.marks, [None if at is None else at.mark for at in pointers])
+    if state.snapshot in unusable:
+        return KeptSnapshots(state.previous, None, tuple(unusable), marks)
+    previous = None if state.previous in unusable else state.previous
+    return KeptSnapshots(state.snapshot, previous, tuple(unusable), marks)
+
+
+def move_to(
+    pointer: Pointer, kept: KeptSnapshots, keys: FeedKeys, examples: int | None, keep_input: bool
+) -> SnapshotMove:
+    """Return how the pointers move when a new snapshot is committed.
+
+    The newest snapshot becomes the previous one, and the one before is dropped. Input is trimmed
+    that neither a replay from the previous snapshot nor the last `examples` need.
+    """
+    previous = kept.newest
+    staying = {key for p in (pointer, previous) if p is not None for key in p.keys(keys)}
+    leaving = [p for p in (kept.previous, *kept.unusable) if p is not None]
+    dropped = dict.fromkeys(key for p in leaving for key in p.keys(keys) if key not in staying)
+    marks, trim = keep(
+        kept.marks, pointer.mark, None if previous is None else previous.cursor, examples
+    )
+    return SnapshotMove(pointer, previous, tuple(dropped), b"" if keep_input else trim, marks)
+
+
+def moved(kept: KeptSnapshots, move: SnapshotMove) -> KeptSnapshots:
+    """Return the snapshots that are kept after a commit with this move."""
+    return KeptSnapshots(move.newest, kept.newest, marks=move.marks)
+
+
+class ReplayBudget:
+    """A bound on the entries that the next start answers again if this process is killed.
+
+    They are the entries that the newest snapshot of each feed lacks. `is_due` bounds them for each
+    feed; this bounds their sum. Beyond it, the feed that lacks the most takes a snapshot early.
+
+    Examples
+    --------
+    >>> budget = ReplayBudget(100)
+    >>> budget.note("slow", 20)
+    >>> budget.note("hot", 70)
+    >>> budget.is_exceeded
+    False
+    >>> budget.note("hot", 90)
+    >>> budget.is_exceeded, budget.total, budget.largest()
+    (True, 110, ['hot', 'slow'])
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lacking: dict[str, int] = {}
+        self.total = 0  # entries that all snapshots lack together
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether a feed should take a snapshot."""
+        return self.total > self._most
+
+    def note(self, feed: str, entries: int) -> None:
+        """Note how many entries the newest snapshot of a feed lacks."""
+        self.total += entries - self._lacking.get(feed, 0)
+        self._lacking[feed] = entries
+
+    def forget(self, feed: str) -> None:
+        """Note that a feed is not answered any more."""
+        self.total -= self._lacking.pop(feed, 0)
+
+    def largest(self) -> list[str]:
+        """Return the feeds that lack the most, in order; `BUDGET_CANDIDATES` at most."""
+        found = heapq.nlargest(BUDGET_CANDIDATES, self._lacking.items(), key=lambda item: item[1])
+        return [feed for feed, entries in found if entries > 0]
+
+
+FORMAT = 1
 
 _LENGTH = 4
 _MAX_HEADER = 1 << 16
@@ -36,41 +184,14 @@ class LoadedSnapshot:
     body: bytes | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class KeptSnapshots:
-    """The snapshots a worker relies on.
-
-    Attributes
-    ----------
-    newest, previous : Pointer or None
-        Known to be usable; None is the start of the feed.
-    unusable : tuple of Pointer
-        Still named in `st`; the next snapshot drops them.
-    marks : tuple of Mark
-        Points since which all input is kept; see `input_retention`.
-    """
-
-    newest: Pointer | None
-    previous: Pointer | None
-    unusable: tuple[Pointer, ...] = ()
-    marks: tuple[Mark, ...] = ()
+Fetched = dict[tuple[Pointer, str], LoadedSnapshot]
+"""Snapshots that were read and checked, by pointer and hash of the feed's configuration."""
 
 
 def encode(
-    feed: str,
-    config_hash: str,
-    position: Position,
-    body: bytes | memoryview,
-    part_bytes: int = PART_BYTES,
+    feed: str, config_hash: str, position: Position, body: bytes | memoryview
 ) -> tuple[Pointer, bytes]:
-    """Return the pointer to a snapshot and its bytes; parts have at most `part_bytes`.
-
-    Examples
-    --------
-    >>> pointer, data = encode("f", "c0ffee", Position(b"9-1", 3, 2, bytes(32)), b"learned")
-    >>> bytes(decode(data, pointer, "f", "c0ffee").body)
-    b'learned'
-    """
+    """Return the pointer to a snapshot and its bytes."""
     header = {
         "format": FORMAT,
         "feed": feed,
@@ -82,13 +203,8 @@ def encode(
     }
     text = json.dumps(header, sort_keys=True).encode()
     data = b"".join((SNAPSHOT, len(text).to_bytes(_LENGTH, "big"), text, body))
-    parts = parts_of(len(data), part_bytes)
-    return Pointer(position.n, sha256(data).hexdigest(), position.cursor, parts), data
-
-
-def parts_of(size: int, part_bytes: int = PART_BYTES) -> int:
-    """Return the number of parts in which `size` bytes are stored."""
-    return max(1, -(-size // part_bytes))
+    sha = sha256(data).hexdigest()
+    return Pointer(position.n, sha, position.cursor, parts_of(len(data))), data
 
 
 def decode(
@@ -96,10 +212,8 @@ def decode(
 ) -> LoadedSnapshot:
     """Return the position and the predictor's bytes of a snapshot, which are not copied.
 
-    Raises
-    ------
-    InvalidStoredSnapshot
-        If the bytes have another hash, or are of another feed, configuration or format.
+    Raises InvalidStoredSnapshot if the bytes have another hash, or are of another feed,
+    configuration or format.
     """
     if sha256(data).hexdigest() != pointer.sha256:
         raise InvalidStoredSnapshot("its SHA-256 is not the one recorded: it is damaged")
@@ -121,35 +235,12 @@ def decode(
 def read(store: Store, pointer: Pointer, config_hash: str) -> LoadedSnapshot:
     """Fetch and decode the snapshot that `pointer` names.
 
-    Raises
-    ------
-    InvalidStoredSnapshot
-        As `decode`, or if it is gone.
+    Raises InvalidStoredSnapshot as `decode`, or if it is gone.
     """
     data = store.get_snapshot(pointer)
     if data is None:
         raise InvalidStoredSnapshot("it is gone")
     return decode(data, pointer, store.keys.feed, config_hash)
-
-
-def move_to(
-    pointer: Pointer, kept: KeptSnapshots, store: Store, keep_input: bool, window: int | None
-) -> SnapshotMove:
-    """Return how the pointers move when a new snapshot is committed.
-
-    The newest snapshot becomes the previous one, and the one before is dropped. Input is trimmed
-    that neither a replay from the previous snapshot nor the window needs.
-    """
-    keys = store.keys
-    previous = kept.newest
-    staying = {key for p in (pointer, previous) if p is not None for key in p.keys(keys)}
-    leaving = [p for p in (kept.previous, *kept.unusable) if p is not None]
-    dropped = dict.fromkeys(key for p in leaving for key in p.keys(keys))
-    marks, trim = keep(
-        kept.marks, pointer.mark, None if previous is None else previous.cursor, window
-    )
-    going = tuple(key for key in dropped if key not in staying)
-    return SnapshotMove(pointer, previous, going, b"" if keep_input else trim, marks)
 
 
 def _split(data: memoryview) -> tuple[dict[str, Any], memoryview]:

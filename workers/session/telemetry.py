@@ -1,25 +1,22 @@
-"""Telemetry: a worker tells of its work while it runs, to whoever listens.
+"""Reports of a worker about its work while it runs.
 
 The worker calls these methods in its own thread, between two steps of its work. So they return at
-once and raise nothing. What they do changes no answer.
+once and raise nothing. They change no answer.
 """
 
 from typing import TYPE_CHECKING, Literal
 
-from typing_extensions import override
-
-from workers.refit.observer import RefitObserver
-from workers.trouble import Trouble
+from workers.refit.schedule import RefitObserver
 
 if TYPE_CHECKING:
-    from workers.feed.commit import Commit
+    from workers.feed.state import Commit
 
 Stage = Literal["starting", "standby", "replaying", "answering", "stopping"]
 """What a worker does; a standby waits for the lease."""
 
 
 class Telemetry(RefitObserver):
-    """Ignores all that a worker tells; listeners override what they want to know."""
+    """Ignores all reports; listeners override what they need."""
 
     def enter(self, stage: Stage) -> None:
         """Note what the worker does from now on."""
@@ -46,12 +43,4 @@ class Telemetry(RefitObserver):
         """Note why the feed waits; None where it goes on."""
 
     def fails(self, reason: str) -> None:
-        """Note that the feed was set aside in a process of many; it is tried again."""
-
-    @override
-    def refitted(self, seconds: float, waited: float) -> None:
-        """Note what one refit cost."""
-
-    @override
-    def refits_fail(self, trouble: Trouble | None) -> None:
-        """Note that refits fail, or work again."""
+        """Note that a process of many feeds parked this feed; it is tried again."""

@@ -1,63 +1,91 @@
-"""The logistic line of maximum likelihood, and the likelihood around it."""
+"""The maximum likelihood line of logistic regression, and the profile likelihood around it.
+
+The line is eta(x) = u + a (x - s) with the log-odds u at the score s and the slope a. The
+likelihood of u, maximised over a and relative to the overall maximum, is the plausibility of u
+(Xu et al. 2016, eq. 40). Scores are given as distances d = x - s; targets lie in [0, 1].
+"""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from online_svm.calibration.evidential.profile import moments, profile
-from online_svm.calibration.platt import PlattScaling, Targets
-from online_svm.compiled.elementary import exp, log
-from online_svm.compiled.logistic import logit, logits
+from online_svm.calibration.platt import PlattScaling, Targets, target_values
+from online_svm.compiled.elementary import exp, log, logit, logits
+from online_svm.compiled.kernel import kernel
 from online_svm.types import Bools, Floats
 
+Moments = tuple[float, float, float, float, float, float]
+Profile = tuple[float, float, float, float, float]
+
+
+@kernel
+def moments(d: Floats, targets: Floats, u: float, a: float) -> Moments:
+    """Return the log-likelihood, its derivatives by u and a, and the sums of w, w d and w d^2.
+
+    The weights are w = p (1 - p), so the sums form the information matrix.
+    """
+
+
+@kernel
+def profile(d: Floats, targets: Floats, u: float, a: float) -> Profile:
+    """Maximise the likelihood over the slope by bracketed Newton steps, starting at `a`.
+
+    Returns the best slope, its log-likelihood, the first and minus the second derivative of the
+    maximum by u, and the derivative of the best slope by u.
+    """
+
+
+@kernel
+def log_ignorance(
+    d: Floats, targets: Floats, u_hat: float, a_hat: float, top: float, rule: Floats
+) -> float:
+    """Return the log mean plausibility of the proportions below the best one, tau = expit(u_hat).
+
+    That is log of (1 / tau) times the integral of the contour from 0 to tau; at most 0. The line
+    has the value `u_hat` at the score, the slope `a_hat` and the log-likelihood `top`. `rule`,
+    shape (2, n_nodes), holds ascending nodes and weights of a quadrature on [0, 1].
+    """
+
+
 MAX_STEPS = 200  # bisection alone needs fewer; Newton's method needs two or three
-OPTIMAL = 1e-14  # log-likelihood that a last step may still promise
-# Farther out a line has reached its limit long ago, and squares still fit a float.
-FARTHEST = 1e100
-LONGEST = 4.0  # step in log-odds: beyond it the parabola of Newton's method means nothing
+MIN_GAIN_OF_A_STEP = 1e-14  # stop when a Newton step would gain less log-likelihood
+# Standardised scores are clipped here: the line has reached its limit, and squares stay finite.
+MAX_STANDARDISED_SCORE = 1e100
+MAX_NEWTON_STEP = 4.0  # in log-odds: Newton's quadratic model is useless for longer steps
 
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """log-odds = offset + slope t at the standardised score t = (score - centre) / width.
+    """log-odds = offset + slope t at the standardised score t = (score - centre) / width."""
 
-    Attributes
-    ----------
-    centre, width : float
-        Mean and deviation of the scores by their information p (1 - p). A width of 0 says that
-        there is one distinct score, the centre.
-    offset, slope : float
-        The line of maximum likelihood.
-    w0, w1, w2 : float
-        Sums of p (1 - p), times t and times t^2: the information matrix.
-    """
-
-    centre: float
-    width: float
+    centre: float  # mean of the scores, weighted by their information p (1 - p)
+    width: float  # their standard deviation, weighted likewise; 0 for a single distinct score
     offset: float
-    slope: float
-    w0: float
-    w1: float
-    w2: float
+    slope: float  # with the offset, it maximises the likelihood
+    w0: float  # sum of p (1 - p)
+    w1: float  # sum of p (1 - p) t
+    w2: float  # sum of p (1 - p) t^2; with w0 and w1 the information matrix
 
     def standardise(self, scores: Floats) -> Floats:
-        """Return the standardised scores, cut off at `FARTHEST`."""
+        """Return the standardised scores, clipped at `MAX_STANDARDISED_SCORE`."""
         if self.width == 0.0:
             return np.zeros(len(scores))
-        with np.errstate(over="ignore"):  # an infinity is cut off too
-            return np.clip((scores - self.centre) / self.width, -FARTHEST, FARTHEST)
+        with np.errstate(over="ignore"):  # infinities are clipped too
+            return np.clip(
+                (scores - self.centre) / self.width, -MAX_STANDARDISED_SCORE, MAX_STANDARDISED_SCORE
+            )
 
     def undetermined(self, scores: Floats) -> Bools:
-        """Say where the examples do not tell the line's value: they have one score, not this."""
+        """Return a mask of scores without a fitted value: all examples have one other score."""
         return np.asarray((scores != self.centre) & (self.width == 0.0))
 
     def log_odds(self, t: Floats) -> Floats:
-        """Return the line's value at standardised scores."""
+        """Return the log-odds at standardised scores."""
         return self.offset + self.slope * t
 
     def deviation(self, t: Floats) -> Floats:
-        """Return the asymptotic standard deviation of the line's value at standardised scores."""
+        """Return the asymptotic standard deviation of the log-odds at standardised scores."""
         if self.width == 0.0:
             return np.full(len(t), 1.0 / math.sqrt(self.w0))
         determinant = self.w0 * self.w2 - self.w1 * self.w1
@@ -66,30 +94,21 @@ class FittedLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Likelihood:
-    """The examples a line was fitted to.
-
-    Attributes
-    ----------
-    line : FittedLine
-    scores, targets : ndarray of shape (n_samples,)
-        Standardised scores, and the probability that each label stands for.
-    top : float
-        Log-likelihood of the line.
-    """
+    """The examples that a line was fitted to."""
 
     line: FittedLine
-    scores: Floats
-    targets: Floats
-    top: float
+    scores: Floats  # standardised, shape (n_samples,)
+    targets: Floats  # target probability of each example, shape (n_samples,)
+    top: float  # log-likelihood of the line
 
     def log_flat(self) -> float:
-        """Return the relative log-likelihood of the best line without a slope."""
+        """Return the relative log-likelihood of the best line of slope zero."""
         mean = math.fsum(self.targets) / len(self.targets)
         terms = (share * log(share) for share in (mean, 1.0 - mean) if share > 0.0)
         return min(len(self.targets) * sum(terms) - self.top, 0.0)
 
     def contour(self, t: float, tau: Floats) -> Floats:
-        """Return the plausibility of the proportions tau at a standardised score (eq. 40)."""
+        """Return the plausibility of the proportions `tau` at a standardised score (eq. 40)."""
         d = self.scores - t
         return np.array([self._plausible(d, u) for u in logits(tau).tolist()])
 
@@ -100,30 +119,22 @@ class Likelihood:
 
 
 def fit_line(scores: Floats, positive: Bools, targets: Targets) -> Likelihood:
-    """Maximise the likelihood of a line, starting from Platt's optimum.
+    """Fit a logistic line by maximum likelihood, starting from Platt's optimum.
 
-    Platt's map never falls with the score; here the slope may have either sign.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples,), n_samples >= 1
-    positive : ndarray of bool of shape (n_samples,)
-    targets : {"platt", "raw"}
-
-    Raises
-    ------
-    InvalidInput
-        If raw targets have no finite optimum.
+    Unlike Platt's map, the line may have a slope of either sign. There must be at least one
+    example. Raises InvalidInput if raw targets have no finite optimum.
     """
     start = PlattScaling(targets=targets).fit(scores, positive)
-    if targets == "raw":  # a line may fall, so scores that separate the other way have none either
+    if targets == "raw":  # reversed separable scores have no finite optimum either
         PlattScaling(targets=targets).fit(-scores, positive)
-    values = _target_values(positive, targets)
+    n_positive = int(np.count_nonzero(positive))
+    sides = target_values(targets, (n_positive, len(positive) - n_positive))
+    values = np.where(positive, *sides)
     low, high = float(scores.min()), float(scores.max())
     centre, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
     if half < np.finfo(np.float64).tiny:
         return _at_one_score(low, values)
-    # Twice: the frame that suits the integrals is known once the line is.
+    # Fit twice: the frame that suits the integrals depends on the line.
     framed = (scores - centre) / half
     offset, slope = _optimum(framed, values, -start.A_ * centre - start.B_, -start.A_ * half)
     middle, spread = _informative(framed, values, offset, slope)
@@ -133,16 +144,8 @@ def fit_line(scores: Floats, positive: Bools, targets: Targets) -> Likelihood:
     return _around(frame.centre, frame.width, offset, slope, t, values)
 
 
-def _target_values(positive: Bools, targets: Targets) -> Floats:
-    if targets == "raw":
-        return positive.astype(np.float64)
-    n_positive = int(np.count_nonzero(positive))
-    n_negative = len(positive) - n_positive
-    return np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
-
-
 def _at_one_score(score: float, targets: Floats) -> Likelihood:
-    """Return the best constant: without two different scores there is no slope to speak of."""
+    """Return the best constant: a single distinct score does not determine a slope."""
     mean = math.fsum(targets) / len(targets)
     return _around(score, 0.0, logit(mean), 0.0, np.zeros(len(targets)), targets)
 
@@ -155,15 +158,15 @@ def _around(
 
 
 def _optimum(t: Floats, targets: Floats, u: float, a: float) -> tuple[float, float]:
-    """Maximise over both parameters: Newton, inside a bracket, over the value at t = 0."""
+    """Maximise over both parameters by bracketed Newton steps in the value at t = 0."""
     low, high = -math.inf, math.inf
     for _ in range(MAX_STEPS):
         a, _, derivative, curvature, tangent = profile(t, targets, u, a)
         step = derivative / curvature
-        if derivative * step <= OPTIMAL:
+        if derivative * step <= MIN_GAIN_OF_A_STEP:
             return u + step, a + tangent * step
         low, high = (u, high) if derivative > 0.0 else (low, u)
-        step = min(max(step, -LONGEST), LONGEST)
+        step = min(max(step, -MAX_NEWTON_STEP), MAX_NEWTON_STEP)
         if not low < u + step < high:
             step = 0.5 * (low + high) - u
         u, a = u + step, a + tangent * step
@@ -171,7 +174,7 @@ def _optimum(t: Floats, targets: Floats, u: float, a: float) -> tuple[float, flo
 
 
 def _informative(t: Floats, targets: Floats, offset: float, slope: float) -> tuple[float, float]:
-    """Return mean and deviation of the scores by their information."""
+    """Return the mean and standard deviation of the scores, weighted by their information."""
     _, _, _, w0, w1, _ = moments(t, targets, offset, slope)
     middle = w1 / w0
     _, _, _, w0, _, w2 = moments(t - middle, targets, offset + slope * middle, slope)

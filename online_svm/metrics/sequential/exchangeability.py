@@ -1,155 +1,205 @@
-"""Conformal test martingales: whether the examples still come as from one distribution.
+"""Conformal test martingales that test whether the examples are exchangeable.
 
-A scorer is fitted to the first `FIRST_FIT` rows, and to each `every` rows for the next as
-many. The `PLACED` rows after that fix the cells of its scores. Then each row has a rank among all
-rows of that scorer; wealth goes on from one scorer to the next. After a finding all begins anew:
-later rows are compared with later rows.
+The models of a feed are refitted too often for these tests, which need many examples scored by one
+model. Their scorer, one-pass Gaussian naive Bayes, is cheap, stores no examples, and treats
+features independently: means and variances by class. Its quality affects the power of the tests,
+not their validity. It is fitted to the first `FIRST_FIT_ROWS` rows; later, each scorer is fitted to
+the last `every` rows and used for the next `every`. The first 100 rows of a scorer fix the cells of
+its scores. Each further row is ranked among all rows of the same scorer; wealth carries over from
+one scorer to the next. After a finding everything restarts. A change that coincides with a new
+scorer is missed, because its rows are not compared with earlier rows; a scorer is therefore kept
+for long.
 
-A change that comes just when a scorer does is missed by these tests, since nothing before it is
-compared with: the reason to keep a scorer for long.
+The p-value of a score is (number above it + U (number equal to it)) / (number of all), where the
+counts include the score itself and U is uniform on (0, 1). While scores are exchangeable, these
+p-values are independent and uniform (Vovk, Gammerman & Shafer 2022, "Algorithmic Learning in a
+Random World", chapter 8). Scores are rounded to `N_CELLS` cells fixed in advance, which is valid
+because any function of a score is.
 """
 
+import math
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from online_svm.compiled.elementary import logs
+from online_svm.compiled.kernel import kernel
+from online_svm.compiled.ordered_sums import sum_rows
 from online_svm.errors import InvalidInput
-from online_svm.metrics.sequential.bet_processes import BetProcesses
 from online_svm.metrics.sequential.families import Family, Finding, Subject
-from online_svm.metrics.sequential.frozen_scorer import (
-    CLASSES,
-    FEATURES,
-    MEMORY,
-    FrozenScorer,
-    Moments,
-    frozen,
-    overall,
-)
-from online_svm.metrics.sequential.row_ranks import CELLS, RANKED, RankState, rank_rows
-from online_svm.storage.arrays import nest, under
-from online_svm.storage.fields import Fields, floats, ints
+from online_svm.storage.state_schema import StateSchema, floats, ints
 from online_svm.stream.alarm import AlarmScope
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Floats, Ints
 
-FIRST_FIT = 500
+MAX_FEATURES = 64  # only the first features of a row are used, to bound its cost
+MAX_CLASSES = 16
 
-SHARES: dict[AlarmScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
-"""Shares of the level."""
+_TINY = 1e-300
+
+RECENT_MEAN_MEMORY = 250.0  # rows, for the mean of a feature; as in `exchangeability.c`
+
+
+class Moments(NamedTuple):
+    """Counts, means and sums of squares, each of shape (MAX_CLASSES, n_features)."""
+
+    counts: Floats
+    means: Floats
+    squares: Floats
+
+
+class FrozenScorer(NamedTuple):
+    """Gaussian densities by class."""
+
+    constants: Floats  # shape (MAX_CLASSES,); -inf for a class without examples
+    means: Floats  # shape (MAX_CLASSES, n_features)
+    precisions: Floats  # like `means`; 0 for a constant feature, which has no influence
+
+
+def frozen(moments: Moments) -> FrozenScorer:
+    """Return the scorer fitted to the collected moments.
+
+    Variances are shrunk: two extra examples have the variance pooled over all classes.
+    """
+    counts, means, squares = moments
+    rows = counts.max(axis=1, initial=0.0)
+    pooled = sum_rows(squares) / np.maximum(sum_rows(counts), 1.0)
+    variances = (squares + 2.0 * pooled) / (counts + 2.0)
+    varies = variances > _TINY
+    precisions = np.where(varies, 1.0 / np.where(varies, variances, 1.0), 0.0)
+    widths = np.where(varies, logs(np.where(varies, variances, 1.0)), 0.0)
+    shares = logs(np.maximum(rows, 1.0) / max(math.fsum(rows), 1.0))
+    constants = np.where(rows > 0.0, shares - 0.5 * sum_rows(widths.T), -np.inf)
+    return FrozenScorer(constants, means.copy(), precisions)
+
+
+def overall(moments: Moments) -> Floats:
+    """Return mean and standard deviation of each feature overall, shape (2, n_features)."""
+    counts, means, squares = moments
+    rows = np.maximum(sum_rows(counts), 1.0)
+    mean = sum_rows(counts * means) / rows
+    apart = means - mean
+    variance = sum_rows(squares + counts * (apart * apart)) / rows
+    return np.stack([mean, np.sqrt(variance)])
+
+
+N_CELLS = 256
+
+N_RANKED = 3 + MAX_CLASSES
+"""Number of ranked quantities: label given features, density, odds, and one a class."""
+
+
+class RankState(NamedTuple):
+    """State of the ranks; everything except the scorer is updated in place."""
+
+    rows: Ints  # number of rows, shape (1,)
+    moments: Moments  # of the rows, for the next scorer
+    scorer: FrozenScorer
+    recent: Floats  # recent feature means, shape (n_features,)
+    places: Floats  # count, mean, sum of squares over the first 100 rows, shape (N_RANKED, 3)
+    trees: Ints  # sum tree of each ranked quantity, shape (N_RANKED, 2 * N_CELLS)
+
+
+@kernel
+def rank_rows(
+    X: Floats, labels: Ints, seed: int, held: RankState, of_class: Ints, values: Floats
+) -> None:
+    """Score and rank rows, fill the values bet on, and collect moments for the next scorer.
+
+    `X` has shape (m, n_features), `labels` the class number of each row (-1 for none), `of_class`
+    the column of values of each class (empty without a scorer), and `values` the shape (m,
+    n_values): NaN without a bet. `seed` ranks equal scores.
+    """
+
+
+@kernel
+def cell_of(score: float, centre: float, spread: float) -> int:
+    """Return the cell of a score, from 0; half of the cells lie within `spread` of the centre."""
+
+
+FIRST_FIT_ROWS = 500
+
+LEVEL_SHARES: dict[AlarmScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
+"""Share of the level for the tests of each scope."""
 
 SCORES = ("density", "density-spread", "odds", "odds-spread")
-"""Tests of the features alone: of the density of a row, and of the odds of the commonest class."""
+"""Tests of the features alone: by the density of a row, and by the odds of the commonest class."""
 
-TOLD = 3  # features that moved most, in a report
+N_REPORTED_FEATURES = 3  # the features whose means moved most
 
-_BY_CLASS = f"{CLASSES} d"
-_FIELDS = Fields(
+_BY_CLASS = f"{MAX_CLASSES} d"
+_FIELDS = StateSchema(
     floats("_counts", _BY_CLASS),
     floats("_means", _BY_CLASS),
     floats("_squares", _BY_CLASS),
-    floats("_constants", str(CLASSES)),
+    floats("_constants", str(MAX_CLASSES)),
     floats("_centres", _BY_CLASS),
     floats("_precisions", _BY_CLASS),
-    floats("_places", f"{RANKED} 3"),
+    floats("_places", f"{N_RANKED} 3"),
     floats("_recent", "d"),
     floats("_usual", "2 d"),
     ints("_trees"),
 )
 _OF_FEATURES = tuple(f.attribute for f in _FIELDS if f.axes.endswith("d"))
-"""What has a last axis of the features."""
+"""Names of the arrays whose last axis is the features."""
 
 
 class ExchangeabilityMonitor:
-    """Tests whether rows, in their order, are exchangeable: i.i.d., for all one can tell.
+    """Tests whether rows, in their order, are exchangeable.
 
     - "overall": how improbable the scorer finds the label, given the features.
-    - "class": where a row lies between its class and the others, one test a class.
+    - "class": where a row lies between its class and the others; one test a class.
     - "scores": the same without labels; these find a shift of the features alone.
 
-    A finding says that something moved. Calibration may hold all the same.
-
-    Parameters
-    ----------
-    level : float
-        Of all tests together, for ever.
-    every : int
-        Rows for which a scorer is kept.
-    seed : int
-        Of the ranks of equal scores.
-
-    Examples
-    --------
-    >>> monitor, rng = ExchangeabilityMonitor(level=0.01, every=10_000), np.random.default_rng(0)
-    >>> x, label = rng.normal(size=(3000, 2)), np.arange(3000) % 2
-    >>> x[:, 0] += label
-    >>> x[2000:, 1] += 2.0
-    >>> none = np.zeros((3000, 2))
-    >>> rows = ScoredRows(np.arange(3000), ("a", "b"), label, none, none, none, none, none, label,
-    ...                   model=1, X=x)
-    >>> found = monitor.update(rows)
-    >>> found[0].scope, found[0].name, 2000 <= found[0].row < 2100
-    ('scores', 'density', True)
+    A finding means that the distribution changed. Calibration can still hold. `level` covers all
+    tests together over an unlimited run, a scorer is kept for `every` rows, and `seed` ranks equal
+    scores.
     """
 
     def __init__(self, level: float, every: int, seed: int = 0) -> None:
-        self._level, self._every, self._seed = level, every, seed
-        self._family = Family({scope: share * level for scope, share in SHARES.items()})
-        for part in (
-            Subject("overall", None),
-            *(Subject("scores", name) for name in SCORES),
-        ):
-            self._family.add(part)
-        m = len(self._family.parts)
-        self._bets = BetProcesses([0.0] * m, self._family.levels)
-        self._since = [-1] * m
+        self._every, self._seed = every, seed
+        self._family = Family("exchangeability", LEVEL_SHARES, level, 0.0)
+        self._family.add(Subject("overall", None))
+        for name in SCORES:
+            self._family.add(Subject("scores", name))
         self._labels: tuple[str | None, ...] = ()
-        self._classes = self._tests = np.full(CLASSES, -1, dtype=np.int64)
+        self._classes = self._tests = np.full(MAX_CLASSES, -1, dtype=np.int64)
         self._n_classes = 0  # with a test
         self._rows = np.zeros(1, dtype=np.int64)
         self._left = self._first_fit
         self._has_scorer = False
-        self._trees = np.zeros((RANKED, 2 * CELLS), dtype=np.int64)
+        self._trees = np.zeros((N_RANKED, 2 * N_CELLS), dtype=np.int64)
         self._with_features(0)
 
     @property
     def _first_fit(self) -> int:
-        return min(FIRST_FIT, max(1, self._every // 2))
+        return min(FIRST_FIT_ROWS, max(1, self._every // 2))
 
     def _with_features(self, d: int) -> None:
-        self._counts, self._means, self._squares = (np.zeros((CLASSES, d)) for _ in range(3))
-        self._constants = np.full(CLASSES, -np.inf)
-        self._centres, self._precisions = np.zeros((CLASSES, d)), np.zeros((CLASSES, d))
+        self._counts, self._means, self._squares = (np.zeros((MAX_CLASSES, d)) for _ in range(3))
+        self._constants = np.full(MAX_CLASSES, -np.inf)
+        self._centres, self._precisions = np.zeros((MAX_CLASSES, d)), np.zeros((MAX_CLASSES, d))
         self._usual, self._recent = np.zeros((2, d)), np.zeros(d)  # mean and deviation; mean now
-        self._places = np.zeros((RANKED, 3))  # count, mean, sum of squares: of what is ranked
+        self._places = np.zeros((N_RANKED, 3))  # count, mean, sum of squares of ranked quantities
 
     def _with_more_features(self, more: int) -> None:
-        """Take up features that no row had so far."""
+        """Append features that no earlier row had."""
         for name in _OF_FEATURES:
             held = getattr(self, name)
             setattr(self, name, np.concatenate([held, np.zeros((*held.shape[:-1], more))], axis=-1))
 
-    def _add(self, part: Subject) -> None:
-        level = self._family.add(part)
-        if level is not None:
-            self._bets.add(0.0, level)
-            self._since.append(-1)
-
     def update(self, rows: ScoredRows) -> list[Finding]:
-        """Add rows, in order; return what was found, in order.
+        """Add rows, in order; return the findings, in order.
 
-        Rows without features are skipped. Features that come later, at the end, say nothing before
-        the next scorer, which is fitted to their values too.
-
-        Raises
-        ------
-        InvalidInput
-            If rows have fewer features than those before.
+        Rows without features are skipped. New features, appended at the end, have no effect until
+        the next scorer is fitted. Raises InvalidInput if rows have fewer features than earlier
+        rows.
         """
         count = len(rows)
         if rows.X is None or not count:
             return []
-        X = np.ascontiguousarray(rows.X[:, :FEATURES])
+        X = np.ascontiguousarray(rows.X[:, :MAX_FEATURES])
         known = self._counts.shape[1]
         if not known:
             self._with_features(X.shape[1])
@@ -165,7 +215,7 @@ class ExchangeabilityMonitor:
             recent = self._recent.copy()
             values = self._values(X[part], self._classes[rows.columns[part]])
             used, new = self._bet(values, rows.n[part], begin)
-            if new:  # the means as of this row, however rows are cut into calls
+            if new:  # the means at this row, however rows are split into calls
                 self._recent = _followed(recent, X[begin : begin + used])
                 moved = tuple((one["feature"], one["shift"]) for one in self.moved())
                 found += [replace(one, moved=moved) for one in new]
@@ -178,17 +228,19 @@ class ExchangeabilityMonitor:
         return found
 
     def _know(self, labels: tuple[str | None, ...]) -> None:
-        """Begin a test of each new class; note the number of each, and where its test stands."""
+        """Start a test for each new class; map labels to classes and classes to tests."""
         if labels == self._labels:
             return
         self._labels = labels
         for label in labels:
             if label is not None:
-                self._add(Subject("class", label))
-        tests = [j for j, part in enumerate(self._family.parts) if part.scope == "class"][:CLASSES]
+                self._family.add(Subject("class", label))
+        tests = [j for j, part in enumerate(self._family.parts) if part.scope == "class"][
+            :MAX_CLASSES
+        ]
         self._n_classes = len(tests)
         numbers = {self._family.parts[j].name: c for c, j in enumerate(tests)}
-        self._tests = np.array(tests + [-1] * (CLASSES - len(tests)), dtype=np.int64)
+        self._tests = np.array(tests + [-1] * (MAX_CLASSES - len(tests)), dtype=np.int64)
         self._classes = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
 
     def _values(self, X: Floats, labels: Ints) -> Floats:
@@ -204,45 +256,27 @@ class ExchangeabilityMonitor:
         return Moments(self._counts, self._means, self._squares)
 
     def _bet(self, values: Floats, n: Ints, first: int) -> tuple[int, list[Finding]]:
-        """Bet on rows until something is found; return how many were used, and what was found."""
-        if -1 in self._since:
-            self._since = [int(n[0]) if since < 0 else since for since in self._since]
-        used, found = self._bets.update(values), list[Finding]()
-        if not self._bets.has_rejected:
-            return used, found
-        for j in np.flatnonzero(self._bets.rejected).tolist():
-            found.append(
-                Finding(
-                    first + used - 1,
-                    "exchangeability",
-                    *self._family.parts[j],
-                    "conformal-martingale",
-                    float(self._bets.log_wealth[j]),
-                    float(self._bets.thresholds[j]),
-                    self._since[j],
-                )
-            )
-            self._bets.restart(j)
-            self._since[j] = -1
-        return used, found
+        """Bet on rows until a finding; return the number of rows used and the findings."""
+        self._family.start(int(n[0]))
+        used = self._family.bets.update(values)
+        if not self._family.bets.has_rejected:
+            return used, []
+        rejected = self._family.take_rejections(first + used - 1, "conformal-martingale")
+        return used, [finding for _, finding in rejected]
 
-    def begin_anew(self) -> None:
-        """Give up what was seen so far: later rows are compared with later rows alone.
-
-        Each test goes on to its next level.
-        """
-        self._bets.begin_anew()
-        self._since = [-1] * len(self._since)
+    def restart(self) -> None:
+        """Discard past evidence and compare later rows with each other only."""
+        self._family.restart()
         self._compare_later_rows()
 
     def _compare_later_rows(self) -> None:
-        """Forget the scorer and all ranks: what comes is compared with what comes now."""
+        """Discard the scorer and all ranks."""
         self._forget()
         self._usual, self._recent = np.zeros_like(self._usual), np.zeros_like(self._recent)
         self._has_scorer, self._left = False, self._first_fit
 
     def _freeze(self) -> None:
-        """Begin the next scorer: fitted to the rows since the last, which are then forgotten."""
+        """Fit the next scorer to the rows since the last one, then discard those rows."""
         scorer = frozen(self._moments)
         self._usual = overall(self._moments)
         self._recent = self._usual[0].copy()
@@ -251,82 +285,57 @@ class ExchangeabilityMonitor:
         self._has_scorer, self._left = True, self._every
 
     def _forget(self) -> None:
-        """Forget the rows of this scorer: their moments, and their ranks."""
+        """Discard the moments and ranks of the rows of this scorer."""
         for moments in (self._counts, self._means, self._squares, self._places, self._trees):
             moments[...] = 0
 
     def report(self) -> list[dict[str, Any]]:
-        """Return the test nearest to a finding of each scope, with its wealth, as JSON has it."""
-        logs, limits = self._bets.log_wealth, self._bets.thresholds
-        order = np.argsort(limits - logs, kind="stable").tolist()
+        """Return the test closest to a finding in each scope, ready for JSON."""
+        bets, parts = self._family.bets, self._family.parts
+        order = np.argsort(bets.thresholds - bets.log_wealth, kind="stable").tolist()
         nearest: dict[str, int] = {}
         for j in order:
-            nearest.setdefault(self._family.parts[j].scope, j)
+            nearest.setdefault(parts[j].scope, j)
         return [
-            {
-                "kind": "exchangeability",
-                "scope": self._family.parts[j].scope,
-                "name": self._family.parts[j].name,
-                "log_wealth": float(logs[j]),
-                "threshold": float(limits[j]),
-                "alarms": int(self._bets.found[j]),
-                "since": None if self._since[j] < 0 else self._since[j],
-            }
-            | ({"moved": self.moved()} if self._family.parts[j].scope == "scores" else {})
+            self._family.report(j) | ({"moved": self.moved()} if parts[j].scope == "scores" else {})
             for j in sorted(nearest.values())
         ]
 
     def moved(self) -> list[dict[str, Any]]:
-        """Return the features that moved most since the scorer was fitted; descriptive, no test.
+        """Return the features that moved most since the scorer was fitted; descriptive.
 
-        `shift` is the recent mean less that of the scorer's rows, in their standard deviations. The
-        first `FEATURES` features are looked at, by index.
+        `shift` is the recent mean minus the mean of the scorer's rows, in standard deviations of
+        those rows. Only the first `MAX_FEATURES` features are considered, by index.
         """
         mean, deviation = self._usual
         varies = deviation > 0.0
         shifts = np.where(varies, (self._recent - mean) / np.where(varies, deviation, 1.0), 0.0)
-        most = np.argsort(-np.abs(shifts), kind="stable")[:TOLD].tolist()
+        most = np.argsort(-np.abs(shifts), kind="stable")[:N_REPORTED_FEATURES].tolist()
         return [{"feature": f, "shift": float(shifts[f])} for f in most if shifts[f]]
 
     def state(self) -> Arrays:
-        """Return the tests, their wealth, the scorer and the ranks."""
+        """Return the tests, their wealth, the scorer and the ranks as arrays."""
         numbers = [int(self._rows[0]), self._left, int(self._has_scorer)]
         arrays = _FIELDS.arrays_of(self)
         arrays["constants"] = np.nan_to_num(self._constants, neginf=-1e300)
-        return arrays | {
-            **nest("bets", self._bets.state()),
-            **self._family.state(),
-            "numbers": np.array(numbers, dtype=np.int64),
-            "since": np.array(self._since, dtype=np.int64),
-        }
+        return arrays | {**self._family.state(), "numbers": np.array(numbers, dtype=np.int64)}
 
     @classmethod
     def from_state(cls, state: Arrays, level: float, every: int, seed: int = 0) -> Self:
-        """Return the monitor that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot, LookupError
-            If an array is absent or does not fit.
-        """
+        """Restore the monitor, or raise InvalidSnapshot or LookupError."""
         restored = cls(level, every, seed)
-        levels = {scope: share * level for scope, share in SHARES.items()}
-        family = restored._family = Family.from_state(state, levels)
-        zeros = [0.0] * len(family.parts)
-        restored._bets = BetProcesses.from_state(under("bets", state), zeros, family.levels)
+        restored._family = Family.from_state(state, restored._family, cls)
         _FIELDS.fill(restored, None, state)
         restored._constants[restored._constants <= -1e300] = -np.inf
-        parts = Fields(ints("numbers", "3"), ints("since", f"{len(family.parts)}", least=-1))
-        stored = parts.values(cls, None, state)
-        # Rows of this scorer, rows until the next one, and whether there is one.
-        restored._rows[0], restored._left, has_scorer = stored["numbers"].tolist()
+        numbers = StateSchema(ints("numbers", "3")).values(cls, None, state)["numbers"]
+        # Rows of this scorer, rows until the next one, and whether a scorer exists.
+        restored._rows[0], restored._left, has_scorer = numbers.tolist()
         restored._has_scorer = bool(has_scorer)
-        restored._since = stored["since"].tolist()
         return restored
 
 
 def _followed(recent: Floats, X: Floats) -> Floats:
-    """Return what recent means become with some more rows, as `frozen_scorer.take` moves them."""
+    """Return the recent means after more rows, as `take_row` updates them."""
     for x in X:
-        recent = recent + np.where(np.isfinite(x), x - recent, 0.0) / MEMORY
+        recent = recent + np.where(np.isfinite(x), x - recent, 0.0) / RECENT_MEAN_MEMORY
     return recent

@@ -1,181 +1,338 @@
-"""Tests of one family: how the level is shared among them, what they find, and which to reject."""
+"""Families of sequential tests under one level: tolerant bets that a mean stays near zero.
+
+The null is |E[e_t | past]| <= d_t for each t, with a tolerance d_t known before e_t. A bet of size
+l > 0 that e is larger multiplies its stake by 1 + l (e_t - d_t); a bet that e is smaller multiplies
+it by 1 - l (e_t + d_t). Under the null neither grows on average, under any dependence between
+examples (Waudby-Smith & Ramdas 2024, "Estimating means of bounded random variables by betting").
+
+Size and start of a deviation are unknown. So the stake is split in advance over both directions,
+over `BET_SIZES`, and over the example at which a bet starts. The wealth is the sum of all stakes,
+including stakes not yet started. It is a non-negative supermartingale with initial value 1, so it
+ever reaches 1 / level with probability at most `level` (Ville's inequality).
+
+Half of the stake is spread evenly over the first 2,047 examples. Group g = 1, 2, ... of later
+examples gets the share 1 / ((g + 1) (g + 2)); each group is as long as all examples before it. So
+detecting a deviation with an unknown start t costs about ln(t) more log-wealth than with a known
+start.
+"""
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from online_svm.compiled.elementary import logs
+from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.storage.state import as_array
+from online_svm.storage.state import as_array, nest, under
+from online_svm.storage.state_schema import StateSchema, floats, ints
 from online_svm.stream.alarm import AlarmKind, AlarmScope
-from online_svm.types import Arrays, Floats
+from online_svm.types import Arrays, Bools, Floats, Ints
+
+BET_SIZES = np.array([0.12, 0.3, 0.6, 0.95])
+"""Bet sizes, each divided by 1 + d_t; below 1, so that every factor is positive."""
+
+
+class Bets(NamedTuple):
+    """The stakes of several processes and their parameters."""
+
+    tolerances: Floats
+    limits: Floats
+    stakes: Floats  # shape (n_processes, 2, n_bets); all others (n_processes,)
+    waiting: Floats  # stake not yet started
+    ages: Ints  # rows seen; negative during a cooldown
+    wealth: Floats  # sum of all stakes
+
+
+@kernel
+def bet_until(values: Floats, begin: int, variance_factors: Floats, bets: Bets) -> tuple[int, bool]:
+    """Advance the processes row by row from `begin`, until one reaches its limit.
+
+    `values`, shape (m, n_processes), lie in [-1, 1]; NaN counts as 0, for rows outside the scope of
+    the process. For a value y - p with y = 0 or 1, the tolerance is at least sqrt(f p (1 - p)),
+    with f of the row in `variance_factors`, shape (m,). Returns the row after the last one used,
+    and whether a process reached its limit there.
+    """
+
+
+MAX_COOLDOWN_ROWS = 100_000
+
+_FIELDS = StateSchema(
+    floats("_stakes"),
+    floats("_waiting"),
+    floats("_wealth"),
+    ints("ages", least=-MAX_COOLDOWN_ROWS),
+    ints("tests", below=1 << 31),
+    ints("found", below=1 << 31),
+)
+
+
+class BetProcesses:
+    """Several wealth processes in parallel, each with its own tolerance (>= 0) and level.
+
+    The level is the probability that a process ever rejects under its null. `restart` starts the
+    next test of a process that rejected, `restart_all` of all processes. Test k of a process has
+    the level `level` / (k (k + 1)), so that all tests of the process together have `level`.
+    """
+
+    def __init__(self, tolerances: Sequence[float], levels: Sequence[float]) -> None:
+        self._tolerances = np.array(tolerances, dtype=np.float64)
+        self._levels = np.array(levels, dtype=np.float64)
+        m = len(self._tolerances)
+        self._stakes = np.zeros((m, 2, len(BET_SIZES)))
+        self._waiting, self._wealth = np.ones(m), np.ones(m)
+        self.ages: Ints = np.zeros(m, dtype=np.int64)  # rows of this test; negative in a cooldown
+        self.tests: Ints = np.ones(m, dtype=np.int64)  # started
+        self.found: Ints = np.zeros(m, dtype=np.int64)  # tests that rejected
+        self.has_rejected = False  # at the last added row
+        self._set_limits()
+
+    def _set_limits(self) -> None:
+        self._limits = np.asarray(self.tests * (self.tests + 1) / self._levels)
+        self._thresholds = logs(self._limits)
+
+    def add(self, tolerance: float, level: float) -> None:
+        """Add a process that starts with the next row."""
+        self._tolerances = np.append(self._tolerances, tolerance)
+        self._levels = np.append(self._levels, level)
+        self._stakes = np.concatenate([self._stakes, np.zeros((1, 2, len(BET_SIZES)))])
+        self._waiting, self._wealth = np.append(self._waiting, 1.0), np.append(self._wealth, 1.0)
+        self.ages, self.tests = np.append(self.ages, 0), np.append(self.tests, 1)
+        self.found = np.append(self.found, 0)
+        self._set_limits()
+
+    def __len__(self) -> int:
+        return len(self._tolerances)
+
+    @property
+    def log_wealth(self) -> Floats:
+        """Natural logarithm of the wealth of each process."""
+        return logs(self._wealth)
+
+    @property
+    def thresholds(self) -> Floats:
+        """Natural logarithm of the wealth at which each process rejects its null."""
+        return self._thresholds
+
+    @property
+    def log_e_values(self) -> Floats:
+        """Natural logarithm of an e-value of each process: its wealth times the share of its test.
+
+        The shares 1 / (k (k + 1)) sum to 1. So this is an e-value however often tests are
+        restarted.
+        """
+        return self.log_wealth - logs(self.tests * (self.tests + 1.0))
+
+    @property
+    def rejected(self) -> Bools:
+        """Whether each process has reached its threshold."""
+        return np.asarray(self._wealth >= self._limits)
+
+    def update(self, values: Floats, begin: int = 0, variance_factors: Floats | None = None) -> int:
+        """Add rows from `begin` until a process reaches its threshold; see `bet_until`.
+
+        Returns the row after the last one added. Processes `rejected` at it must `restart`.
+        """
+        factors = np.zeros(len(values)) if variance_factors is None else variance_factors
+        own = (self._stakes, self._waiting, self.ages, self._wealth)
+        bets = Bets(self._tolerances, self._limits, *own)
+        stop, self.has_rejected = bet_until(values, begin, factors, bets)
+        return stop
+
+    def restart(self, process: int, cooldown: int = 0) -> None:
+        """Start the next test of a process that rejected, after `cooldown` rows."""
+        self.found[process] += 1
+        self._begin_next(np.arange(len(self)) == process, cooldown)
+
+    def restart_all(self, cooldown: int = 0) -> None:
+        """Discard all evidence: start the next test of each process, after `cooldown` rows.
+
+        A test that has seen no rows is kept: it has no evidence and needs no new level.
+        """
+        self.ages[self.ages <= 0] = -cooldown
+        self._begin_next(self.ages > 0, cooldown)
+
+    def _begin_next(self, chosen: Bools, cooldown: int) -> None:
+        self._stakes[chosen] = 0.0
+        self._waiting[chosen] = self._wealth[chosen] = 1.0
+        self.ages[chosen] = -cooldown
+        self.tests[chosen] += 1
+        self._set_limits()
+
+    def state(self) -> Arrays:
+        """Return the stakes of all processes."""
+        return _FIELDS.arrays_of(self)
+
+    @classmethod
+    def from_state(
+        cls, state: Arrays, tolerances: Sequence[float], levels: Sequence[float]
+    ) -> Self:
+        """Restore the processes, or raise InvalidSnapshot."""
+        restored = cls(tolerances, levels)
+        _FIELDS.fill(restored, None, state)
+        restored._set_limits()
+        return restored
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sequential test whose wealth passed its threshold.
+    """A sequential test whose wealth reached its threshold."""
 
-    Attributes
-    ----------
-    row : int
-        Index of the row that did it, in the call of `update`.
-    kind : {"calibration", "exchangeability", "comparison"}
-        What does not hold: the announced probability is off by more than the tolerance; the
-        examples are not exchangeable; two maps are not equally good.
-    scope : {"overall", "class", "category", "bin", "slice", "scores"}
-        Which part of the examples the test is about.
-    name : str or None
-        Which class, category, bin or slice.
-    monitor : str
-        Name of the test.
-    log_wealth, threshold : float
-        Natural logarithms; the wealth is a supermartingale that begins at 1 while its null holds.
-    since : int
-        Examples learned before the first row that the test looked at.
-    estimate, lower, upper : float or None
-        Mean of y - p over the rows that tell most, with its confidence sequence; None where the
-        test has none.
-    moved : tuple of (int, float)
-        Of a test of exchangeability: the features that moved most, by index, each with its recent
-        mean less its usual one, in standard deviations.
-    """
-
-    row: int
+    row: int  # row, in the call of `update`, at which the threshold was reached
+    # The rejected null: the announced probability is within the tolerance; the examples are
+    # exchangeable; two calibrators are equally good
     kind: AlarmKind
-    scope: AlarmScope
-    name: str | None
-    monitor: str
+    scope: AlarmScope  # kind of part that the test covers
+    name: str | None  # name of the class, category, bin or slice
+    monitor: str  # name of the test
+    # log_wealth, threshold: natural logarithms; under the null the wealth is a supermartingale with
+    # initial value 1
     log_wealth: float
     threshold: float
-    since: int
+    since: int  # examples learned before the first row of the test
+    # estimate, lower, upper: mean of y - p since the start with the strongest interval, with its
+    # confidence sequence; None for tests without one
     estimate: float | None = None
     lower: float | None = None
     upper: float | None = None
+    # For exchangeability tests: the features that moved most, by index, each with its recent mean
+    # minus its usual mean, in standard deviations
     moved: tuple[tuple[int, float], ...] = ()
 
 
-MOST_OF_A_SCOPE = 64
-"""Classes, categories or slices that are watched; what comes later is not, so memory is bounded."""
+MAX_TESTS_PER_SCOPE = 64
+"""Maximum number of watched classes, categories or slices, so that memory is bounded."""
 
-_HARMONIC = sum(1.0 / k for k in range(1, MOST_OF_A_SCOPE + 1))
+_HARMONIC = sum(1.0 / k for k in range(1, MAX_TESTS_PER_SCOPE + 1))
 
 
 class Subject(NamedTuple):
-    """What a test is about."""
+    """The part of the examples that a test covers."""
 
     scope: AlarmScope
     name: str | None
 
 
 class Family:
-    """The tests of a family, in the order in which they began.
+    """The tests of a family, in the order in which they started, under one level.
 
-    How many classes, categories or slices there will be is not known when the first test begins.
-    So the k-th of a scope has the share 1 / k, over the sum of all, of the level of its scope.
-
-    Parameters
-    ----------
-    levels : mapping from a scope to the level of all tests of it together
-
-    Examples
-    --------
-    >>> family = Family({"overall": 0.002, "class": 0.003})
-    >>> level = family.add(Subject("class", "spam"))
-    >>> family.index(Subject("class", "spam")), family.index(Subject("class", "ham"))
-    (0, None)
+    Each scope has a share of the level. The number of classes, categories or slices is unknown when
+    the first test starts. So test k of a scope gets the share 1 / k of the scope's level, divided
+    by the sum of all such shares.
     """
 
-    def __init__(self, levels: Mapping[AlarmScope, float]) -> None:
-        self._levels = levels
+    def __init__(
+        self, kind: AlarmKind, shares: Mapping[AlarmScope, float], level: float, tolerance: float
+    ) -> None:
+        self.kind: AlarmKind = kind
+        self._levels = {scope: share * level for scope, share in shares.items()}
+        self._tolerance = tolerance
         self.parts: list[Subject] = []
+        self.bets = BetProcesses([], [])
+        self.since: list[int] = []  # examples learned before a test's first row; -1: not started
 
-    def add(self, part: Subject) -> float | None:
-        """Begin a test; return its level, or None where its scope is full or not watched."""
-        if not self.takes(part):
-            return None
+    def add(self, part: Subject) -> bool:
+        """Start a test with the next row; return False if its scope is full or unwatched."""
+        if not self.accepts(part):
+            return False
         self.parts.append(part)
-        return self.level(len(self.parts) - 1)
+        self.bets.add(self._tolerance, self.levels[-1])
+        self.since.append(-1)
+        return True
 
-    def takes(self, part: Subject) -> bool:
-        """Return whether `add` would begin a test."""
+    def accepts(self, part: Subject) -> bool:
+        """Return whether `add` would start a test."""
         same = sum(other.scope == part.scope for other in self.parts)
-        return part.scope in self._levels and same < MOST_OF_A_SCOPE and part not in self.parts
-
-    def level(self, number: int) -> float:
-        """Return the level of a test, by its number."""
-        scope = self.parts[number].scope
-        return self._level(scope, sum(part.scope == scope for part in self.parts[: number + 1]))
-
-    def _level(self, scope: AlarmScope, place: int) -> float:
-        """Return the level of the k-th test of a scope."""
-        if scope == "overall":
-            return self._levels[scope]
-        return self._levels[scope] / (place * _HARMONIC)
+        return part.scope in self._levels and same < MAX_TESTS_PER_SCOPE and part not in self.parts
 
     @property
     def levels(self) -> list[float]:
         """Levels of all tests."""
         found, places = [], Counter[str]()
-        for part in self.parts:
-            places[part.scope] += 1
-            found.append(self._level(part.scope, places[part.scope]))
+        for scope, _ in self.parts:
+            places[scope] += 1
+            divisor = 1.0 if scope == "overall" else places[scope] * _HARMONIC
+            found.append(self._levels[scope] / divisor)
         return found
 
     def index(self, part: Subject) -> int | None:
-        """Return the number of a test; None where there is none."""
+        """Return the number of a test, or None."""
         return self.parts.index(part) if part in self.parts else None
 
+    def start(self, n: int) -> None:
+        """Record that the next row, answered after `n` examples, is the first of new tests."""
+        if -1 in self.since:
+            self.since = [n if since < 0 else since for since in self.since]
+
+    def take_rejections(
+        self, row: int, monitor: str, cooldown: int = 0
+    ) -> list[tuple[int, Finding]]:
+        """Return the numbers and findings of the tests that rejected; start their next tests."""
+        found = []
+        for j in np.flatnonzero(self.bets.rejected).tolist():
+            levels = float(self.bets.log_wealth[j]), float(self.bets.thresholds[j])
+            finding = Finding(row, self.kind, *self.parts[j], monitor, *levels, self.since[j])
+            found.append((j, finding))
+            self.bets.restart(j, cooldown)
+            self.since[j] = -1
+        return found
+
+    def restart(self, cooldown: int = 0) -> None:
+        """Discard past evidence: each test continues at its next level."""
+        self.bets.restart_all(cooldown)
+        self.since = [-1] * len(self.since)
+
+    def report(self, j: int) -> dict[str, Any]:
+        """Return how test `j` stands, ready for JSON."""
+        return {
+            "kind": self.kind,
+            "scope": self.parts[j].scope,
+            "name": self.parts[j].name,
+            "log_wealth": float(self.bets.log_wealth[j]),
+            "threshold": float(self.bets.thresholds[j]),
+            "alarms": int(self.bets.found[j]),
+            "since": None if self.since[j] < 0 else self.since[j],
+        }
+
     def state(self) -> Arrays:
-        """Return the names of the tests."""
-        return {"parts": as_array(json.dumps(self.parts).encode())}
+        """Return the names of the tests and their wealth as arrays."""
+        return nest("bets", self.bets.state()) | {
+            "parts": as_array(json.dumps(self.parts).encode()),
+            "since": np.array(self.since, dtype=np.int64),
+        }
 
     @classmethod
-    def from_state(cls, state: Arrays, levels: Mapping[AlarmScope, float]) -> Self:
-        """Return the family that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot
-            If the names are absent or damaged.
-        """
-        restored = cls(levels)
+    def from_state(cls, state: Arrays, empty: Self, owner: type) -> Self:
+        """Restore the tests of a family without tests, or raise InvalidSnapshot."""
+        restored = copy(empty)
+        restored.parts, restored.since, restored.bets = [], [], BetProcesses([], [])
         try:
             named = [Subject(*one) for one in json.loads(state["parts"].tobytes())]
-            fits = all(restored.add(part) is not None for part in named)
+            fits = all(restored.add(part) for part in named)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidSnapshot(f"monitors: {error}") from error
         if not fits:
             raise InvalidSnapshot("monitors: the names of the tests do not fit")
+        m = len(restored.parts)
+        tolerances = [restored._tolerance] * m
+        restored.bets = BetProcesses.from_state(under("bets", state), tolerances, restored.levels)
+        fields = StateSchema(ints("since", f"{m}", least=-1))
+        restored.since = fields.values(owner, None, state)["since"].tolist()
         return restored
 
 
 def e_benjamini_hochberg(log_wealth: ArrayLike, level: float) -> list[int]:
-    """Return which of several nulls to reject, with a false discovery rate of at most `level`.
+    """Return the nulls to reject, with a false discovery rate of at most `level`, in (0, 1).
 
-    e-BH (Wang & Ramdas 2022, "False discovery rate control with e-values"): the k largest e-values,
-    for the largest k of which the k-th is at least m / (k level). They may depend on one another.
-
-    Parameters
-    ----------
-    log_wealth : array-like of shape (m,)
-        Natural logarithms of e-values.
-    level : float
-        In (0, 1).
-
-    Raises
-    ------
-    InvalidInput
-        If the level is out of range, or a logarithm is NaN.
-
-    Examples
-    --------
-    >>> e_benjamini_hochberg(np.log([30.0, 50.0, 1.0]), 0.1)
-    [0, 1]
+    e-BH (Wang & Ramdas 2022, "False discovery rate control with e-values") rejects the k largest
+    e-values, for the largest k such that the k-th is at least m / (k level). The e-values, given as
+    natural logarithms, may be dependent. Raises InvalidInput if the level is out of range, or a
+    logarithm is NaN.
     """
     if not 0.0 < level < 1.0:
         raise InvalidInput(f"level: must lie in (0, 1), got {level}")

@@ -1,4 +1,4 @@
-"""MonitorSet: the sequential tests that watch a feed, under one level."""
+"""MonitorSet: the sequential tests that monitor a feed, under one level."""
 
 from dataclasses import replace
 from typing import Any, Self
@@ -9,42 +9,27 @@ from online_svm.config.groups import MonitorConfig
 from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
 from online_svm.metrics.sequential.families import Finding
-from online_svm.storage.arrays import nest, under
+from online_svm.storage.state import nest, under
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays
 
 CALIBRATION_SHARE = 0.7
-"""Share of the level; the exchangeability tests have the rest."""
+"""Share of the level for the calibration tests; the exchangeability tests get the rest."""
 
-SCORER_KEPT = 10_000
-"""Scored examples for which the exchangeability tests keep the scorer that they compare with."""
+ROWS_PER_SCORER = 10_000
+"""Scored examples for which the exchangeability tests keep one scorer."""
 
 
 class MonitorSet:
-    """Watches scored rows, and says what it finds.
+    """Monitors scored rows and reports findings.
 
-    While all nulls hold, it ever finds anything with probability at most `config.alarm_level`,
-    however long the feed is. It finds the same however rows are cut into calls, and its memory
-    does not grow with them.
+    Under all nulls, the probability of any finding, over an unlimited run, is at most
+    `config.alarm_level`. Findings do not depend on how rows are split into calls. Memory is
+    bounded.
 
-    Parameters
-    ----------
-    config : MonitorConfig
-    seed : int
-        Of the ranks of equal scores.
-    in_order : bool
-        Whether rows come in the order of their examples. In the order in which labels come, even
-        independent examples are not exchangeable: those tests are left out then.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> monitors, label = MonitorSet(MonitorConfig()), np.ones(60, dtype=np.int64)
-    >>> said = np.tile([0.6, 0.4], (60, 1))
-    >>> rows = ScoredRows(np.arange(9000, 9060), ("a", "b"), label, said, said, said, said,
-    ...                   np.zeros((60, 1)), label, model=1)
-    >>> [(finding.row, finding.scope, finding.name) for finding in monitors.update(rows)]
-    [(37, 'overall', None), (40, 'class', 'b'), (42, 'category', '1'), (46, 'bin', '0.4-0.6')]
+    `in_order` is whether rows arrive in the order of their examples. In label order, with delayed
+    labels, even independent examples are not exchangeable, so the exchangeability tests are
+    omitted.
     """
 
     def __init__(self, config: MonitorConfig, seed: int = 0, *, in_order: bool = True) -> None:
@@ -59,14 +44,10 @@ class MonitorSet:
         self._calibration, self._exchangeability = calibration, exchangeability
 
     def update(self, rows: ScoredRows, since: int = 0) -> list[Finding]:
-        """Add rows, in order; return what was found, in order.
+        """Add rows, in order; return the findings, in order.
 
-        Parameters
-        ----------
-        rows : ScoredRows
-        since : int
-            The calibration tests look only at rows answered with at least so many examples learned:
-            where labels come late, those before are of a model that was given up.
+        The calibration tests skip rows answered with fewer than `since` examples learned: with
+        delayed labels, these rows belong to a discarded model.
         """
         found = self._calibrated(rows, since)
         if self._exchangeability is not None:
@@ -80,24 +61,24 @@ class MonitorSet:
         found = self._calibration.update(rows.taken(later))
         return [replace(one, row=int(places[one.row])) for one in found]
 
-    def begin_anew(self) -> None:
-        """Give up all evidence so far, where a model of later examples alone is to take over.
+    def restart(self) -> None:
+        """Discard past evidence, because a model of later examples alone takes over.
 
-        The evidence against the model of before says nothing of the one that follows: another test
-        that was near its threshold would else raise an alarm at once, and begin the next one. The
-        level holds: a test that begins at a time chosen by the past is one more of its series.
+        Evidence against the old model does not apply to the new one: a test close to its threshold
+        would otherwise raise an alarm at once and trigger another restart. The level holds, because
+        a test that starts at a time chosen from the past is one more test of its series.
         """
-        self._calibration.begin_anew()
+        self._calibration.restart()
         if self._exchangeability is not None:
-            self._exchangeability.begin_anew()
+            self._exchangeability.restart()
 
     def report(self) -> dict[str, Any]:
-        """Return the tests that are nearest to a finding, as JSON has it."""
+        """Return the tests closest to a finding, ready for JSON."""
         order = [] if self._exchangeability is None else self._exchangeability.report()
         return {"tests": self._calibration.report() + order}
 
     def state(self) -> Arrays:
-        """Return the state of all tests."""
+        """Return the state of all tests as arrays."""
         state = nest("calibration", self._calibration.state())
         if self._exchangeability is not None:
             state |= nest("exchangeability", self._exchangeability.state())
@@ -107,13 +88,7 @@ class MonitorSet:
     def from_state(
         cls, state: Arrays, config: MonitorConfig, seed: int = 0, *, in_order: bool = True
     ) -> Self:
-        """Return the monitors that `state` describes.
-
-        Raises
-        ------
-        InvalidSnapshot, LookupError
-            If an array is absent or does not fit.
-        """
+        """Restore the monitors, or raise InvalidSnapshot or LookupError."""
         calibration = CalibrationMonitor.from_state(
             under("calibration", state), *_calibration(config)
         )
@@ -132,4 +107,4 @@ def _calibration(config: MonitorConfig) -> tuple[float, float]:
 
 
 def _exchangeability(config: MonitorConfig) -> tuple[float, int]:
-    return (1.0 - CALIBRATION_SHARE) * config.alarm_level, SCORER_KEPT
+    return (1.0 - CALIBRATION_SHARE) * config.alarm_level, ROWS_PER_SCORER

@@ -1,1 +1,5 @@
-"""A committee: unlike machines on one training set, weighed by what they said of it before."""
+"""A committee: diverse machines on one training set, stacked by their progressive scores.
+
+The folder holds the members, their sigmoids and their stack. It holds no scaling and no calibration
+set. It may import what `refit` may import.
+"""

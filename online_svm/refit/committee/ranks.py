@@ -1,13 +1,13 @@
-"""Ranks: a category as one feature of trees, whose values are in an order that a cut can use.
+"""Ranks: a category as one ordered feature of trees.
 
-The other members see a category as a column of 0 and 1 for each of its values (`coding`). To a tree
-that feature would be many, each of which tells one value from all others. Here it is one number:
-the rank of its value by the share of class 1 among the rows of T that have it, for more than two
-classes one number for each of the most frequent classes. The best cut of one such order is the best
-way to part the values in two (Fisher 1958; Breiman and others 1984, theorem 4.5).
+The other members see a category as one 0/1 column for each value (`feature_encoder`). For a tree
+these would be many features, each of which separates one value from all others. Here a category is
+one number: the rank of its value by the share of class 1 among the rows of T that have it. For more
+than two classes it is one such number for each of the most frequent classes. The best cut in this
+order is the best split of the values in two (Fisher 1958; Breiman and others 1984, theorem 4.5).
 
-A value that no row has gets 0, where the share of all rows would stand; so a rank is never 0. Ranks
-are of whole counts: of two equal shares the column that stands first is lower.
+A value that no row has gets 0, the position of the overall share, so no other rank is 0. Ranks come
+from integer counts; on equal shares the first column ranks lower.
 """
 
 from typing import NamedTuple, Self
@@ -15,59 +15,41 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from online_svm.compiled.jit import jit
+from online_svm.compiled.kernel import kernel
 from online_svm.refit.committee.forest import BINS
-from online_svm.storage.arrays import require
-from online_svm.storage.fields import Fields, floats, shorts, words
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, floats, shorts, words
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-MOST_CLASSES = 4  # whose orders there are, where there are more than two
+MOST_CLASSES = 4  # most classes with an order of their own, if there are more than two
 MOST_RANK = BINS // 2 - 1
 EDGES = np.append(np.arange(BINS - 2) + 0.5 - MOST_RANK, np.finfo(np.float64).max)
-"""Of the bins of a feature of ranks: one lies between any two."""
+"""Bin edges of a feature of ranks: one between any two ranks."""
 
-FIELDS = Fields(words("places", "d"), floats("limits", "d"), shorts("ranks", "d orders"))
+RANKS_SCHEMA = StateSchema(words("places", "d"), floats("limits", "d"), shorts("ranks", "d orders"))
 
 
 class Ranks(NamedTuple):
-    """What the coded columns are to trees.
+    """The mapping from encoded columns to features of trees."""
 
-    Attributes
-    ----------
-    places : ndarray of int32, shape (d,)
-        Feature of the trees that a column is; of a category, the first of its features.
-    limits : ndarray of shape (d,)
-        A row has the value of a column if it is larger there; 0 for a number.
-    ranks : ndarray of int16, shape (d, orders)
-        Of the value of a column in each order, from -MOST_RANK to MOST_RANK; 0 for a number.
-
-    Examples
-    --------
-    >>> X = np.array([[7.0, 1.0, 0.0, 0.0], [8.0, 0.0, 1.0, 0.0], [9.0, 0.0, 0.0, 1.0]])
-    >>> ranks = Ranks.fit(X, np.array([1, 0, 1]), 2, np.array([-1, 0, 0, 0]))
-    >>> ranks.features(np.append(X, [[5.0, 0.0, 0.0, 0.0]], axis=0)).tolist()
-    [[7.0, 1.0], [8.0, -1.0], [9.0, 2.0], [5.0, 0.0]]
-    """
-
+    # Shape (d,); tree feature of each column; for a category, its first feature.
     places: NDArray[np.int32]
+    # Shape (d,); A row has the value of a column if it exceeds this limit there; 0 for a number.
     limits: Floats
+    # Shape (d, orders); rank of a column's value in each order, from -MOST_RANK to MOST_RANK; 0 for
+    # a number.
     ranks: NDArray[np.int16]
 
     @classmethod
     def fit(cls, X: Floats, codes: Ints, n_classes: int, categories: Ints) -> Self:
-        """Return the ranks of the values of categories by the classes of the rows.
+        """Return the ranks of category values by the classes of the rows.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Each column of a category has one of two numbers.
-        codes : ndarray of shape (n,)
-        n_classes : int
-        categories : ndarray of shape (d,)
-            Number of the category that a column is of, ascending; -1 for a number.
+        `X`, shape (n, d): each column of a category holds one of two numbers.
+        `codes`, shape (n,).
+        `categories`, shape (d,): category number of each column, ascending; -1 for a number.
         """
         are_values = categories >= 0
-        # One of the two numbers is never above 0, the other never below.
+        # Of the two numbers one is at most 0, the other at least 0.
         middle = 0.5 * X.min(axis=0, initial=0.0) + 0.5 * X.max(axis=0, initial=0.0)
         limits = np.where(are_values, middle, 0.0)
         has = (limits < X) & are_values
@@ -75,7 +57,7 @@ class Ranks(NamedTuple):
         often = np.argsort(-counts, kind="stable") if n_classes > 2 else np.array([1])
         ranks = np.zeros((len(categories), orders_of(n_classes)), dtype=np.int16)
         for order, k in enumerate(often[: ranks.shape[1]].tolist()):
-            # Counts are whole, so that sums are exact; of one row more the share is that of all.
+            # Integer counts give exact sums; one pseudo-row with the overall share smooths them.
             share = counts[k] / max(len(X), 1)
             shares = (has[codes == k].sum(axis=0) + share) / (has.sum(axis=0) + 1.0)
             for category in range(int(categories.max()) + 1):
@@ -90,37 +72,31 @@ class Ranks(NamedTuple):
 
     @property
     def are_ranks(self) -> Bools:
-        """Which of these are ranks, shape (width,)."""
+        """Whether each tree feature is a rank, shape (width,)."""
         are_ranks = np.zeros(self.width, dtype=np.bool_)
         firsts = self.places[self.ranks[:, 0] != 0]
         are_ranks[firsts[:, None] + np.arange(self.ranks.shape[1])] = True
         return are_ranks
 
     def features(self, X: Floats) -> Floats:
-        """Return the rows of X as the trees see them, shape (n, width)."""
+        """Return the tree features of the rows of X, shape (n, width)."""
         out = np.zeros((len(X), self.width))
         _write(X, self.places, self.limits, self.ranks, out)
         return out
 
     def state(self) -> Arrays:
         """Return the attributes by name."""
-        return FIELDS.arrays_of(self)
+        return RANKS_SCHEMA.arrays_of(self)
 
     @classmethod
     def from_state(cls, state: Arrays, n_features: int) -> Self:
-        """Return the ranks that `state` describes, of rows with so many features.
-
-        Raises
-        ------
-        ValueError
-            If the parts do not fit one another.
-        """
-        ranks = cls(**FIELDS.values(cls, None, state))
+        """Return the ranks described by `state`, for rows with `n_features` columns."""
+        ranks = cls(**RANKS_SCHEMA.values(cls, None, state))
         require(len(ranks.places) == n_features and ranks.ranks.size, "places")
         are_ranks = ranks.ranks != 0
         require((are_ranks.all(axis=1) == are_ranks.any(axis=1)).all(), "ranks")
         require((np.abs(ranks.ranks) <= MOST_RANK).all(), "ranks")
-        # The next column is of the same category, or begins where this one ends.
+        # The next column belongs to the same category, or to the next feature.
         steps, values = np.diff(ranks.places), are_ranks[:, 0]
         goes_on = values[:-1] & values[1:] & (steps == 0)
         begins = steps == np.where(values[:-1], ranks.ranks.shape[1], 1)
@@ -129,18 +105,12 @@ class Ranks(NamedTuple):
 
 
 def orders_of(n_classes: int) -> int:
-    """Return how many features a category is, for so many classes."""
+    """Return the number of tree features of a category."""
     return 1 if n_classes == 2 else min(n_classes, MOST_CLASSES)
 
 
 def places_of(categories: Ints, n_classes: int) -> NDArray[np.int32]:
-    """Return the feature that each column is, of a category the first; see `Ranks.fit`.
-
-    Examples
-    --------
-    >>> places_of(np.array([-1, 0, 0, 1, 1, -1]), 3).tolist()
-    [0, 1, 1, 4, 4, 7]
-    """
+    """Return the first tree feature of each column; see `Ranks.fit`."""
     widths = np.where(categories >= 0, orders_of(n_classes), 1)
     goes_on = (np.diff(categories) == 0) & (categories[1:] >= 0)
     steps = np.where(goes_on, 0, widths[:-1])
@@ -148,25 +118,18 @@ def places_of(categories: Ints, n_classes: int) -> NDArray[np.int32]:
 
 
 def _ranked(shares: Floats, share: float) -> Ints:
-    """Return the ranks of shares, less the one that `share` would have below all its equals."""
+    """Return the ranks of shares relative to `share`, which ranks below equal shares."""
     order = np.argsort(np.append(share, shares), kind="stable")
     places = np.argsort(order, kind="stable")
     apart: Ints = places[1:] - places[0]
     most = max(int(np.abs(apart).max()), MOST_RANK)
-    # As they are, unless there are too many; then away from 0, and so never 0.
+    # Unchanged if they fit; otherwise scaled and rounded away from 0, so never 0.
     sizes = -(-np.abs(apart) * MOST_RANK // most)
     return np.where(apart > 0, sizes, -sizes)
 
 
-@jit
+@kernel
 def _write(
     X: Floats, places: NDArray[np.int32], limits: Floats, ranks: NDArray[np.int16], out: Floats
 ) -> None:
-    """Write the features of the trees, which are 0 before."""
-    for i in range(len(X)):
-        for c in range(len(places)):
-            if ranks[c, 0] == 0:
-                out[i, places[c]] = X[i, c]
-            elif X[i, c] > limits[c]:
-                for order in range(ranks.shape[1]):
-                    out[i, places[c] + order] = ranks[c, order]
+    """Write the tree features to `out`, which is 0 before."""

@@ -1,46 +1,42 @@
-"""Sigmoids and stack: from the scores of the members of a committee to one log-odds a class.
+"""Sigmoids and stack: from the scores of a committee's members to one log-odds a class.
 
-Both are fitted on *progressive* scores: what each member said of an example of the proper training
-set before it learned it. These are out of fold, at no cost.
+Both are fitted on *progressive* scores: the score of a member for an example of the proper training
+set before it learned the example. Such scores are out of fold, at no cost.
 
-The sigmoid of a member and class: log-odds a s + b, by Platt's smoothed targets, with a quadratic
-penalty that draws a to 1.5 and b to 0, clipped at +-8. The stack weighs the log-odds of the
-members: for two classes a logistic regression with an intercept, for more the softmax of the
-weighted sum, one weight a member; a penalty draws the weights to equal ones.
+The sigmoid of a member and class gives log-odds a s + b, clipped at +-8; it is fitted to Platt's
+smoothed targets with a quadratic penalty centred at a = 1.5, b = 0. The stack weights the log-odds
+of the members: a logistic regression with an intercept for two classes, the softmax of the weighted
+sum for more, with one weight a member. Its penalty is centred at equal weights.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from online_svm.compiled.elementary import exp_nonpositive
-from online_svm.compiled.intrinsics import fma
-from online_svm.compiled.jit import jit
-from online_svm.refit.committee.ridge_logistic import (
-    MOST_HALVINGS,
-    OVERSHOOT,
-    Regression,
-    fit_ridge_logistic,
-)
-from online_svm.storage.arrays import require
-from online_svm.storage.fields import Fields, floats
+from online_svm.compiled.kernel import kernel
+from online_svm.compiled.kernels import Kernel
+from online_svm.refit.committee.boosting import TreeModel
+from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
+from online_svm.storage.state import nest, require, under
+from online_svm.storage.state_schema import StateSchema, floats
+from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-SLOPE, SLOPE_RIDGE = 1.5, 1.0  # a margin of one is then a probability of .82
-MOST_LOG_ODDS = 8.0
+SLOPE, SLOPE_RIDGE = 1.5, 1.0  # at the centre, a margin of one has probability .82
 WEIGHT_RIDGE, CONSTANT_RIDGE = 10.0, 0.1
-FEW = 20  # with no more scores, the weights are equal
-STEPS, TOL = 12, 1e-6
+MAX_SCORES_FOR_EQUAL_WEIGHTS = 20  # up to this many scores the weights are equal
+MAX_NEWTON_STEPS, GRADIENT_TOLERANCE = 12, 1e-6
 MOST_WEIGHT = 1e6
-"""Of a weight or constant that is stored.
+"""Limit on a stored weight or constant.
 
-Where it is least, the penalty is at most the loss of equal weights: at most 21 an example, of
-1,000. So weights are below 65; of two classes, with a loss of 8.1, the constant is below 410. What
-is beyond this was not fitted, and sums of it might overflow.
+At the minimum the penalty is at most the loss of equal weights: at most 21 an example, for 1,000
+examples. So weights are below 65; for two classes, with a loss of 8.1, the constant is below 410.
+Larger values were not fitted, and their sums might overflow.
 """
 
-FIELDS = Fields(
+STACK_SCHEMA = StateSchema(
     floats("slope", "M S"), floats("intercept", "M S"), floats("weights", "M"),
     floats("constant", "1"),
 )  # fmt: skip
@@ -48,41 +44,21 @@ FIELDS = Fields(
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What is made of the scores of M members, each one for every one of S decisions.
+    """Sigmoids and weights of M members with S decisions each."""
 
-    Attributes
-    ----------
-    slope, intercept : ndarray of shape (M, S)
-        Of the sigmoids.
-    weights : ndarray of shape (M,)
-    constant : ndarray of shape (1,)
-        The intercept of the stack; 0 for more than two classes.
-    """
-
-    slope: Floats
-    intercept: Floats
-    weights: Floats
-    constant: Floats
+    slope: Floats  # shape (M, S); slopes of the sigmoids
+    intercept: Floats  # shape (M, S); intercepts of the sigmoids
+    weights: Floats  # shape (M,)
+    constant: Floats  # shape (1,); the intercept of the stack; 0 for more than two classes
 
     @classmethod
     def fit(cls, scores: Floats, codes: Ints, recent: Bools) -> Self:
         """Return sigmoids and stack fitted on progressive scores.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n, M, S)
-            S = 1: of class 1 of two; else of each class against the rest.
-        codes : ndarray of shape (n,)
-            Their classes.
-        recent : ndarray of shape (n,)
-            Which of them the weights are fitted on.
-
-        Examples
-        --------
-        >>> scores, codes = np.zeros((0, 2, 1)), np.zeros(0, dtype=np.int64)
-        >>> stack = Stack.fit(scores, codes, np.zeros(0, dtype=bool))
-        >>> stack.apply(np.array([[[2.0], [-1.0]]]))  # (1.5 * 2 - 1.5 * 1) / 2
-        array([[0.75]])
+        `scores`, shape (n, M, S): S = 1 for class 1 of two; else one score for each class against
+            the rest.
+        `codes`, shape (n,): class of each example.
+        `recent`, shape (n,): whether an example is used to fit the weights.
         """
         members, decisions = scores.shape[1:]
         positive = codes == 1 if decisions == 1 else codes[:, None] == np.arange(decisions)
@@ -90,20 +66,20 @@ class Stack:
         slope, intercept = _fit_sigmoids(np.ascontiguousarray(scores), sides)
         even = np.full(members, 1.0 / members)
         stack = cls(slope, intercept, even, np.zeros(1))
-        if np.count_nonzero(recent) <= FEW:
+        if np.count_nonzero(recent) <= MAX_SCORES_FOR_EQUAL_WEIGHTS:
             return stack
-        odds = _log_odds(np.ascontiguousarray(scores[recent]), slope, intercept)
+        odds = _odds_of(np.ascontiguousarray(scores[recent]), slope, intercept)
         if decisions == 1:
             weights = np.append(even, 0.0)
-            fit_two(odds[:, :, 0], sides[recent, 0], weights, TOL)
+            fit_two(odds[:, :, 0], sides[recent, 0], weights, GRADIENT_TOLERANCE)
             return cls(slope, intercept, weights[:-1].copy(), weights[-1:].copy())
         weights = even.copy()
-        fit_more(odds, codes[recent], weights, TOL)
+        fit_more(odds, codes[recent], weights, GRADIENT_TOLERANCE)
         return cls(slope, intercept, weights, np.zeros(1))
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return the log-odds of each member by its sigmoids, of raw scores (n, M, S)."""
-        return _log_odds(scores, self.slope, self.intercept)
+        """Return each member's log-odds by its sigmoids, for raw scores of shape (n, M, S)."""
+        return _odds_of(scores, self.slope, self.intercept)
 
     def apply(self, scores: Floats) -> Floats:
         """Return the stacked log-odds of raw scores, shape (n, M, S), as (n, S)."""
@@ -113,18 +89,12 @@ class Stack:
 
     def state(self) -> Arrays:
         """Return the attributes by name."""
-        return FIELDS.arrays_of(self)
+        return STACK_SCHEMA.arrays_of(self)
 
     @classmethod
     def from_state(cls, state: Arrays) -> Self:
-        """Return the stack that `state` describes.
-
-        Raises
-        ------
-        ValueError
-            If the parts do not fit one another.
-        """
-        stack = cls(**FIELDS.values(cls, None, state))
+        """Return the stack described by `state`."""
+        stack = cls(**STACK_SCHEMA.values(cls, None, state))
         require(stack.slope.size, "slope")
         require_weights(stack.weights)
         require_weights(stack.constant)
@@ -132,12 +102,12 @@ class Stack:
 
 
 def require_weights(weights: Floats) -> None:
-    """Raise ValueError unless weights that were stored are such as a fit reaches."""
+    """Raise ValueError unless stored weights are within the range of a fit."""
     require((np.abs(weights) <= MOST_WEIGHT).all(), "weights")
 
 
 def _fit_sigmoids(scores: Floats, sides: Bools) -> tuple[Floats, Floats]:
-    """Return slope and intercept of each member and decision, shape (M, S) both."""
+    """Return slope and intercept of each member and decision, both of shape (M, S)."""
     n, members, decisions = scores.shape
     slope, intercept = np.empty((members, decisions)), np.empty((members, decisions))
     centre, ridge, costs = np.array([SLOPE, 0.0]), np.full(2, SLOPE_RIDGE), np.ones(n)
@@ -149,153 +119,126 @@ def _fit_sigmoids(scores: Floats, sides: Bools) -> tuple[Floats, Floats]:
             features[0] = scores[:, m, s]
             fitted = centre.copy()
             problem = Regression(features, targets, costs, centre, ridge)
-            fit_ridge_logistic(problem, fitted, STEPS, TOL)
+            fit_ridge_logistic(problem, fitted, MAX_NEWTON_STEPS, GRADIENT_TOLERANCE)
             slope[m, s], intercept[m, s] = fitted
     return slope, intercept
 
 
 def fit_two(odds: Floats, positive: Bools, weights: Floats, tol: float) -> None:
-    """Move the weights of the members, shape (M + 1,), the intercept last, to those of two classes.
+    """Fit the stack weights of two classes, in place, starting from `weights`.
 
-    Parameters
-    ----------
-    odds : ndarray of shape (n, M)
-    positive : ndarray of shape (n,)
-    weights : ndarray of shape (M + 1,)
-        Where the fit begins; the solution afterwards.
-    tol : float
-        The fit ends where no entry of the gradient, a sum over the examples, is larger.
+    `odds`, shape (n, M).
+    `positive`, shape (n,).
+    `weights`, shape (M + 1,): the intercept is last.
+    `tol`: stop when no entry of the gradient, a sum over the examples, is larger.
     """
     n, members = odds.shape
-    features = np.vstack([odds.T, np.ones(n)])
+    features = np.ascontiguousarray(np.vstack([odds.T, np.ones(n)]))
     centre = np.append(np.full(members, 1.0 / members), 0.0)
     ridge = np.append(np.full(members, WEIGHT_RIDGE), CONSTANT_RIDGE)
     problem = Regression(features, positive.astype(np.float64), np.ones(n), centre, ridge)
-    fit_ridge_logistic(problem, weights, STEPS, tol)
+    fit_ridge_logistic(problem, weights, MAX_NEWTON_STEPS, tol)
 
 
-@jit
-def _log_odds(scores: Floats, slope: Floats, intercept: Floats) -> Floats:
-    """Return what the sigmoids make of scores, of the same shape (n, M, S)."""
-    odds = np.empty_like(scores)
-    for i in range(len(scores)):
-        for m in range(scores.shape[1]):
-            for s in range(scores.shape[2]):
-                value = fma(slope[m, s], scores[i, m, s], intercept[m, s])
-                odds[i, m, s] = min(max(value, -MOST_LOG_ODDS), MOST_LOG_ODDS)
+def fit_more(odds: Floats, codes: Ints, weights: Floats, tol: float) -> None:
+    """Fit the stack weights of K > 2 classes, in place, by penalised softmax likelihood.
+
+    `odds`, shape (n, M, K).
+    `codes`, shape (n,).
+    `weights`, shape (M,): the start; the solution afterwards.
+    `tol`: stop when no entry of the gradient, a sum over the examples, is larger.
+    """
+    members, classes = odds.shape[1:]
+    _fit_more(odds, codes, weights, tol, np.empty((members + 4, members)), np.empty(classes))
+
+
+def _odds_of(scores: Floats, slope: Floats, intercept: Floats) -> Floats:
+    odds = np.empty(scores.shape)
+    _log_odds(scores, slope, intercept, odds)
     return odds
 
 
-@jit
+@kernel
+def _log_odds(scores: Floats, slope: Floats, intercept: Floats, odds: Floats) -> None:
+    """Write each member's log-odds by its sigmoids, shape (n, M, S)."""
+
+
+@kernel
 def _apply(
     scores: Floats, slope: Floats, intercept: Floats, weights: Floats, constant: Floats, out: Floats
 ) -> None:
-    """Write the stacked log-odds to `out`, shape (n, S); members are added in their order."""
-    for i in range(len(scores)):
-        for s in range(scores.shape[2]):
-            total = constant[0]
-            for m in range(scores.shape[1]):
-                value = fma(slope[m, s], scores[i, m, s], intercept[m, s])
-                total = fma(weights[m], min(max(value, -MOST_LOG_ODDS), MOST_LOG_ODDS), total)
-            out[i, s] = total
+    """Write the stacked log-odds to `out`, shape (n, S)."""
 
 
-@jit
-def fit_more(odds: Floats, codes: Ints, weights: Floats, tol: float) -> None:
-    """Move the weights of M members to the penalised maximum of the softmax likelihood.
+@kernel
+def _fit_more(
+    odds: Floats, codes: Ints, weights: Floats, tol: float, of_members: Floats, p: Floats
+) -> None:
+    """Do what `fit_more` does; shapes (M + 4, M) and (K,) are scratch."""
 
-    By Newton's method; a step is halved as long as it would end uphill.
+
+Scorer = KernelModel | TreeModel
+
+
+@dataclass(frozen=True, slots=True)
+class CommitteeModel:
+    """Log-odds of a class: sum_m w_m clip(a_m f_m(x) + b_m) + c, over the members m.
+
+    For two classes these are the log-odds of class 1; for more, the logits of a softmax. The bits
+    of a row's score do not depend on the other rows.
     """
-    members = len(weights)
-    gradient, hessian = np.empty(members), np.empty((members, members))
-    direction, start = np.empty(members), np.empty(members)
-    _moments(odds, codes, weights, gradient, hessian)
-    for _ in range(STEPS):
-        if not np.abs(gradient).max() > tol:
-            return
-        direction[:] = gradient
-        _solve(hessian, direction)
-        slope, step = 0.0, 1.0
-        for m in range(members):
-            slope = fma(gradient[m], direction[m], slope)
-        start[:] = weights
-        for _ in range(MOST_HALVINGS):
-            for m in range(members):
-                weights[m] = start[m] - step * direction[m]
-            _moments(odds, codes, weights, gradient, hessian)
-            uphill = 0.0
-            for m in range(members):
-                uphill = fma(-gradient[m], direction[m], uphill)
-            if uphill <= OVERSHOOT * slope:
-                break
-            step *= 0.5
+
+    # One for each member, all with the same number S of decision functions.
+    machines: tuple[Scorer, ...]
+    stack: Stack
+
+    @property
+    def kernels(self) -> tuple[Kernel | None, ...]:
+        """Kernels of the machines; None for trees."""
+        return tuple(getattr(machine, "kernel", None) for machine in self.machines)
+
+    def scores(self, X: Floats) -> Floats:
+        """Return the stacked log-odds of the rows of X, shape (m, S)."""
+        return self.stack.apply(member_scores(self.machines, X))
+
+    def member_outputs(self, X: Floats) -> tuple[Floats, Floats]:
+        """Return `scores` and the log-odds of each member, shape (m, M, S)."""
+        scores = member_scores(self.machines, X)
+        return self.stack.apply(scores), self.stack.log_odds(scores)
+
+    def state(self) -> Arrays:
+        """Return the parts by name, without the kernels."""
+        arrays = nest("stack", self.stack.state())
+        for m, machine in enumerate(self.machines):
+            arrays |= nest(str(m), machine.state())
+        return arrays
+
+    @classmethod
+    def from_state(cls, state: Arrays, kernels: Sequence[Kernel | None], n_features: int) -> Self:
+        """Return the model described by `state`, for rows with `n_features` features."""
+        stack = Stack.from_state(under("stack", state))
+        members, decisions = stack.slope.shape
+        require(len(kernels) == members, "kernels")
+        machines: list[Scorer] = []
+        for m, own in enumerate(kernels):
+            parts = under(str(m), state)
+            if own is None:
+                trees = TreeModel.from_state(parts, n_features)
+                require(trees.leaves.shape[2] == decisions, "leaves")
+                machines.append(trees)
+                continue
+            machine = KernelModel.from_state(parts, own)
+            require(len(machine.intercept) == decisions, "intercept")
+            require(len(machine.vectors) == n_features, "vectors")
+            machines.append(machine)
+        return cls(tuple(machines), stack)
 
 
-@jit
-def _moments(odds: Floats, codes: Ints, weights: Floats, gradient: Floats, hessian: Floats) -> None:
-    """Write gradient and lower half of the Hessian of the penalised negative log-likelihood.
-
-    The gradient by w_m is sum_i (E_i[l_m] - l_m of the true class), where E_i is the mean over the
-    classes by their probability; the Hessian is the sum of the covariances of the l_m.
-    """
-    n, members, classes = odds.shape
-    p, mean = np.empty(classes), np.empty(members)
-    # 1. The penalty, which draws to equal weights.
-    hessian[:] = 0.0
-    for a in range(members):
-        gradient[a] = WEIGHT_RIDGE * (weights[a] - 1.0 / members)
-        hessian[a, a] = WEIGHT_RIDGE
-    for i in range(n):
-        # 2. The probabilities of the classes.
-        _softmax(odds[i], weights, p)
-        # 3. Means and covariances of the log-odds of the members.
-        for a in range(members):
-            mean[a] = 0.0
-            for k in range(classes):
-                mean[a] = fma(p[k], odds[i, a, k], mean[a])
-            gradient[a] += mean[a] - odds[i, a, codes[i]]
-        for a in range(members):
-            for b in range(a + 1):
-                total = 0.0
-                for k in range(classes):
-                    apart = (odds[i, a, k] - mean[a]) * (odds[i, b, k] - mean[b])
-                    total = fma(p[k], apart, total)
-                hessian[a, b] += total
-
-
-@jit
-def _softmax(odds: Floats, weights: Floats, p: Floats) -> None:
-    members, classes = odds.shape
-    highest = -np.inf
-    for k in range(classes):
-        total = 0.0
-        for m in range(members):
-            total = fma(weights[m], odds[m, k], total)
-        p[k] = total
-        highest = max(highest, total)
-    whole = 0.0
-    for k in range(classes):
-        p[k] = exp_nonpositive(p[k] - highest)
-        whole += p[k]
-    for k in range(classes):
-        p[k] /= whole
-
-
-@jit
-def _solve(A: Floats, b: Floats) -> None:
-    """Write A^-1 b to b, of a positive definite A of which the lower half is given, by Cholesky."""
-    n = len(b)
-    for i in range(n):
-        for j in range(i + 1):
-            total = A[i, j]
-            for k in range(j):
-                total -= A[i, k] * A[j, k]
-            A[i, j] = np.sqrt(total) if i == j else total / A[j, j]
-    for i in range(n):
-        for k in range(i):
-            b[i] -= A[i, k] * b[k]
-        b[i] /= A[i, i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            b[i] -= A[k, i] * b[k]
-        b[i] /= A[i, i]
+def member_scores(machines: Sequence[Scorer], X: Floats) -> Floats:
+    """Return the scores of M machines for the rows of X, shape (m, M, S)."""
+    first = machines[0].scores(X)
+    scores = np.empty((len(X), len(machines), first.shape[1]))
+    scores[:, 0] = first
+    for m, machine in enumerate(machines[1:], 1):
+        scores[:, m] = machine.scores(X)
+    return scores

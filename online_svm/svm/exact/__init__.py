@@ -1,13 +1,16 @@
 """Exact kernel support vector machines over a stream: SMO that adds and forgets examples.
 
-`rolling_machine` is what others use. Below it, by the steps of the method:
+Other folders import `rolling_machine` (and `batch_solver` for programmes over fixed points). The C
+files have the names of the steps of the method; they import `compiled`:
 
     kernel cache rows          kernel_cache
     working set selection      smo (all variables), pair_steps (active variables)
     pair update                smo, pair_steps; common_shift moves many variables at once
     shrinking, active set      active_set, active_set_solver
-    Newton step                newton_step, batch_solver
+    Newton step                batch_solver
     incremental add, forget    add_points, forget_points
     warm start                 warm_start
-    state and its arrays       machine_state, held_points, bank_reference
+
+In Python `machine_state` has their arrays, `held_points` assigns points to them, and
+`batch_solver` has the programmes.
 """

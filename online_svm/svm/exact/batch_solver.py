@@ -1,42 +1,129 @@
-"""Batch solver: SMO and Newton steps in turn, over a fixed set of points.
+"""Solve a programme over a fixed set of points by SMO and Newton steps in turn.
 
-`RollingMachine` serves streams; here the points stay and the programme over them varies, as in a
-bank of machines that differ in their bounds, or in a tube whose active edges change.
+    maximise  sum_i z_i beta_i - 1/2 sum_ij beta_i beta_j k(x_i, x_j)
+    subject to  lower_i <= beta_i <= upper_i,  sum_i beta_i constant
+
+In these signed coefficients a support vector classifier has z = y and bounds [0, C] or [-C, 0]
+(beta = alpha y). A regression tube has its two edges as z, with bounds of either sign; an absent
+bound is an absent variable. With F_i = sum_j beta_j k(x_i, x_j) the slack is v_i = z_i - F_i. At
+the optimum v_i <= v_j whenever beta_i can grow and beta_j can shrink.
+
+Each step of sequential minimal optimisation moves the pair chosen by second-order information (Fan,
+Chen and Lin 2005, "Working set selection using second order information for training support vector
+machines"). Pair steps quickly find which variables are at a bound. With a nearly singular kernel
+matrix (smooth kernels, large C) they may then need thousands of passes for the few others. One
+Newton step solves for all free variables at once: it maximises the programme over them at a
+constant sum, and moves towards that point as far as the bounds allow.
+
+`RollingMachine` serves streams. Here the points stay and the programme over them varies: a bank of
+machines with different bounds, or a tube whose active edges change.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from online_svm.compiled.jit import jit
-from online_svm.compiled.kernels import Kernel, kernel_value
-from online_svm.svm.exact.kernel_cache import TRAIN_TAIL, Rows, empty_rows
-from online_svm.svm.exact.newton_step import add_rows, free_step, free_variables
-from online_svm.svm.exact.smo import Programme, maximise
-from online_svm.types import Floats
+from online_svm.compiled.kernel import kernel
+from online_svm.compiled.kernels import Kernel
+from online_svm.svm.exact.machine_state import MEGABYTE, TRAIN_TAIL, Rows, empty_rows
+from online_svm.types import Floats, Ints
 
-MEGABYTE = 1 << 20
-LEAST_ROUND = 50  # pair steps before Newton steps are tried
-ROUNDING = 2.0**-52
+
+class Programme(NamedTuple):
+    """One programme over n variables and its current point; all shapes (n,)."""
+
+    z: Floats  # linear term
+    lower: Floats
+    upper: Floats
+    beta: Floats  # coefficients
+    F: Floats  # F_i = sum_j beta_j k(x_i, x_j)
+
+
+@kernel
+def maximise(
+    rows: Rows, problem: Programme, tol: float, max_steps: int, work: Floats
+) -> tuple[int, float, float]:
+    """Solve the programme over the points of `rows`, from the given coefficients.
+
+    Points with lower = upper take no part, and their F is not updated. `beta` and `F`, shape (n,),
+    are replaced by the solution. The solver stops when no pair violates optimality by `tol`. `work`
+    is scratch of shape (3, n). Returns the steps taken, the largest slack that can grow and the
+    smallest that can shrink: the constant b lies between.
+    """
+
+
+class NewtonRoom(NamedTuple):
+    """Scratch of Newton steps over at most k of n variables."""
+
+    free: Ints  # shape (n,): the free variables
+    change: Floats  # shape (n,): the change of F
+    A: Floats  # shape (k, k): the kernel matrix of the free variables
+    parts: Floats  # shape (4, k)
+
+
+def newton_room(n: int, most_free: int) -> NewtonRoom:
+    """Return scratch for Newton steps over at most `most_free` of n variables."""
+    return NewtonRoom(
+        np.empty(n, dtype=np.int64),
+        np.empty(n),
+        np.empty((most_free, most_free)),
+        np.empty((4, most_free)),
+    )
+
+
+@kernel
+def add_rows(rows: Rows, slots: Ints, weights: Floats, out: Floats) -> None:
+    """Add sum_a weights_a k(x_slots_a, x_i) to out_i, term by term in the order of the slots.
+
+    `slots` and `weights` have shape (n_slots,), `out` has shape (n,).
+    """
+
+
+@kernel
+def factorise(A: Floats) -> bool:
+    """Overwrite the upper triangle of A with U, A = U'U; return whether A is positive definite."""
+
+
+@kernel
+def solve_factorised(U: Floats, x: Floats) -> None:
+    """Overwrite x with the solution s of U'U s = x."""
+
+
+def free_variables(lower: Floats, upper: Floats, beta: Floats) -> Ints:
+    """Return the indices of the variables strictly between their bounds."""
+    return np.flatnonzero((lower < beta) & (beta < upper))
+
+
+def free_step(rows: Rows, problem: Programme, free: Ints) -> bool:
+    """Move the variables `free` to the maximum over them, or to the first bound on the way.
+
+    The point in `problem` moves in place. Returns whether a bound stopped the step: then another
+    step over the remaining free variables gains more.
+    """
+    room = newton_room(len(problem.z), len(free))
+    room.free[: len(free)] = free
+    return _free_step(rows, problem, len(free), room)
+
+
+@kernel
+def _free_step(rows: Rows, problem: Programme, n_free: int, room: NewtonRoom) -> bool:
+    """Implement `free_step` for the first `n_free` of `room.free`."""
+
+
+MIN_ROUND_STEPS = 50  # pair steps before Newton steps are tried
 
 
 def fixed_rows(kernel: Kernel, X: Floats, cache_mb: float) -> Rows:
-    """Return the kernel rows of points that all train, shape (n, d), none computed yet."""
+    """Return kernel rows for points that all train, shape (n, d); none is computed yet."""
     rows = empty_rows(kernel, X.shape[1], len(X), 0, int(cache_mb * MEGABYTE))
     rows.X[:] = X.T
     rows.points[:] = X
     rows.rings[TRAIN_TAIL] = len(X)
-    _set_diagonal(rows)
+    rows.diagonal[:] = kernel.diagonal(rows.points)
     return rows
 
 
-@jit
-def _set_diagonal(rows: Rows) -> None:
-    for i in range(len(rows.diagonal)):
-        rows.diagonal[i] = kernel_value(rows.shape, rows.points[i], rows.points[i])
-
-
-@jit
 def sum_rows(rows: Rows, beta: Floats, F: Floats) -> None:
     """Write F_i = sum_j beta_j k(x_j, x_i), added in the order of the points."""
     F[:] = 0.0
@@ -44,95 +131,70 @@ def sum_rows(rows: Rows, beta: Floats, F: Floats) -> None:
     add_rows(rows, support, beta[support], F)
 
 
-@jit
 def _newton_cost(free: int, n: int) -> int:
-    """Return about how many multiplications a Newton step takes: factorisation, and change of F."""
+    """Estimate the multiplications of a Newton step: factorisation, and change of F."""
     return free * free * free // 3 + free * n
 
 
-@jit
-def _settle_free(rows: Rows, problem: Programme, budget: int) -> None:
-    """Take Newton steps until none is blocked, or the budget of multiplications is spent."""
-    blocked = True
-    while blocked:
-        free = free_variables(problem.lower, problem.upper, problem.beta)
-        budget -= _newton_cost(len(free), len(problem.z))
-        if len(free) < 2 or budget < 0:
-            break
-        blocked = free_step(rows, problem, free)
+def _most_free(budget: int, n: int) -> int:
+    """Return an upper bound on the free variables of a Newton step within the budget."""
+    free = 1
+    while free < n and _newton_cost(free, n) <= budget:
+        free *= 2
+    return min(free, n)
 
 
-@jit
-def _largest_term(lower: Floats, upper: Floats, diagonal: Floats) -> float:
-    """Return how large a term of a slack can be: bound times kernel value."""
-    widest, largest = 0.0, 0.0
-    for i in range(len(lower)):
-        widest = max(widest, upper[i] - lower[i])
-        largest = max(largest, diagonal[i])
-    return widest * largest
-
-
-@jit
 def advance(
     rows: Rows, problem: Programme, tol: float, max_steps: int, work: Floats
 ) -> tuple[int, bool]:
-    """Go one round towards the optimum: pair steps, then Newton steps where they pay.
+    """Take one round towards the optimum: pair steps, then Newton steps if they pay.
 
-    Parameters are those of `smo.maximise`; there is a limit on the pair steps of this call.
-
-    Returns
-    -------
-    steps : int
-        Pair steps taken.
-    done : bool
-        Whether no pair violates optimality by `tol`, or by the rounding of a slack; or the round
-        changed no coefficient. Where kernel values are huge (a linear kernel of unscaled
-        features), slacks may be known no better, and steps too short to be told from none beside
-        the bounds: further rounds would do no more.
+    Parameters are as in `smo.maximise`; `max_steps` limits the pair steps of this call. Returns the
+    pair steps taken, and whether the programme is solved: no pair violates optimality by `tol` or
+    by the rounding of a slack, or the round changed no coefficient. With huge kernel values (a
+    linear kernel of unscaled features) slacks may be known only roughly, and steps may be too short
+    to change a coefficient: further rounds would not help.
     """
-    z, lower, upper, beta, F = problem
-    n, before = len(z), beta.copy()
-    # 1. No tolerance below the rounding of a slack.
-    tol = max(tol, ROUNDING * _largest_term(lower, upper, rows.diagonal))
-    cost = _newton_cost(len(free_variables(lower, upper, beta)), n)
-    # 2. SMO, for a limited number of pair steps.
-    # A pair step passes twice over the slacks. A round pays for the Newton step to come, and the
+    _, lower, upper, beta, F = problem
+    n = len(beta)
+    # 1. The limits on pair steps and on the work of Newton steps.
+    # A pair step passes twice over the slacks. A round costs as much as the next Newton step, and
     # Newton steps may take twice the round's work.
-    limit = min(max(n // 4, LEAST_ROUND, cost // (2 * n)), max_steps)
-    steps, highest, lowest = maximise(rows, z, lower, upper, beta, F, tol, limit, work)
-    if highest - lowest < tol or math.isinf(highest):
-        return steps, True
-    # 3. Newton steps over the free variables.
-    _settle_free(rows, problem, 4 * n * limit)
-    # 4. A round that changed nothing is the last.
-    if (beta != before).any():
-        return steps, False
-    sum_rows(rows, beta, F)  # the steps moved F, if no coefficient
-    return steps, True
+    cost = _newton_cost(int(np.count_nonzero((lower < beta) & (beta < upper))), n)
+    limit = min(max(n // 4, MIN_ROUND_STEPS, cost // (2 * n)), max_steps)
+    budget = 4 * n * limit
+    # 2. The round. A round without change is the last.
+    room = newton_room(n, _most_free(budget, n))
+    limits = tol, limit, budget
+    steps, is_optimal, is_moved = _round(rows, problem, limits, work, np.empty(n), room)
+    if not is_moved:
+        sum_rows(rows, beta, F)  # the steps changed F even if no coefficient changed
+    return steps, is_optimal or not is_moved
+
+
+@kernel
+def _round(
+    rows: Rows,
+    problem: Programme,
+    limits: tuple[float, int, int],
+    work: Floats,
+    before: Floats,
+    room: NewtonRoom,
+) -> tuple[int, bool, bool]:
+    """Take pair steps, then Newton steps, up to limits on steps and multiplications.
+
+    Returns the pair steps taken, whether no pair violates optimality by `tol` or by the rounding of
+    a slack, and whether that is so or a coefficient changed.
+    """
 
 
 def constant(grow: Floats, shrink: Floats, free: Floats) -> float:
-    """Return the constant b of a decision function.
+    """Return the constant b of a decision function from slacks z_i - F_i.
 
-    Parameters
-    ----------
-    grow : ndarray
-        Slacks z_i - F_i of what can grow: b is at least the largest.
-    shrink : ndarray
-        Slacks of what can shrink: b is at most the smallest.
-    free : ndarray
-        Slacks of the free multipliers: at the optimum each equals b.
-
-    Returns
-    -------
-    float
-        The mean over the free multipliers as LIBSVM has it; without any the midpoint of the
-        interval, or its finite end; 0 if neither end is finite.
-
-    Examples
-    --------
-    >>> constant(np.array([0.5]), np.array([1.5]), np.empty(0))
-    1.0
+    b is at least the largest slack of a variable that can grow, at most the smallest of one that
+    can shrink, and at the optimum equals the slack of each free multiplier. The result is the mean
+    over the free multipliers, as in LIBSVM; without any the midpoint of the interval, or its finite
+    end, or 0.
     """
     if len(free):
         return math.fsum(free.tolist()) / len(free)

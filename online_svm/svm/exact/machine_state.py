@@ -1,79 +1,162 @@
-"""The state of several machines over one set of points: coefficients, bounds and decision values.
+"""The state of several machines over one set of points: kernel rows, coefficients, decision values.
 
-Every machine keeps F_i = sum_j beta_j k(x_j, x_i) for all points held, the observers included,
-up to date through the solver's own steps, so a decision value F_i + b costs nothing.
+The kernel matrix is cached by rows, over two rings of points. The columns of a row are slots: first
+the ring of training points, then the ring of observers (points that have a decision value but do
+not train). A point keeps its slot while it is held, so forgetting moves nothing. A row is updated
+on use: only the columns of points that arrived since its last use are computed. Kernel values
+depend on the two points alone, so the cache can never change a result.
+
+Every machine keeps F_i = sum_j beta_j k(x_j, x_i) of all points, observers included. The solver's
+own steps update F, so a decision value F_i + b costs nothing. Points are added and removed
+incrementally: a new point has coefficient zero, and F by the last solution; the solution without a
+point starts from the present one. Active sets (shrinking) are described in `active_set.h`.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from online_svm.compiled.intrinsics import fma
-from online_svm.compiled.jit import inner, jit, making
-from online_svm.compiled.kernels import Kernel, kernel_row
-from online_svm.compiled.ordered_sums import LANES, add_to_lanes, sum_of_lanes, sum_rows_of_lanes
-from online_svm.svm.exact.active_set import ActiveSet, empty_active
-from online_svm.svm.exact.kernel_cache import (
-    FEW,
-    SEEN_SIZE,
-    SEEN_TAIL,
-    TRAIN_SIZE,
-    TRAIN_TAIL,
-    Rows,
-    columns_since,
-    empty_rows,
-    fetch,
-)
-from online_svm.types import Floats, Ints, Values
+from online_svm.compiled.kernel import kernel
+from online_svm.compiled.kernels import Kernel, Shape
+from online_svm.compiled.ordered_sums import LANES
+from online_svm.types import Bools, Floats, Ints, Values
+
+MEGABYTE = 1 << 20
+
+# Entries of `Rows.rings`.
+TRAIN_HEAD, TRAIN_TAIL, TRAIN_SIZE, SEEN_HEAD, SEEN_TAIL, SEEN_SIZE, CLOCK = range(7)
+
+
+class Rows(NamedTuple):
+    """Points and the cached rows of their kernel matrix: plain arrays, for compiled code."""
+
+    shape: Shape  # `Kernel.shape`
+    X: Floats  # shape (d, n_slots): the points, feature-major
+    points: Floats  # shape (n_slots, d): the points again, point-major
+    diagonal: Floats  # shape (n_slots,)
+    values: Values  # shape (n_rows, n_slots): cached rows
+    row_of: Ints  # shape (n_slots,): index of the cached row of a slot; -1 if it is not cached
+    owner: Ints  # shape (n_rows,): slot of each cached row; -1 if free
+    # shape (n_rows,): clock of the last use; the row with the smallest is replaced first
+    used: Ints
+    # shape (n_rows, 2): ordinals of the first training point and the first observer whose columns
+    # are not computed
+    known: Ints
+    # shape (7,): ordinals of the oldest and of the next point, and the capacity, of either ring; a
+    # clock. The point with ordinal q is in slot q mod capacity of its ring.
+    rings: Ints
+    row: Values  # shape (n_slots,): scratch: a row that is not worth caching
+
+
+def empty_rows(kernel: Kernel, dimension: int, train: int, seen: int, cache_bytes: int) -> Rows:
+    """Return empty rings for `train` training points and `seen` observers, with a cache of rows."""
+    width = train + seen
+    itemsize = np.dtype(kernel.dtype).itemsize
+    n_rows = max(2, min(train, cache_bytes // (itemsize * width)))  # a solver step needs two
+    rings = np.zeros(7, dtype=np.int64)
+    rings[TRAIN_SIZE], rings[SEEN_SIZE] = train, seen
+    return Rows(
+        shape=kernel.shape,
+        X=np.zeros((dimension, width)),
+        points=np.zeros((width, dimension)),
+        diagonal=np.zeros(width),
+        # np.zeros, because kernels read vacant slots, and pages never touched cost no memory.
+        values=np.zeros((n_rows, width), dtype=kernel.dtype),
+        row_of=np.full(width, -1, dtype=np.int64),
+        owner=np.full(n_rows, -1, dtype=np.int64),
+        used=np.full(n_rows, -1, dtype=np.int64),
+        known=np.zeros((n_rows, 2), dtype=np.int64),
+        rings=rings,
+        row=np.zeros(width, dtype=kernel.dtype),
+    )
+
+
+MAX_MATRIX_BYTES = 64 << 20  # kernel matrices of all machines together
+MAX_PLACES = 4096  # the number of places that a key of `packed_search.h` distinguishes
+# Extra columns: kernels read whole vectors, and rows a power of two apart would share
+# cache sets.
+PADDING = 16
+INITIAL_MARGIN = 0.05  # adapts itself: see `active_set_solver.c`
+VACANT = -1
+
+# Entries of `ActiveSet.counts`.
+SIZE, FITS, CHECKED = range(3)
+
+
+class ActiveSet(NamedTuple):
+    """The active sets of S machines over T training slots, with at most A places each."""
+
+    K: Values  # shape (S, A, A + padding): kernel values between the active variables
+    slots: Ints  # shape (S, A): slot of the variable in each place; -1 if the place is vacant
+    place: Ints  # shape (S, T): place of each slot; -1 if the slot is not active
+    # shape (S, 3): number of leading places that contain all used ones; whether all near variables
+    # have a place; ordinal of the first training point added since the set was last assessed
+    counts: Ints
+    # shape (S, 1): a variable becomes active if its slack is within the margin of violating
+    # optimality
+    margin: Floats
+    bounds: Floats  # shape (4, A): scratch of bounds, coefficients and their changes
+    slacks: Values  # shape (3, A + padding): scratch of the type of the kernel values
+    chosen: Ints  # shape (2, A): scratch of slots and places
+
+
+def most_active(kernel: Kernel, machines: int, train: int) -> int:
+    """Return the number of places of an active set."""
+    each = MAX_MATRIX_BYTES / machines / np.dtype(kernel.dtype).itemsize
+    return max(2, min(train // 2, int(math.sqrt(each)) - PADDING, MAX_PLACES))
+
+
+def empty_active(kernel: Kernel, machines: int, train: int) -> ActiveSet:
+    """Return empty active sets with places for at most half of the training slots."""
+    most = most_active(kernel, machines, train)
+    return ActiveSet(
+        # np.zeros, because pages never touched cost no memory.
+        K=np.zeros((machines, most, most + PADDING), dtype=kernel.dtype),
+        slots=np.full((machines, most), VACANT, dtype=np.int64),
+        place=np.full((machines, train), VACANT, dtype=np.int64),
+        counts=np.zeros((machines, 3), dtype=np.int64),
+        margin=np.full((machines, 1), INITIAL_MARGIN),
+        bounds=np.zeros((4, most)),
+        slacks=np.zeros((3, most + PADDING), dtype=kernel.dtype),
+        chosen=np.zeros((2, most), dtype=np.int64),
+    )
+
+
+@kernel
+def restore_active(active: ActiveSet, rows: Rows, slots: Ints) -> None:
+    """Put the training points in `slots`, shape (S, size), in the places with the same indices."""
 
 
 class Bank(NamedTuple):
-    """Points, labels and machines; T training slots, W slots in all, S machines.
-
-    Attributes
-    ----------
-    rows : Rows
-    codes : ndarray of shape (W,)
-        Class of the point in each slot.
-    arrival : ndarray of shape (W,)
-        Its number in order of arrival.
-    z, lower, upper : ndarray of shape (S, T)
-        Linear term (the label, +1 or -1) and bounds; 0 in a vacant slot.
-    weights : ndarray of shape (2S, T)
-        Weights whose sums over kernel rows are kept: first `beta`, the signed coefficients, then
-        `members`, 1.0 for those of the machine's common shift. Both are views of it.
-    sums : ndarray of shape (2S, W)
-        The sums over kernel rows by each of the weights: first `F`, then `R`.
-    b : ndarray of shape (S,)
-    before : ndarray of shape (S, T)
-        Scratch: the coefficients that the F of the observers stands for.
-    work : ndarray of shape (4, T)
-        Scratch of the solver.
-    active : ActiveSet
-    """
+    """Points, labels and machines; T training slots, W slots in all, S machines."""
 
     rows: Rows
-    codes: Ints
-    arrival: Ints
+    codes: Ints  # shape (W,): class of the point in each slot
+    arrival: Ints  # shape (W,): arrival number of the point
+    # z, lower, upper: shape (S, T): linear term (the label, +1 or -1) and bounds; 0 in a vacant
+    # slot
     z: Floats
     lower: Floats
     upper: Floats
+    # shape (2S, T): weights of the kernel rows in the sums: first `beta`, the signed coefficients,
+    # then `members`, 1.0 for members of the machine's common shift. Both are views of it.
     weights: Floats
     beta: Floats
     members: Floats
-    sums: Floats
+    sums: Floats  # shape (2S, W): weighted sums of kernel rows: first `F`, then `R`
     F: Floats
     R: Floats
-    b: Floats
-    before: Floats
-    work: Floats
+    b: Floats  # shape (S,)
+    before: Floats  # shape (S, T): scratch: the coefficients that gave the F of the observers
+    work: Floats  # shape (4, T): scratch of the solver
     active: ActiveSet
 
 
 def empty_bank(
     kernel: Kernel, dimension: int, machines: int, train: int, seen: int, cache_bytes: int
 ) -> Bank:
-    """Return a bank without points, with room for `train` training points and `seen` observers."""
+    """Return an empty bank for `train` training points and `seen` observers."""
     weights, sums = np.zeros((2 * machines, train)), np.zeros((2 * machines, train + seen))
     return Bank(
         rows=empty_rows(kernel, dimension, train, seen, cache_bytes),
@@ -95,162 +178,114 @@ def empty_bank(
     )
 
 
-@inner
-def add_row(F: Floats, change: float, row: Floats, first: int, stop: int) -> None:
-    """Add `change` times a kernel row to a range of F."""
-    target, source = F[first:stop], row[first:stop]
-    for i in range(len(target)):
-        target[i] = fma(change, np.float64(source[i]), target[i])
+def lanes_for(bank: Bank, count: int) -> Floats:
+    """Return scratch for summing F and R of `count` points, shape (2S, LANES, count)."""
+    return np.empty((len(bank.sums), LANES, count))
 
 
-@inner
-def _has_weight(weights: Floats, slot: int) -> bool:
-    found = False
-    for w in range(len(weights)):
-        found = found or weights[w, slot] != 0.0
-    return found
+def sum_afresh(bank: Bank) -> None:
+    """Recompute F and R of all points from coefficients and members alone."""
+    head, tail, _, seen_head, seen_tail, _, _ = bank.rows.rings.tolist()
+    _sum_afresh(bank, lanes_for(bank, tail - head + seen_tail - seen_head))
 
 
-@inner
-def _add_to_lane(lane: Floats, weight: float, row: Values, ranges: Ints) -> None:
-    """Add `weight` times the columns of a kernel row in `ranges`, one range after the other."""
-    at = 0
-    for r in range(len(ranges)):
-        source = row[ranges[r, 0] : ranges[r, 1]]
-        target = lane[at : at + len(source)]
-        for i in range(len(target)):
-            target[i] = fma(weight, np.float64(source[i]), target[i])
-        at += len(source)
+@kernel
+def _sum_afresh(bank: Bank, lanes: Floats) -> None:
+    """Implement `sum_afresh` with scratch."""
 
 
-@making
-def _sum_by_support(rows: Rows, weights: Floats, sums: Floats, ranges: Ints, span: int) -> None:
-    """Set the sums of the points in `ranges` from the rows of those that have weight."""
-    # 1. Add the row of each support vector, to its lane.
-    lanes = np.zeros((len(weights), LANES, int((ranges[:, 1] - ranges[:, 0]).sum())))
-    for j in range(span):
-        if _has_weight(weights, j):
-            row = rows.values[fetch(rows, j, 2)]
-            for w in range(len(weights)):
-                if weights[w, j] != 0.0:
-                    _add_to_lane(lanes[w, j % LANES], weights[w, j], row, ranges)
-    # 2. Sum over the lanes.
-    for w in range(len(weights)):
-        sum_rows_of_lanes(lanes[w])
-        at = 0
-        for r in range(len(ranges)):
-            for slot in range(ranges[r, 0], ranges[r, 1]):
-                sums[w, slot] = lanes[w, 0, at]
-                at += 1
-
-
-@making
-def _sum_by_point(rows: Rows, weights: Floats, sums: Floats, ranges: Ints, span: int) -> None:
-    """Do what `_sum_by_support` does, in the same order, from the rows of the points."""
-    lanes = np.empty(LANES)
-    for r in range(len(ranges)):
-        for slot in range(ranges[r, 0], ranges[r, 1]):
-            row = rows.row
-            if slot < rows.rings[TRAIN_SIZE]:  # its row will be wanted as a column of the others
-                row = rows.values[fetch(rows, slot, 1)]
-            else:
-                kernel_row(rows.shape, rows.X, rows.points[slot], 0, span, rows.sums, row)
-            for w in range(len(weights)):
-                lanes[:] = 0.0
-                add_to_lanes(row[:span], weights[w, :span], lanes)
-                sums[w, slot] = sum_of_lanes(lanes)
-
-
-@making
-def sum_afresh(bank: Bank, first_training: int, first_observer: int) -> None:
-    """Set F and R of the points from these ordinals on from coefficients and members alone."""
-    rings = bank.rows.rings
-    ranges = columns_since(rings, first_training, first_observer)
-    count = rings[TRAIN_TAIL] - first_training + rings[SEEN_TAIL] - first_observer
-    span = min(rings[TRAIN_TAIL], rings[TRAIN_SIZE])
-    support = 0
-    if count > FEW:
-        for j in range(span):
-            support += _has_weight(bank.weights, j)
-    if count <= FEW or support > 4 * count:
-        _sum_by_point(bank.rows, bank.weights, bank.sums, ranges, span)
-    else:  # the rows of the support vectors will be wanted anyway
-        _sum_by_support(bank.rows, bank.weights, bank.sums, ranges, span)
-
-
-@making
-def ring_values(bank: Bank, ring: int) -> Floats:
-    """Return the decision values of the points of a ring, 0 or 1, oldest first."""
-    rings, F, b = bank.rows.rings, bank.F, bank.b
-    head, tail, size = rings[3 * ring], rings[3 * ring + 1], rings[3 * ring + 2]
-    values, offset = np.empty((tail - head, len(b))), ring * rings[TRAIN_SIZE]
-    for s in range(len(b)):
-        slot = head % size
-        for i in range(tail - head):
-            values[i, s] = F[s, offset + slot] + b[s]
-            slot = slot + 1 if slot + 1 < size else 0
+def ring_values(bank: Bank, observers: bool) -> Floats:
+    """Return decision values of the observers or the training points, (n, S), oldest first."""
+    head, tail = bank.rows.rings[3:5].tolist() if observers else bank.rows.rings[:2].tolist()
+    values = np.empty((tail - head, len(bank.b)))
+    _ring_values(bank, observers, values)
     return values
 
 
-@jit
+@kernel
+def _ring_values(bank: Bank, observers: bool, values: Floats) -> None:
+    """Write the decision values of a ring."""
+
+
 def values_of(F: Floats, b: Floats, slots: Ints) -> Floats:
-    """Return the decision values of the points in `slots`, shape (len(slots), S)."""
+    """Return the decision values of the points in `slots`, shape (len(slots), S).
+
+    F has shape (S, W), b (S,) and slots (n,).
+    """
     values = np.empty((len(slots), len(b)))
-    for i in range(len(slots)):
-        for s in range(len(b)):
-            values[i, s] = F[s, slots[i]] + b[s]
+    _values_of(F, b, slots, values)
     return values
 
 
-@inner
+@kernel
+def _values_of(F: Floats, b: Floats, slots: Ints, values: Floats) -> None:
+    """Write the decision values of the points in `slots`."""
+
+
+@kernel
 def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
-    """Give training points their labels and bounds in every machine."""
-    machines = len(bank.b)
-    first = 1 if machines == 1 else 0
-    for slot in slots:
-        penalty = penalties[bank.codes[slot]]
-        for s in range(machines):
-            positive = bank.codes[slot] == s + first
-            bank.z[s, slot] = 1.0 if positive else -1.0
-            bank.lower[s, slot] = 0.0 if positive else -penalty
-            bank.upper[s, slot] = penalty if positive else 0.0
+    """Set the labels and bounds of the training points in `slots` in every machine.
+
+    `penalties` has shape (n_classes,).
+    """
 
 
-@inner
-def spans(rows: Rows) -> tuple[int, int, int]:
-    """Return the end of the training slots in use, and the first and the end of the observers'."""
-    train, seen = rows.rings[TRAIN_SIZE], rows.rings[SEEN_SIZE]
-    return (
-        min(rows.rings[TRAIN_TAIL], train),
-        train,
-        train + min(rows.rings[SEEN_TAIL], seen),
-    )
+@kernel
+def count_training(codes: Ints, training: Bools, n_classes: int) -> int:
+    """Return how many of the new points train; -1 if a code is no class."""
 
 
-@inner
-def update_observers(bank: Bank) -> None:
-    """Bring F of the observers from the coefficients `before` to the present ones."""
-    rows, beta, before, F = bank.rows, bank.beta, bank.before, bank.F
-    values = rows.values
-    span, first, stop = spans(rows)
-    for j in range(span):
-        place = -1
-        for s in range(len(beta)):
-            change = beta[s, j] - before[s, j]
-            if change != 0.0 and first < stop:
-                if place < 0:
-                    place = fetch(rows, j, 2)
-                add_row(F[s], change, values[place], first, stop)
-            before[s, j] = beta[s, j]
+def arrive(
+    bank: Bank, X: Floats, codes: Ints, training: Bools, first: int, penalties: Floats
+) -> Floats:
+    """Append new points to their rings, which have room; return their decision values, (m, S).
+
+    `first` is the arrival number of the first point.
+    """
+    values = np.empty((len(X), len(bank.b)))
+    points = X, codes, training
+    _arrive(bank, points, first, penalties, lanes_for(bank, len(X)), values)
+    return values
 
 
-@inner
-def set_member(bank: Bank, s: int, slot: int, member: bool) -> None:
-    """Let a training point join or leave the members of a machine's common shift."""
-    rows = bank.rows
-    row = rows.values[fetch(rows, slot, 2)]
-    bank.members[s, slot] = 1.0 if member else 0.0
-    change = 1.0 if member else -1.0
-    span, first, stop = spans(rows)
-    add_row(bank.R[s], change, row, 0, span)
-    add_row(bank.R[s], change, row, first, stop)
+@kernel
+def _arrive(
+    bank: Bank,
+    points: tuple[Floats, Ints, Bools],
+    first: int,
+    penalties: Floats,
+    lanes: Floats,
+    values: Floats,
+) -> None:
+    """Implement `arrive` with scratch; write the decision values to `values`."""
+
+
+@kernel
+def promote(bank: Bank, count: int, penalties: Floats) -> None:
+    """Move the `count` oldest observers to the end of the training ring, which must have room.
+
+    `penalties` has shape (n_classes,).
+    """
+
+
+@kernel
+def clip(bank: Bank, slots: Ints) -> None:
+    """Clip the coefficients in `slots`, shape (n,), to their bounds, and update F."""
+
+
+def forget_training(bank: Bank, count: int) -> None:
+    """Remove the `count` oldest training points; other variables absorb their coefficients."""
+    _forget_training(bank, np.empty(count, dtype=np.int64))
+
+
+@kernel
+def _forget_training(bank: Bank, slots: Ints) -> None:
+    """Remove as many training points as `slots` has room for, and write their slots to it."""
+
+
+@kernel
+def solve(bank: Bank, tol: float, max_steps: int) -> int:
+    """Bring every machine to its optimum; return the pair steps taken.
+
+    No pair then violates optimality by `tol`. `max_steps` limits the steps of one machine.
+    """

@@ -1,13 +1,13 @@
-"""RollingMachine: exact support vector machines over a stream of examples.
+"""Maintain exact support vector machines over a stream of examples.
 
-One object holds the points of a stream in order of arrival and one machine for two classes
-(positive means class 1) or one a class (one-against-all), all over one set of kernel rows. A
-point is a *training point* or an *observer*: its decision value is wanted and kept up to date by
-the solver, but it does not train.
+One object holds the points of a stream in order of arrival. It has one machine for two classes
+(positive means class 1) or one a class (one against all), over one set of kernel rows. A point is a
+*training point* or an *observer*: the solver keeps an observer's decision value up to date, but the
+observer does not train.
 
     machine = RollingMachine(Kernel("rbf", gamma=0.2), penalties=[1.0, 1.0], tol=1e-3)
     values = machine.extend(X, codes)          new observers; their values by the present model
-    machine.extend(X, codes, training=mask)    or some of them train from the next solve on
+    machine.extend(X, codes, training=mask)    some of them train from the next solve on
     machine.promote(3)                         the oldest three observers become training points
     machine.forget(10)                         the ten oldest points, of either kind, leave
     machine.solve()                            every machine is at its optimum again
@@ -15,13 +15,12 @@ the solver, but it does not train.
     machine.model()                            KernelModel: scores any other point
     machine.state() / RollingMachine.from_state(state)     continue elsewhere, bit for bit
 
-Training points leave in the order in which they joined, so a new training point must be younger
-than all present ones: either the oldest observers are promoted (an oldest-first split), or a
-point's part is settled when it arrives (an interleaved split).
+A new training point must be younger than all present ones: either the oldest observers are promoted
+(an oldest-first split), or a point's part is fixed on arrival (an interleaved split).
 
-Results are a function of the sequence of calls; until something is forgotten, it does not matter
-how many rows each call of `extend` brings. A machine whose training points are all positive
-answers +1, all negative (or none) -1. A class that is discovered later needs a new machine.
+Results are a function of the sequence of calls. Until the first `forget` they do not depend on the
+number of rows in each `extend`. A machine whose training points are all positive answers +1, all
+negative (or none) -1. A class that is discovered later needs a new machine.
 """
 
 import dataclasses
@@ -32,58 +31,46 @@ import numpy as np
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidInput
-from online_svm.storage.fields import Fields, flag, number, real
 from online_svm.storage.state import State
-from online_svm.svm.exact import bank_reference as compiled
-from online_svm.svm.exact.add_points import count_training
+from online_svm.storage.state_schema import StateSchema, flag, number, real
 from online_svm.svm.exact.held_points import HeldPoints
-from online_svm.svm.exact.machine_state import values_of
+from online_svm.svm.exact.machine_state import (
+    clip,
+    count_training,
+    ring_values,
+    set_bounds,
+    solve,
+    sum_afresh,
+    values_of,
+)
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Bools, Floats, Ints
 
-# A warm start leaves the slacks spread over all the tolerance allows, a cold one does not: at half
-# of it the objective is nearer to the optimum than that of a cold start at all of it.
-STRICTNESS = 0.5
+# A warm start spreads the slacks over the whole tolerance, a cold start does not. At half the
+# tolerance a warm start ends nearer to the optimum than a cold start at the full tolerance.
+TOLERANCE_FACTOR = 0.5
 
 TOLERANCE = 1e-3
-"""Of the solver in every refit of a feed, as in scikit-learn."""
+"""Tolerance of the solver in every refit of a feed, as in scikit-learn."""
 
-# F is summed afresh after this many pair steps: each adds at most two roundings of F, so the
+MAX_STEPS = 10_000_000  # limit on the pair steps of one machine in one solve
+
+# F is recomputed after this many pair steps: each adds at most two roundings of F, so the
 # drift stays below 1e-9 of the largest F.
 REFRESH_STEPS = 1_000_000
 
-FIELDS = Fields(
+FIELDS = StateSchema(
     real("tol"), number("window", optional=True), real("cache_mb"), number("max_steps"),
     number("steps"), number("_refreshed_at"), flag("_is_solved"),
 )  # fmt: skip
 
 
 class RollingMachine:
-    """Exact kernel SVMs that add examples, forget the oldest, and start each solve where they were.
+    """Exact kernel SVMs that add examples, forget the oldest, and warm-start each solve.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    penalties : sequence of float, one a class
-        Upper bound of the multipliers of the examples of each class: C times the class weight.
-        An example keeps its class's penalty in every machine.
-    tol : float
-        The largest violation of optimality a solution may have.
-    window : int, optional
-        Points that will usually be held: the rings do not grow far beyond it.
-    cache_mb : float
-        Limit on the memory for kernel rows, in MiB.
-    max_steps : int
-        Limit on pair steps of one machine in one solve.
-
-    Examples
-    --------
-    >>> machine = RollingMachine(Kernel("linear"), [1.0, 1.0], tol=1e-6)
-    >>> X = np.array([[-2.0], [-1.0], [1.0], [3.0]])
-    >>> _ = machine.extend(X, np.array([0, 0, 1, 1]), training=np.ones(4, dtype=bool))
-    >>> _ = machine.solve()
-    >>> machine.extend(np.array([[0.5]]), np.array([1])).round(6)
-    array([[0.5]])
+    `penalties` bounds the multipliers of the examples of each class: C times the class weight. An
+    example keeps its class's penalty in every machine. `tol` is the largest violation of optimality
+    of a solution, and `window` the usual number of points.
     """
 
     def __init__(
@@ -93,13 +80,12 @@ class RollingMachine:
         tol: float = TOLERANCE,
         window: int | None = None,
         cache_mb: float = 200.0,
-        max_steps: int = 10_000_000,
     ) -> None:
         self.kernel = kernel
-        # Numbers of numpy are as good, but a header holds none.
+        # Converted from numpy numbers, which a header cannot hold.
         self.tol, self.cache_mb = float(tol), float(cache_mb)
         self.window = None if window is None else int(window)
-        self.max_steps = int(max_steps)
+        self.max_steps = MAX_STEPS
         self.steps = 0
         self._penalties = _checked_penalties(penalties)
         self._refreshed_at = 0
@@ -130,29 +116,16 @@ class RollingMachine:
         return len(self._held)
 
     def extend(self, X: Floats, codes: Ints, training: Bools | None = None) -> Floats:
-        """Add points as observers, or as training points where `training` says so.
+        """Add points, shape (m, d), as observers, or as training points where `training` is true.
 
-        Parameters
-        ----------
-        X : ndarray of shape (m, d)
-        codes : ndarray of shape (m,)
-            Class of each point, from 0 to n_classes - 1.
-        training : ndarray of shape (m,), optional
-
-        Returns
-        -------
-        values : ndarray of shape (m, S)
-            Decision values of the new points by the last solution.
-
-        Raises
-        ------
-        InvalidInput
-            If the shapes do not fit or a code is no class.
+        Returns their decision values by the last solution, shape (m, S). Raises InvalidInput if the
+        shapes do not fit or a code is no class.
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         codes = np.ascontiguousarray(codes, dtype=np.int64)
         if training is None:
             training = np.zeros(len(codes), dtype=np.bool_)
+        training = np.ascontiguousarray(training, dtype=np.bool_)
         self._check_shapes(X, codes, training)
         trains = count_training(codes, training, self.n_classes)
         if trains < 0:
@@ -164,10 +137,8 @@ class RollingMachine:
     def promote(self, count: int) -> None:
         """Make the oldest `count` observers training points.
 
-        Raises
-        ------
-        InvalidInput
-            If there are fewer observers, or a training point is younger than the oldest of them.
+        Raises InvalidInput if there are fewer, or a training point is younger than the oldest of
+        them.
         """
         if not 0 <= count <= self.n_observers:
             raise InvalidInput(f"count: {count} of {self.n_observers} observers cannot be promoted")
@@ -176,14 +147,10 @@ class RollingMachine:
             self._is_solved = False
 
     def forget(self, count: int) -> None:
-        """Let the oldest `count` points leave; the rest of the solution is kept as a start.
+        """Remove the oldest `count` points; the rest of the solution is kept as a start.
 
-        Decision values stand for a machine without them only after the next `solve`.
-
-        Raises
-        ------
-        InvalidInput
-            If fewer points are held.
+        Decision values reflect the removal only after the next `solve`. Raises InvalidInput if
+        fewer points are held.
         """
         if not 0 <= count <= len(self):
             raise InvalidInput(f"count: cannot forget {count} of {len(self)} points")
@@ -193,52 +160,46 @@ class RollingMachine:
     def set_penalties(self, penalties: Sequence[float] | Floats) -> None:
         """Change the penalty of each class (for class weights that follow the class counts).
 
-        Raises
-        ------
-        InvalidInput
-            If there is not one positive number a class.
+        Raises InvalidInput if there is not one positive number a class.
         """
         checked = _checked_penalties(penalties)
         if len(checked) != self.n_classes:
             raise InvalidInput(f"penalties: expected {self.n_classes}, got {len(checked)}")
         if not np.array_equal(checked, self._penalties):
             self._penalties = checked
-            self._set_bounds(self._held.training_slots())
-            compiled.clip(self._held.reference, self._held.training_slots())
+            self._is_solved = False
+            training = self._held.training_slots()
+            set_bounds(self._held.bank, training, self._penalties)
+            clip(self._held.bank, training)
 
     def solve(self) -> int:
         """Bring every machine to its optimum and return the number of pair steps it took."""
         if self._is_solved:
             return 0
         if self.steps - self._refreshed_at > REFRESH_STEPS:
-            self._held.sum_afresh()
+            sum_afresh(self._held.bank)
             self._refreshed_at = self.steps
-        taken = compiled.solve(self._held.reference, STRICTNESS * self.tol, self.max_steps)
+        taken = solve(self._held.bank, TOLERANCE_FACTOR * self.tol, self.max_steps)
         self.steps += taken
         self._is_solved = True
         return taken
 
     def decision_values(self) -> Floats:
         """Return the decision values of all points in order of arrival, shape (n, S)."""
-        return self._values(self._held.slots())
+        return values_of(self._held.bank.F, self._held.bank.b, self._held.slots())
 
     def observer_values(self) -> Floats:
         """Return the decision values of the observers in order of arrival, shape (n, S)."""
-        return compiled.ring_values(self._held.reference, 1)
+        return ring_values(self._held.bank, observers=True)
 
     def training_values(self) -> Floats:
         """Return the decision values of the training points in order of arrival, shape (n, S)."""
-        return compiled.ring_values(self._held.reference, 0)
+        return ring_values(self._held.bank, observers=False)
 
     @property
     def codes(self) -> Ints:
         """Classes of all points in order of arrival."""
         return self._held.bank.codes[self._held.slots()]
-
-    @property
-    def training_mask(self) -> Bools:
-        """Which points train, in order of arrival."""
-        return self._held.training_mask()
 
     @property
     def intercept(self) -> Floats:
@@ -269,14 +230,14 @@ class RollingMachine:
     def state(self) -> State:
         """Return a header and arrays from which `from_state` continues bit for bit.
 
-        Kernel rows are left out: they come back, with the same bits, as they are needed.
+        Kernel rows are left out: they are recomputed with the same bits on use.
         """
         header = {"kernel": list(dataclasses.astuple(self.kernel)), **FIELDS.header_of(self)}
         return State(header, {"penalties": self._penalties} | self._held.state())
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Return the machine that `state` describes."""
+        """Restore the machine from `state`."""
         header, arrays = state
         kernel = Kernel(*header["kernel"])
         machine = cls(kernel, arrays["penalties"], header["tol"], header["window"])
@@ -285,7 +246,7 @@ class RollingMachine:
             arrays, kernel, machine.n_machines, machine.window, machine.cache_mb
         )
         held = machine._held
-        compiled.set_bounds(held.reference, held.training_slots(), machine._penalties)
+        set_bounds(held.bank, held.training_slots(), machine._penalties)
         return machine
 
     def __getstate__(self) -> State:
@@ -293,14 +254,6 @@ class RollingMachine:
 
     def __setstate__(self, state: State) -> None:
         self.__dict__ = type(self).from_state(state).__dict__
-
-    def _values(self, slots: Ints) -> Floats:
-        return values_of(self._held.bank.F, self._held.bank.b, slots)
-
-    def _set_bounds(self, slots: Ints) -> None:
-        """Give training points their labels and bounds in every machine."""
-        compiled.set_bounds(self._held.reference, slots, self._penalties)
-        self._is_solved = False
 
     def _check_shapes(self, X: Floats, codes: Ints, training: Bools) -> None:
         if X.ndim != 2 or codes.shape != X.shape[:1]:

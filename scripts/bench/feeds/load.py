@@ -1,74 +1,308 @@
-"""Examples that come at a steady rate, spread over feeds in turn, and how long answers take."""
+"""Processes of many feeds under measurement: their feeds, their start, their load, their rest.
 
+Feeds in any number, each of which has learned, are copies of one that a worker filled. Of what
+Redis keeps of a feed only the keys and the snapshot name it. So copies of its keys, and of the
+snapshot, under another name are a feed that goes on from where the first one was stopped.
+"""
+
+import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
-from scripts.bench.feed import Pairs, fields
-from scripts.bench.processes import Measured, WorkerEnded
+from scripts.bench import harness
+from scripts.bench.harness import Measured
 from scripts.command_line import tell
+from workers.broker import embedded
 from workers.broker.client import TIMEOUT, client
-from workers.feed.keys import FeedKeys
+from workers.broker.store import Store
+from workers.feed.keys import REGISTRY, FeedKeys
+from workers.feed.state import Pointer
+from workers.push.ingest import entry
+from workers.push.sources import Row
+from workers.session import snapshots
 
-_WAIT_MS = 500
-_TOGETHER = 64
-"""Streams of answers in one read: Redis looks at each of them when one has something."""
-_LAST_SECONDS = 60.0
+TEMPLATE = "bench-template"
+KEPT_ANSWERS = 10  # answers and reports that a copy keeps: they only cost memory of Redis
+PHASES = 5  # templates with different numbers of examples, so that copies refit at different times
+FEEDS_PER_LOOK = 20  # asking about a thousand feeds would take processor time from the measurement
+STREAMS_PER_READ = 64  # Redis looks at each stream of a read whenever one gets an entry
+MAX_FEEDS = 10_000
+
+_LOOK_SECONDS = 0.05
+_LIMIT_SECONDS = 600.0  # for all answers of a step, on a busy machine
+_LAST_ANSWER_SECONDS = 60.0
+_BLOCK_MS = 500
+_REST_SHARE = 0.1  # processor seconds in one second below which a process is at rest
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large a run is; what has a help is an option."""
+
+    idle: Annotated[int, typer.Option(min=3, max=MAX_FEEDS, help="Feeds at rest.")] = 1000
+    learning: Annotated[int, typer.Option(min=3, max=MAX_FEEDS, help="Feeds that learn.")] = 50
+    busy: Annotated[int, typer.Option(min=2, max=MAX_FEEDS, help="Feeds with a steady rate.")] = 200
+    rate: Annotated[float, typer.Option(min=0.1, help="Examples a second of each.")] = 5.0
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Of load; twice as many on one feed alone.")
+    ] = 60.0
+    window: int = 2000
+    refit_every: int = 250
+    replayed: int = 20  # entries of each feed after its snapshot when its process is killed
+    rest: float = 30.0  # seconds at rest
+    counts: tuple[int, ...] = (1, 4, 16, 200, 1000)  # of feeds, for the part `sizes`
+    backlog: int = 40_000  # examples of full load
+    moderate: float = 100.0  # examples a second over all feeds
+    steady: float = 12.0  # seconds of moderate load
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The settings, as options of the command."""
+        most = max(self.idle, self.busy, self.learning, *self.counts, PHASES)
+        window, refit_every = f"--window={self.window}", f"--refit-every={self.refit_every}"
+        return ("--classes=a,b", window, refit_every, f"--max-feeds={most}")
+
+    @property
+    def key(self) -> str:
+        """The sizes as text, under which results are kept."""
+        numbers = (
+            self.idle, self.learning, self.busy, self.rate, self.window, self.refit_every,
+            self.replayed, self.rest, self.seconds, 2 * self.seconds, self.counts, self.backlog,
+            self.moderate, self.steady,
+        )  # fmt: skip
+        each = (one if isinstance(one, tuple) else (one,) for one in numbers)
+        return "/".join("+".join(f"{number:g}" for number in one) for one in each)
+
+
+def names(count: int) -> list[str]:
+    """Return the names of copies."""
+    return [f"bench-feeds-{number:04d}" for number in range(count)]
+
+
+def fill(
+    url: str,
+    examples: Sequence[Row],
+    options: Sequence[str],
+    feeds: Sequence[str] = (TEMPLATE,),
+    step: int = 0,
+) -> None:
+    """Let a process answer examples and stop, with snapshots: the feeds that are copied."""
+    counts = [len(examples) - step * i for i in reversed(range(len(feeds)))]
+    with ExitStack() as opened:
+        stores = [opened.enter_context(Store(url, feed)) for feed in feeds]
+        for store, count in zip(stores, counts, strict=True):
+            harness.push(store, examples[:count])
+        with harness.python(*harness.worker(feeds, url, options)) as process:
+            process.wait_until(lambda: answered(url, feeds) == counts)
+        for store in stores:
+            for stream in (store.keys.out, store.keys.met, store.keys.events):
+                store.call("XTRIM", stream, "MAXLEN", KEPT_ANSWERS)
+
+
+def copy(url: str, feeds: Sequence[str], template: str = TEMPLATE) -> None:
+    """Copy a filled feed, and list the copies."""
+    with Store(url, template) as store:
+        state, own = store.state(), store.keys
+        assert state is not None
+        pointer, config_hash = state.snapshot, state.pinned.config_hash
+        assert pointer is not None
+        kept = snapshots.read(store, pointer, config_hash)
+        for feed in feeds:
+            other = FeedKeys(feed)
+            targets = (other.input, *other.outputs, other.state)
+            for key, target in zip((own.input, *own.outputs, own.state), targets, strict=True):
+                store.call("COPY", key, target, "REPLACE")
+            # A snapshot names its feed.
+            there, data = snapshots.encode(feed, config_hash, kept.position, kept.body)
+            store.call("SET", other.snapshot(there.n, there.sha256), data)
+            store.call("HSET", other.state, "snapshot", there.encode())
+            store.call("SADD", REGISTRY, feed)
+
+
+def push(url: str, feeds: Sequence[str], examples: Sequence[Row]) -> None:
+    """Push the same examples to each of the feeds, one after the other in turn."""
+    rows = map(entry, examples)
+    harness.send(url, ((FeedKeys(feed).input, row) for row in rows for feed in feeds))
+
+
+def answered(url: str, feeds: Sequence[str]) -> list[int]:
+    """Return how many entries of each feed were answered."""
+    return [int(seq or 0) for seq in _of_states(url, feeds, "HGET", "seq")]
+
+
+def unsaved(url: str, feeds: Sequence[str]) -> int:
+    """Return how many feeds have answered entries that their newest snapshot lacks."""
+    found = _of_states(url, feeds, "HMGET", "cursor", "snapshot")
+    return sum(at is None or Pointer.parse(at).cursor != cursor for cursor, at in found)
+
+
+def _of_states(url: str, feeds: Sequence[str], command: str, *fields: str) -> list[Any]:
+    with client(url, TIMEOUT) as connected, connected.pipeline(transaction=False) as pipeline:
+        for feed in feeds:
+            pipeline.execute_command(command, FeedKeys(feed).state, *fields)
+        found: list[Any] = pipeline.execute()
+        return found
+
+
+@contextmanager
+def redis() -> Iterator[str]:
+    """Give a Redis: the system's own if there is one, as in production."""
+    with embedded.temporary(shutil.which("redis-server")) as server:
+        yield server.url
+
+
+@contextmanager
+def filled(sizes: Sizes, feeds: Sequence[str]) -> Iterator[tuple[str, list[Row]]]:
+    """Give a Redis with feeds whose windows are full, and examples that they have not seen."""
+    learned = sizes.window + sizes.refit_every
+    rows = harness.stream(learned + 4 * sizes.refit_every + sizes.replayed)
+    with redis() as url:
+        tell(f"a feed learns {learned:,} examples")
+        fill(url, rows[:learned], sizes.options)
+        tell(f"{len(feeds):,} copies of it")
+        copy(url, feeds)
+        _wait_for_rewrite(url)
+        yield url, rows[learned:]
+
+
+@contextmanager
+def started(
+    url: str, sizes: Sizes, feeds: Sequence[str], row: Row
+) -> Iterator[tuple[Measured, float]]:
+    """Run a process on feeds; yield it, and the seconds until each had answered an entry."""
+    expected = [seq + 1 for seq in answered(url, feeds)]
+    push(url, feeds, [row])
+    began = time.perf_counter()
+    with harness.python(*harness.worker(feeds, url, sizes.options)) as process:
+        _until(url, process, feeds, expected)
+        yield process, time.perf_counter() - began
+
+
+def answer(url: str, process: Measured, feeds: Sequence[str], rows: Sequence[Row]) -> None:
+    """Push examples to each feed, and wait for the answers."""
+    expected = [seq + len(rows) for seq in answered(url, feeds)]
+    push(url, feeds, rows)
+    _until(url, process, feeds, expected)
+
+
+def _until(url: str, process: Measured, feeds: Sequence[str], expected: Sequence[int]) -> None:
+    left = list(zip(feeds, expected, strict=True))
+
+    def are_answered() -> bool:
+        late: list[tuple[str, int]] = []
+        while left and not late:
+            some = left[:FEEDS_PER_LOOK]
+            found = answered(url, [feed for feed, _ in some])
+            late = [one for one, seq in zip(some, found, strict=True) if one[1] != seq]
+            left[:FEEDS_PER_LOOK] = late
+        return not left
+
+    late = "feeds were not answered in {:g} s"
+    process.wait_until(are_answered, _LIMIT_SECONDS, late, _LOOK_SECONDS)
+
+
+def _wait_for_rewrite(url: str) -> None:
+    """Wait until Redis has rewritten its append-only file, which it does when that has grown."""
+    deadline = time.monotonic() + _LIMIT_SECONDS
+    with client(url, TIMEOUT) as connected:
+        info: Any = b""
+        while not all(
+            b"aof_rewrite_%s:0" % part in info for part in (b"in_progress", b"scheduled")
+        ):
+            if time.monotonic() > deadline:
+                raise harness.WorkerEnded("Redis has not rewritten its append-only file")
+            if info:
+                time.sleep(_LOOK_SECONDS)
+            info = connected.execute_command("INFO", "persistence")
+
+
+def stagger(
+    url: str, process: Measured, feeds: Sequence[str], rows: Sequence[Row], refit_every: int
+) -> None:
+    """Bring each feed to a different place between two refits; wait until all refits are done."""
+    tell(f"feeds begin their refits at different times: {len(feeds)}")
+    for number in range(1, refit_every):
+        later = [feed for i, feed in enumerate(feeds) if i * refit_every // len(feeds) >= number]
+        if later:
+            push(url, later, [rows[number]])
+    before = 0
+    while (now := sum(answered(url, feeds))) != before:
+        before = now
+        time.sleep(10 * _LOOK_SECONDS)
+    wait_for_refits(process)
+
+
+def wait_for_refits(process: Measured) -> None:
+    """Wait until a process and its refit processes are at rest."""
+    before = float("-inf")
+    while (now := process.processor_seconds) - before > _REST_SHARE:
+        process.check()
+        before = now
+        time.sleep(1.0)
+
+
+def settled(process: Measured) -> int:
+    """Return the bytes that a process holds, once they stay the same."""
+    before = now = 0
+    for _ in range(20):
+        time.sleep(20 * _LOOK_SECONDS)
+        before, now = now, harness.resident(process.pid)
+        if abs(now - before) < 0.002 * now:
+            break
+    return now
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyLoad:
+    """Examples to feeds in turn, evenly in time.
+
+    Only answers of the feeds `watched` are timed: to read all answers would take as much processor
+    time as to make them.
+    """
+
+    rate: float  # examples a second, of all feeds together
+    seconds: float
+    watched: Sequence[str]
 
 
 def steady(
-    url: str,
-    process: Measured,
-    feeds: Sequence[str],
-    watched: Sequence[str],
-    examples: Pairs,
-    rate: float,
-    seconds: float,
+    url: str, process: Measured, feeds: Sequence[str], examples: Sequence[Row], load: SteadyLoad
 ) -> dict[str, float]:
-    """Push examples to the feeds in turn, evenly in time, whatever the answers take.
+    """Push examples to the feeds, and time the answers.
 
-    The examples are sent again and again, `rate` a second over all feeds. Answers are waited for of
-    those that are `watched`: to read the answers of all of them would take as much time as to make
-    them.
-
-    Returns
-    -------
-    dict
-        Quantiles of the waits from before a push to after its answer; microseconds of processor
-        time of the process for an example; by how much one was sent later than due, at most; how
-        many were sent.
-
-    Raises
-    ------
-    WorkerEnded
-        If the process ends, or the last answer does not come within a minute.
+    `late_ms` is by how much an example was sent later than due, at most.
     """
+    rate, seconds, watched = load.rate, load.seconds, load.watched
     tell(f"{len(set(feeds))} feeds, {rate:g} examples a second for {seconds:g} s")
     sent, at, count, late = dict[tuple[str, bytes], float](), time.perf_counter, 0, 0.0
     before = process.processor_seconds
-    with _Answers(url, watched) as answers, client(url, TIMEOUT) as connected:
+    with _answer_times(url, watched) as answers, client(url, TIMEOUT) as connected:
         turns, rows, keys = cycle(feeds), cycle(examples), {f: FeedKeys(f).input for f in feeds}
         watching, began = set(watched), at()
         while (due := began + count / rate) < began + seconds:
             time.sleep(max(0.0, due - at()))
-            feed, row = next(turns), fields(next(rows))
+            feed, row = next(turns), entry(next(rows))
             now = at()
             late = max(late, now - due)
-            entry = connected.execute_command("XADD", keys[feed], "*", *row)
+            added = connected.execute_command("XADD", keys[feed], "*", *row)
             if feed in watching:
-                sent[feed, entry] = now
+                sent[feed, added] = now
             count += 1
-        deadline = time.monotonic() + _LAST_SECONDS
-        while not sent.keys() <= answers.at.keys():
-            process.check()
-            if time.monotonic() > deadline:
-                raise WorkerEnded(f"answers are missing: {process.said}")
-            time.sleep(0.05)
-    waits = [answers.at[key] - now for key, now in sent.items()]
+        process.wait_until(
+            lambda: sent.keys() <= answers.keys(),
+            _LAST_ANSWER_SECONDS,
+            "answers are missing",
+            _LOOK_SECONDS,
+        )
+    waits = [answers[key] - now for key, now in sent.items()]
     median, p90, p99 = (1e3 * np.percentile(waits, (50, 90, 99))).tolist()
     return {
         "median_ms": median,
@@ -80,47 +314,44 @@ def steady(
     }
 
 
-class _Answers:
-    """Threads that note when each answer can be read: `at` has it by feed and ID."""
+@contextmanager
+def _answer_times(url: str, feeds: Sequence[str]) -> Iterator[dict[tuple[str, bytes], float]]:
+    """Let threads note when each answer can be read, by feed and ID."""
+    times, is_over = dict[tuple[str, bytes], float](), threading.Event()
 
-    def __init__(self, url: str, feeds: Sequence[str]) -> None:
-        self.at: dict[tuple[str, bytes], float] = {}
-        self._url, self._is_over = url, False
-        groups = [feeds[first : first + _TOGETHER] for first in range(0, len(feeds), _TOGETHER)]
-        self._threads = [
-            threading.Thread(target=self._read, args=(self._newest(group),), daemon=True)
-            for group in groups
-        ]
-
-    def __enter__(self) -> "_Answers":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over = True
-        for thread in self._threads:
-            thread.join()
-
-    def _newest(self, feeds: Sequence[str]) -> dict[bytes, tuple[str, bytes]]:
-        """Return each feed and the ID of its newest answer, by the key of its answers."""
-        found = {}
-        with client(self._url, TIMEOUT) as connected:
-            for feed in feeds:
-                key = FeedKeys(feed).out
-                newest: Any = connected.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1)
-                found[key.encode()] = feed, newest[0][0] if newest else b"0-0"
-        return found
-
-    def _read(self, last: dict[bytes, tuple[str, bytes]]) -> None:
-        with client(self._url, TIMEOUT) as connected:
-            while not self._is_over:
+    def read(last: dict[bytes, tuple[str, bytes]]) -> None:
+        with client(url, TIMEOUT) as connected:
+            while not is_over.is_set():
                 cursors = [cursor for _, cursor in last.values()]
                 reply: Any = connected.execute_command(
-                    "XREAD", "BLOCK", _WAIT_MS, "STREAMS", *last, *cursors
+                    "XREAD", "BLOCK", _BLOCK_MS, "STREAMS", *last, *cursors
                 )
                 now = time.perf_counter()
                 for key, entries in reply or ():
                     feed = last[key][0]
                     last[key] = feed, entries[-1][0]
-                    self.at.update(((feed, entry[0]), now) for entry in entries)
+                    times.update(((feed, entry[0]), now) for entry in entries)
+
+    groups = [feeds[i : i + STREAMS_PER_READ] for i in range(0, len(feeds), STREAMS_PER_READ)]
+    threads = [
+        threading.Thread(target=read, args=(_newest(url, group),), daemon=True) for group in groups
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield times
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+
+
+def _newest(url: str, feeds: Sequence[str]) -> dict[bytes, tuple[str, bytes]]:
+    """Return each feed and the ID of its newest answer, by the key of its answers."""
+    found = {}
+    with client(url, TIMEOUT) as connected:
+        for feed in feeds:
+            key = FeedKeys(feed).out
+            newest: Any = connected.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1)
+            found[key.encode()] = feed, newest[0][0] if newest else b"0-0"
+    return found

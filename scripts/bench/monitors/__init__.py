@@ -1,1 +1,1 @@
-"""Monitors beside other detectors, on simulated streams whose changes are known."""
+"""Monitors against other detectors, on simulated streams whose changes are known."""

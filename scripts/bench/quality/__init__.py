@@ -1,1 +1,1 @@
-"""Quality of the probabilities beside those of others, on streams answered in order."""
+"""Quality of the probabilities against other methods, on streams answered in order."""

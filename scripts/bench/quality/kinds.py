@@ -1,12 +1,11 @@
-"""Quality on rows as they come: categories, numbers and gaps, beside others and their coding.
+"""Quality on rows as they come: categories, numbers and gaps, against peers with coded rows.
 
-Ours has the rows as they are and no option. The others are told which columns are categories, and
-have the coding that their users give them. The files are in an order, or have none that means
-anything: a row is drawn by `numpy.random.default_rng(seed).permutation`.
+Ours gets the rows as they are and no option. The peers know which columns are categories, and get
+the coding that their users choose. Rows are drawn by `numpy.random.default_rng(seed).permutation`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from river import compose, forest, preprocessing, stats
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
@@ -22,62 +22,32 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.svm import SVC
 
 from online_svm.stream.cells import cell, is_number
-from online_svm.types import Bools, Floats, Ints
-from scripts.bench.kept import (
-    Jobs,
-    Names,
-    NamesWithCommas,
-    ResultsFile,
-    StreamCell,
-    measured_cells,
-    stream_cells,
-)
-from scripts.bench.quality.methods import (
-    EVERY,
-    Peer,
-    calibrated,
-    of_river,
-    ours,
-    plain_logistic,
-    rolling,
-)
-from scripts.bench.quality.run import tell_missing, timed
-from scripts.bench.quality.stream_quality import MethodRun, Quality, qualities
+from online_svm.types import Bools, Ints
+from scripts.bench import kept
+from scripts.bench.quality import methods
+from scripts.bench.quality.methods import FIT_EVERY, Peer, of_river, rolling
+from scripts.bench.quality.run import MethodRun, Quality, qualities, tell_missing, timed
 from scripts.bench.report import Result
 from scripts.command_line import chosen
 from scripts.tables import printed
-from workers.cli.common import DataDir
-from workers.errors import BadConfiguration
-from workers.history.backtest.prequential import HEADLINE, Published
-from workers.plural import counted
+from workers.offline.backtest.prequential import HEADLINE, Published
 from workers.push.datasets import ADULT_COLUMNS, CAR_ORDERS, fields
 from workers.push.rows import MISSING
+from workers.text import counted
 
-Values = NDArray[Any]
-"""Rows as they come: a float or a text each, NaN for a gap."""
+Values = NDArray[Any]  # rows as they come: a float or a text each, NaN for a gap
 
-PIMA_COLUMNS = (
-    "pregnancies", "glucose", "pressure", "skin", "insulin", "mass", "pedigree", "age",
-)  # fmt: skip
 PIMA_GAPS = ("glucose", "pressure", "skin", "insulin", "mass")
 """In these a zero stands for no value."""
 
-REMOVED = 0.2
-"""Share of the cells that are removed from `adult-gaps`."""
+PIMA_COLUMNS = ("pregnancies", *PIMA_GAPS, "pedigree", "age")
+
+REMOVED = 0.2  # share of the cells that are removed from `adult-gaps`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Rows as they come, and their labels.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of the columns, sorted.
-    values : ndarray of object, shape (n, n_columns)
-    codes : ndarray of shape (n,)
-        Labels as numbers from 0 on, in their order.
-    """
+    """Rows as they come, and their labels."""
 
     names: tuple[str, ...]
     values: Values
@@ -123,9 +93,8 @@ def _column(texts: list[str]) -> list[float | str]:
 
 def _pima(data_dir: Path | None, seed: int) -> Table:
     table = _of_file("diabetes", PIMA_COLUMNS)(data_dir, seed)
-    for name in PIMA_GAPS:
-        column = table.values[:, table.names.index(name)]
-        column[column == 0.0] = float("nan")
+    columns = np.isin(table.names, PIMA_GAPS)
+    table.values[columns & (table.values == 0.0)] = float("nan")
     return table
 
 
@@ -134,9 +103,9 @@ _adult = _of_file("adult", ADULT_COLUMNS)
 
 def _adult_with_gaps(data_dir: Path | None, seed: int) -> Table:
     table = _adult(data_dir, seed)
-    values = table.values.copy()
-    values[np.random.default_rng(1000 + seed).random(values.shape) < REMOVED] = float("nan")
-    return replace(table, values=values)
+    is_removed = np.random.default_rng(1000 + seed).random(table.values.shape) < REMOVED
+    table.values[is_removed] = float("nan")
+    return table
 
 
 STREAMS: dict[str, Callable[[Path | None, int], Table]] = {
@@ -151,58 +120,40 @@ OURS = "our default"
 
 
 def peers(are_categories: Bools) -> dict[str, Peer]:
-    """Return the other methods, which are told what the columns are.
-
-    Examples
-    --------
-    >>> values = np.array([["a", 1.0], ["b", float("nan")]] * 150, dtype=object)
-    >>> of = peers(np.array([True, False]))["rolling LR, one-hot"]
-    >>> of(values, np.array([0, 1] * 150), 2)[[0, 299], 1].round(1).tolist()
-    [0.5, 1.0]
-    """
+    """Return the other methods, which know the kinds of the columns."""
     categories, numbers = np.flatnonzero(are_categories), np.flatnonzero(~are_categories)
-    one_hot = partial(_one_hot, categories, numbers)
+    floats = FunctionTransformer(lambda values: values.astype(np.float64))
+
+    def coded(encoder: Any, kept: Any) -> Any:
+        return ColumnTransformer([("categories", encoder, categories), ("numbers", kept, numbers)])
+
+    def one_hot() -> Any:
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        return coded(encoder, make_pipeline(floats, SimpleImputer(), StandardScaler()))
+
+    def ordinal() -> Any:
+        """Return a coding of categories as numbers; NaN is a gap, which these trees know."""
+        encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
+        return coded(encoder, floats)
+
     boosted = partial(
         HistGradientBoostingClassifier,
         random_state=0,
         categorical_features=list(range(len(categories))),
     )
     return {
-        "rolling SVC, one-hot": rolling(partial(calibrated, SVC), one_hot),
-        "rolling LR, one-hot": rolling(plain_logistic, one_hot),
+        "rolling SVC, one-hot": rolling(partial(methods.calibrated, SVC), one_hot),
+        "rolling LR, one-hot": rolling(methods.plain_logistic, one_hot),
         "rolling boosted trees, native categories": rolling(
-            partial(calibrated, boosted), partial(_ordinal, categories, numbers)
+            partial(methods.calibrated, boosted), ordinal
         ),
-        "river ARF, one-hot": of_river(partial(_river, "ARFClassifier", categories, numbers)),
-        "river AMF, one-hot": of_river(partial(_river, "AMFClassifier", categories, numbers)),
+        "river ARF, one-hot": of_river(partial(_river, forest.ARFClassifier, categories, numbers)),
+        "river AMF, one-hot": of_river(partial(_river, forest.AMFClassifier, categories, numbers)),
     }
 
 
-def _one_hot(categories: Ints, numbers: Ints) -> Any:
-    scaled = make_pipeline(FunctionTransformer(_floats), SimpleImputer(), StandardScaler())
-    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return ColumnTransformer([("categories", encoder, categories), ("numbers", scaled, numbers)])
-
-
-def _ordinal(categories: Ints, numbers: Ints) -> Any:
-    """Return a coding of categories as numbers; NaN is a gap, which these trees know."""
-    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
-    return ColumnTransformer(
-        [
-            ("categories", encoder, categories),
-            ("numbers", FunctionTransformer(_floats), numbers),
-        ]
-    )
-
-
-def _floats(values: Values) -> Floats:
-    return values.astype(np.float64)
-
-
-def _river(model: str, categories: Ints, numbers: Ints, _: int) -> Any:
+def _river(make: Any, categories: Ints, numbers: Ints, _: int) -> Any:
     """Return a forest of river on the same columns, coded one example at a time."""
-    from river import compose, forest, preprocessing, stats
-
     imputer: Any = preprocessing.StatImputer
     parts: list[Any] = []
     if len(categories):
@@ -215,14 +166,11 @@ def _river(model: str, categories: Ints, numbers: Ints, _: int) -> Any:
             | imputer(*((f"x{name}", stats.Mean()) for name in names))
             | preprocessing.StandardScaler()
         )
-    return compose.TransformerUnion(*parts) | getattr(forest, model)(seed=0)
+    return compose.TransformerUnion(*parts) | make(seed=0)
 
 
 def _gaps_as_none(x: dict[int, float]) -> dict[str, float | None]:
-    """Return numbers as river's imputer takes them; like its categories they have texts as names.
-
-    A forest sorts the names.
-    """
+    """Return None for NaN, as river's imputer expects, and text as names, which a forest sorts."""
     return {f"x{name}": None if value != value else value for name, value in x.items()}
 
 
@@ -230,33 +178,33 @@ def _answered(method: str, table: Table, values: Values, codes: Ints) -> dict[st
     """Return the probability of a method of rows of a table, and its name."""
     if method == OURS:
         cells = np.array([[cell(one) for one in row] for row in values])
-        return {OURS: ours(cells, codes, table.n_classes, names=table.names)[HEADLINE]}
+        return {OURS: methods.ours(cells, codes, table.n_classes, names=table.names)[HEADLINE]}
     peer = peers(table.are_categories)[method]
     return {method: Published(peer(values, codes, table.n_classes))}
 
 
 METHODS = (OURS, *peers(np.array([True])))
 
+RUNNING = kept.Running(results=Path("kinds.jsonl"))
+
 
 def run(
-    streams: Names = None,
-    rows: NamesWithCommas = None,
+    streams: kept.Names = None,
+    rows: kept.NamesWithCommas = None,
     shuffles: Annotated[int, typer.Option(min=1, help="Orders of each file.")] = 1,
     examples: Annotated[int, typer.Option(min=300, help="Of each file, at most.")] = 3000,
-    jobs: Jobs = 1,
-    results: ResultsFile = Path("kinds.jsonl"),
-    data_dir: DataDir = None,
+    running: kept.Running = RUNNING,
 ) -> Iterator[Result]:
-    """Measure the default on raw rows with categories and gaps, beside others and their coding.
+    """Compare the default on raw rows with categories and gaps with others and their encoding.
 
     Each example is answered before it is learned, and scored from the 250th on. Rolling models are
     fitted on the last 2,000 examples at every 250th. Files are shuffled by the seeds 0, 1, ...
     """
     names = chosen("--streams", streams, ",", tuple(STREAMS))
-    methods = chosen("--rows", rows, ";", METHODS)
-    cells = stream_cells(names, methods, shuffles, lambda _: False, examples, data_dir)
-    found = measured_cells(cells, measure, MethodRun, results, jobs)
-    whole = qualities((c, m) for c, m in found.items() if isinstance(m, MethodRun))
+    asked = chosen("--rows", rows, ";", METHODS), shuffles, lambda _: False
+    cells = kept.stream_cells(names, *asked, examples, running.data_dir)
+    found = kept.measured_cells(cells, measure, MethodRun, running)
+    whole = qualities(found)
     for one in whole:
         yield Result(one.plain() | {"seconds": _seconds(one)}, [])
     if whole:
@@ -264,18 +212,9 @@ def run(
     tell_missing(found)
 
 
-def measure(cell: StreamCell) -> MethodRun | str:
-    """Run a cell; return why where it cannot run here.
-
-    Examples
-    --------
-    >>> measure(StreamCell("car", 0, OURS, None, Path("/nowhere")))  # doctest: +ELLIPSIS
-    'no data directory /nowhere: ...'
-    """
-    try:
-        table = STREAMS[cell.stream](cell.data_dir, cell.draw)
-    except BadConfiguration as error:
-        return str(error)
+def measure(cell: kept.StreamCell) -> MethodRun:
+    """Run a cell."""
+    table = STREAMS[cell.stream](cell.data_dir, cell.draw)
     used = slice(0, cell.examples)
     answer = partial(_answered, cell.method, table)
     return timed(answer, table.values[used], table.codes[used], table.n_classes)
@@ -286,7 +225,7 @@ def _seconds(one: Quality) -> float:
 
 
 _SHOWN: Mapping[str, Callable[[Quality], str]] = {
-    "log loss": lambda one: f"{one.log_loss:.4f}",
+    "log loss": lambda one: f"{one.log_loss[0]:.4f}",
     "Brier": lambda one: f"{one.mean('brier'):.4f}",
     "seconds": lambda one: f"{_seconds(one):.1f}",
 }
@@ -295,13 +234,13 @@ _SHOWN: Mapping[str, Callable[[Quality], str]] = {
 def _table(found: list[Quality]) -> str:
     """Return the table: of each measure a row for each method, a column for each stream."""
     of = {(one.row, one.stream): one for one in found}
-    methods, streams = (list(dict.fromkeys(names)) for names in zip(*of, strict=True))
+    rows, streams = (list(dict.fromkeys(names)) for names in zip(*of, strict=True))
     lines = [
-        [name, method, *(show(of[method, s]) if (method, s) in of else "" for s in streams)]
+        [name, row, *(show(of[row, s]) if (row, s) in of else "" for s in streams)]
         for name, show in _SHOWN.items()
-        for method in methods
+        for row in rows
     ]
     sizes = ", ".join(f"{s} {next(o.examples for o in found if o.stream == s):,}" for s in streams)
     shuffles = counted(max(len(one.shuffles) for one in found), "shuffle")
-    title = f"raw rows ({sizes}), {shuffles}, scored from example {EVERY}; processor time"
+    title = f"raw rows ({sizes}), {shuffles}, scored from example {FIT_EVERY}; processor time"
     return printed(title, ["", "", *streams], lines)

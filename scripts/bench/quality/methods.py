@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from river import ensemble, forest, linear_model, multiclass, preprocessing, tree
+from scipy.special import expit, logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -21,15 +22,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.batch_result import Answers
+from online_svm.predictor.batch import Answers
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
 from online_svm.types import Bools, Floats, Ints
-from scripts.bench.quality.baselines import majority, no_change, prior
-from scripts.bench.quality.online_platt import online_platt_of_classes
 from workers.errors import BadConfiguration
-from workers.history.backtest.prequential import HEADLINE, Published, published
+from workers.offline.backtest.prequential import HEADLINE, Published, published
 
 Peer = Callable[[Floats, Ints, int], Floats]
 """Returns probabilities of shape (n, n_classes), given rows, codes and the number of classes."""
@@ -38,41 +37,25 @@ Predict = Callable[[Floats], Floats]
 Fit = Callable[[Floats, Ints, Bools], Predict]
 """Of prepared rows, codes 0 ... K - 1, all there, and which rows are of our training part."""
 
-EVERY = 250
+FIT_EVERY = 250
 """Examples between two fits; the first as many are answered, but not scored, of any method."""
 
-WINDOW = 2000
-"""Examples that a fit may use: the last ones."""
+WINDOW = 2000  # examples that a fit may use: the last ones
 
 FOLDS = 5  # of scikit-learn's calibration, as by its default
 PENALTIES = (1.0, 10.0)
-WIDTHS = (1.0, 3.0)  # times 1 / n_features; both are those of the members of our committee
+WIDTHS = (1.0, 3.0)  # times 1 / n_features; members of our committee use both
 
 
 def unknown(n: int, n_classes: int) -> Floats:
-    """Return what a method says while it knows nothing: all classes alike.
-
-    Examples
-    --------
-    >>> unknown(1, 4)
-    array([[0.25, 0.25, 0.25, 0.25]])
-    """
+    """Return the answers of a method without data: all classes alike."""
     return np.full((n, n_classes), 1.0 / n_classes)
 
 
 def answers_of(
     X: Floats, codes: Ints, n_classes: int, names: Sequence[str] = (), **changes: Any
 ) -> Answers:
-    """Return what the predictor says of labelled examples of declared classes, their numbers.
-
-    It has the default settings, but for some changes. Where the features have names, sorted, the
-    rows are of cells.
-
-    Examples
-    --------
-    >>> [answer.status for answer in answers_of(np.zeros((3, 1)), np.array([0, 1, 0]), 2)]
-    ['warming']
-    """
+    """Return the predictor's answers to labelled examples; labels are codes of declared classes."""
     classes = tuple(str(code) for code in range(n_classes))
     config = PredictorConfig.model_validate({"classes": classes} | changes)
     predictor = OnlinePredictor(config)
@@ -81,14 +64,7 @@ def answers_of(
 
 
 def ours(X: Floats, codes: Ints, n_classes: int, **changes: Any) -> dict[str, Published]:
-    """Return every published probability, as `answers_of` has it.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> list(ours(X, (X[:, 0] > 0.0).astype(np.int64), 2, window=40))[:2]
-    ['probability', 'venn']
-    """
+    """Return every published probability, as `answers_of` has it."""
     found: dict[str, Published] = {}
     for block in answers_of(X, codes, n_classes, **changes):
         if isinstance(block, PredictionBlock) and block.status == "ok":
@@ -105,38 +81,25 @@ def ours(X: Floats, codes: Ints, n_classes: int, **changes: Any) -> dict[str, Pu
 
 
 def rolling(fit: Fit, prepare: Callable[[], Any] = StandardScaler) -> Peer:
-    """Return the method that fits at every 250th example, and answers the next 250.
-
-    `prepare` makes the transformer of scikit-learn that prepares rows; it is fitted with each.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> found = rolling(partial(calibrated, SVC))(X, (X[:, 0] > 0.0).astype(np.int64), 2)
-    >>> found[249].tolist(), bool((found[250:] != 0.5).all())
-    ([0.5, 0.5], True)
-    """
+    """Return the method that fits at every 250th example, and answers the next 250."""
 
     def answer(X: Floats, codes: Ints, n_classes: int) -> Floats:
         found = unknown(len(X), n_classes)
-        for n in range(EVERY, len(X), EVERY):
+        for n in range(FIT_EVERY, len(X), FIT_EVERY):
             start = max(0, n - WINDOW)
             trains = training_mask("interleaved", start, n, 0.7)
-            predict = _of_frequent(fit, prepare(), X[start:n], codes[start:n], n_classes, trains)
-            found[n : n + EVERY] = predict(X[n : n + EVERY])
+            window = X[start:n], codes[start:n], trains
+            predict = _of_frequent(fit, prepare(), *window, n_classes)
+            found[n : n + FIT_EVERY] = predict(X[n : n + FIT_EVERY])
         return found
 
     return answer
 
 
 def _of_frequent(
-    fit: Fit, prepared: Any, rows: Floats, codes: Ints, n_classes: int, trains: Bools
+    fit: Fit, prepared: Any, rows: Floats, codes: Ints, trains: Bools, n_classes: int
 ) -> Predict:
-    """Fit on the classes that have an example for each fold; give the others their frequency.
-
-    scikit-learn refuses to calibrate rarer ones, and knows nothing of absent ones: they get
-    (count + 1) / (n + n_classes), so that no method fails for a class it could not learn.
-    """
+    """Fit on the classes that have an example for each fold; give the others their frequency."""
     counts = np.bincount(codes, minlength=n_classes)
     shares = (counts + 1.0) / (len(codes) + n_classes)
     known = np.flatnonzero(counts >= FOLDS)
@@ -168,21 +131,16 @@ def _predictions(model: Any) -> Predict:
     return lambda asked: np.asarray(model.predict_proba(asked))
 
 
-def _logistic() -> Any:
-    """Return logistic regression with scikit-learn's defaults, but for time to converge."""
-    return LogisticRegression(max_iter=1000)
+_logistic = partial(LogisticRegression, max_iter=1000)  # scikit-learn's defaults do not converge
 
 
 def plain_logistic(rows: Floats, codes: Ints, _: Bools) -> Predict:
-    """Fit logistic regression as it is; it is fitted to give probabilities."""
+    """Fit logistic regression without calibration."""
     return _predictions(_logistic().fit(rows, codes))
 
 
 def _tuned(rows: Floats, codes: Ints, trains: Bools) -> Predict:
-    """Fit the calibrated `SVC` with C and gamma chosen by accuracy in three folds on the window.
-
-    The grid is that of our members' settings.
-    """
+    """Fit the calibrated `SVC` with C and gamma chosen by accuracy in three folds on the window."""
     grid = {"C": PENALTIES, "gamma": [factor / rows.shape[1] for factor in WIDTHS]}
     chosen = GridSearchCV(SVC(), grid, cv=3, refit=False).fit(rows, codes).best_params_
     return calibrated(lambda: SVC(**chosen), rows, codes, trains)
@@ -193,37 +151,88 @@ def _uncalibrated(rows: Floats, codes: Ints, _: Bools) -> Predict:
     model = SVC().fit(rows, codes)
 
     def predict(asked: Floats) -> Floats:
-        said = np.asarray(expit(model.decision_function(asked)))
-        return np.column_stack((1.0 - said, said)) if said.ndim == 1 else said
+        found = np.asarray(expit(model.decision_function(asked)))
+        return _both(found) if found.ndim == 1 else found
 
     return predict
 
 
-def online_platt_svc(X: Floats, codes: Ints, n_classes: int, *, calibeats: bool = False) -> Floats:
-    """Answer by online Platt scaling of the scores of a rolling `SVC`, fitted to all of a window.
+def _both(positive: Floats) -> Floats:
+    """Return the probabilities of both classes."""
+    return np.column_stack((1.0 - positive, positive))
 
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> online_platt_svc(X, (X[:, 0] > 0.0).astype(np.int64), 2)[0].tolist()
-    [0.5, 0.5]
-    """
-    base = rolling(_uncalibrated)(X, codes, n_classes)
+
+# Online Platt scaling with calibeating (Gupta and Ramdas 2023), of scores of any model.
+
+GAMMA = 0.1  # the step is 1 / GAMMA; the curvature begins as 1 / GAMMA^2: the paper's, of all data
+RADIUS = 100.0  # of the ball that slope and intercept stay in
+BINS = 10
+MIN_PROBABILITY = 1e-6  # probabilities nearer than this to 0 or 1 count as so far
+
+
+def online_platt(scores: Floats, happened: Ints) -> Floats:
+    """Return sigmoid(a s + b) of each score, a and b moved by each label after its answer."""
+    found = np.empty(len(scores))
+    weights, curvature = np.array([1.0, 0.0]), np.eye(2) / GAMMA**2
+    for n, row in enumerate(np.column_stack((scores, np.ones(len(scores))))):
+        found[n] = expit(row @ weights)
+        gradient = (found[n] - happened[n]) * row
+        curvature += np.outer(gradient, gradient)
+        weights = _into_ball(weights - np.linalg.solve(curvature, gradient) / GAMMA, curvature)
+    return found
+
+
+def _into_ball(weights: Floats, curvature: Floats) -> Floats:
+    """Return the point of the ball that is nearest by (x - w)' curvature (x - w)."""
+    if np.linalg.norm(weights) <= RADIUS:
+        return weights
+    target = curvature @ weights
+
+    def at(multiplier: float) -> Floats:
+        """Return the minimum under a multiplier of the constraint."""
+        return np.asarray(np.linalg.solve(curvature + multiplier * np.eye(2), target))
+
+    low, high = 0.0, 1.0
+    while np.linalg.norm(at(high)) > RADIUS:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.linalg.norm(at(middle)) > RADIUS else (low, middle)
+    return at(high)
+
+
+def calibeaten(probabilities: Floats, happened: Ints) -> Floats:
+    """Return the frequency so far among answers whose probability was in the same tenth."""
+    sums, counts = (np.arange(BINS) + 0.5) / BINS, np.ones(BINS)
+    bins = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
+    found = np.empty(len(probabilities))
+    for n, b in enumerate(bins.tolist()):
+        found[n] = sums[b] / counts[b]
+        sums[b] += happened[n]
+        counts[b] += 1.0
+    return found
+
+
+def _online_platt_svc(X: Floats, codes: Ints, n_classes: int, *, calibeats: bool = False) -> Floats:
+    """Answer by online Platt scaling of a rolling `SVC`, of each class against the rest."""
+    base = rolling(_uncalibrated)(X, codes, n_classes)[FIT_EVERY:]  # before, there is no score
+    later, scores = codes[FIT_EVERY:], logit(np.clip(base, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY))
+
+    def of_class(k: int) -> Floats:
+        found = online_platt(scores[:, k], later == k)
+        return calibeaten(found, later == k) if calibeats else found
+
     found = unknown(len(X), n_classes)
-    after = slice(EVERY, None)  # before, there is no score
-    found[after] = online_platt_of_classes(base[after], codes[after], calibeats=calibeats)
+    if n_classes == 2:
+        found[FIT_EVERY:] = _both(of_class(1))
+    else:
+        whole = np.column_stack([of_class(k) for k in range(n_classes)])
+        found[FIT_EVERY:] = whole / whole.sum(axis=1, keepdims=True)
     return found
 
 
 def venn_abers_package(X: Floats, codes: Ints, n_classes: int) -> Floats:
-    """Answer by the venn-abers package on scores of `SVC`, with our default split.
-
-    Raises
-    ------
-    BadConfiguration
-        If the package, which only this comparison needs, is not installed, or for more than two
-        classes.
-    """
+    """Answer by the venn-abers package on scores of `SVC`, with our default split."""
     if n_classes > 2:
         raise BadConfiguration("bench quality: of the venn-abers package two classes only")
     try:
@@ -235,16 +244,15 @@ def venn_abers_package(X: Floats, codes: Ints, n_classes: int) -> Floats:
             "pip install 'online-svm[dev]' brings it"
         ) from error
 
-    def squashed(svc: Any, rows: Floats) -> Floats:
-        # Probabilities, as the package wants; only their order matters.
-        positive = expit(svc.decision_function(rows))
-        return np.column_stack((1.0 - positive, positive))
-
     def fit(rows: Floats, targets: Ints, trains: Bools) -> Predict:
-        svc = SVC().fit(rows[trains], targets[trains])
-        peer = package.VennAbers()
-        peer.fit(squashed(svc, rows[~trains]), targets[~trains].astype(float))
-        return lambda asked: np.asarray(peer.predict_proba(squashed(svc, asked))[0])
+        svc, peer = SVC().fit(rows[trains], targets[trains]), package.VennAbers()
+
+        def squashed(asked: Floats) -> Floats:
+            # Probabilities, as the package wants; only their order matters.
+            return _both(expit(svc.decision_function(asked)))
+
+        peer.fit(squashed(rows[~trains]), targets[~trains].astype(float))
+        return lambda asked: np.asarray(peer.predict_proba(squashed(asked))[0])
 
     # It divides by zero on its way, and takes minima of NaN.
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -253,15 +261,7 @@ def venn_abers_package(X: Floats, codes: Ints, n_classes: int) -> Floats:
 
 
 def of_river(make: Callable[[int], Any]) -> Peer:
-    """Return a model of river, made for a number of classes, as a method.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(40, 2))
-    >>> found = of_river(_river_logistic)(X, (X[:, 0] > 0.0).astype(np.int64), 2)
-    >>> found[0].tolist(), bool(found[-5:].std() > 0.0)
-    ([0.5, 0.5], True)
-    """
+    """Return a model of river, made for a number of classes, as a method."""
 
     def answer(X: Floats, codes: Ints, n_classes: int) -> Floats:
         model, found = make(n_classes), unknown(len(X), n_classes)
@@ -279,42 +279,49 @@ def of_river(make: Callable[[int], Any]) -> Peer:
 
 def _river_logistic(n_classes: int) -> Any:
     """Return logistic regression on scaled features; one against the rest for more classes."""
-    from river import linear_model, multiclass, preprocessing
-
     model: Any = linear_model.LogisticRegression()
     if n_classes > 2:
         model = multiclass.OneVsRestClassifier(model)
     return preprocessing.StandardScaler() | model
 
 
-def _river_tree(_: int) -> Any:
-    from river import tree
+def no_change(_: Floats, codes: Ints, n_classes: int) -> Floats:
+    """Answer the class of the example before, with certainty.
 
-    return tree.HoeffdingAdaptiveTreeClassifier(seed=0)
-
-
-def _river_forest(_: int) -> Any:
-    from river import forest
-
-    return forest.ARFClassifier(seed=0)
+    >>> no_change(np.empty((3, 0)), np.array([1, 0, 1]), 2)[:, 1].tolist()
+    [0.5, 1.0, 0.0]
+    """
+    return _certain(codes[:-1], n_classes)
 
 
-def _river_mondrian(_: int) -> Any:
-    from river import forest
+def prior(_: Floats, codes: Ints, n_classes: int) -> Floats:
+    """Answer the share of each class among the examples before, each counted once more.
 
-    return forest.AMFClassifier(seed=0)
-
-
-def _river_patches(_: int) -> Any:
-    from river import ensemble
-
-    return ensemble.SRPClassifier(seed=0)
+    >>> prior(np.empty((3, 0)), np.array([1, 1, 0]), 2)[:, 1].round(2).tolist()
+    [0.5, 0.67, 0.75]
+    """
+    counts = 1.0 + _counts_before(codes, n_classes)
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def _river_bagging(_: int) -> Any:
-    from river import ensemble, tree
+def majority(_: Floats, codes: Ints, n_classes: int) -> Floats:
+    """Answer the most frequent class among the examples before, with certainty.
 
-    return ensemble.LeveragingBaggingClassifier(tree.HoeffdingTreeClassifier(), seed=0)
+    >>> majority(np.empty((4, 0)), np.array([1, 0, 0, 0]), 2)[:, 1].tolist()
+    [0.5, 1.0, 0.0, 0.0]
+    """
+    return _certain(_counts_before(codes, n_classes)[1:].argmax(axis=1), n_classes)
+
+
+def _counts_before(codes: Ints, n_classes: int) -> Floats:
+    counts = np.zeros((len(codes), n_classes))
+    counts[1:] = np.cumsum(codes[:-1, np.newaxis] == np.arange(n_classes), axis=0)
+    return counts
+
+
+def _certain(classes: Ints, n_classes: int) -> Floats:
+    """Return one-hot rows after a first row of equal probabilities."""
+    return np.vstack([np.full(n_classes, 1.0 / n_classes), np.eye(n_classes)[classes]])
 
 
 OURS: dict[str, dict[str, Any]] = {
@@ -345,15 +352,17 @@ PEERS: dict[str, Peer] = {
     "rolling boosted trees, calibrated": rolling(
         partial(calibrated, partial(HistGradientBoostingClassifier, random_state=0))
     ),
-    "rolling SVC, online Platt": online_platt_svc,
-    "rolling SVC, calibeating": partial(online_platt_svc, calibeats=True),
+    "rolling SVC, online Platt": _online_platt_svc,
+    "rolling SVC, calibeating": partial(_online_platt_svc, calibeats=True),
     "venn-abers package": venn_abers_package,
     "river LogisticRegression": of_river(_river_logistic),
-    "river HoeffdingAdaptiveTree": of_river(_river_tree),
-    ARF: of_river(_river_forest),
-    "river AMF": of_river(_river_mondrian),
-    "river SRP": of_river(_river_patches),
-    "river LeveragingBagging": of_river(_river_bagging),
+    "river HoeffdingAdaptiveTree": of_river(lambda _: tree.HoeffdingAdaptiveTreeClassifier(seed=0)),
+    ARF: of_river(lambda _: forest.ARFClassifier(seed=0)),
+    "river AMF": of_river(lambda _: forest.AMFClassifier(seed=0)),
+    "river SRP": of_river(lambda _: ensemble.SRPClassifier(seed=0)),
+    "river LeveragingBagging": of_river(
+        lambda _: ensemble.LeveragingBaggingClassifier(tree.HoeffdingTreeClassifier(), seed=0)
+    ),
     "no-change": no_change,
     "prior": prior,
     "majority": majority,
@@ -368,14 +377,7 @@ METHODS = (*OURS, *PEERS)
 
 
 def answered(method: str, X: Floats, codes: Ints, n_classes: int) -> dict[str, Published]:
-    """Return the published probabilities of a method by the name of their row.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> list(answered("single", X, (X[:, 0] > 0.0).astype(np.int64), 2))[:2]
-    ['single', 'single: venn']
-    """
+    """Return the published probabilities of a method by the name of their row."""
     if method in PEERS:
         return {method: Published(PEERS[method](X, codes, n_classes))}
     found = ours(X, codes, n_classes, **(OURS | DISTANCES)[method])

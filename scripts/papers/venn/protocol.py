@@ -14,11 +14,11 @@ from online_svm.calibration.diagram import TiedCounts, isotonic_blocks, midpoint
 from online_svm.calibration.one_against_all import OneAgainstAll
 from online_svm.calibration.score_map import CountsMap
 from online_svm.compiled.kernels import Kernel
-from online_svm.storage.fields import Fields, floats
+from online_svm.storage.state_schema import StateSchema, floats
 from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.types import Floats, Ints
-from online_svm.venn.registry import VennScheme
-from online_svm.venn.taxonomy import svm_classes
+from online_svm.venn.counted_set import svm_classes
+from online_svm.venn.scheme import VennScheme
 from workers.push.datasets import load
 
 Reading = Literal["sigma", "gamma"]
@@ -59,8 +59,6 @@ class Setting:
     def gamma(self) -> float:
         """Factor of the squared distance.
 
-        Examples
-        --------
         >>> Setting("car", "sigma", 0.5).gamma, Setting("car", "gamma", 0.5).gamma
         (2.0, 0.5)
         """
@@ -77,7 +75,7 @@ Said = tuple[int, Floats, Floats, Floats]
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """Everything that was said over one stream.
+    """All answers to one stream.
 
     The true classes; the SVM's own class at each step, -1 where nothing was answered yet; the
     answers of each method: of a taxonomy, or of a map by the scores it was fitted on.
@@ -168,15 +166,10 @@ class NearestIsotonic(CountsMap):
 
     Lambrou et al. (2012, section 2.3) leave the gap between two blocks open. `IsotonicMap` is
     linear there; this is the other reading, which fits their figures.
-
-    Examples
-    --------
-    >>> NearestIsotonic().fit([-1.0, 1.0], [0, 1]).predict([-0.2, 0.2])
-    array([0., 1.])
     """
 
     _learned = "values_"
-    _fields = Fields(floats("values_"), floats("edges_", beside="values_", more=-1))
+    _fields = StateSchema(floats("values_"), floats("edges_", beside="values_", more=-1))
     edges_: Floats
     values_: Floats
 

@@ -1,4 +1,4 @@
-"""Lambrou et al. (2012): what was printed beside what is measured, and what else was measured."""
+"""Lambrou et al. (2012): printed and measured figures, and further measurements."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -71,7 +71,7 @@ def _printed() -> list[Printed]:
 
 
 def rows(runs: list[Result]) -> list[Result]:
-    """Set each printed value beside the median over seeds, under both readings."""
+    """Compare each printed value with the median over seeds, under both readings."""
     return [_row(printed, runs) for printed in _printed()]
 
 
@@ -124,7 +124,7 @@ def _shuffles(runs: list[Result], data: str) -> list[Result]:
 
 
 def claims(runs: list[Result]) -> list[Result]:
-    """Try what the paper says, and what is said against it here, on the measurements."""
+    """Test the claims of the paper, and the objections to them here, on the measurements."""
     p_values = {data: _values(runs, data, "class", "paper_p") for data in ("car", "wine")}
     collapsed = [r for r in _paper_runs(runs, "sigma") if (r["data"], r["value"]) == ("car", 0.02)]
     paper = [run for reading in ("sigma", "gamma") for run in _paper_runs(runs, reading)]

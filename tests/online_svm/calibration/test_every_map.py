@@ -25,7 +25,7 @@ from online_svm import (
     VectorScaling,
     VennAbers,
 )
-from online_svm.calibration.argument_checks import check_labels, check_scores
+from online_svm.calibration.diagram import check_labels, check_scores
 from online_svm.calibration.evidential.masses import pignistic
 from online_svm.calibration.score_map import CountsMap
 from online_svm.errors import InvalidInput, InvalidSnapshot
@@ -116,7 +116,7 @@ def test_labels_that_do_not_fit_are_refused(map_, labels, told):
 
 
 @each_map
-def test_a_map_that_is_not_fitted_says_so_in_both_hierarchies(map_):
+def test_an_unfitted_map_raises_an_error_of_both_hierarchies(map_):
     fresh = clone(map_)
     calls = [lambda: fresh.predict([0.0]), fresh.state]
     if hasattr(fresh, "mass"):
@@ -152,7 +152,7 @@ def test_labels_may_be_booleans_integers_or_floats():
 
 
 @each_map
-def test_without_examples_the_map_says_one_half_and_an_evidential_one_nothing(map_):
+def test_without_examples_a_map_returns_one_half_or_is_vacuous(map_):
     fitted = clone(map_).fit([], [])
     np.testing.assert_array_equal(fitted.predict(GRID), np.full(len(GRID), 0.5))
     assert fitted.predict([]).shape == (0,)
@@ -188,13 +188,6 @@ def test_one_class_only_is_believed_and_the_other_stays_plausible(map_, label, n
         assert (at[:, 2] > 0).all()
 
 
-@each_evidential
-def test_more_examples_leave_less_ignorance(map_):
-    scores = np.linspace(0.0, 2.0, 9)
-    few, many = (map_.fit(*sample(n, 7)).mass(scores)[:, 2].mean() for n in (20, 2000))
-    assert many < 0.5 * few or map_.alpha == 0
-
-
 @each_map
 def test_the_order_of_the_examples_hardly_matters(map_):
     scores, labels = sample()
@@ -213,7 +206,7 @@ def test_the_probability_never_falls_as_the_score_rises(make_map):
 
 
 @each_map
-def test_a_score_gets_the_same_bytes_alone_in_any_batch_and_after_a_restart(map_):
+def test_a_score_has_one_answer_in_any_batch_and_after_restarts(map_):
     fitted = clone(map_).fit(*sample(300))
     state = fitted.state()
     restored = type(map_).from_state(state)
@@ -322,8 +315,8 @@ def test_the_maps_of_a_worker_need_no_scikit_learn():
 import sys, numpy as np
 import online_svm.predictor.online_predictor, online_svm.predictor.combiner
 from online_svm.config import PredictorConfig
-from online_svm.predictor.published_maps import fit_maps
-fitted = fit_maps(PredictorConfig(maps={maps}), np.arange(8.0)[:, None], np.arange(8) % 2)
+from online_svm.predictor.calibrators import fit_calibrators
+fitted = fit_calibrators(PredictorConfig(maps={maps}), np.arange(8.0)[:, None], np.arange(8) % 2)
 assert len(fitted) == 10, fitted
 found = [name for name in sys.modules if name.split('.')[0] == 'sklearn']
 assert not found, found

@@ -94,11 +94,6 @@ def test_one_class_gives_the_constant_of_platts_targets(method, label, expected)
     assert fitted.predict([-1e9, 0.0, 1e9]) == pytest.approx([expected] * 3, rel=1e-15)
 
 
-def test_equal_scores_give_the_mean_target():
-    fitted = PlattScaling().fit([2.0, 2.0, 2.0], [1, 1, 0])
-    assert fitted.predict([0.0])[0] == pytest.approx((0.75 + 0.75 + 1 / 3) / 3)
-
-
 @each_method
 def test_a_slope_of_the_wrong_sign_becomes_the_best_constant(method):
     scores, labels = noisy_sample(200, slope=-1.0)
@@ -136,12 +131,6 @@ def test_a_slope_too_steep_for_a_double_becomes_a_constant(method):
     assert fitted.predict([1.0])[0] == pytest.approx(0.5)
 
 
-def test_the_fit_does_not_depend_on_the_memory_layout():
-    scores, labels = noisy_sample(100)
-    strided = np.repeat(scores, 2)[::2]
-    assert PlattScaling().fit(strided, labels).A_ == PlattScaling().fit(scores, labels).A_
-
-
 @pytest.mark.parametrize(
     ("labels", "message"), [([1, 1, 1], "need both classes"), ([0, 1, 1], "separate the classes")]
 )
@@ -155,10 +144,3 @@ def test_a_state_that_names_no_method_is_refused():
     state["options"][0] = 7
     with pytest.raises(InvalidSnapshot, match="options"):
         PlattScaling.from_state(state)
-
-
-def test_options_survive_a_snapshot():
-    fitted = PlattScaling("model-trust", "raw").fit(*noisy_sample(100))
-    restored = PlattScaling.from_state(fitted.state())
-    assert (restored.method, restored.targets) == ("model-trust", "raw")
-    assert (restored.A_, restored.B_, restored.loss_) == (fitted.A_, fitted.B_, fitted.loss_)

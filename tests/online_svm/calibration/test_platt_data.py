@@ -4,7 +4,6 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.svm import SVC, LinearSVC
 
-from online_svm import PlattScaling
 from online_svm.calibration.platt_data import (
     cross_validated_scores,
     holdout_scores,
@@ -52,18 +51,6 @@ def test_cross_validated_scores_come_from_models_that_never_saw_the_row(n_splits
 def test_training_scores_come_from_a_model_that_saw_every_row():
     X, y = two_classes()
     assert training_scores(Memory(), X, y).scores.tolist() == [1.0] * 120
-
-
-def test_training_scores_separate_what_the_others_cannot():
-    X, y = two_classes()
-    narrow = SVC(gamma=100.0, C=10.0)
-    data = training_scores(narrow, X, y)
-    assert ((data.scores > 0) == data.labels).all()
-    biased = PlattScaling().fit(data.scores, data.labels)
-    held = cross_validated_scores(narrow, X, y)
-    assert biased.predict(data.scores).max() > 0.9
-    honest = PlattScaling().fit(held.scores, held.labels)
-    assert honest.predict(held.scores) == pytest.approx(np.full(120, held.labels.mean()), abs=0.05)
 
 
 @pytest.mark.parametrize("scores_of", [holdout_scores, cross_validated_scores])

@@ -80,14 +80,6 @@ def test_the_member_picked_by_the_true_label_is_calibrated():
     assert abs(gaps.mean()) < 4 * gaps.std() / np.sqrt(len(gaps))
 
 
-def test_points_lie_inside_their_interval():
-    rng = np.random.default_rng(0)
-    ends = np.sort(rng.random((200, 2)), axis=1)
-    for point in (log_loss_point, brier_point):
-        values = point(ends[:, 0], ends[:, 1])
-        assert ((ends[:, 0] <= values) & (values <= ends[:, 1])).all()
-
-
 def test_points_equalise_the_regret_of_the_two_labels():
     p0, p1 = 0.3, 0.6
     p = float(log_loss_point(p0, p1))

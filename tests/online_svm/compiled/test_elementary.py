@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from online_svm.compiled import elementary, intrinsics
+from online_svm.calibration.joint import probabilities_into
 from online_svm.compiled.elementary import exp, exp_nonpositive, expm1, exps, log, log1p, logs
-from online_svm.compiled.jit import jit
+from online_svm.compiled.kernel import LEVELS, LIBRARY
+from online_svm.compiled.kernels import Kernel
 
 RNG = np.random.default_rng(0)
 INFINITY, NAN = math.inf, math.nan
+UNDERFLOW = -708.0  # below it exp_nonpositive is 0
+NEAR = 0.29  # below it log1p takes its argument as it is
 LEAST, LARGEST = 5e-324, 1.7976931348623157e308
 OVERFLOW, SUBNORMAL = 709.782712893384, -708.3964185322641  # the last of the kind
 
@@ -55,26 +58,11 @@ ABOVE_MINUS_ONE = np.concatenate(
         POSITIVE - 1.0,
         small(400_000),
         RNG.uniform(-0.9, 3.0, 400_000),
-        around(-elementary.NEAR, elementary.NEAR, math.sqrt(0.5) - 1.0, math.sqrt(2.0) - 1.0),
+        around(-NEAR, NEAR, math.sqrt(0.5) - 1.0, math.sqrt(2.0) - 1.0),
         [0.0, -0.0, LEAST, -LEAST],
     ]
 )
 NONPOSITIVE = -np.abs(EXPONENTS)
-
-
-@jit
-def each(which, x, found):
-    for i in range(len(x)):
-        if which == 0:
-            found[i] = exp(x[i])
-        elif which == 1:
-            found[i] = expm1(x[i])
-        elif which == 2:
-            found[i] = log(x[i])
-        elif which == 3:
-            found[i] = log1p(x[i])
-        else:
-            found[i] = exp_nonpositive(x[i])
 
 
 OURS = [exp, expm1, log, log1p, exp_nonpositive]
@@ -83,15 +71,13 @@ CASES = [
     (1, np.expm1, EXPONENTS),
     (2, np.log, POSITIVE),
     (3, np.log1p, ABOVE_MINUS_ONE),
-    (4, np.exp, NONPOSITIVE[NONPOSITIVE >= elementary.UNDERFLOW]),
+    (4, np.exp, NONPOSITIVE[NONPOSITIVE >= UNDERFLOW]),
 ]
 NAMES = ["exp", "expm1", "log", "log1p", "exp_nonpositive"]
 
 
 def applied(which, x):
-    found = np.empty(len(x))
-    each(which, x, found)
-    return found
+    return np.array([OURS[which](each) for each in x.tolist()])
 
 
 @pytest.mark.parametrize(("which", "reference", "x"), CASES, ids=NAMES)
@@ -106,13 +92,6 @@ def test_a_million_values_are_within_an_ulp_of_those_in_extended_precision(which
     np.testing.assert_array_equal(ours[~is_finite], rounded[~is_finite])
     unit = np.spacing(np.abs(rounded[is_finite])).astype(np.longdouble)
     assert np.max(np.abs(ours[is_finite] - exact[is_finite]) / unit) < 1.0
-
-
-@pytest.mark.parametrize("which", range(5), ids=NAMES)
-def test_a_value_alone_has_the_bits_that_it_has_among_others(which):
-    x = CASES[which][2][::2001]
-    alone = [OURS[which](value) for value in x.tolist()]
-    np.testing.assert_array_equal(np.array(alone), applied(which, x))
 
 
 def test_zeros_infinities_and_what_is_no_number():
@@ -148,33 +127,27 @@ print(total.hexdigest())
 """
 
 
+def digest(**variables):
+    run = [sys.executable, "-c", DIGEST, str(Path(__file__).parent)]
+    found = subprocess.run(
+        run, env=os.environ | variables, check=True, capture_output=True, text=True
+    )
+    return found.stdout
+
+
 @pytest.mark.slow
-def test_another_processor_and_the_plain_functions_of_the_c_library_change_no_bit(tmp_path):
-    def digest(**variables):
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / str(len(variables)))}
-        run = [sys.executable, "-c", DIGEST, str(Path(__file__).parent)]
-        found = subprocess.run(
-            run, env=environment | variables, check=True, capture_output=True, text=True
-        )
-        return found.stdout
-
+@pytest.mark.parametrize("level", LEVELS[: LEVELS.index(LIBRARY.processor_level()) + 1])
+def test_another_level_and_the_plain_functions_of_the_c_library_change_no_bit(level):
     plain = "glibc.cpu.hwcaps=-AVX2_Usable,-FMA_Usable,-AVX2,-FMA,-FMA4"
-    # No fused multiply-add in the compiled code, and none in the C library that it then calls.
-    other = {"NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": "", "GLIBC_TUNABLES": plain}
-    assert digest(**other) == digest()
-
-
-@jit
-def product_and_sum(a, b, c):
-    return a * b + c
-
-
-@jit
-def fused(a, b, c):
-    return intrinsics.fma(a, b, c)
+    assert digest(ONLINE_SVM_LEVEL=level, GLIBC_TUNABLES=plain) == digest()
 
 
 def test_products_and_sums_are_rounded_apart_unless_they_are_asked_to_be_one():
-    a = 1.0 + 2.0**-30
-    assert product_and_sum(a, a, -(1.0 + 2.0**-29)) == 0.0
-    assert fused(a, a, -(1.0 + 2.0**-29)) == 2.0**-60
+    a, rounded = 1.0 + 2.0**-30, 1.0 + 2.0**-29
+    # A sum of kernel values is fused: 2^-60 of the product is left.
+    fused = Kernel("linear")(np.array([[1.0, a]]), np.array([[-rounded, a]]))
+    assert fused.tolist() == [[2.0**-60]]
+    # The line z = slope x + bias of a softmax is not.
+    theta, found = np.array([2.0**60 * a, 0.0, -(2.0**60) * rounded, 0.0]), np.empty((1, 2))
+    probabilities_into(np.array([[a, 0.0]]), theta, True, found)
+    assert found.tolist() == [[0.5, 0.5]]

@@ -26,9 +26,6 @@ DRAWS = {"random", "interp", "polyfit", "quantile", "percentile"}
 REFUSED = TRANSCENDENTAL | LINEAR_ALGEBRA | MOMENTS | DRAWS
 
 OUTSIDE = {
-    "calibration/joint/coupling.py": "of ProbabilitySVC",
-    "metrics/calibration_error.py": "of whole runs; a feed takes debiased_square alone",
-    "metrics/interval_coverage.py": "of whole runs",
     "metrics/scores.py": "of whole runs; a feed takes CLIP alone",
     "predictor/explanation.py": "explains an answer, which it does not change",
     "refit/older_rows.py": "of whole runs: the advice of a backtest",

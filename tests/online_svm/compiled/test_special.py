@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import special as scipy
 
-from online_svm.compiled.logistic import logistic
+from online_svm.compiled.elementary import logistic
 from online_svm.compiled.special import (
-    STIRLING,
     beta_quantile,
     erfc,
     incomplete_beta,
@@ -52,7 +51,7 @@ def exact_log_gamma(x):
         return total
 
 
-SIZES = [0.5, 1.0, 2.0, 7.25, STIRLING, 11.0, 60.5, 1e3, 123_456.0, 2.0**31]
+SIZES = [0.5, 1.0, 2.0, 7.25, 10.0, 11.0, 60.5, 1e3, 123_456.0, 2.0**31]
 
 
 @pytest.mark.parametrize("x", [*SIZES, 0.01, 1.5, 3.0, 9.99, 12.3, 100.0, 1e6])
@@ -88,7 +87,7 @@ def test_the_quantile_of_the_beta_distribution_is_where_its_function_has_the_pro
 
 
 @pytest.mark.parametrize("a", [0.5, 1.0, 5.0, 10.0, 57.3, 1e3, 1e5])
-def test_the_lower_incomplete_gamma_function_is_that_of_scipy_on_either_side_of_its_switch(a):
+def test_the_lower_incomplete_gamma_function_is_that_of_scipy(a):
     for spread in (-0.9, -0.3, 0.0, 0.5, 2.0, 4.0, 4.5, 20.0):
         s = max(spread * math.sqrt(a), -0.99 * a) + (30.0 if spread >= 4.0 else 0.0)
         x = a + s

@@ -9,55 +9,70 @@ from hypothesis import strategies as st
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidConfig
-from online_svm.metrics.cost_matrix import CostMatrix
-from online_svm.metrics.realised_cost import RealisedCost
+from online_svm.metrics.cost_matrix import CostMatrix, RealisedCost
 
 LABELS = ("a", "b", "c", "d")
 EIGHTHS = st.integers(0, 8).map(lambda k: k / 8)  # sums of their products are exact
 PRICE = 0.25
 
 
-@st.composite
-def cases(draw, review=False):
-    """Draw a matrix, with or without `review`, and an announced probability with its interval."""
-    classes = LABELS[: 2 if review else draw(st.integers(2, 4))]
-    others = draw(st.lists(st.sampled_from(["call", "wait"]), unique=True))
+def matrices(draw, classes, others):
     values = st.integers(-4, 40).map(lambda k: k / 4)
     costs = {y: {a: draw(values) for a in (*classes, *others)} for y in classes}
-    if review:
-        costs = {y: row | {"review": PRICE} for y, row in costs.items()}
-        low, p, high = sorted(draw(st.tuples(EIGHTHS, EIGHTHS, EIGHTHS)))
-        return costs, classes, [[1 - p, p]], [[1 - high, low]], [[1 - low, high]]
+    return (
+        {y: row | {"review": PRICE} for y, row in costs.items()} if draw(st.booleans()) else costs
+    )
+
+
+@st.composite
+def cases(draw):
+    """Draw a matrix, with or without `review`, and an announced probability."""
+    classes = LABELS[: draw(st.integers(2, 4))]
+    costs = matrices(draw, classes, draw(st.lists(st.sampled_from(["call", "wait"]), unique=True)))
     cuts = sorted(draw(st.lists(EIGHTHS, min_size=len(classes) - 1, max_size=len(classes) - 1)))
-    p = np.diff([0.0, *cuts, 1.0]).tolist()
-    return costs, classes, [p], [p], [p]
+    return costs, classes, [np.diff([0.0, *cuts, 1.0]).tolist()]
+
+
+@st.composite
+def cases_with_an_interval(draw):
+    """Draw a matrix of two classes, and an announced probability with its interval."""
+    classes = LABELS[:2]
+    costs = matrices(draw, classes, draw(st.lists(st.sampled_from(["call", "wait"]), unique=True)))
+    low, p, high = sorted(draw(st.tuples(EIGHTHS, EIGHTHS, EIGHTHS)))
+    return costs, classes, [[1 - p, p]], [[1 - high, low]], [[1 - low, high]]
 
 
 def expected(costs, action, probabilities):
-    """Return the exact expected cost of an action."""
+    """Return the exact expected cost of an action; of `review` with that of the best one then."""
     pairs = zip(costs, probabilities, strict=True)
-    return sum(Fraction(p) * Fraction(costs[label][action]) for label, p in pairs)
+    return sum(Fraction(p) * Fraction(paid(costs[label], action)) for label, p in pairs)
 
 
-def decision(costs, classes, *bounds):
-    matrix = CostMatrix(costs, classes)
+def paid(row, action):
+    others = [cost for name, cost in row.items() if name != "review"]
+    return row[action] + (min(others) if action == "review" else 0)
+
+
+def decision(costs, classes, *bounds, **rule):
+    matrix = CostMatrix(costs, classes, **rule)
     found = matrix.decide(*map(np.array, bounds))
     return matrix.actions, matrix.actions[found.action[0]], found.expected_cost[0]
 
 
 @given(cases())
 def test_the_action_has_the_least_expected_cost_and_is_the_first_of_equals(case):
-    costs, classes, point, lower, upper = case
+    costs, classes, point = case
+    lower, upper = np.zeros((1, len(classes))), np.ones((1, len(classes)))
     actions, action, cost = decision(costs, classes, point, lower, upper)
     each = [expected(costs, name, point[0]) for name in actions]
     assert actions[: len(classes)] == classes
     assert (action, cost) == (actions[each.index(min(each))], min(each))
 
 
-@given(cases(review=True))
-def test_review_is_taken_where_some_probability_of_the_interval_makes_the_action_too_dear(case):
+@given(cases_with_an_interval())
+def test_semantics_4_reviews_if_the_amount_at_stake_exceeds_the_price(case):
     costs, classes, point, lower, upper = case
-    actions, action, cost = decision(costs, classes, point, lower, upper)
+    actions, action, cost = decision(costs, classes, point, lower, upper, reviews_by_interval=True)
     without = [name for name in actions if name != "review"]
     best = min(without, key=lambda name: expected(costs, name, point[0]))
     within = [Fraction(k, 64) for k in range(65) if lower[0][1] <= k / 64 <= upper[0][1]]
@@ -66,12 +81,8 @@ def test_review_is_taken_where_some_probability_of_the_interval_makes_the_action
         of = [expected(costs, name, (1 - p, p)) for name in without]
         return expected(costs, best, (1 - p, p)) - min(of)
 
-    if max(map(regret, within)) > PRICE:
-        known = sum(
-            Fraction(p) * min(Fraction(costs[y][name]) for name in without)
-            for y, p in zip(classes, point[0], strict=True)
-        )
-        assert (action, cost) == ("review", Fraction(PRICE) + known)
+    if "review" in actions and max(map(regret, within)) > PRICE:
+        assert (action, cost) == ("review", expected(costs, "review", point[0]))
     else:
         assert (action, cost) == (best, expected(costs, best, point[0]))
 
@@ -90,7 +101,7 @@ def announced(count=300, seed=0):
     return point, lower, upper, columns
 
 
-def test_realised_costs_are_the_sums_of_what_each_decision_came_to_however_they_are_cut():
+def test_realised_costs_are_sums_over_decisions_in_any_batches():
     matrix = CostMatrix(COSTS, ("a", "b"))
     point, lower, upper, columns = announced()
     whole, cut = RealisedCost(matrix), RealisedCost(matrix)
@@ -144,9 +155,13 @@ def test_costs_that_cannot_work_are_refused_by_name(costs, why):
     assert why in str(refused.value)
 
 
-def test_review_is_for_two_classes_and_costs_need_declared_ones():
+def test_review_is_for_two_classes_under_semantics_4():
     three = {y: {"a": 0, "b": 1, "c": 1, "review": 1} for y in "abc"}
+    assert PredictorConfig(classes=("a", "b", "c"), costs=three).costs == three
     with pytest.raises(ValueError, match="two classes"):
-        PredictorConfig(classes=("a", "b", "c"), costs=three)
+        PredictorConfig(classes=("a", "b", "c"), costs=three, semantics=4)
+
+
+def test_costs_need_declared_classes():
     with pytest.raises(ValueError, match="declared classes are none: declare as classes"):
         PredictorConfig(costs=COSTS)

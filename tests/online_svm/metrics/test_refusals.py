@@ -5,16 +5,19 @@ import pytest
 
 from online_svm.errors import InvalidInput
 from online_svm.metrics.binomial_interval import binomial_intervals
-from online_svm.metrics.calibration_error import calibration_error_floor, squared_calibration_error
-from online_svm.metrics.corp import corp_decomposition
 from online_svm.metrics.feature_shift import feature_shift
-from online_svm.metrics.interval_coverage import interval_coverage
-from online_svm.metrics.reliability import reliability_bins
-from online_svm.metrics.scores import accuracy, expected_calibration_error, log_loss, macro_auc
-from online_svm.metrics.sequential.bounded_mean import BoundedMean
-from online_svm.metrics.sequential.comparison import ScoreComparison
+from online_svm.metrics.reliability import corp_decomposition
+from online_svm.metrics.scores import (
+    accuracy,
+    calibration_error_floor,
+    expected_calibration_error,
+    interval_coverage,
+    log_loss,
+    macro_auc,
+    squared_calibration_error,
+)
+from online_svm.metrics.sequential.comparison import BoundedMean, ScoreComparison, strongest_mean
 from online_svm.metrics.sequential.families import e_benjamini_hochberg
-from online_svm.metrics.sequential.recent_mean import strongest_mean
 
 NAN = np.nan
 
@@ -43,7 +46,6 @@ def compared(first, second):
         (squared_calibration_error,
          [([0.5, 1.5], [0, 1]), ([0.5, NAN], [0, 1]), ([0.5] * 3, [0, 1])], "."),
         (calibration_error_floor, [([0.5, 1.5],), ([0.5, NAN],)], "."),
-        (reliability_bins, [([0.5], [1], 0), ([0.5], [1], 5, 0.0), ([0.5], [1], 5, 1.0)], "."),
         (corp_decomposition,
          [([], []), ([1.5], [1]), ([NAN], [1]), ([0.5], [2]), ([0.5], [1, 0])], "."),
         (shift, [([[1.0]],), ([1.0, 2.0],), ([[1.0, 2.0]] * 2,), (np.empty((0, 1)),)],

@@ -1,19 +1,27 @@
+"""Scores of finished runs against scikit-learn, scipy and their definitions."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.metrics import accuracy_score, brier_score_loss, roc_auc_score
 from sklearn.metrics import log_loss as sk_log_loss
 
 from online_svm.errors import InvalidInput
+from online_svm.metrics import scores
+from online_svm.metrics.reliability import debiased_square, sorted_events
 from online_svm.metrics.scores import (
     accuracy,
     auc,
     brier,
+    calibration_error_floor,
     clipped,
     expected_calibration_error,
+    interval_coverage,
     log_loss,
     macro_auc,
+    squared_calibration_error,
 )
 
 
@@ -32,7 +40,7 @@ def test_the_log_loss_is_scikit_learns(n_classes):
     )
 
 
-def test_the_log_loss_of_a_probability_of_zero_is_that_of_one_in_a_million():
+def test_the_log_loss_clips_probabilities_at_one_in_a_million():
     rows = [[0.0, 1.0], [1e-7, 1 - 1e-7], [1e-6, 1 - 1e-6]]
     assert log_loss(rows, [0, 0, 0]) == pytest.approx(6 * np.log(10))
     assert clipped(rows, [0, 0, 0]) == 2
@@ -73,19 +81,6 @@ def test_the_calibration_error_is_the_weighted_gap_of_sorted_fifteenths():
     assert expected_calibration_error(p, outcomes) == pytest.approx(np.abs(gaps).mean(), rel=1e-12)
 
 
-def test_the_calibration_error_of_tied_probabilities_ignores_the_order():
-    rng = np.random.default_rng(0)
-    p, outcomes = rng.integers(0, 4, size=200) / 4, rng.random(200) < 0.5
-    shuffled = rng.permutation(200)
-    assert expected_calibration_error(p, outcomes) == pytest.approx(
-        expected_calibration_error(p[shuffled], outcomes[shuffled]), rel=1e-12
-    )
-
-
-def test_one_constant_probability_has_the_gap_to_the_base_rate():
-    assert expected_calibration_error([0.5] * 10, [1] * 8 + [0] * 2) == pytest.approx(0.3)
-
-
 def test_the_macro_auc_is_scikit_learns_one_against_the_rest():
     rows, codes = random_rows(400, 5)
     ours = macro_auc(rows, codes)
@@ -98,6 +93,82 @@ def test_a_class_without_examples_takes_no_part_in_the_macro_auc():
     assert macro_auc(wider, codes) == macro_auc(rows, codes)
 
 
-def test_the_macro_auc_of_two_classes_is_the_auc_of_the_second():
-    rows, codes = random_rows(400, 2)
-    assert macro_auc(rows, codes) == auc(rows[:, 1], codes == 1)
+def literal(p, y, n_bins):
+    """The definition in a loop, for distinct probabilities: rank r of n is in bin n_bins r / n."""
+    ranked = sorted(zip(p, y, strict=True))
+    total, used = 0.0, 0
+    for b in range(n_bins):
+        inside = [pair for r, pair in enumerate(ranked) if n_bins * r // len(ranked) == b]
+        if len(inside) < 2:
+            continue
+        residuals = [happened - said for said, happened in inside]
+        mean, variance = np.mean(residuals), np.var(residuals, ddof=1)
+        total += len(inside) * (mean**2 - variance / len(inside))
+        used += len(inside)
+    return total / used
+
+
+def uneven(rng, n):
+    """Probabilities of which most are near 0 and a third are tied."""
+    p = rng.beta(0.3, 3.0, n)
+    p[: n // 3] = 0.25
+    return p
+
+
+def simulated(n, draws, said, truth):
+    rng = np.random.default_rng(7)
+    found = []
+    for _ in range(draws):
+        p = truth(rng, n)
+        found.append(squared_calibration_error(said(p), rng.random(n) < p))
+    return np.mean(found), np.std(found, ddof=1) / np.sqrt(draws)
+
+
+@pytest.mark.parametrize("n", [20, 300])
+@pytest.mark.parametrize("truth", [lambda rng, n: rng.random(n), uneven])
+def test_the_debiased_error_of_a_perfect_forecaster_is_zero_on_average(n, truth):
+    mean, error = simulated(n, 4000, lambda p: p, truth)
+    assert abs(mean) < 4 * error
+    assert error < 2e-3
+
+
+def test_the_common_form_of_a_perfect_forecaster_is_not_zero():
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(300):
+        p = rng.random(300)
+        found.append(expected_calibration_error(p, rng.random(300) < p))
+    # .070 is the figure for 15 bins of 300 probabilities that are uniform.
+    assert np.mean(found) == pytest.approx(0.070, abs=0.003)
+    assert calibration_error_floor(p) == pytest.approx(np.mean(found), abs=0.004)
+
+
+def test_the_debiased_error_is_its_definition():
+    rng = np.random.default_rng(0)
+    p = rng.random(101)
+    y = rng.random(101) < p**2
+    assert squared_calibration_error(p, y) == pytest.approx(literal(p, y, 15), rel=1e-12)
+
+
+def test_a_bin_with_a_single_example_is_left_out():
+    p, y = [0.2, 0.2, 0.2, 0.9], [0, 0, 0, 0]
+    assert debiased_square(*sorted_events(p, y), 2) == pytest.approx(0.04, rel=1e-12)
+
+
+def test_the_coverage_counts_examples_in_bins_whose_frequency_lies_in_the_interval():
+    p = np.repeat([0.2, 0.8], [4, 4])
+    y = [0, 0, 0, 1, 0, 0, 0, 1]  # frequencies .25 and .25
+    found = interval_coverage(p, np.transpose([p - 0.1, p + 0.1]), y)
+    assert found.coverage == 0.5
+    assert found.width == pytest.approx(0.2)
+
+
+def test_a_perfect_forecaster_has_the_coverage_of_the_binomial(monkeypatch):
+    monkeypatch.setattr(scores, "N_SIMULATIONS", 20_000)
+    p = np.full(60, 0.3)
+    counts = np.arange(61)
+    inside = (counts / 60 >= 0.22) & (counts / 60 <= 0.41)
+    exact = stats.binom.pmf(counts, 60, 0.3)[inside].sum()
+    found = interval_coverage(p, np.transpose([p - 0.08, p + 0.11]), np.zeros(60))
+    assert found.coverage == 0.0
+    assert abs(found.of_perfect - exact) < 4 * np.sqrt(exact * (1 - exact) / 20_000)

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online_svm import IsotonicMap, PlattScaling
-from online_svm.calibration.evidential.combination import (
-    cautious_combine,
-    combine,
+from online_svm.calibration.evidential.masses import (
+    belief_plausibility,
     combined_decision,
     dempster_combine,
+    from_bounds,
+    pignistic,
     plausibility_log_odds,
 )
-from online_svm.calibration.evidential.masses import belief_plausibility, from_bounds, pignistic
 from online_svm.errors import InvalidInput, InvalidSnapshot
 from online_svm.predictor.combiner import Combiner, CombinerConfig
 
@@ -43,16 +43,6 @@ def test_an_answer_is_what_the_rule_says_of_the_sources(rows):
         assert answer.pignistic == answer.probability == pignistic(combined[i])
         assert answer.decision == "ab"[int(decided[i])]
         assert answer.score == plausibility_log_odds(masses)[i]
-
-
-def test_the_cautious_rule_counts_evidence_that_is_repeated_once():
-    masses, _ = stream(50, n_sources=1)
-    repeated = np.concatenate([masses, masses, masses])
-    once, odds = combine(masses, "cautious")
-    again, odds_again = combine(repeated, "cautious")
-    assert np.array_equal(once, again)
-    assert np.array_equal(odds, odds_again)
-    np.testing.assert_allclose(once, cautious_combine(masses), rtol=1e-9)
 
 
 def test_the_cautious_rule_takes_a_source_without_ignorance_too():

@@ -5,15 +5,13 @@ import functools
 import numpy as np
 import pytest
 from drifting import cheap, inverted
-from late_streams import follow, late_settings, late_stream
-from predictor_answers import stream
+from predictor_answers import follow, late_settings, late_stream, stream
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.storage.arrays import nest, under
 from online_svm.storage.container import pack, unpack
-from online_svm.storage.state import as_array
+from online_svm.storage.state import as_array, nest, under
 
 CONFIGS = {
     "plain": PredictorConfig(window=60, refit_every=25, metrics_every=7),

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.cost_matrix import CostMatrix
-from online_svm.metrics.realised_cost import RealisedCost
+from online_svm.metrics.cost_matrix import CostMatrix, RealisedCost
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.prediction import PredictionBlock, ValidityReport
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.validity_report import ValidityReport
 
 COSTS = {"a": {"a": 0, "b": 2, "review": 0.2}, "b": {"a": 1, "b": 0, "review": 0.2}}
 SETTINGS = {"classes": ("a", "b"), "window": 80, "refit_every": 20, "metrics_every": 10}

@@ -6,20 +6,18 @@ import numpy as np
 import pytest
 from predictor_answers import stream
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.config import PredictorConfig
+from online_svm.predictor.calibrators import implied_probabilities
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.published_maps import implied_probabilities
-from online_svm.refit import implied_training, learner, scaling
-from online_svm.refit.implied_training import train_banks
-from online_svm.refit.learner import Learner
+from online_svm.refit import learner, scaling
+from online_svm.refit.learner import Learner, train_banks
 from online_svm.refit.task import RefitResult, RefitTask
 from online_svm.stream.input_batch import Example
 from online_svm.stream.split import training_mask
 from online_svm.svm.exact.batch_solver import fixed_rows
-from online_svm.svm.implied.vote_bank import BankPlan, ImpliedBank
+from online_svm.svm.implied_bank import BankPlan, ImpliedBank
 from online_svm.svm.implied_posterior import ImpliedPosterior
 
 
@@ -28,7 +26,7 @@ def _small_banks(request, monkeypatch):
     """Give a bank nine machines, to count them one by one, and let every refit fit the scaling."""
     monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
     if "huge_features" not in request.node.name:
-        monkeypatch.setattr(implied_training, "MODELS", 9)
+        monkeypatch.setattr(learner, "BANK_MODELS", 9)
 
 
 def config_of(**changes):
@@ -43,25 +41,6 @@ def training_set(X, labels, freeze):
     trains = training_mask("interleaved", start, freeze, 0.7)
     scaler = StandardScaler().fit(X[start:freeze][trains])
     return scaler.transform(X[start:freeze][trains]), np.array(labels[start:freeze])[trains], scaler
-
-
-def test_the_published_probability_counts_the_votes_of_machines_fitted_one_by_one(monkeypatch):
-    monkeypatch.setattr(learner, "TOLERANCE", 1e-6)
-    monkeypatch.setattr(implied_training, "TOLERANCE", 1e-6)
-    X, labels = stream(240)
-    predictor = OnlinePredictor(config_of(refit_lag=0, classes=("c0", "c1")))
-    predictor.step_many(X[:160], labels[:160])
-    rows, targets, scaler = training_set(X, labels, 160)
-    values = []
-    for j in range(1, 10):
-        weights = {"c0": 1.0 - j / 10, "c1": j / 10}
-        machine = SVC(C=1.0, gamma=0.3, tol=1e-7, class_weight=weights).fit(rows, targets)
-        values.append(machine.decision_function(scaler.transform(X[160:])))
-    clear = np.abs(values).min(axis=0) > 1e-4
-    expected = (np.sum(np.array(values) > 0, axis=0) + 1) / 11
-    found = np.array([predictor.step(Example(x)).maps["implied"][1] for x in X[160:]])
-    assert clear.sum() > 70
-    np.testing.assert_array_equal(found[clear], expected[clear])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -5,13 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from online_svm import Example, InvalidExample, OnlinePredictor, PredictorConfig
-from online_svm.metrics.sequential.frozen_scorer import FEATURES
+from online_svm.metrics.sequential.exchangeability import MAX_FEATURES
 from online_svm.predictor.active_model import NAMES
-from online_svm.predictor.answering_state import AnsweringState
+from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.storage.container import pack, unpack
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.cells import stacked
@@ -95,17 +93,6 @@ def test_batches_and_restarts_change_no_byte(size, restarts):
     assert batched(rows(200), sizes, PredictorConfig(**QUICK), restarts) == alone()
 
 
-def test_rows_by_step_in_json_and_in_csv_are_answered_alike():
-    data = rows(150, late_name=False)
-    _, answers = stepped(data)
-    texts = [
-        ({name: None if v is None else v if isinstance(v, str) else json.dumps(v)
-          for name, v in x.items()}, y)
-        for x, y in data
-    ]  # fmt: skip
-    assert stepped(texts)[1] == answers
-
-
 def codings(data, names):
     """Return what each model is frozen with: kinds, categories, means, and the machines."""
     predictor, found = OnlinePredictor(PredictorConfig(**QUICK)), {}
@@ -144,7 +131,7 @@ def test_what_calibrates_decides_nothing_of_how_a_row_is_coded():
 
 
 def kind_of(predictor):
-    report = predictor._answerer.scoring.report(predictor.n)
+    report = predictor._engine.scoring.report(predictor.n)
     return {name: one.kind for name, one in report.features.items()}
 
 
@@ -183,7 +170,7 @@ def test_a_feature_that_changes_its_kind_is_a_gap_from_then_on_and_told():
     predictor, answers = stepped(numbers + texts, window=500)
     assert [answer.imputed for answer in answers[100:600]] == [0] * 500
     assert [answer.imputed for answer in answers[600:]] == [1] * 200
-    told = predictor._answerer.scoring.report(800).features["q"]
+    told = predictor._engine.scoring.report(800).features["q"]
     assert told.kind == "number"
     assert told.missing > 0.3
 
@@ -206,7 +193,7 @@ def test_names_that_come_later_may_be_missing_whatever_max_missing_says():
     predictor.step(Example(odd | full, "yes"))
     again = OnlinePredictor(predictor.config)
     again.restore(predictor.snapshot())
-    state = AnsweringState.restore(predictor.answering(), predictor.config)
+    state = FrozenPredictor.restore(predictor.frozen().snapshot(), predictor.config)
     for schema in (predictor.schema, again.schema, state.schema):
         assert len(schema.known) == 506
         schema.row(full)
@@ -250,7 +237,7 @@ def test_a_shift_of_a_feature_that_the_first_row_lacked_raises_an_alarm_that_nam
     alarm = next(one for one in found if isinstance(one, Alarm))
     assert 2000 < alarm.n < 2100
     assert alarm.moved[0].feature == "late"
-    assert len(schema.names) > FEATURES
+    assert len(schema.names) > MAX_FEATURES
 
 
 def test_without_a_time_the_guarantee_is_exact():
@@ -260,37 +247,11 @@ def test_without_a_time_the_guarantee_is_exact():
 
 def test_a_scorer_answers_as_its_feed_would_whatever_the_names():
     predictor, _ = stepped(rows(150))
-    state = AnsweringState.restore(predictor.answering(), predictor.config)
+    state = FrozenPredictor.restore(predictor.frozen().snapshot(), predictor.config)
     for x in ({"amount": 2, "country": "FR"}, {"unheard": 1, "vip": False}, {"at": 1.7e9}):
         decoded = decode([(b"1-0", [b"x", json.dumps(x).encode()])], state.schema, Limits())
         assert decoded.schema is state.schema
         assert state.answer(decoded.X).row(0) == predictor.step(Example(x))
-
-
-scalars = st.one_of(
-    st.none(), st.booleans(), st.text(max_size=4), st.integers(-3, 3), st.floats(-1e9, 1e9),
-    st.sampled_from(["007", "NA", "1e400", "2024-01-05", 1e400, float("nan"), "\u202e", "a\0"]),
-)  # fmt: skip
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.dictionaries(st.sampled_from("abcdef"), scalars, min_size=1, max_size=6),
-            st.sampled_from(["no", "yes"]),
-        ),
-        min_size=30,
-        max_size=60,
-    )
-)
-def test_whatever_the_values_every_row_is_answered_and_replayed_alike(data):
-    predictor, answers = stepped(data, committee="single", refit_every=10)
-    again, middle = OnlinePredictor(predictor.config), len(data) // 2
-    first, _ = stepped(data[:middle], committee="single", refit_every=10)
-    again.restore(first.snapshot())
-    assert [again.step(Example(x, y)) for x, y in data[middle:]] == answers[middle:]
-    assert again.snapshot() == predictor.snapshot()
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
@@ -317,9 +278,9 @@ def test_names_and_categories_beyond_the_bounds_are_passed_over():
         for i, name in enumerate(often)
     ]
     predictor, _ = stepped(data, max_categories=8, committee="single")
-    coding = predictor.active.result.scaling.coding
-    widths = dict(zip((predictor.schema.names[f] for f in coding.sources),
-                      np.diff(coding.starts).tolist(), strict=True))  # fmt: skip
+    encoder = predictor.active.result.scaling.encoder
+    widths = dict(zip((predictor.schema.names[f] for f in encoder.sources),
+                      np.diff(encoder.starts).tolist(), strict=True))  # fmt: skip
     assert widths["id"] == 0  # set aside
     assert max(widths.values()) <= 8 + 1
     many = {f"m{i}": 1 for i in range(20_000)}
@@ -327,25 +288,6 @@ def test_names_and_categories_beyond_the_bounds_are_passed_over():
     whole = FeatureSchema(PredictorConfig()).knowing(many)
     assert len(whole.known) == 10_000
     assert whole.knowing({"more": 1}).known == whole.known
-
-
-RIVER = {
-    "#817: a new key after the first rows": [{"a": 1.0}, {"a": 1.0, "b": 2.0}],
-    "#859: a text among numbers": [{"a": 1.0, "b": 2.0}, {"a": "red", "b": 2.0}],
-    "#930: a key that is absent": [{"a": 1.0, "b": 2.0}, {"b": 2.0}],
-    "#1056: None in the place of a number": [{"a": 1.0, "b": 2.0}, {"a": None, "b": 2.0}],
-    "#1253: a category that was not seen": [{"a": "red", "b": 2.0}, {"a": "blue", "b": 2.0}],
-}
-
-
-@pytest.mark.parametrize("pair", RIVER.values(), ids=RIVER)
-def test_rows_of_which_the_first_kind_was_learned_and_the_second_comes_are_answered(pair):
-    usual, odd = pair
-    data = [(usual, ("no", "yes")[i % 2]) for i in range(60)]
-    predictor, _ = stepped(data, committee="single")
-    answer = predictor.step(Example(odd, "yes"))
-    assert answer.status == "ok"
-    assert 0.0 <= answer.lower <= answer.probability <= answer.upper <= 1.0
 
 
 def test_a_pending_example_of_fewer_names_is_learned_among_others():
@@ -369,11 +311,11 @@ def test_a_state_saved_before_it_told_how_many_names_came_first_is_continued(is_
     predictor = OnlinePredictor(config)
     for i, row in enumerate(rows):
         predictor.step(Example(row, "ab"[i % 7 > 3]))
-    snapshot, published = predictor.snapshot(), predictor.answering()
+    snapshot, published = predictor.snapshot(), predictor.frozen().snapshot()
     continued = OnlinePredictor(config)
     continued.restore(without_first(snapshot))
     assert continued.snapshot() == snapshot
-    answering = AnsweringState.restore(without_first(published), predictor.config)
+    answering = FrozenPredictor.restore(without_first(published), predictor.config)
     assert answering.snapshot() == published
 
 

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from drifting import cheap, inverted
-from predictor_answers import alarms, blocks
-from predictor_payloads import in_batches, payloads
+from predictor_answers import alarms, blocks, said
 from session_steps import OwnRefits
 
-from online_svm.predictor import stream_monitors
+from online_svm.predictor import guarantee
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
+from online_svm.refit.learner import InlineRefitter
 
 COUNT, FIRST = 900, 500
 ACTING = ("refit", "reset")
@@ -45,9 +44,9 @@ def test_batches_of_any_size_give_the_same_bytes_under_every_policy(drift, name)
     config = cheap(**SETTINGS[name])
     whole = OnlinePredictor(config).step_many(X, y)
     assert {alarm.action for alarm in alarms(whole)} >= {config.on_drift}
-    expected = in_batches(config, X, y, COUNT)
+    expected = said(OnlinePredictor(config), X, y)
     for size in (1, 7, 64):
-        assert in_batches(config, X, y, size) == expected, size
+        assert said(OnlinePredictor(config), X, y, size) == expected, size
 
 
 @pytest.mark.parametrize("policy", ACTING)
@@ -72,7 +71,7 @@ def test_after_an_alarm_refits_take_effect_ten_twenty_and_forty_examples_later(d
 def test_after_a_reset_the_answers_are_those_of_a_predictor_that_saw_only_what_follows(
     drift, monkeypatch
 ):
-    monkeypatch.setattr(stream_monitors, "MOST_CHANGES", 1)
+    monkeypatch.setattr(guarantee, "MAX_CHANGES_PER_PERIOD", 1)
     X, y = drift
     settings = {"split": "oldest", "refit_lag": 99}
     answers = OnlinePredictor(cheap(on_drift="reset", **settings)).step_many(X, y)
@@ -105,23 +104,23 @@ def test_a_refit_that_begins_anew_closes_the_alarm(drift, policy):
 def test_a_snapshot_after_an_alarm_is_continued_byte_for_byte(drift, policy, later):
     X, y = drift
     config = cheap(on_drift=policy, refit_lag=60)
-    expected = in_batches(config, X, y, COUNT)
+    expected = said(OnlinePredictor(config), X, y)
     at = alarms(OnlinePredictor(config).step_many(X, y))[0].n + later
     first, second = OnlinePredictor(config), OnlinePredictor(config)
-    begun = payloads(first.step_many(X[:at], y[:at]))
+    begun = said(first, X[:at], y[:at])
     second.restore(first.snapshot())
-    assert begun + payloads(second.step_many(X[at:], y[at:]), at) == expected
+    assert begun + said(second, X[at:], y[at:]) == expected
 
 
 @pytest.mark.parametrize("policy", ACTING)
 def test_refits_of_another_process_are_withdrawn_computed_or_not(drift, policy):
     X, y = drift
     config = cheap(on_drift=policy, refit_lag=60)
-    expected = in_batches(config, X, y, COUNT)
+    expected = said(OnlinePredictor(config), X, y)
     with OwnRefits(config) as refits:
         predictor, found = OnlinePredictor(config, refits), []
         for i in range(0, COUNT, 50):
-            found += payloads(predictor.step_many(X[i : i + 50], y[i : i + 50]), i)
+            found += said(predictor, X[i : i + 50], y[i : i + 50])
             if i % 100 == 0:
                 predictor.snapshot()  # waits until the refit under way is computed
     assert found == expected
@@ -159,7 +158,7 @@ def test_nothing_is_submitted_before_the_answers_that_it_depends_on(drift, polic
 def test_a_stream_that_never_comes_to_rest_is_not_begun_anew_all_the_time(
     policy, most, monkeypatch
 ):
-    monkeypatch.setattr(stream_monitors, "MOST_CHANGES", most)
+    monkeypatch.setattr(guarantee, "MAX_CHANGES_PER_PERIOD", most)
     X, _ = inverted(6000, 0, 0)
     y = ["ab"[i // 300 % 2 ^ (x > 0)] for i, x in enumerate(X[:, 0])]  # turned round every 300
     config = cheap(on_drift=policy, refit_every=50)
@@ -179,7 +178,7 @@ def test_a_model_of_later_examples_is_judged_by_its_own_answers_alone(policy):
     X, y = inverted(1500, 1000, 1500)
     predictor = OnlinePredictor(cheap(on_drift=policy))
     (first,) = {alarm.n for alarm in alarms(predictor.step_many(X, y))}
-    for test in predictor._answerer.scoring._monitors.report().tests:
+    for test in predictor._engine.scoring._monitors.report().tests:
         assert test["since"] >= first
         if test["kind"] == "calibration":
             assert test["deviation"]["since"] >= first
@@ -189,7 +188,7 @@ def test_with_labels_late_the_answers_of_the_model_of_before_are_not_held_agains
     monkeypatch,
 ):
     """All of them are scored after the alarm: here 300, more than a test rests."""
-    monkeypatch.setattr(stream_monitors, "MOST_CHANGES", 9)
+    monkeypatch.setattr(guarantee, "MAX_CHANGES_PER_PERIOD", 9)
     X, y = inverted(2400, 1200, 2400)
     config = cheap(on_drift="reset", horizon=300)
     predictor = OnlinePredictor(config)

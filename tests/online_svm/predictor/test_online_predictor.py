@@ -213,20 +213,3 @@ def test_huge_features_get_a_defined_answer(scale):
     for block in answered(config, X, labels):
         assert np.isfinite(block.scores).all()
         assert np.isfinite(block.point).all()
-
-
-def test_a_committee_of_one_linear_machine_learns_a_linear_rule_and_no_other():
-    X = np.random.default_rng(0).normal(size=(600, 2))
-    rules = {"linear": X[:, 0] > 0, "product": X[:, 0] * X[:, 1] > 0}
-    accuracy = {}
-    for name, is_second in rules.items():
-        labels = np.where(is_second, "c1", "c0").tolist()
-        for member in ("logistic", "rbf", "trees"):
-            config = PredictorConfig(
-                classes=("c0", "c1"), refit_every=100, refit_lag=0, committee=(member,)
-            )
-            last = answered(config, X, labels)[-1]
-            accuracy[name, member] = np.mean((last.scores[:, 0] > 0) == is_second[last.n])
-    assert accuracy["linear", "logistic"] > 0.95
-    assert accuracy["product", "logistic"] < 0.7
-    assert min(accuracy["product", "rbf"], accuracy["product", "trees"]) > 0.85

@@ -86,7 +86,7 @@ def test_a_probability_is_learned_and_counted_but_not_scored():
     answers = rows(predictor.step_many(X, labels, probs))
     assert [p.n for p in answers] == list(range(150))
     scored = sum(y is not None and p.status == "ok" for y, p in zip(labels, answers, strict=True))
-    assert predictor._answerer.scoring._validity.report(150).scored == scored < 150
+    assert predictor._engine.scoring._validity.report(150).scored == scored < 150
     trains = training_mask("interleaved", 0, 150, 0.7)
     outside = [y for y, t in zip(labels, trains, strict=True) if y is not None and not t]
     assert len(predictor.active.calibration.codes) == len(outside)
@@ -153,34 +153,3 @@ def test_with_probabilities_alone_nothing_is_claimed():
     answers = rows(predictor.step_many(X, [None] * 60, np.linspace(0.0, 1.0, 60)))
     assert {p.status for p in answers} == {"warming"}
     assert predictor.n == 60
-
-
-def last_residual(seed, *, asks_doubted):
-    """Return 1{y = b} - p^y(b) of an example after 40 others; nan without an answer.
-
-    Who is doubted, and so has a probability instead of a label, depends on x and on the class.
-    """
-    rng = np.random.default_rng(seed)
-    y = rng.random(400) < 0.4
-    X = rng.normal(size=(400, 1)) + 1.2 * y[:, None]
-    doubted = rng.random(400) < np.where(y, 0.8, 0.1) * np.where(X[:, 0] > 0.0, 1.0, 0.5)
-    last = 40 + int(np.flatnonzero(doubted[40:] == asks_doubted)[0])
-    kept = [*range(40), last]
-    config = PredictorConfig(**(BASE | {"features": 1}), maps=(), refit_every=40, seed=seed)
-    predictor = OnlinePredictor(config.model_copy(update={"refit_lag": 0}))
-    labels = [None if doubted[i] else "ab"[int(y[i])] for i in kept[:-1]]
-    probs = np.where(doubted[kept[:-1]], 0.5 + 0.5 * np.tanh(X[kept[:-1], 0] - 0.6), np.nan)
-    predictor.step_many(X[kept[:-1]], labels, probs)
-    answer = predictor.step(Example(X[last]))
-    if answer.status != "ok":
-        return math.nan
-    return float(y[last]) - answer.venn[1][int(y[last])]
-
-
-@pytest.mark.parametrize("asks_doubted", [False, True])
-def test_validity_is_exact_for_labelled_examples_and_not_for_doubted_ones(asks_doubted):
-    found = np.array([last_residual(seed, asks_doubted=asks_doubted) for seed in range(800)])
-    residuals = found[~np.isnan(found)]
-    assert len(residuals) > 740  # in the others nobody of T has the label b
-    z = residuals.mean() / (residuals.std() / math.sqrt(len(residuals)))
-    assert (abs(z) > 4.0) == asks_doubted

@@ -8,7 +8,12 @@ from scipy.special import expit, logit
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.recent_interval import BINS, EVERY, SIZE, RecentIntervals
+from online_svm.predictor.recent_interval import (
+    BINS,
+    COUNT_EVERY,
+    MAX_COUNTED_EXAMPLES,
+    RecentIntervals,
+)
 from online_svm.stream.labels import ClassView
 
 LEVEL, THREE = 0.9, ClassView("abc", True)
@@ -52,7 +57,8 @@ def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_th
     held, parts = RecentIntervals(LEVEL, THREE), []
     for i in range(0, 800, size):
         parts.append(answered(held, columns[i : i + size], point[i : i + size]))
-        held = RecentIntervals.from_state(held.state(), LEVEL, THREE)
+        state, held = held.state(), RecentIntervals(LEVEL, THREE)
+        held.restore(state)
     found = np.concatenate(parts)
     learned, counted, due = [], [], 1
     for i in range(800):
@@ -64,9 +70,9 @@ def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_th
         if columns[i] >= 0:
             learned.append(i)
         if len(learned) == due:
-            counted = learned[len(learned) // 3 :][-SIZE:]
-            due += min(EVERY, max(1, due // 4))
-    assert len(learned) > SIZE + EVERY
+            counted = learned[len(learned) // 3 :][-MAX_COUNTED_EXAMPLES:]
+            due += min(COUNT_EVERY, max(1, due // 4))
+    assert len(learned) > MAX_COUNTED_EXAMPLES + COUNT_EVERY
 
 
 def test_intervals_hold_probabilities_of_0_and_1():
@@ -89,7 +95,7 @@ def test_a_class_that_becomes_known_was_never_said_and_the_others_keep_their_cou
     wider = np.zeros((size, 5))
     wider[:, places] = point
     learned = np.flatnonzero(columns >= 0)
-    last = learned[len(learned) // 3 :][-SIZE:]
+    last = learned[len(learned) // 3 :][-MAX_COUNTED_EXAMPLES:]
     found = answered(after, np.full(size, -1), wider)
     for i in range(0, size, 50):
         for y, place in enumerate(places):
@@ -109,12 +115,12 @@ def test_a_damaged_state_is_refused():
         {"said": state["said"] * np.nan},
         {"low": state["low"][:, 1:]},
         {"edges": state["edges"][:2]},
-        {"since": np.array([EVERY - 1])},
+        {"since": np.array([COUNT_EVERY - 1])},
         {"first": np.array([1])},
         {"first": np.array([-1])},
     ):
         with pytest.raises(ValueError, match=r"RecentIntervals: '|(since|first) does not fit"):
-            RecentIntervals.from_state(state | damage, LEVEL, THREE)
+            RecentIntervals(LEVEL, THREE).restore(state | damage)
 
 
 def test_what_was_said_outlives_a_model_and_an_answer_without_a_label_leaves_no_trace():

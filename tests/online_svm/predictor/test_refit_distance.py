@@ -10,9 +10,9 @@ from online_svm import config as settings
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.refit_distance import RefitDistance
+from online_svm.predictor.refit_schedule import RefitDistance
 from online_svm.refit.committee.staleness import UNKNOWN, Staleness
-from online_svm.refit.inline import InlineRefitter
+from online_svm.refit.learner import InlineRefitter
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.split import training_mask
 

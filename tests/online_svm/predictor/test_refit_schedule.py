@@ -7,9 +7,9 @@ from predictor_answers import flat
 from online_svm import config as settings
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
+from online_svm.refit.learner import InlineRefitter
 from online_svm.stream.input_batch import Example, InputBatch
-from online_svm.stream.prediction import ValidityReport
+from online_svm.stream.validity_report import ValidityReport
 
 BASE = {"classes": ("a", "b"), "window": 60, "refit_every": 30, "gamma": 0.5, "metrics_every": 10}
 MODES = {
@@ -88,7 +88,7 @@ def test_a_snapshot_and_what_scorers_get_are_those_of_the_refit_that_is_due(mode
             plain.activate_if_due()
             assert not plain.is_waiting
             version = plain.active.version
-            assert asked.answering() == plain.answering()
+            assert asked.frozen().snapshot() == plain.frozen().snapshot()
             assert asked.active.version == version
     assert asked.snapshot() == plain.snapshot()
 
@@ -148,4 +148,6 @@ def test_steps_pause_before_each_wait_and_give_the_same_answers(mode):
         pauses += 1
         refits.allow()
     assert pauses > 4
-    assert flat(found) == flat(OnlinePredictor(config).step_many(X, labels, **given))
+    assert flat(found) == flat(
+        OnlinePredictor(config).process(InputBatch(X, labels, range(COUNT), **given)).found
+    )

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from predictor_answers import flat, rows
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.windowed import windowed_validity
+from online_svm.metrics import windowed_validity
 from online_svm.predictor import answer_scoring
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit import implied_training, scaling
+from online_svm.refit import learner, scaling
 from online_svm.stream.input_batch import Example
 
 N = 150
@@ -87,7 +87,7 @@ each_world = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Let little suffice: banks of nine machines, three values of a slice, frequent scaling."""
-    monkeypatch.setattr(implied_training, "MODELS", 9)
+    monkeypatch.setattr(learner, "BANK_MODELS", 9)
     monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
     for module in (answer_scoring, windowed_validity):
         monkeypatch.setattr(module, "SLICE_VALUES", 3)

@@ -6,11 +6,11 @@ from predictor_answers import alarms, flat, reports
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
-from online_svm.metrics.windowed import windowed_validity
+from online_svm.metrics import windowed_validity
 from online_svm.predictor import answer_scoring
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import Example
-from online_svm.stream.prediction import ValidityReport
+from online_svm.stream.validity_report import ValidityReport
 
 SETTINGS = {
     "classes": ("no", "yes"),
@@ -102,7 +102,7 @@ def test_a_hundred_thousand_values_of_a_slice_take_no_memory():
     one.step_many(np.zeros((10, 2)), [None] * 10, slices=[(f"v{i}", None) for i in range(10)])
     before = len(one.snapshot())
     many = [(f"w{i}\x1b[2J", None) for i in range(100_000)]
-    assert set(one._answerer.scoring.slice_codes(many, len(many))[:, 0].tolist()) == {3}
+    assert set(one._engine.scoring.slice_codes(many, len(many))[:, 0].tolist()) == {3}
     assert len(one.snapshot()) == before
 
 

@@ -7,10 +7,10 @@ import pytest
 from predictor_answers import flat, reports, rows
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.corp import corp_decomposition
+from online_svm.metrics.reliability import corp_decomposition
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.storage.container import unpack
-from online_svm.stream.prediction import ValidityReport
+from online_svm.stream.validity_report import ValidityReport
 
 SETTINGS = {
     "committee": "single",
@@ -49,17 +49,6 @@ def test_a_report_has_the_figures_of_the_last_answers_that_were_given():
             assert found.brier == pytest.approx(parts.brier, abs=1e-12)
             assert found.miscalibration == pytest.approx(parts.miscalibration, abs=1e-12)
     assert report.windowed.overall.scored == 60
-
-
-def test_examples_without_a_label_are_not_scored():
-    X, labels = stream()
-    some = [label if i % 3 else None for i, label in enumerate(labels)]
-    whole, learned = predictor(), predictor()
-    answers = whole.step_many(X, some)
-    kept = [i for i, label in enumerate(some) if label is not None]
-    only = learned.step_many(X[kept], [some[i] for i in kept])
-    found, expected = ([one.windowed for one in reports(all_)] for all_ in (answers, only))
-    assert found == expected
 
 
 def test_the_window_changes_no_answer_and_no_cumulative_figure_and_without_one_nothing_is_stored():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from predictor_answers import said
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -10,7 +11,6 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit import learner, scaling
 from online_svm.refit.crossfit import FOLDS
-from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import fold_numbers, window_parts
 
 
@@ -23,15 +23,6 @@ def stream(n, n_classes=2):
 def config_of(**changes):
     settings = {"split": "crossfit", "gamma": 0.3, "refit_every": 40, "window": 100}
     return PredictorConfig.model_validate(settings | changes)
-
-
-def run(predictor, X, labels, size):
-    out = []
-    for begin in range(0, len(X), size):
-        for answer in predictor.step_many(X[begin : begin + size], labels[begin : begin + size]):
-            is_block = isinstance(answer, PredictionBlock)
-            out += [answer.row(i) for i in range(len(answer))] if is_block else [answer]
-    return out
 
 
 def separate_fits(X, codes, folds, n_classes, asked):
@@ -68,7 +59,7 @@ def test_scores_are_those_of_machines_fitted_one_by_one_without_each_fold(n_clas
     np.testing.assert_allclose(training, predictor.active.score(X[held]), atol=1e-9)
     if n_classes == 2:
         platt = PlattScaling().fit(own[:, 0], codes[held] == 1)
-        given = [answer.maps["platt"][1] for answer in run(predictor, X[240:], [None] * 20, 20)]
+        given = [answer.maps["platt"][1] for answer in said(predictor, X[240:], [None] * 20)]
         np.testing.assert_allclose(given, platt.predict(mean[:, 0]), atol=1e-4)
 
 
@@ -83,23 +74,9 @@ def test_the_whole_window_and_what_was_learned_since_calibrates():
     assert len(predictor.active.calibration.codes) == 80  # the newest `window`
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"maps": ("mixed", "platt")}, {"class_weight": "balanced"}]
-)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_answers_do_not_depend_on_the_batch_size(changes, n_classes):
-    X, _, labels = stream(170, n_classes)
-    whole = OnlinePredictor(config_of(**changes))
-    expected = run(whole, X, labels, 170)
-    for size in (1, 7, 33):
-        predictor = OnlinePredictor(config_of(**changes))
-        assert run(predictor, X, labels, size) == expected
-        assert predictor.snapshot() == whole.snapshot()
-
-
 def test_the_guarantee_is_approximate_and_says_why():
     X, _, labels = stream(60)
-    answer = run(OnlinePredictor(config_of(classes=("c0", "c1"))), X, labels, 60)[-1]
+    answer = said(OnlinePredictor(config_of(classes=("c0", "c1"))), X, labels)[-1]
     assert answer.guarantee == "approximate"
     assert "out of fold" in answer.reason
 
@@ -108,7 +85,7 @@ def test_a_fold_with_one_class_or_none_is_answered(monkeypatch):
     monkeypatch.setattr(learner, "FOLDS", 20)
     X = np.arange(12.0)[:, None]
     labels = ["c0"] * 9 + ["c1"] * 3
-    answers = run(OnlinePredictor(config_of()), X, [*labels], 1)
+    answers = said(OnlinePredictor(config_of()), X, [*labels], 1)
     assert [answer.status for answer in answers] == ["warming"] * 10 + ["ok"] * 2
     assert all(np.isfinite(answer.scores).all() for answer in answers)
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
-from online_svm.refit.learner import Learner
+from online_svm.refit.learner import InlineRefitter, Learner
 from online_svm.refit.scaling import Scaling
 from online_svm.refit.state_checks import opened
 from online_svm.refit.task import RefitResult, RefitTask

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import orjson
 
-from online_svm.predictor.warm_up import warming_block
+from online_svm.predictor.frozen_predictor import warming_block
 from online_svm.stream.answer_columns import COLUMNS
 from online_svm.stream.prediction import Prediction, PredictionBlock
 from workers.message.encode import encode_block
@@ -21,7 +21,7 @@ def test_a_prediction_has_the_columns_in_their_order():
 def test_a_block_has_every_attribute_that_a_column_is_read_from_and_no_other():
     read = {name for column in COLUMNS for name in column.attributes} | {"status"}
     read.add("venn_point")  # scored by the reports, and not published
-    read.add("said")  # kept until a late label comes
+    read.add("member_outputs")  # kept until a delayed label comes
     assert {f.name for f in fields(PredictionBlock)} == read
 
 

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from online_svm.errors import InvalidExample
 from online_svm.stream.cells import (
     BOOLEAN,
-    LARGEST,
+    MAX_FEATURE_SIZE,
+    MIN_FEATURE_SIZE,
     NOTHING,
     NUMBER,
-    SMALLEST,
     TEXT,
     TIME,
     cell,
     milliseconds,
     sorts,
     time_of,
+    watched,
 )
-from online_svm.stream.watched import watched
 
 NOON = datetime(2024, 1, 5, 12, 30, tzinfo=UTC)
 
@@ -68,7 +68,8 @@ def test_what_is_no_value_of_a_table_is_refused(value):
 def test_a_cell_is_a_number_that_a_feature_may_be_or_larger_or_a_gap(value):
     found = cell(value)
     size = abs(found)
-    assert np.isnan(found) or SMALLEST <= size <= LARGEST or found == 0.0 or size > 2.0**512
+    is_number = MIN_FEATURE_SIZE <= size <= MAX_FEATURE_SIZE
+    assert np.isnan(found) or is_number or found == 0.0 or size > 2.0**512
     assert np.isfinite(found) or np.isnan(found)
 
 

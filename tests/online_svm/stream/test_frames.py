@@ -13,7 +13,7 @@ from system_tools import package
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample, InvalidInput
 from online_svm.stream import frames
-from online_svm.stream.cells import LARGEST, cell
+from online_svm.stream.cells import MAX_FEATURE_SIZE, cell
 from online_svm.stream.frames import examples
 from online_svm.stream.schema import FeatureSchema
 
@@ -114,7 +114,7 @@ def test_columns_at_once_are_the_rows_one_by_one(frame):
     ):
         rows = [known.row(example.x) for example in examples(table)]
         assert frames.rows(table, known).tobytes() == np.array(rows).tobytes()
-    assert frames.rows(table, known)[0, -1] > LARGEST  # that there are further names
+    assert frames.rows(table, known)[0, -1] > MAX_FEATURE_SIZE  # that there are further names
 
 
 def test_a_declared_schema_of_numbers_takes_its_columns_by_name():

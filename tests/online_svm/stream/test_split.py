@@ -7,7 +7,13 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidInput
-from online_svm.stream.split import is_early_refit, is_refit_due, next_refit, training_mask
+from online_svm.stream.split import (
+    fold_numbers,
+    is_early_refit,
+    is_refit_due,
+    next_refit,
+    training_mask,
+)
 
 
 @pytest.mark.parametrize("size", [1, 2, 9, 10, 11, 100, 1727])
@@ -29,6 +35,23 @@ def test_the_interleaved_share_is_the_fraction_and_has_no_pattern():
     assert abs(mask.mean() - 0.7) < 4 * math.sqrt(0.7 * 0.3 / 100_000)
     for lag in (1, 2, 7, 64):
         assert abs(np.corrcoef(mask[:-lag], mask[lag:])[0, 1]) < 4 / math.sqrt(100_000)
+
+
+def split_mix(z):
+    """The finalizer of SplitMix64 as it was published, on whole numbers of any size."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**64 - 1])
+@pytest.mark.parametrize("start", [0, 7, 2**40])
+def test_folds_are_those_of_split_mix_on_whole_numbers(seed, start):
+    golden = 0x9E3779B97F4A7C15
+    key = split_mix((seed + golden) % 2**64)
+    bits = [split_mix((event + 1) * golden % 2**64 ^ key) for event in range(start, start + 50)]
+    expected = [int((z >> 11) * 2.0**-53 * 1000) for z in bits]
+    assert fold_numbers(start, start + 50, 1000, seed).tolist() == expected
 
 
 def test_another_seed_gives_another_interleaving():

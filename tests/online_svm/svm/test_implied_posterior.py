@@ -5,8 +5,7 @@ from sklearn.svm import SVC
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.errors import InvalidConfig, InvalidInput
-from online_svm.svm.implied.class_path import class_weights
-from online_svm.svm.implied.packed_bank import PackedBank
+from online_svm.svm.implied_bank import PackedBank, class_weights
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.svm.kernel_model import KernelModel
 
@@ -86,7 +85,7 @@ def test_priors_multiply_the_odds():
     assert odds[2] == pytest.approx(odds[0] / 4 / 9)
 
 
-def test_the_votes_of_a_weighted_bank_estimate_the_posterior_under_its_own_prior_odds():
+def test_votes_estimate_the_posterior_under_the_prior_odds_of_weights():
     # Data with equal classes, but the positives weigh three times as much: r = 3.
     rng = np.random.default_rng(9)
     y = rng.integers(0, 2, 800)
@@ -133,7 +132,7 @@ def test_several_classes_are_banks_against_the_rest_divided_by_their_sum():
     assert calibrated.sum(axis=1) == pytest.approx(np.ones(150))
 
 
-def test_bits_depend_neither_on_the_batch_nor_on_the_cache_nor_on_the_memory_layout():
+def test_bits_are_independent_of_batch_cache_and_memory_layout():
     X, y = blobs(15)
     model = ImpliedPosterior(n_models=19, C=10.0).fit(X, y)
     together = model.predict_proba(X)
@@ -147,7 +146,7 @@ def test_bits_depend_neither_on_the_batch_nor_on_the_cache_nor_on_the_memory_lay
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda model: model.vote_shares([[np.nan]]), "Input X contains NaN"),
+        (lambda model: model.vote_shares([[np.nan]]), "X contains NaN; OnlineClassifier takes it"),
         (lambda model: model.crossings([[np.inf]]), "Input X contains inf"),
         (lambda model: model.calibrate([[0.0], [1.0]], ["a", "c"]), "label 'c' is not one of"),
     ],

@@ -28,7 +28,7 @@ def test_scores_are_the_sums_over_support_vectors(n_support, machines):
 
 @pytest.mark.parametrize(("n_support", "machines"), SHAPES)
 @pytest.mark.parametrize("kernel", [Kernel("rbf", gamma=0.2), Kernel("poly", gamma=0.5)])
-def test_a_row_has_the_same_score_bits_whatever_its_batch(n_support, machines, kernel):
+def test_a_row_has_the_same_score_bits_in_any_batch(n_support, machines, kernel):
     model = random_model(n_support, machines, kernel)
     X = np.random.default_rng(2).normal(size=(100, 5))
     whole = model.scores(X)

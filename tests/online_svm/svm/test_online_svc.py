@@ -3,7 +3,6 @@ import pytest
 from sklearn.svm import SVC
 
 from online_svm.compiled.kernels import Kernel
-from online_svm.errors import InvalidInput
 from online_svm.svm.online_svc import OnlineSVC
 
 
@@ -91,19 +90,3 @@ def test_gamma_scale_is_that_of_svc_and_stays_that_of_the_first_examples():
     assert online.fit(10 * X, y).gamma_ < first
     assert online.fit(np.ones((200, 4)), y).gamma_ == 1.0
     assert np.isfinite(online.decision_function(X)).all()
-
-
-def test_fitting_again_forgets_what_was_held():
-    X, y = problem(200)
-    online = OnlineSVC(gamma=0.3).fit(X, y).fit(X[:50], y[:50])
-    fresh = OnlineSVC(gamma=0.3).fit(X[:50], y[:50])
-    assert online.n_held_ == 50
-    np.testing.assert_array_equal(online.decision_function(X), fresh.decision_function(X))
-
-
-def test_what_cannot_be_used_is_named():
-    X, y = problem(50)
-    with pytest.raises(InvalidInput, match="one class"):
-        OnlineSVC().partial_fit(X[:1], y[:1])
-    with pytest.raises(InvalidInput, match=r"^count: cannot forget 51 of 50"):
-        OnlineSVC().fit(X, y).forget(51)

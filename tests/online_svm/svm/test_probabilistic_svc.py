@@ -7,8 +7,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from online_svm.errors import InvalidConfig, InvalidInput
-from online_svm.svm.probabilistic.tube import tube_edges
 from online_svm.svm.probabilistic_svc import ProbabilisticSVC
+from online_svm.svm.probability_tube import tube_edges
 
 NAN = np.nan
 
@@ -109,14 +109,6 @@ def test_with_labels_only_it_is_the_ordinary_machine(kernel):
     assert model.intercept_ == pytest.approx(reference.intercept_, abs=1e-5)
 
 
-def test_labels_passed_with_prob_all_nan_give_the_same_machine():
-    rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(40, 2)), rng.choice([-1, 1], 40)
-    plain = ProbabilisticSVC(C=3.0).fit(X, y)
-    tubed = ProbabilisticSVC(C=3.0, C_prob=77.0).fit(X, y, np.full(40, NAN))
-    assert plain.decision_function(X).tobytes() == tubed.decision_function(X).tobytes()
-
-
 def test_without_a_free_multiplier_b_is_the_midpoint_as_in_libsvm():
     # Three points far apart with a small C: every multiplier sits at its bound or at zero.
     X, y = np.array([[0.0], [100.0], [200.0], [300.0]]), np.array([-1, 1, 1, -1])
@@ -150,7 +142,7 @@ def test_a_function_value_of_one_has_the_probability_one_minus_eta():
     assert model.predict_proba([[-1.0], [0.0], [1.0]])[:, 1] == pytest.approx([0.2, 0.5, 0.8])
 
 
-def test_a_row_has_the_same_bits_alone_and_in_a_batch_and_a_small_cache_changes_nothing():
+def test_bits_are_independent_of_batch_and_cache():
     X, y, prob, (C, C_prob, eta, gamma) = random_problem(0)
     settings = {"C": C, "C_prob": C_prob, "gamma": gamma, "eta": eta}
     model = ProbabilisticSVC(**settings).fit(X, y, prob)

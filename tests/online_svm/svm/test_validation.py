@@ -12,7 +12,6 @@ from online_svm.errors import InvalidInput
 from online_svm.svm.implied_posterior import ImpliedPosterior
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.svm.probabilistic_svc import ProbabilisticSVC
-from online_svm.svm.validation import class_codes, declared_classes
 from online_svm.venn.classifier import InductiveVennClassifier
 
 X = np.array([[0.0], [1.0], [2.0], [3.0]])
@@ -37,7 +36,7 @@ def test_an_estimator_keeps_the_conventions_of_scikit_learn(check):
 
 
 @pytest.mark.parametrize("estimator", [ImpliedPosterior, ProbabilisticSVC])
-def test_a_limit_on_the_steps_that_is_reached_is_said(estimator):
+def test_reaching_the_limit_on_steps_raises_a_warning(estimator):
     rng = np.random.default_rng(0)
     with pytest.warns(ConvergenceWarning, match="max_steps=1 reached"):
         model = estimator(max_steps=1).fit(rng.normal(size=(50, 2)), rng.choice([-1, 1], 50))
@@ -46,13 +45,16 @@ def test_a_limit_on_the_steps_that_is_reached_is_said(estimator):
 
 @pytest.mark.parametrize("estimator", ALL)
 def test_one_class_is_refused_and_named(estimator):
-    with pytest.raises(InvalidInput, match=r"^y: one class only, 'a'; declare or show at least"):
+    way = r", or name all that will come: partial_fit\(X, y, classes=\[\.\.\.\]\)"
+    way = way if hasattr(estimator, "partial_fit") else ""
+    told = f"^y: one class only, 'a'; give rows of two or more{way}$"
+    with pytest.raises(InvalidInput, match=told):
         estimator().fit(X, ["a", "a", "a", "a"])
 
 
 @pytest.mark.parametrize("estimator", STREAMS)
 def test_no_declared_class_is_refused(estimator):
-    with pytest.raises(InvalidInput, match=r"^y: no class; declare or show at least two"):
+    with pytest.raises(InvalidInput, match=r"^y: no class; give rows of two or more, or name"):
         estimator().partial_fit(X, [0, 1, 0, 1], classes=[])
 
 
@@ -89,11 +91,3 @@ def test_one_whose_parameters_are_numbers_of_numpy_can_be_copied(estimator):
     for each in (model, copied):
         each.partial_fit(rows[::-1], labels)
     np.testing.assert_array_equal(copied.predict(rows), model.predict(rows))
-
-
-@pytest.mark.parametrize("labels", [["b", "a", "c"], [2, -1, 5], [0.5, -0.5, 1.5]])
-def test_codes_name_the_labels_again(labels):
-    labels = np.array(labels)
-    classes = declared_classes(labels)
-    assert classes.tolist() == sorted(set(labels.tolist()))
-    np.testing.assert_array_equal(classes[class_codes(classes, labels)], labels)

@@ -5,9 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from online_svm.config import PredictorConfig
@@ -17,7 +14,7 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.venn.classifier import InductiveVennClassifier
-from online_svm.venn.registry import TAXONOMIES
+from online_svm.venn.scheme import TAXONOMIES
 
 
 def data(n=160, n_classes=3):
@@ -155,12 +152,6 @@ def test_any_estimator_gives_the_intervals_of_the_warm_started_machine(n_classes
     assert same.all(axis=(1, 2)).mean() >= 0.98
 
 
-def test_a_pipeline_with_a_scaler_is_an_estimator_like_any_other():
-    X, y = data()
-    venn = InductiveVennClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
-    assert venn.fit(X[:120], y[:120]).score(X[120:], y[120:]) > 0.6
-
-
 @pytest.mark.parametrize(
     ("estimator", "refit_every", "taxonomy"),
     [(OnlineSVC(gamma=0.5), 1, "class"), *((SVC(gamma=0.5), 50, name) for name in TAXONOMIES)],
@@ -188,14 +179,6 @@ def test_rows_learned_at_once_or_one_by_one_give_the_same_answers(
     np.testing.assert_array_equal(joined.min(axis=1), bounds[:, :, 0])
     np.testing.assert_array_equal(joined.max(axis=1), bounds[:, :, 1])
     np.testing.assert_allclose(joined.mean(axis=1), points, atol=1e-15)
-
-
-@pytest.mark.parametrize("taxonomy", ["class-quantile", "class-rank", "margin"])
-def test_one_bin_is_the_class_taxonomy(taxonomy):
-    X, y = data()
-    plain = InductiveVennClassifier().fit(X, y)
-    one = InductiveVennClassifier(taxonomy=taxonomy, taxonomy_bins=1).fit(X, y)
-    np.testing.assert_array_equal(plain.predict_multiproba(X), one.predict_multiproba(X))
 
 
 def test_before_the_first_refit_nothing_is_claimed():

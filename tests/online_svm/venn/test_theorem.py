@@ -7,10 +7,8 @@ import pytest
 
 from online_svm.compiled.kernels import Kernel
 from online_svm.svm.exact.rolling_machine import RollingMachine
-from online_svm.venn.counted_set import CountedSet
-from online_svm.venn.protocol import VennSet
-from online_svm.venn.registry import VennScheme
-from online_svm.venn.taxonomy import Taxonomy, class_scores, margins
+from online_svm.venn.counted_set import CountedSet, Taxonomy, VennSet, class_scores, margins
+from online_svm.venn.scheme import VennScheme
 
 DRAWS = 20_000
 CALIBRATION = 12  # small, so that the categories are small: there a wrong formula shows

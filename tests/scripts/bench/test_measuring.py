@@ -4,17 +4,16 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import pytest
 from processes import Process
 
-from scripts.bench import feed, latency, profile, start
-from scripts.bench.feed import WARM_UP, drifting, stream
-from scripts.bench.kept import KeptLines, StreamCell, measured_cells, program, stream_cells
-from scripts.bench.processes import family, python
+from scripts.bench import harness, latency, profile, start
+from scripts.bench.harness import WARM_UP, WorkerEnded, drifting, family, python, stream
+from scripts.bench.kept import KeptLines, Running, StreamCell, measured_cells, program, stream_cells
 from scripts.bench.worker import bare_commits
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
@@ -22,8 +21,8 @@ from workers.errors import BadConfiguration
 # Top-level packages below site-packages that are loaded when a worker stands ready.
 LOADED = """
 import json, sys, sysconfig
-import workers.cli, workers.cli.worker, workers.cli.worker_progress
-import workers.runner.service, workers.runner.hosting
+import workers.cli, workers.cli.worker, workers.cli.progress
+import workers.runner.service, workers.runner.feed_supervisor
 site = sysconfig.get_path("purelib")
 inside = {m.split(".")[0] for m, v in list(sys.modules.items())
           if (getattr(v, "__file__", None) or "").startswith(site)}
@@ -32,10 +31,7 @@ print(json.dumps(sorted(inside)))
 
 
 def loaded(statement):
-    found = subprocess.run(
-        [sys.executable, "-c", statement], check=True, capture_output=True, text=True
-    )
-    return set(json.loads(found.stdout))
+    return set(json.loads(subprocess.check_output([sys.executable, "-c", statement], text=True)))
 
 
 def test_the_bare_imports_are_those_of_a_worker():
@@ -46,8 +42,8 @@ def test_the_bare_imports_are_those_of_a_worker():
 
 
 def test_server_and_feed_are_checked_without_what_takes_long_to_load():
-    statement = LOADED.replace(", workers.runner.hosting", "")
-    assert not loaded(statement) & {"numba", "scipy", "sklearn"}
+    statement = LOADED.replace(", workers.runner.feed_supervisor", "")
+    assert not loaded(statement) & {"scipy", "sklearn"}
 
 
 def test_the_null_worker_answers_each_entry_once_and_acknowledges_it(embedded_url):
@@ -79,7 +75,7 @@ def test_a_client_whose_worker_is_gone_says_so(embedded_url, monkeypatch):
     monkeypatch.setattr(latency, "_WAIT_MS", 20)
     with (
         latency.Client(embedded_url, "nobody-answers") as client,
-        pytest.raises(latency.WorkerEnded, match="no answer"),
+        pytest.raises(WorkerEnded, match="no answer"),
     ):
         client.ask(next(drifting(1)))
 
@@ -87,27 +83,18 @@ def test_a_client_whose_worker_is_gone_says_so(embedded_url, monkeypatch):
 def test_a_process_that_fails_is_reported_with_what_it_said():
     with python("-c", "raise SystemExit('out of ideas')") as process:
         process.process.wait()
-        with pytest.raises(latency.WorkerEnded, match="ended with 1: out of ideas"):
+        with pytest.raises(WorkerEnded, match="ended with 1: out of ideas"):
             process.wait_until(lambda: False)
 
 
 def test_a_process_started_by_another_thread_belongs_to_the_family():
-    started = []
-    code = "import sys; sys.stdin.read()"
-
-    def begin():
-        started.append(Process([sys.executable, "-c", code], stdin=subprocess.PIPE))
-        started[0].wait()
-
-    thread = threading.Thread(target=begin)
-    thread.start()
-    while not started:
-        time.sleep(0.001)
-    try:
-        assert started[0].pid in set(family(os.getpid()))
-    finally:
-        started[0].stdin.close()
-        thread.join()
+    reads = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with (
+        ThreadPoolExecutor(1) as pool,
+        pool.submit(Process, reads, stdin=subprocess.PIPE).result() as process,
+    ):
+        assert process.pid in set(family(os.getpid()))
+        process.communicate()
 
 
 @pytest.mark.slow
@@ -119,7 +106,7 @@ def test_the_parts_of_a_profile_make_the_whole(monkeypatch):
         process_time = time.process_time
 
     monkeypatch.setattr(profile, "time", Clock)
-    monkeypatch.setattr(feed, "time", Clock)
+    monkeypatch.setattr(harness, "time", Clock)
     before = Store.send
     for found in profile.run(600):
         whole, parts = found.values["whole"], found.values["parts"]
@@ -131,23 +118,19 @@ def test_the_parts_of_a_profile_make_the_whole(monkeypatch):
     assert Store.send is before
 
 
-def kept(path):
-    return KeptLines(path, float)
-
-
 def test_what_is_added_is_there_for_the_next_run_and_a_line_that_was_cut_off_is_not(tmp_path):
     path, one, two = tmp_path / "kept.jsonl", *({"stream": "a", "draw": i} for i in range(2))
-    first = kept(path)
+    first = KeptLines(path, float)
     first.add(one, 0.5)
     first.add(two, 0.25)
     assert path.read_text() == (
         '{"stream":"a","draw":0,"measured":0.5}\n{"stream":"a","draw":1,"measured":0.25}\n'
     )
     path.write_bytes(path.read_bytes()[:-5])
-    second = kept(path)
+    second = KeptLines(path, float)
     assert (second.get(one), second.get(two)) == (0.5, None)
     second.add(two, 0.75)
-    assert kept(path).get(two) == 0.75
+    assert KeptLines(path, float).get(two) == 0.75
 
 
 @pytest.mark.parametrize("line", ["{}", "[1]", "no json", '{"stream": "a", "draw": 0}'])
@@ -155,10 +138,10 @@ def test_a_file_of_something_else_is_refused_and_stays(tmp_path, line):
     path = tmp_path / "kept.jsonl"
     path.write_text(f"{line}\n")
     with pytest.raises(BadConfiguration, match="line 1: no cell of this benchmark"):
-        kept(path)
+        KeptLines(path, float)
     assert path.read_text() == f"{line}\n"
     with pytest.raises(BadConfiguration, match=f"--results {tmp_path}: "):
-        kept(tmp_path)
+        KeptLines(tmp_path, float)
 
 
 def test_a_run_of_cells_goes_on_from_what_is_kept_and_names_what_cannot_be_run(tmp_path):
@@ -169,11 +152,13 @@ def test_a_run_of_cells_goes_on_from_what_is_kept_and_names_what_cannot_be_run(t
 
     def measure(cell):
         ran.append(cell)
-        return "no file" if cell.stream == "elec2" else float(cell.draw)
+        if cell.stream == "elec2":
+            raise BadConfiguration("no file")
+        return float(cell.draw)
 
-    file = tmp_path / "kept.jsonl"
-    measured_cells(cells[:4], measure, float, file)
-    found = measured_cells(cells, measure, float, file)
+    running = Running(results=tmp_path / "kept.jsonl")
+    measured_cells(cells[:4], measure, float, running)
+    found = measured_cells(cells, measure, float, running)
     assert list(found.items()) == [
         (cell, "no file" if cell.stream == "elec2" else cell.draw) for cell in cells
     ]

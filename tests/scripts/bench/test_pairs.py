@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,20 +33,17 @@ print(json.dumps({{"name": "session / null worker", "ours": ours, "peer": peer, 
 """
 
 
-def checkout(directory: Path, log: Path, speed: float) -> Path:
+def checkout(directory, log, speed):
     (directory / ".venv" / "bin").mkdir(parents=True)
     python = directory / ".venv" / "bin" / "python"
-    python.write_text(
-        FAKE.format(
-            python=PYTHON, log=log, name=directory.name, directory=directory, speed=speed,
-        )
-    )  # fmt: skip
+    names = {"python": PYTHON, "log": log, "name": directory.name}
+    python.write_text(FAKE.format(**names, directory=directory, speed=speed))
     python.chmod(0o755)
     return directory
 
 
 @pytest.fixture
-def old(tmp_path, monkeypatch) -> Path:
+def old(tmp_path, monkeypatch):
     """Return another checkout, half as fast as the one that stands for this one."""
     log = tmp_path / "log"
     new = checkout(tmp_path / "new", log, 8_000_000.0)
@@ -58,7 +54,7 @@ def old(tmp_path, monkeypatch) -> Path:
     return checkout(tmp_path / "old", log, 4_000_000.0)
 
 
-def ran(tmp_path: Path) -> list[str]:
+def ran(tmp_path):
     return [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
 
 
@@ -94,15 +90,11 @@ def test_an_interrupted_comparison_goes_on_where_it_was(old, tmp_path):
     assert len(ran(tmp_path)) == 5
     list(compared("worker", old, 3, file))
     assert len(ran(tmp_path)) == 7
-
-
-def test_runs_of_another_comparison_are_never_mixed_in(old, tmp_path):
-    file = tmp_path / "runs.jsonl"
-    first = list(compared("worker", old, 2, file))
+    # Runs of another comparison are never mixed in.
     for bench, options in (("profile", ()), ("worker", ("--examples", "9"))):
-        ran_before = len(ran(tmp_path))
+        before = len(ran(tmp_path))
         list(compared(bench, old, 2, file, options))
-        assert len(ran(tmp_path)) == ran_before + 4
+        assert len(ran(tmp_path)) == before + 4
     assert list(compared("worker", old, 2, file)) == first
 
 
@@ -148,18 +140,3 @@ def test_the_command_prints_each_ratio_with_its_interval(old, tmp_path, capsys, 
     assert len(ran(tmp_path)) == 4
     kept = (tmp_path / "pairs-worker.jsonl").read_text().splitlines()
     assert [json.loads(line)["options"] for line in kept] == ["--examples 9"] * 4
-
-
-@pytest.mark.slow
-def test_this_checkout_is_as_fast_as_itself(tmp_path):
-    own = tmp_path / "own"
-    (own / ".venv" / "bin").mkdir(parents=True)
-    for name in ("workers", "online_svm", "scripts"):
-        (own / name).symlink_to(pairs.ROOT / name)
-    python = own / ".venv" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    found = compared("profile", own, 2, tmp_path / "runs.jsonl", ("--examples", "600"))
-    ratios = {one.values["name"]: one.values["ratio"] for one in found}
-    assert {"engine: whole", "default: whole", "engine: parse"} <= set(ratios)
-    assert 0.2 < ratios["engine: whole"] < 5.0

@@ -2,7 +2,6 @@
 
 import io
 import json
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -16,7 +15,7 @@ from workers.cli.common import note
 from workers.errors import BadConfiguration
 from workers.push.datasets import DataNotFound, missing
 
-RESULT: dict[str, Any] = {
+RESULT = {
     "paper": "Someone (1999)",
     "quick": True,
     "seed": 0,
@@ -33,15 +32,11 @@ RESULT: dict[str, Any] = {
 }
 
 
-def printed(result: dict[str, Any]) -> str:
+def test_the_paper_stands_beside_the_measurement_and_the_reason():
     console = Console(width=120, record=True, file=io.StringIO())
-    for part in report(result):
+    for part in report(RESULT):
         console.print(part)
-    return console.export_text()
-
-
-def test_the_paper_stands_beside_the_measurement_and_the_reason() -> None:
-    text = printed(RESULT)
+    text = console.export_text()
     assert "Someone (1999), a quick run" in text
     for cell in ("2626", "2627", "2620 to 2630", "3.0e-60", "[other] data", "0.25", "shuffled"):
         assert cell in text
@@ -65,14 +60,9 @@ class Fake:
 
 
 @pytest.fixture
-def fake(monkeypatch) -> None:
-    monkeypatch.setattr(reproduce, "experiments", lambda _: Fake())
-
-
-@pytest.fixture
-def fake_without_data(monkeypatch, tmp_path) -> list[tuple[str, ...]]:
+def fake_without_data(monkeypatch, tmp_path):
     """As on a new machine; returns the data of what is run, as it runs."""
-    ran: list[tuple[str, ...]] = []
+    ran = []
     data = {name: reproduce.experiments(name).DATA for name in reproduce.PAPERS}
     monkeypatch.setenv("ONLINE_SVM_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr(reproduce, "experiments", lambda name: Fake(data[name], ran))
@@ -81,7 +71,7 @@ def fake_without_data(monkeypatch, tmp_path) -> list[tuple[str, ...]]:
 
 def test_all_without_data_says_so_first_and_runs_what_needs_none(
     fake_without_data, tmp_path, capsys
-) -> None:
+):
     command.reproduce(command.Paper("all"), out=tmp_path / "out")
     assert fake_without_data == [()], "psvm alone needs no data"
     told = capsys.readouterr().err
@@ -98,7 +88,7 @@ def test_all_without_data_says_so_first_and_runs_what_needs_none(
 @pytest.mark.parametrize("paper", [paper for paper in reproduce.PAPERS if paper != "psvm"])
 def test_one_paper_without_its_data_is_refused_before_it_computes(
     fake_without_data, tmp_path, capsys, paper
-) -> None:
+):
     with pytest.raises(DataNotFound, match=rf"^{paper}: no data .*scripts/download_data.py"):
         command.reproduce(command.Paper(paper), out=tmp_path / "out")
     assert fake_without_data == []
@@ -106,13 +96,13 @@ def test_one_paper_without_its_data_is_refused_before_it_computes(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_public_command_that_is_named_fetches_every_file_that_is_needed() -> None:
+def test_the_public_command_that_is_named_fetches_every_file_that_is_needed():
     fetched = {file.name for file in FILES}
     for name in reproduce.PAPERS:
         assert set(missing(reproduce.experiments(name).DATA, "/nowhere")) <= fetched
 
 
-def test_the_data_that_is_asked_for_is_what_the_experiments_load() -> None:
+def test_the_data_that_is_asked_for_is_what_the_experiments_load():
     from scripts.papers import evidential
     from scripts.papers.platt import TASKS
     from scripts.papers.venn import experiments as venn
@@ -125,7 +115,10 @@ def test_the_data_that_is_asked_for_is_what_the_experiments_load() -> None:
     assert data["evidential"] == tables - {"adult"} | {"a9a", "a9a.t"}
 
 
-def test_results_are_written_where_asked(fake, tmp_path, capsys) -> None:
+def test_results_are_printed_and_written_where_asked_or_the_place_is_named(
+    monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(reproduce, "experiments", lambda _: Fake())
     command.reproduce(command.Paper("venn"), quick=True, out=tmp_path / "a" / "b", seed=3)
     stored = json.loads((tmp_path / "a" / "b" / "venn.json").read_text())
     assert (stored["seed"], stored["quick"]) == (3, True)
@@ -133,22 +126,16 @@ def test_results_are_written_where_asked(fake, tmp_path, capsys) -> None:
     assert "2627" in shown.out
     assert "half way" in shown.err
     assert "venn.json" in shown.err
-
-
-def test_all_runs_every_paper_and_prints_one_json_object_a_line(fake, tmp_path, capsys) -> None:
     command.reproduce(command.Paper("all"), out=tmp_path, json=True)
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(line)["paper"] for line in lines] == [Fake.PAPER] * len(reproduce.PAPERS)
     assert sorted(path.stem for path in tmp_path.glob("*.json")) == sorted(reproduce.PAPERS)
-
-
-def test_an_output_that_is_no_directory_is_named(fake, tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadConfiguration, match=r"file: cannot be written: File exists"):
         command.reproduce(command.Paper("venn"), out=tmp_path / "file")
 
 
-def test_results_come_in_the_order_of_the_tasks_whoever_is_faster() -> None:
-    told: list[str] = []
+def test_results_come_in_the_order_of_the_tasks_whoever_is_faster():
+    told = []
     assert each(abs, [-3, -2, -1], told.append) == [3, 2, 1]
     assert told == ["1 of 3: -3", "2 of 3: -2", "3 of 3: -1"]

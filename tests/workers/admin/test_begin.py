@@ -9,12 +9,11 @@ import pytest
 from world import Worker, push, wait_until
 
 from online_svm import OnlineClassifier
-from workers.admin import begin as beginning
+from workers.admin import restore as beginning
 from workers.admin import verify
-from workers.admin.backup import InvalidBackup
-from workers.admin.begin import begin
+from workers.admin.backup import InvalidBackup, backup_of
 from workers.admin.reset import reset
-from workers.admin.restore import backup_of
+from workers.admin.restore import begin
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.errors import ConfigurationChanged, InputLost, StateLost
@@ -166,7 +165,7 @@ def test_other_settings_and_files_that_hold_no_model_are_refused_before_anything
     assert (code, "--from begins one feed" in said) == (2, True)
 
 
-@pytest.mark.servers("system")
+@pytest.mark.servers("embedded", "system")
 @pytest.mark.parametrize("lost", [("XDEL", "53-0"), ("XTRIM", "MINID", "70-0")])
 def test_input_that_is_taken_away_before_it_was_answered_is_missed_as_in_any_feed(
     begun, saved, lost

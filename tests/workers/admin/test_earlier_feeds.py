@@ -1,11 +1,12 @@
 """A feed of earlier semantics: refused in one line, and forked to one that is computed."""
 
+import gzip
 import json
 from hashlib import sha256
+from itertools import chain
 
-import earlier_feed
+import kept_feeds
 import pytest
-from session_steps import advance, refitter
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -13,18 +14,16 @@ from workers.admin.backup import Backup
 from workers.admin.restore import restore
 from workers.admin.verify import verify
 from workers.broker.store import Store
-from workers.config.settings import Limits, WorkerSettings, load
+from workers.config.loading import load
+from workers.config.settings import Limits, WorkerSettings
 from workers.errors import BadConfiguration
 from workers.feed.position import Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.stored_settings import stored_settings
-from workers.session import preflight
 from workers.session.answer import process
-from workers.session.assembly import assemble
-from workers.session.opening import open_store
-from workers.stop import Stop
 
-NAME = earlier_feed.NAME
+NAME = "dedupe"
+"""Of the stored feed, which its snapshots hold."""
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +34,22 @@ def redis_url(embedded_url):
 
 @pytest.fixture
 def content():
-    return earlier_feed.read()
+    file = kept_feeds.FOLDER / "semantics-2.json.gz"
+    return json.loads(gzip.decompress(file.read_bytes()))
 
 
 @pytest.fixture
 def earlier(redis_url, content):
     """The store of the stored feed."""
     with Store(redis_url, NAME) as store:
-        earlier_feed.load(store, content)
+        stored = content["stored"]
+        kept = {
+            "in": content["entries"],
+            "st": {"hash": [*chain.from_iterable(stored["st"].items())]},
+        }
+        kept |= {stream: stored[stream] for stream in ("out", "met", "dlq")}
+        kept |= {name: {"base64": data} for name, data in stored["snapshots"].items()}
+        kept_feeds.restored(store, kept)
         yield store
 
 
@@ -77,7 +84,10 @@ def test_it_is_refused_in_one_line_that_names_fork(run, earlier, tmp_path, comma
     code, out, err = run(first, NAME, *rest)
     assert (code, out) == (2, "")
     (line,) = err.splitlines()
-    assert f"feed {NAME!r} was begun under semantics 2, which is no longer computed (4 is)" in line
+    assert (
+        f"feed {NAME!r} was begun under semantics 2, which is no longer computed (4 and 5 are)"
+        in line
+    )
     assert f"online-svm fork {NAME} --to NEW (a new feed with its kept input and today's" in line
     assert f"online-svm reset {NAME}" in line
     assert contents(earlier) == before
@@ -120,24 +130,11 @@ def test_the_table_shows_the_other_feeds_and_answers_are_printed_as_they_are_sto
 def test_its_backup_is_not_restored(earlier):
     state = earlier.state()
     data = earlier.get_snapshot(state.snapshot)
-    backup = Backup(NAME, state.epoch, state.agreement, state.snapshot, data)
+    backup = Backup(NAME, state.epoch, state.pinned, state.snapshot, data)
     before = contents(earlier)
     with pytest.raises(BadConfiguration, match="online-svm fork"):
         restore(earlier, backup, overwrite=True)
     assert contents(earlier) == before
-
-
-def answered(url, name, settings):
-    """Let a worker answer a whole feed; return its settings."""
-    stop = Stop()
-    with open_store(name, settings, url, stop) as store:
-        found, used = preflight.run(store, settings)
-        with refitter(used, stop) as refits:
-            session = assemble(store, used, refits, stop, "later", begins=found.state is None)
-            while session.position.seq < store.length(store.keys.input):
-                advance(session)
-            session.snapshot()
-        return used
 
 
 def test_its_fork_has_the_kept_input_and_todays_defaults_and_says_so(run, earlier, redis_url, feed):
@@ -151,8 +148,8 @@ def test_its_fork_has_the_kept_input_and_todays_defaults_and_says_so(run, earlie
     assert contents(earlier) == before
     with Store(redis_url, feed) as fork:
         assert contents(fork)[0] == before[0]
-        used = answered(redis_url, feed, WorkerSettings(batch=45))
-        stored = stored_settings(feed, fork.state().agreement)
+        used = kept_feeds.answer(redis_url, feed, WorkerSettings(batch=45))
+        stored = stored_settings(feed, fork.state().pinned)
         assert stored == (PredictorConfig(), Limits()) == (used.predictor, used.limits)
         # The answers are those of a new predictor over the kept input.
         entries = contents(fork)[0]
@@ -166,7 +163,7 @@ def test_its_fork_has_the_kept_input_and_todays_defaults_and_says_so(run, earlie
 def test_the_options_that_it_names_give_the_fork_the_settings_of_before(
     run, earlier, redis_url, feed, tmp_path
 ):
-    theirs = json.loads(earlier.state().agreement.config)
+    theirs = json.loads(earlier.state().pinned.config)
     _, _, err = run("fork", NAME, "--to", feed)
     options = err.partition("was set to ")[2].splitlines()[0].split()
     file = tmp_path / "settings.toml"
@@ -176,7 +173,7 @@ def test_the_options_that_it_names_give_the_fork_the_settings_of_before(
     assert named == [False, False, True]  # what a file gives is not named
     names = [option.removeprefix("--").replace("-", "_") for option in options[::2]]
     given = load(dict(zip(names, options[1::2], strict=True)))
-    ours = answered(redis_url, feed, given).agreed
+    ours = kept_feeds.answer(redis_url, feed, given).agreed
     for group, settings in theirs.items():
         for name in settings.keys() & ours[group].keys() - {"semantics"}:
             assert ours[group][name] == settings[name]

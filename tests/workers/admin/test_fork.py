@@ -7,6 +7,7 @@ from workers.admin import fork as forking
 from workers.broker.feed_reader import PAGE
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost, Unavailable
+from workers.feed.erased import Missing
 from workers.feed.keys import REGISTRY
 from workers.reading.status import status
 
@@ -52,12 +53,12 @@ def test_a_copy_that_was_cut_off_goes_on_where_it_ends(store, redis_url, target)
     assert target.length(target.keys.input) == PAGE + 300
     told = []
     made = forking.fork(store, target, told.append)
-    assert made == forking.Fork(ENTRIES - PAGE - 300, ENTRIES, 0)
+    assert made == forking.Fork(ENTRIES - PAGE - 300, ENTRIES, Missing(0))
     assert entries_of(target) == entries_of(store)
     assert (told[-1], told) == (ENTRIES, sorted(told))
-    assert forking.fork(store, target) == forking.Fork(0, ENTRIES, 0)
+    assert forking.fork(store, target) == forking.Fork(0, ENTRIES, Missing(0))
     store.call("XADD", store.keys.input, "99999-0", "x", "[9]")  # it comes after the copy
-    assert forking.fork(store, target) == forking.Fork(1, ENTRIES + 1, 0)
+    assert forking.fork(store, target) == forking.Fork(1, ENTRIES + 1, Missing(0))
     assert entries_of(target) == entries_of(store)
 
 
@@ -134,7 +135,7 @@ def test_a_fork_of_a_live_feed_with_its_settings_gives_the_answers_a_new_feed_ov
     drain(session(store, batch=10, snapshot_every=40), 600)
     kept = entries_of(store)
     made = forking.fork(store, target)
-    assert made.trimmed == 600 - len(kept) > 0
+    assert made.missing.trimmed == 600 - len(kept) > 0
     assert made.total == len(kept) >= COUNT // 4
     drain(session(target), len(kept))
     with Store(redis_url, f"{feed}-3", block_ms=20) as anew:

@@ -2,31 +2,33 @@
 
 import json
 import re
+from dataclasses import asdict
 from hashlib import sha256
 
 import pytest
+from shipped_redis import PROGRAMS
 from world import COUNT, drain, payloads, push, rows, session, work
 
 from workers.admin import verify
-from workers.admin.backup import FORMAT, Backup, InvalidBackup
+from workers.admin.backup import FORMAT, Backup, InvalidBackup, backup_of
 from workers.admin.reset import reset
-from workers.admin.restore import backup_of, restore
+from workers.admin.restore import restore
 from workers.broker import embedded
-from workers.broker.lease import Holder
+from workers.broker.leases import Holder
 from workers.broker.store import Store
 from workers.errors import BadConfiguration, Fenced, OutputAhead, StateLost, WrongKeyType
 from workers.feed.keys import REGISTRY
 from workers.feed.position import parse_id
-from workers.reading.answers import newest
 from workers.reading.registry import FeedInUse
 
 MIDDLE = 130
 
 
 @pytest.fixture
-def lost(own_redis, tmp_path):
+def lost(request, tmp_path):
     """Answer half of a feed, and give its backup and what it answered after; lose all of Redis."""
-    with Store(own_redis.url, "f", block_ms=20) as store:
+    program = PROGRAMS[getattr(request, "param", "embedded")]()
+    with embedded.temporary(program) as server, Store(server.url, "f", block_ms=20) as store:
         push(store, rows())
         running = session(store, batch=10)
         drain(running, MIDDLE)
@@ -43,6 +45,7 @@ def after(pairs, cursor):
     return [pair for pair in pairs if parse_id(pair[0]) > parse_id(cursor)]
 
 
+@pytest.mark.parametrize("lost", ["embedded", "oldest"], indirect=True)
 @pytest.mark.parametrize("server", ["flushed", "another"])
 def test_a_restored_feed_goes_on_as_if_redis_had_never_been_lost(lost, server, system_url):
     store, path, (answers, position) = lost
@@ -53,7 +56,7 @@ def test_a_restored_feed_goes_on_as_if_redis_had_never_been_lost(lost, server, s
         assert (found.position.seq, found.answers, found.waiting) == (MIDDLE, 0, 0)
         assert anew.keys.feed.encode() in anew.call("SMEMBERS", REGISTRY)
         push(anew, rows()[MIDDLE:], first=MIDDLE + 1)
-        running = session(anew, batch=7, begins=False)
+        running = session(anew, batch=7, may_create=False)
         drain(running, COUNT)
         running.snapshot()
         assert payloads(anew) == [after(stream, b"130-0") for stream in answers]
@@ -71,7 +74,7 @@ def test_what_still_waits_in_the_input_is_answered_and_older_answers_stay(lost):
     store.call("DEL", store.keys.state)
     found = restore(store, Backup.read(path))
     assert (found.answers, found.waiting) == (MIDDLE, COUNT - MIDDLE)
-    drain(session(store, begins=False), COUNT)
+    drain(session(store, may_create=False), COUNT)
     assert (payloads(store), store.state().position) == (answers, position)
 
 
@@ -84,7 +87,7 @@ def test_new_input_gets_ids_after_the_backup_although_the_clock_is_behind(lost):
     restore(store, backup)
     store.call("XSETID", store.keys.input, f"{far}-5")  # as if the producers' clock were ahead
     store.call("XADD", store.keys.input, "*", "x", "[0.1,0.2,0.3]", "y", "a")
-    (last,) = newest(store, store.keys.input, 1)
+    (last,) = store.last_entries(store.keys.input, 1)
     assert last[0] == b"%d-6" % far
     store.call("DEL", store.keys.state, store.keys.input)
     restore(store, backup)
@@ -92,12 +95,12 @@ def test_new_input_gets_ids_after_the_backup_although_the_clock_is_behind(lost):
     assert info[info.index(b"last-generated-id") + 1] == position.cursor
 
 
-def test_input_that_is_trimmed_unread_after_a_restore_is_missed_from_redis_7_on(lost, system_url):
+def test_input_that_is_trimmed_unread_after_a_restore_is_missed_from_redis_7_on(lost, counting_url):
     _, path, _ = lost
-    with Store(system_url, "f", block_ms=20) as store:
+    with Store(counting_url, "f", block_ms=20) as store:
         reset(store, with_input=True)
         restore(store, Backup.read(path))
-        running = session(store, begins=False)
+        running = session(store, may_create=False)
         push(store, rows()[MIDDLE:], first=MIDDLE + 1)
         store.call("XTRIM", store.keys.input, "MAXLEN", "5")
         with pytest.raises(StateLost, match="input lost"):
@@ -114,7 +117,7 @@ def test_a_feed_that_has_answers_after_the_backup_is_not_put_back(lost):
     assert (store.state(), payloads(store)) == before
     reset(store, with_input=False)
     restore(store, Backup.read(path))
-    drain(session(store, begins=False), COUNT)
+    drain(session(store, may_create=False), COUNT)
     assert payloads(store) == [after(stream, b"130-0") for stream in before[1]]
 
 
@@ -165,7 +168,18 @@ def edited(**changes):
     return edit
 
 
-OTHER = {"config": "{}", "config_hash": "x", "environment": "{}"}
+def test_a_backup_of_an_earlier_version_is_restored(lost):
+    """It names libraries in the agreement, which bind nothing any more."""
+    store, path, _ = lost
+    backup = Backup.read(path)
+    earlier = asdict(backup.pinned) | {"environment": '{"some-library":"0.1.0"}'}
+    path.write_bytes(edited(agreement=earlier)(path.read_bytes()))
+    assert Backup.read(path) == backup
+    restore(store, Backup.read(path))
+    assert store.state().pinned == backup.pinned
+
+
+OTHER = {"config": "{}", "config_hash": "x"}
 UNSOUND = {
     "without its last byte": (lambda data: data[:-1], "cut or damaged"),
     "cut in its header": (lambda data: data[:40], "cut or damaged"),

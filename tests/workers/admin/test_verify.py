@@ -7,10 +7,10 @@ from online_svm.config import PredictorConfig
 from workers.admin.verify import verify, verify_history
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.errors import BadConfiguration, SnapshotsLost
-from workers.feed.agreement import agreement
-from workers.feed.output_retention import Retention
+from workers.errors import SnapshotsLost
+from workers.feed.pinned_config import pinned_config
 from workers.feed.position import parse_id
+from workers.feed.retention import Retention
 
 CONFIG = PredictorConfig(classes=("a", "b"), window=60, refit_every=20, metrics_every=10, gamma=0.5)
 COUNT = 150
@@ -129,13 +129,8 @@ def test_it_begins_at_the_newer_snapshot_if_the_older_is_damaged(answered):
         verify(answered)
 
 
-def test_a_feed_that_does_not_exist_is_said_so(store):
-    with pytest.raises(BadConfiguration, match="no feed"):
-        verify(store)
-
-
 def test_a_feed_with_nothing_answered_is_identical(store):
-    store.fence("tester", agreement(CONFIG, Limits()))
+    store.fence("tester", pinned_config(CONFIG, Limits()))
     for found in (verify(store), verify_history(store, [])):
         assert found.is_identical
         assert found.answers == 0

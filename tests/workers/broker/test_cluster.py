@@ -60,7 +60,7 @@ def expected():
 def world(cluster, feed, run_command):
     """A feed with input that waits for 20 seconds for a node that is away."""
     name = cluster.feed_on(0, feed)
-    with World(cluster.url, name, run_command, patience=20.0) as world:
+    with World(cluster.url, name, run_command, retry_timeout=20.0) as world:
         world.push(COUNT)
         yield world
 
@@ -125,15 +125,15 @@ def test_a_combination_waits_for_a_replica_of_its_feed(cluster, world):
         into = cluster.feed_on(2, world.feed)
         node = cluster.node_of(f"{{{into}}}")
         node.client.config_resetstat()
-        joined, given = Combined([world.feed, other.feed]), WorkerSettings(wait_replicas=1)
-        assert combine(joined, into, cluster.url, settings=given, once=True) == 0
+        joined = Combined([world.feed, other.feed], into, once=True)
+        assert combine(joined, cluster.url, settings=WorkerSettings(wait_replicas=1)) == 0
     assert node.client.info("commandstats")["cmdstat_wait"]["calls"] >= 2  # it begins, it commits
     with Store(cluster.url, into) as store:
         assert store.length(store.keys.out) == COUNT
 
 
 def test_a_commit_waits_until_all_keys_of_its_feed_are_on_one_node(cluster, world, expected):
-    hasty = world.open(patience=0.1)
+    hasty = world.open(retry_timeout=0.1)
     running = world.session(hasty)
     drain(running, 20)
     move = Move(cluster, world.feed).keys()
@@ -158,13 +158,13 @@ def test_while_a_slot_moves_its_keys_are_read_where_they_are(cluster, world):
 
 def test_scorers_follow_the_slot_of_their_feed_to_another_node(cluster):
     feed, examples = cluster.feed_on(1, "scored"), published_feed.examples(60)
-    with Store(cluster.url, feed, block_ms=20, patience=20.0) as store, ExitStack() as opened:
+    with Store(cluster.url, feed, block_ms=20, retry_timeout=20.0) as store, ExitStack() as opened:
         published_feed.push(store, examples)
         published_feed.work(published_feed.session(store), 60)
         n = store.publication().n
         asker = opened.enter_context(closing(Asker(cluster.url, feed)))
-        reader = opened.enter_context(FeedReader(cluster.url, feed, patience=20.0))
-        queue = RequestQueue(cluster.url, feed, "one", Stop(), patience=20.0)
+        reader = opened.enter_context(FeedReader(cluster.url, feed, retry_timeout=20.0))
+        queue = RequestQueue(cluster.url, feed, "one", Stop(), retry_timeout=20.0)
         opened.enter_context(closing(queue))
         scorer = Scorer(queue, NewestState(reader), ScorerSettings(), Stop())
         queue.begin()
@@ -183,14 +183,15 @@ def test_entries_are_appended_once_each_while_the_slot_moves(cluster):
     feed = cluster.feed_on(2, "producer")
     moving = []
 
-    def throttle(sent):
+    def throttle(sent, _size):
         if sent == 20:
             moving.append(Move(cluster, feed).keys())
         if sent == 60:
             moving[0].finish()
 
     sent = [Row([i], "a") for i in range(100)]
-    assert ingest.push(sent, cluster.url, feed, throttle=throttle, chunk=10) == 100
+    pacing = ingest.Pacing(chunk=10, throttle=throttle)
+    assert ingest.push(sent, cluster.url, feed, pacing=pacing) == 100
     with Store(cluster.url, feed) as store:
         found = [entry[1][1] for page in store.pages(store.keys.input, b"0-0") for entry in page]
     assert found == [f"[{i}]".encode() for i in range(100)]
@@ -212,7 +213,7 @@ def test_a_reset_while_the_slot_moves_deletes_nothing_and_says_why(cluster, worl
     assert cluster.keys_of(world.feed).keys() == before
     moving.finish()
     assert world.run("reset", world.feed, "--input", "--yes")[0] == 0
-    assert cluster.keys_of(world.feed).keys() == {world.store.keys.anew}
+    assert cluster.keys_of(world.feed).keys() == {world.store.keys.restart_mark}
 
 
 def test_a_reset_that_begins_while_the_slot_moves_leaves_no_snapshot(cluster, world, moving):
@@ -227,9 +228,9 @@ def test_a_reset_that_begins_while_the_slot_moves_leaves_no_snapshot(cluster, wo
                 self.is_moved = True
             return super().call(*command)
 
-    with Moved(cluster.url, world.feed, patience=10.0) as store:
+    with Moved(cluster.url, world.feed, retry_timeout=10.0) as store:
         reset(store, with_input=True)
-        assert cluster.keys_of(world.feed).keys() == {store.keys.anew}
+        assert cluster.keys_of(world.feed).keys() == {store.keys.restart_mark}
 
 
 # Commands that are refused
@@ -304,7 +305,9 @@ def test_feeds_of_a_process_whose_commands_are_refused_answer_the_same(
 ):
     names = [cluster.feed_on(place, feed) for place in range(3)]
     with ExitStack() as opened:
-        stores = [opened.enter_context(Store(cluster.url, name, patience=20.0)) for name in names]
+        stores = [
+            opened.enter_context(Store(cluster.url, name, retry_timeout=20.0)) for name in names
+        ]
         for seed, store in enumerate(stores):
             push(store, rows(COUNT, seed)[: COUNT // 2])
             store.register()

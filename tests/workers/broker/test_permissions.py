@@ -1,41 +1,51 @@
-"""The users of deploy/redis/users.acl do their work and nothing else; what lacks is named."""
-
-from pathlib import Path
+"""The users of deploy/redis do their work and nothing else; what lacks is named."""
 
 import pytest
 import redis
+from alarm_receiver import alarm
 from archived_feed import answering, entry, push
-from posted_alarms import alarm
+from shipped_redis import DEPLOY, PROGRAMS, USERS, rules_of
 from system_tools import package
 from world import flags_of, work
 
 from workers.admin.notes import note, silence
-from workers.broker import permissions
+from workers.broker import embedded, permissions
 from workers.broker.client import client
 from workers.broker.store import Store
 from workers.dashboard.follower import Follower
 from workers.errors import AccessDenied
 from workers.feed.keys import FeedKeys
 from workers.message.encode import encode_alarms
-from workers.placed.definition import FleetDefinition, FleetStore
+from workers.ray_fleet.definition import FleetDefinition, FleetStore
 from workers.reading.registry import names
 from workers.runner.registry_watch import InputScan
 
-ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"
 PASSWORD = "pw-of-the-test"
-RULES = {line.split()[1]: line.split()[2:] for line in ACL.read_text().splitlines()}
+RULES = rules_of("oldest")
+"""Those of Redis 6.2, which later servers take as well."""
+
 SETTINGS = {
     "classes": "true,false", "window": 60, "refit_every": 20, "refit_lag": 0, "metrics_every": 20,
     "replay_budget": 50, "batch": 16,
 }  # fmt: skip
 
 
+@pytest.fixture(params=["oldest", "embedded"])
+def kind(request):
+    return request.param
+
+
 @pytest.fixture
-def urls(own_redis):
-    """URLs of a server by user; the rules are those of the file, switched on."""
+def own_redis(kind):
+    with embedded.temporary(PROGRAMS[kind]()) as server:
+        yield server
+
+
+@pytest.fixture
+def urls(own_redis, kind):
+    """URLs of a server by user; the rules are those of its file, switched on."""
     with client(own_redis.url) as admin:
-        for name in [*RULES][2:]:
-            rules = [rule for rule in RULES[name] if rule != "off"]
+        for name, rules in [*rules_of(kind).items()][2:]:
             admin.execute_command("ACL", "SETUSER", name, *rules, "on", f">{PASSWORD}")
     return {name: own_redis.url.replace("://", f"://{name}:{PASSWORD}@") for name in RULES}
 
@@ -116,9 +126,10 @@ def test_the_page_may_be_served_by_a_reader_and_beside_a_worker(own_redis, urls,
     for look in (lambda: None, lambda: following.watch("f")):
         look()
         following.read()
-        (view,) = following.views()
-        assert (following.lost, view.problem, view.has_begun) == ("", "", True)
-    assert len(view.alarms) == 1
+        (shown,) = following.shown()
+        status = shown.status
+        assert (following.lost, status.problem, status.has_begun) == ("", "", True)
+    assert len(shown.alarms) == 1
     following.stop()
 
 
@@ -142,7 +153,7 @@ def test_a_worker_finds_unlisted_feeds_is_asked_for_backups_says_notes_and_defin
 def denied_to(own_redis, *removed, role="osvm-worker"):
     """Return the URL of a user that lacks some of the rules of its role."""
     with client(own_redis.url) as admin:
-        rules = [r for r in RULES[role] if r != "off" and r not in removed]
+        rules = [rule for rule in RULES[role] if rule not in removed]
         admin.execute_command("ACL", "SETUSER", "lacking", "reset", *rules, "on", f">{PASSWORD}")
     return own_redis.url.replace("://", f"://lacking:{PASSWORD}@")
 
@@ -236,6 +247,8 @@ def test_a_wrong_password_exits_2_and_is_not_repeated(urls, run_command):
         assert "a-wrong-one" not in out + said
 
 
-def test_the_file_leaves_every_user_off():
-    assert all("off" in rules and "on" not in rules for rules in RULES.values())
-    assert not any("nopass" in rules for rules in RULES.values())
+@pytest.mark.parametrize("name", sorted({*USERS.values()}))
+def test_the_file_leaves_every_user_off(name):
+    lines = (DEPLOY / "redis" / name).read_text().splitlines()
+    assert all("off" in line.split() and "on" not in line.split() for line in lines)
+    assert not any("nopass" in line.split() for line in lines)

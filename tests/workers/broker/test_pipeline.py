@@ -1,6 +1,7 @@
 """A command whose reply is read later."""
 
 import socket
+import time
 from contextlib import closing
 
 import pytest
@@ -8,7 +9,7 @@ import redis
 
 from workers.broker.client import client
 from workers.broker.connection import Connection
-from workers.broker.pipeline import Pipeline, Sent
+from workers.broker.pipeline import PendingReply, Pipeline
 from workers.errors import ReadTooLarge, Unavailable, WorkerError
 from workers.stop import Stop
 
@@ -51,7 +52,7 @@ def test_an_error_belongs_to_its_own_command(connection, replicas):
 
 
 def test_a_reply_that_was_too_large_ends_no_connection_but_its_own(connection, feed):
-    connection.patience = 10.0
+    connection.retry_timeout = 10.0
     connection.call("SET", feed, b"x" * 100_000)
     large = connection.send("GET", feed, limit=1000)
     connection.call("ECHO", "first")  # over another connection, for that one was given up
@@ -64,14 +65,16 @@ def test_a_reply_that_was_too_large_ends_no_connection_but_its_own(connection, f
 
 def test_a_large_argument_arrives_as_it_is(connection):
     data = bytes(range(256)) * 8192
-    written = connection.send("SET", "large", data, "EX", 100)
+    written = connection.send("SET", "large", memoryview(data), "EX", 100, is_large=True)
     assert connection.call("GET", "large") == data
     assert connection.receive(written) == b"OK"
 
 
 def test_no_reply_goes_to_another_command_where_a_send_fails(redis_url):
     pipeline = Pipeline(client(redis_url))
-    lost, unsent, after = (Sent(("ECHO", word), "echo") for word in ("lost", "unsent", "after"))
+    lost, unsent, after = (
+        PendingReply(("ECHO", word), "echo") for word in ("lost", "unsent", "after")
+    )
     pipeline.send(lost)
     pipeline.client.connection._sock.shutdown(socket.SHUT_RDWR)
     pipeline.send(unsent)
@@ -129,7 +132,7 @@ def test_a_connection_that_broke_is_told_by_the_receiver_and_is_not_waited_for(b
 
 def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(broken):
     connection, sent = broken
-    connection.patience = 10.0
+    connection.retry_timeout = 10.0
     assert connection.receive(sent[1])
     assert connection.failures == 1
 
@@ -152,6 +155,20 @@ def test_commands_sent_together_go_at_once_and_each_has_its_reply(connection, mo
     assert [connection.receive(each) for each in sent] == [b"0", b"1", b"2", b"3", b"4"]
     assert len(writes) == 1
     assert connection.call("ECHO", "alone") == b"alone"
+
+
+def test_commands_sent_together_wait_once_for_a_server_that_does_not_answer():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        closing(
+            Connection(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", Stop(), timeout=0.3)
+        ) as connection,
+    ):
+        began = time.monotonic()
+        for each in connection.send_all([("ECHO", f"{i}") for i in range(50)]):
+            with pytest.raises(Unavailable):
+                connection.receive(each)
+        assert time.monotonic() - began < 5
 
 
 def test_commands_sent_together_over_a_broken_connection_fail_and_later_ones_do_not(connection):

@@ -36,7 +36,7 @@ def test_a_sentinel_that_is_behind_leads_to_no_replica(watched):
     nodes, primary = nodes_of(watched.url), watched.primary()
     replica = next(node for node in watched.nodes if node is not primary)
     nodes._url = f"redis://{replica.address}/0"
-    with Store(watched.url, "behind", patience=10.0) as store:
+    with Store(watched.url, "behind", retry_timeout=10.0) as store:
         assert store.call("ROLE")[0] == b"master"
         assert store.retries == {"readonly": 1}
     assert nodes._url == f"redis://{primary.address}/0"

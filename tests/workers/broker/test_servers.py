@@ -13,17 +13,17 @@ from system_tools import package
 from threaded_feed import lone_outcome
 from world import World, drain, push, rows, wait_until
 
-from workers.admin.backup_request import current_backup
+from workers.admin.backup import current_backup
 from workers.broker.store import Store
 from workers.dashboard.follower import Follower
 from workers.feed.keys import FeedKeys
 from workers.feed.selection import Selection
-from workers.monitor.standings import Standings
+from workers.monitor.health import StatusCache
 from workers.reading.registry import names
 from workers.runner import combination
 from workers.runner.shard import Shard
 
-pytestmark = pytest.mark.servers("embedded", "system", "cluster", "sentinel")
+pytestmark = pytest.mark.servers("embedded", "oldest", "cluster", "sentinel")
 
 COUNT = 120
 
@@ -100,15 +100,15 @@ def test_push_fills_a_feed_and_lists_it_until_a_reset(worlds):
 
 def test_the_page_and_the_endpoint_read_every_feed(answered, redis_url):
     feeds = [world.feed for world in answered]
-    follower, standings = Follower(redis_url), Standings(redis_url)
+    follower, cache = Follower(redis_url), StatusCache(redis_url)
     follower.read()
-    seen = {view.feed: view.seq for view in follower.views()}
+    seen = {one.feed: one.status.seq for one in follower.shown()}
     assert {feed: seen[feed] for feed in feeds} == dict.fromkeys(feeds, COUNT)
-    lags = standings.look(dict.fromkeys(feeds), True).lags
-    assert {feed: lag.entries for feed, lag in lags.items()} == dict.fromkeys(feeds, 0)
-    assert standings.trouble is None
+    found = cache.get(dict.fromkeys(feeds), True)
+    assert {feed: one.waiting for feed, one in found.items()} == dict.fromkeys(feeds, 0)
+    assert cache.trouble is None
     follower.stop()
-    standings.close()
+    cache.close()
 
 
 def test_feeds_are_combined_as_on_a_lone_server(worlds, own_redis):
@@ -117,8 +117,8 @@ def test_feeds_are_combined_as_on_a_lone_server(worlds, own_redis):
         for source in sources:
             source.push(COUNT)
             source.answer(keep_input=True)
-        joined = combination.Combined([source.feed for source in sources])
-        assert combination.run(joined, into.feed, into.url, once=True) == 0
+        feeds = [source.feed for source in sources]
+        assert combination.run(combination.Combined(feeds, into.feed, once=True), into.url) == 0
         return into.outcome()
 
     found = combined(worlds)

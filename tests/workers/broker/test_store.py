@@ -1,28 +1,30 @@
-"""Typed reads, named errors, and the one loop that tries again."""
+"""Typed reads, named errors, the loop that tries again, and operational events."""
 
+import json
 import socket
 import threading
 import time
+from typing import get_args
 
 import pytest
 import redis
+from world import World, drain
 
-from workers.broker.backoff import CAP, delays
+from workers.broker.client import MAX_DELAY_SECONDS, delays, translated
 from workers.broker.connection import Connection
-from workers.broker.redis_errors import translated
 from workers.config.redis_url import redacted
 from workers.errors import (
     AccessDenied,
     BadConfiguration,
-    InvalidFeedName,
     Stopped,
     Unavailable,
     WorkerError,
     WrongKeyType,
 )
-from workers.feed.digest import ALARMS, MET, OUT, chain
-from workers.feed.keys import FeedKeys
-from workers.feed.state import Agreement
+from workers.feed.position import ALARMS, MET, OUT, chain
+from workers.feed.state import PinnedConfig
+from workers.message import codes
+from workers.message.schema import EventMessage
 from workers.stop import Stop
 
 
@@ -46,12 +48,6 @@ def test_pages_cover_a_half_open_range(store):
     assert [len(page) for page in pages] == [3, 3, 1]
     assert [entry[0] for page in pages for entry in page] == [b"%d-0" % i for i in range(3, 10)]
     assert list(store.pages(store.keys.input, b"10-0")) == []
-
-
-@pytest.mark.parametrize("name", ["", "a b", "{a}", "a*", ".a", "a" * 65, "ä", "a\n", "a:b"])
-def test_a_feed_name_that_cannot_be_in_a_key_is_refused(name):
-    with pytest.raises(InvalidFeedName, match="letters"):
-        FeedKeys(name)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +85,7 @@ def test_no_message_holds_the_credentials():
 def test_delays_grow_to_a_cap_and_are_spread():
     drawn = [delay for delay, _ in zip(delays(), range(200), strict=False)]
     assert min(drawn) >= 0.0
-    assert CAP / 2 < max(drawn) <= CAP
+    assert MAX_DELAY_SECONDS / 2 < max(drawn) <= MAX_DELAY_SECONDS
     assert drawn[0] <= 0.05
     assert len(set(drawn)) == 200
 
@@ -98,7 +94,7 @@ def test_a_command_is_tried_again_until_redis_is_there(redis_url, tmp_path, feed
     """The socket appears only after a while, as when Redis is restarted."""
     late = tmp_path / "late.sock"
     real = redis_url.removeprefix("unix://")
-    connection = Connection(f"unix://{late}", Stop(), patience=10.0)
+    connection = Connection(f"unix://{late}", Stop(), retry_timeout=10.0)
     threading.Timer(0.5, late.symlink_to, (real,)).start()
     assert connection.call("PING") in (b"PONG", True)
     assert connection.failures > 0
@@ -106,7 +102,7 @@ def test_a_command_is_tried_again_until_redis_is_there(redis_url, tmp_path, feed
 
 
 def test_patience_ends(tmp_path):
-    connection = Connection(f"unix://{tmp_path}/none.sock", Stop(), patience=0.3)
+    connection = Connection(f"unix://{tmp_path}/none.sock", Stop(), retry_timeout=0.3)
     began = time.monotonic()
     with pytest.raises(Unavailable, match="start it, or correct the URL"):
         connection.call("PING")
@@ -115,7 +111,7 @@ def test_patience_ends(tmp_path):
 
 def test_a_stop_ends_endless_patience_within_the_grace_period(tmp_path):
     stop = Stop(grace=0.3)
-    connection = Connection(f"unix://{tmp_path}/none.sock", stop, patience=None)
+    connection = Connection(f"unix://{tmp_path}/none.sock", stop, retry_timeout=None)
     threading.Timer(0.2, stop.request).start()
     began = time.monotonic()
     with pytest.raises(Stopped):
@@ -152,15 +148,6 @@ def test_no_command_is_repeated_behind_our_back(tmp_path):
     assert len(asked) == 1
 
 
-def test_a_state_survives_the_way_through_redis(store):
-    agreement = Agreement('{"a":1}', "00ff", '{"numpy":"2"}')
-    state = store.fence("tester", agreement)
-    assert state == store.state()
-    assert (state.epoch, state.writer, state.agreement) == (1, "tester", agreement)
-    assert (state.snapshot, state.previous, state.position.cursor) == (None, None, b"0-0")
-    assert store.fence("other", None).epoch == 2
-
-
 def test_the_digest_tells_streams_ids_and_payloads_apart():
     links = [
         (OUT, b"1-2", b"ab"),
@@ -172,3 +159,65 @@ def test_the_digest_tells_streams_ids_and_payloads_apart():
     digests = {chain(bytes(32), [link]) for link in links}
     assert len(digests) == 5
     assert chain(chain(bytes(32), links[:1]), links[1:]) == chain(bytes(32), links)
+
+
+@pytest.fixture
+def begun(store):
+    """A feed that was taken over."""
+    store.fence("tester", PinnedConfig("{}", "00"))
+    return store
+
+
+def events(store):
+    entries = store.call("XRANGE", store.keys.events, "-", "+")
+    return [json.loads(fields[1]) for _, fields in entries]
+
+
+def test_an_event_is_noted_and_no_part_of_the_state(begun):
+    before = begun.state()
+    begun.note("began", "epoch 1, seq 0")
+    begun.note("snapshot_not_kept", "x" * 10_000)
+    noted = [EventMessage(**found) for found in events(begun)]
+    assert [(one.code, one.epoch) for one in noted] == [("began", 1), ("snapshot_not_kept", 1)]
+    assert len(noted[1].detail) == 1000, "a long detail is cut"
+    assert begun.state() == before
+
+
+def test_a_writer_that_has_not_taken_the_feed_over_notes_nothing(store):
+    store.note("failed", "nothing begun")
+    assert events(store) == []
+
+
+def test_a_worker_that_outlives_its_feed_does_not_make_the_stream_again(begun):
+    begun.note("began", "")
+    begun.call("DEL", begun.keys.events)
+    begun.note("failed", "StateLost: the feed is gone")
+    assert begun.call("EXISTS", begun.keys.events) == 0
+
+
+@pytest.mark.parametrize("how", ["another type", "no permission"])
+def test_events_that_cannot_be_written_are_in_nobodys_way(own_redis, feed, how):
+    with World(own_redis.url, feed) as world:
+        world.push(20)
+        running, keys = world.session(), world.store.keys
+        if how == "another type":
+            world.store.call("DEL", keys.events)
+            world.store.call("SET", keys.events, "foreign")
+        else:
+            all_but_events = f"~osvm:{{{feed}}}:[^e]*"
+            world.store.call("ACL", "SETUSER", "default", "resetkeys", all_but_events)
+        world.store.note("began", "")
+        drain(running, 20)
+        world.store.note("stopped", "")
+        assert (world.seq, world.store.failures) == (20, 0)
+
+
+def test_about_a_thousand_events_are_kept(begun):
+    for i in range(1500):
+        begun.note("began", str(i))
+    assert codes.EVENTS_KEPT <= begun.length(begun.keys.events) <= codes.EVENTS_KEPT + 100
+    assert events(begun)[-1]["detail"] == "1499"
+
+
+def test_every_code_of_an_event_is_described():
+    assert tuple(codes.EVENT_CODES) == get_args(codes.EventCode)

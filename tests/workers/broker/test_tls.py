@@ -6,15 +6,47 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from certificates import make_certificates, server_with_tls
-from processes import Process
-from redis_cluster import free_ports, running_cluster
+from processes import Process, free_port
+from redis_cluster import running_cluster
+from system_tools import missing, redis_server, tool
 from threaded_feed import lone_outcome
 from world import World, rows, wait_until
 
 from workers.broker.store import Store
-from workers.config.credentials import complete
+from workers.config.redis_url import complete
 from workers.errors import BadConfiguration
+
+
+def openssl(directory, *arguments):
+    subprocess.run(["openssl", *arguments], cwd=directory, check=True, capture_output=True)
+
+
+def make_certificates(directory):
+    """Make a CA, a certificate of localhost, one that has expired, and a CA of somebody else."""
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    for name in ("ca", "other-ca"):
+        subject = ("-subj", f"/CN={name}", "-days", "2")
+        openssl(directory, "req", "-x509", *key, "-keyout", f"{name}.key", "-out", f"{name}.pem", *subject)  # fmt: skip  # noqa: E501  (one command)
+    (directory / "names").write_text("subjectAltName=DNS:localhost\n")
+    for name, days in (("server", "2"), ("expired", "-1")):
+        openssl(directory, "req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=x")  # fmt: skip  # noqa: E501  (one command)
+        signed_by = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial")
+        openssl(directory, "x509", "-req", "-in", f"{name}.csr", *signed_by, "-days", days,
+                "-extfile", "names", "-out", f"{name}.pem")  # fmt: skip
+
+
+def server_with_tls():
+    """Return the redis-server to use, or say why there is none."""
+    found = redis_server()
+    tool("openssl", "openssl")
+    # Without support for it this option is one the server does not know.
+    tried = subprocess.run(
+        [found, "--tls-port", "0", "--port", "-1"], capture_output=True, text=True
+    )
+    if "tls-port" in tried.stdout + tried.stderr:
+        missing(f"needs a Redis with TLS: {found} is built without")
+    return found
+
 
 ACL = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"
 PASSWORD = "pw of/the@test:é"
@@ -40,7 +72,7 @@ def start(certificates):
     processes = []
 
     def started(name):
-        (port,) = free_ports(1)
+        port = free_port()
         options = {
             "port": 0, "tls-port": port, "bind": "127.0.0.1", "save": "", "dir": certificates,
             "tls-cert-file": f"{name}.pem", "tls-key-file": f"{name}.key",

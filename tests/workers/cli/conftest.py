@@ -1,5 +1,7 @@
 """A feed that a worker has answered, for all tests of the commands around it."""
 
+import signal
+
 import orjson
 import pytest
 from answered_feed import ROWS, SETTINGS, phishing
@@ -39,3 +41,11 @@ def answered(answered_url, source):
 def redis_url(answered_url):
     """The server of the answered feed: what differs between servers is below the commands."""
     return answered_url
+
+
+@pytest.fixture
+def interruptible():
+    """SIGINT as in a terminal; tests that run in the background of a shell ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -5,13 +5,7 @@ import io
 import re
 
 import orjson
-from answered_feed import ROWS, SETTINGS, copy, phishing
-
-from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.stream.input_batch import Example
-from workers.broker.store import Store
-from workers.config.settings import load
-from workers.reading.answers import newest
+from answered_feed import ROWS, phishing
 
 
 def test_the_worker_tells_how_far_it_came_and_where_it_stopped(answered):
@@ -19,15 +13,6 @@ def test_the_worker_tells_how_far_it_came_and_where_it_stopped(answered):
     counts = f"{ROWS + 1} answered, {ROWS} learned, 1 rejected"
     assert f"{counts} (online-svm tail answered --stream dlq), stopped" in told
     assert "accuracy" in told
-
-
-def test_the_worker_answers_as_the_predictor_does_in_process(answered, run):
-    lines = run("tail", answered[0], "--raw", "-n", "0")[1].splitlines()
-    predictor = OnlinePredictor(load(SETTINGS).predictor)
-    for row, line in zip(phishing(), lines[:-1], strict=True):  # the last one is rejected
-        told, found = orjson.loads(line), predictor.step(Example(row.x, row.y))
-        for name in ("status", "label", "probability", "probabilities", "scores", "guarantee"):
-            assert told[name] == orjson.loads(orjson.dumps(getattr(found, name))), name
 
 
 def test_export_writes_one_row_an_answer_to_a_file_or_to_standard_output(answered, run, tmp_path):
@@ -70,13 +55,3 @@ def test_verify_compares_the_whole_history_with_its_source(answered, run, source
     code, out, err = run("verify", feed, "--input", str(source), "--shuffle", "1")
     assert (code, "differ" in err, out.count("\ndiffers at ")) == (5, True, 3)
     assert re.search(r"\n\.\.\. and 1\d\d more that differ\nNOT identical\n$", out)
-
-
-def test_verify_ends_with_code_5_where_an_answer_is_gone(answered, run, redis_url, feed):
-    copy(redis_url, answered[0], feed, "state", "input", "out", "met", "dlq")
-    with Store(redis_url, feed) as store:
-        store.call("HSET", store.keys.state, "snapshot", "", "previous", "")
-        last = newest(store, store.keys.out, 1)[0][0]
-        store.call("XDEL", store.keys.out, last)
-    code, _, err = run("verify", feed)
-    assert (code, last.decode() in err) == (5, True)

@@ -11,15 +11,15 @@ from rich.console import Console
 
 from online_svm.config import PredictorConfig
 from workers.admin.verify import Difference
-from workers.broker.lease import Holder
+from workers.broker.leases import Holder
 from workers.broker.store import Store
-from workers.cli import export_table as export_module
 from workers.cli import stream_text
 from workers.cli import verify as verify_module
 from workers.cli.common import note, show
 from workers.config.settings import Limits
 from workers.demo.view import methods_table
-from workers.feed.agreement import agreement
+from workers.feed.pinned_config import pinned_config
+from workers.offline import answer_table
 
 HOSTILE = "\x1b[2J\x9b1m\u202e\nfeed forged\r\x00\x7f"
 
@@ -69,11 +69,15 @@ LEARNED = [
 ]
 
 
-def test_the_line_of_an_answer_names_the_action_of_least_cost():
+def test_the_line_of_an_answer_names_the_action_of_least_cost_and_its_maps():
     decided = message(1, "a") | {"actions": ["a", "b", "review"], "action": "review"}
     told = stream_text.line(orjson.dumps(decided | {"expected_cost": 0.25}))
     assert "[0.500, 0.750]  action review at 0.25  " in told
-    assert "action" not in stream_text.line(orjson.dumps(message(1, "a")))
+    bounded = {"map_intervals": {"venn-abers": [[0.2, 0.3], [0.7, 0.8]]}}
+    mapped = message(1, "b", maps={"venn-abers": [0.25, 0.75], "platt": [0.4, 0.6]}) | bounded
+    told = stream_text.line(orjson.dumps(mapped))
+    assert "  venn-abers 0.750 [0.700, 0.800]  platt 0.600  exact" in told
+    assert "action" not in told
 
 
 def test_export_and_tail_add_the_label_that_was_learned_and_whether_it_was_right(run, store, feed):
@@ -96,6 +100,25 @@ def test_export_and_tail_add_the_label_that_was_learned_and_whether_it_was_right
     assert "true" not in lines[3] + lines[4]
 
 
+REJECTED = {"v": 2, "status": "rejected", "seq": 0, "n": 0, "code": "not_finite"}
+NAN = {"about": {"case": "feature_nan", "feature": "age"}}
+SENTENCE = "feature 'age' is NaN; send a finite number"
+
+
+def test_readers_make_the_sentence_of_a_rejection_that_stores_its_case(run, store, feed):
+    answered(store, ({"x": "[1]"}, REJECTED | NAN), ({"x": "[1]"}, REJECTED | {"reason": "old"}))
+    assert [row["reason"] for row in table(run("export", feed)[1])] == [SENTENCE, "old"]
+    lines = run("tail", feed)[1].splitlines()
+    assert [line.split("rejected: ")[1] for line in lines] == [
+        f"not_finite: {SENTENCE}", "not_finite: old",
+    ]  # fmt: skip
+    told = [orjson.loads(line) for line in run("tail", feed, "--json")[1].splitlines()]
+    assert [(one["reason"], one.get("about")) for one in told] == [
+        (SENTENCE, NAN["about"]), ("old", None),
+    ]  # fmt: skip
+    assert b'"reason"' not in run("tail", feed, "--raw")[1].splitlines()[0].encode()
+
+
 def test_export_and_tail_show_the_features_on_request(run, store, feed):
     answered(store, *PAIRS)
     rows = table(run("export", feed, "--features")[1])
@@ -111,7 +134,7 @@ def test_export_and_tail_show_the_features_on_request(run, store, feed):
 def test_a_label_is_compared_as_the_feed_spells_it_and_is_blank_where_input_was_trimmed(
     run, store, feed
 ):
-    store.fence("w", agreement(PredictorConfig(labels="integer"), Limits()))
+    store.fence("w", pinned_config(PredictorConfig(labels="integer"), Limits()))
     told = [message(i, "1", ("-1", "1")) for i in range(2)]
     answered(store, (None, told[0]), ({"x": "[1]", "y": "+1"}, told[1]))
     _, out, err = run("export", feed)
@@ -136,14 +159,14 @@ def test_more_answers_than_a_page_of_input_are_joined_one_by_one(run, store, fee
 
 def test_what_is_answered_during_an_export_is_not_in_it(run, store, feed, monkeypatch):
     answered(store, ({"x": "[1]", "y": "a"}, message(0, "a")))
-    write = export_module._write
+    write = answer_table.write_table
 
     def late(*arguments):
         later = orjson.dumps(message(1, "c", ("a", "b", "c"))).decode()
         store.call("XADD", store.keys.out, "2-0", "p", later)
         return write(*arguments)
 
-    monkeypatch.setattr(export_module, "_write", late)
+    monkeypatch.setattr(answer_table, "write_table", late)
     code, out, _ = run("export", feed)
     assert code == 0
     assert [row["seq"] for row in table(out)] == ["0"]
@@ -153,14 +176,14 @@ def test_a_feed_begun_anew_during_an_export_ends_it_in_one_line(
     run, store, feed, monkeypatch, tmp_path
 ):
     answered(store, ({"x": "[1]", "y": "a"}, message(0, "a")))
-    write = export_module._write
+    write = answer_table.write_table
 
     def anew(*arguments):
         store.call("DEL", store.keys.out)
         answered(store, (None, message(0, "c", ("a", "b", "c"))))
         return write(*arguments)
 
-    monkeypatch.setattr(export_module, "_write", anew)
+    monkeypatch.setattr(answer_table, "write_table", anew)
     code, _, err = run("export", feed, str(tmp_path / "out.csv"))
     assert (code, err.count("\n"), list(tmp_path.iterdir())) == (2, 1, [])
     assert "the feed was begun anew while it was exported" in err
@@ -195,7 +218,7 @@ def test_an_export_that_is_interrupted_leaves_the_file_that_was_there(
         target.write("half a row")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(export_module, "_write", interrupted)
+    monkeypatch.setattr(answer_table, "write_table", interrupted)
     assert run("export", feed, str(path), "--overwrite")[0] == 130
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]
@@ -231,7 +254,11 @@ def is_clean(out):
 def hostile_feed(store):
     """Store a feed with hostile text in every field that a person may see."""
     names, sent = {HOSTILE: [0.5, 0.5]}, {"x": json.dumps({HOSTILE: 1}), "y": HOSTILE}
-    said = dict.fromkeys(("code", "reason", "id"), HOSTILE)
+    said = {
+        "code": HOSTILE,
+        "id": HOSTILE,
+        "about": {"case": "feature_unknown", "feature": HOSTILE},
+    }
     bad = {"status": "rejected", "seq": 2, "n": 1} | said
     answered(
         store,
@@ -245,7 +272,7 @@ def hostile_feed(store):
     held = Holder.here("w")
     fields = {name: getattr(held, name) for name in held.__slots__} | {"name": HOSTILE}
     store.call("SET", store.keys.lease, json.dumps(fields))
-    letter = ("code", HOSTILE, "reason", HOSTILE, "size", "1", HOSTILE, "1", "head", HOSTILE)
+    letter = ("code", HOSTILE, "about", HOSTILE, "size", "1", HOSTILE, "1", "head", HOSTILE)
     store.call("XADD", store.keys.dlq, "*", *letter)
     store.call("XADD", store.keys.dlq, "*", b"code", b"\xff\x1b")
     store.register()

@@ -1,16 +1,21 @@
 """`check` prints the settings in force, and refuses what `worker` refuses; it writes nothing."""
 
 import json
+import os
 import socket
+import subprocess
+import sys
 import tomllib
 
 import pytest
 from answered_feed import FLAGS, ROWS
+from processes import LIMIT
 
+from online_svm.compiled.kernel import LEVELS, LIBRARY
 from online_svm.config import PredictorConfig
 from workers.broker.store import Store
 from workers.config.settings import Limits, WorkerSettings
-from workers.feed.agreement import agreement
+from workers.feed.pinned_config import pinned_config
 from workers.session.known_feeds import KnownFeeds
 
 REFUSED = [
@@ -63,6 +68,15 @@ def test_the_port_of_a_worker_that_runs_is_no_reason_to_refuse(run_command, embe
     assert (code, "a worker may begin (a new feed" in err) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [("embedded", "Valkey 9."), ("oldest", "Redis 6.2."), ("system", "Redis 7.")],
+)
+def test_it_names_the_server_and_its_version(request, run_command, feed, kind, named):
+    url = request.getfixturevalue(f"{kind}_url")
+    assert f"(a new feed, {named}" in run_command("check", feed, "--redis", url)[2]
+
+
 def test_a_feed_that_redis_lost_is_told_as_a_worker_tells_it(run_command, own_redis):
     KnownFeeds.of_user(own_redis.url).add("f")
     code, lines = said_by(run_command, "check", "f", "--redis", own_redis.url)
@@ -72,7 +86,7 @@ def test_a_feed_that_redis_lost_is_told_as_a_worker_tells_it(run_command, own_re
 
 def test_it_leaves_nothing_for_later_processes(run_command, own_redis):
     with Store(own_redis.url, "f") as store:
-        store.fence("w", agreement(PredictorConfig(), Limits()))
+        store.fence("w", pinned_config(PredictorConfig(), Limits()))
     assert run_command("check", "f", "--redis", own_redis.url)[0] == 0
     assert "f" not in KnownFeeds.of_user(own_redis.url)
 
@@ -106,11 +120,24 @@ def test_the_settings_are_shown_with_where_each_comes_from_and_without_the_passw
     assert "hunter2" not in out + shown
 
 
+@pytest.mark.parametrize("level", [LEVELS[0], LIBRARY.level])
+def test_the_level_of_the_kernels_and_their_compiler_are_shown(level):
+    def said(*more):
+        return subprocess.run(
+            [sys.executable, "-m", "workers.cli", "check", *more], check=True, timeout=LIMIT,
+            env=os.environ | {"ONLINE_SVM_LEVEL": level}, stdout=subprocess.PIPE, text=True,
+        ).stdout  # fmt: skip
+
+    assert said().endswith(f"\n# Compiled kernels: level {level}, by {LIBRARY.compiler}\n")
+    shown = json.loads(said("--json"))["compiled"]
+    assert shown == {"level": level, "compiler": LIBRARY.compiler}
+
+
 def test_the_settings_of_a_feed_are_those_of_its_section_and_those_stored_with_it(
     run_command, own_redis, tmp_path
 ):
     with Store(own_redis.url, "f") as store:
-        store.fence("w", agreement(PredictorConfig(window=60, classes=("a", "b")), Limits()))
+        store.fence("w", pinned_config(PredictorConfig(window=60, classes=("a", "b")), Limits()))
     path = tmp_path / "settings.toml"
     path.write_text('[feed."f*"]\nbatch = 8\n')
     given = ("--redis", own_redis.url, "--config", path)

@@ -16,10 +16,10 @@ from workers import log as logs
 from workers.broker import embedded
 from workers.broker.store import Store
 from workers.cli import app as cli
-from workers.fast_imports import importing
 from workers.log import Logger
 from workers.push.ingest import push
 from workers.push.sources import Reading, rows
+from workers.python_process import importing
 
 ROOT = Path(__file__).parents[3]
 DESCRIPTORS = Path("/proc/self/fd")
@@ -177,10 +177,10 @@ def test_the_library_from_sources_alone_says_that_the_command_is_not_installed()
 
 HEAVY = {
     "status": [
-        *("structlog", "numba", "sklearn", "scipy", "numpy", "river"),
+        *("structlog", "sklearn", "scipy", "numpy", "river"),
         *("pydantic_settings", "matplotlib"),
     ],
-    "--help": ["numba", "sklearn"],
+    "--help": ["numpy", "sklearn"],
 }
 HEAVY["tail"] = HEAVY["status"]
 
@@ -259,4 +259,4 @@ def test_a_log_line_has_time_and_level_and_no_value_forges_another_or_is_long(ca
     assert first.startswith("timestamp=")
     assert 'level=info event="at work" epoch=3' in first
     assert forged.isprintable()
-    assert len(long) < 2 * logs.LONGEST
+    assert len(long) < 2 * logs.MAX_VALUE_CHARACTERS

@@ -10,12 +10,11 @@ import pytest
 import structlog
 from world import wait_until
 
-from online_svm.stream.prediction import LabelReport, MethodReport, ValidityReport
-from workers.cli import progress, worker_progress
-from workers.cli.progress import push_progress
-from workers.cli.worker_progress import LoggedProgress, WorkerProgress
-from workers.feed.commit import RejectedEntry
+from online_svm.stream.validity_report import LabelReport, MethodReport, ValidityReport
+from workers.cli import progress
+from workers.cli.progress import LoggedProgress, WorkerProgress, push_progress
 from workers.feed.position import Position
+from workers.feed.state import RejectedEntry
 from workers.session.answer import Outcome
 
 ALARM = {
@@ -30,7 +29,7 @@ def outcome(before, after, accuracy=None, rejected=0):
     method = MethodReport(predicted=label, svm=label, log_loss=None, brier=None, clipped=0)
     report = ValidityReport(n=after, scored=after, headline=method, venn=method, maps={})
     start, end = Position(b"1-1", before, before), Position(b"1-2", after, after - 1)
-    letters = [RejectedEntry(b"1-2", "label", "y is empty", 1, b"")] * rejected
+    letters = [RejectedEntry(b"1-2", "label", "about", "{}", 1, b"")] * rejected
     ids = [b"1-2"] * (after - before)
     return Outcome(start, end, ids, [], [], [], letters, [report])
 
@@ -46,7 +45,7 @@ def told(monkeypatch):
 
     def told(turns, every=1e9, is_quiet=False):
         now = [0.0]
-        monkeypatch.setattr(worker_progress.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
         target = io.StringIO()
         tell = WorkerProgress(target, every, is_quiet=is_quiet)
         for now[0], feed, given in turns:
@@ -126,7 +125,7 @@ def test_a_push_shows_a_bar_on_a_terminal_and_plain_lines_elsewhere(monkeypatch,
     shown = io.StringIO()
     shown.isatty = lambda: is_terminal
     monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.0)
     with push_progress(1000) as tell:
         tell(500)
     if is_terminal:

@@ -5,14 +5,15 @@ import os
 import re
 import shlex
 import signal
+from contextlib import nullcontext
 
 import orjson
 import pytest
 
-from workers.push import columns_of_text, ingest
-from workers.push.ingest import PushInterrupted, PushStopped, push
+from workers.push import columns, ingest
+from workers.push.columns import head_of, summary
+from workers.push.ingest import Pacing, PushInterrupted, PushStopped, push
 from workers.push.rows import Layout
-from workers.push.source_summary import head_of, summary
 from workers.push.sources import BadSource, Reading, Row, rows
 
 TEXT = "pid,name,age,fare,kind\n1,Ann,39,NA,ham\n2,Bob,,8.5,spam\n3,Cy,n/a,1,\n"
@@ -90,7 +91,7 @@ def test_all_columns_of_text_are_named_at_once_with_what_to_type(run, store, fee
 
 def test_a_column_of_many_texts_among_numbers_is_left_out_and_few_options_are_shown():
     rows = [{f"c{i}": f"{i}x{k}" if k % 2 else k for i in range(300)} for k in range(20)]
-    told = str(columns_of_text.not_numbers(rows[1], rows, [*rows[0]], frozenset(), 7))
+    told = str(columns.not_numbers(rows[1], rows, [*rows[0]], frozenset(), 7))
     assert told.startswith("c0 is '0x1', c1 is '1x1'")
     assert "and 294 more, not numbers" in told
     assert told.count("--drop c") == 41
@@ -166,29 +167,21 @@ def ctrl_c(*_):
     os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.fixture
-def interruptible():
-    """SIGINT as in a terminal; where tests run in the background of a shell it is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_rows_are_in_flight_says_exactly_how_many_arrived(
     store, redis_url, feed, monkeypatch
 ):
     send = ingest._send
 
-    def interrupted(producer, url, entries, before, skipped):
+    def interrupted(producer, entries, before, skipped):
         if before == 6:
             append = producer.append
             producer.append = lambda entries: (ctrl_c(), append(entries))[1]
-        return send(producer, url, entries, before, skipped)
+        return send(producer, entries, before, skipped)
 
     monkeypatch.setattr(ingest, "_send", interrupted)
     with pytest.raises(PushInterrupted) as ended:
-        push([Row([i]) for i in range(99)], redis_url, feed, chunk=3)
+        push([Row([i]) for i in range(99)], redis_url, feed, pacing=Pacing(3))
     assert (ended.value.sent, ended.value.unsure) == (9, 0)
     assert len(stored(store)) == 9
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -202,7 +195,7 @@ def test_a_second_ctrl_c_does_not_wait_and_says_what_is_unsure(redis_url, feed, 
 
     monkeypatch.setattr(ingest, "_send", twice)
     with pytest.raises(PushInterrupted) as ended:
-        push([Row([i]) for i in range(9)], redis_url, feed, chunk=3)
+        push([Row([i]) for i in range(9)], redis_url, feed, pacing=Pacing(3))
     assert (ended.value.sent, ended.value.unsure) == (0, 3)
 
 
@@ -213,10 +206,10 @@ def test_the_rest_is_pushed_with_the_skip_that_an_interrupted_push_names(
 ):
     path = tmp_path / "a.csv"
     path.write_text("q,y\n" + "".join(f"{i},a\n" for i in range(20)))
-    monkeypatch.setattr(ingest, "CHUNK", 3)
+    monkeypatch.setattr(ingest, "CHUNK_ENTRIES", 3)
     with monkeypatch.context() as patched:
-        wait = lambda *_: lambda sent: sent == at and ctrl_c()  # noqa: E731
-        patched.setattr("workers.cli.push._all", wait)
+        told = lambda _: nullcontext(lambda sent: sent == at and ctrl_c())  # noqa: E731
+        patched.setattr("workers.cli.progress.push_progress", told)
         code, _, err = run("push", feed, str(path), "--skip", "2", "--limit", "15")
     assert code == 130
     *_, option, skip, also, limit = err.splitlines()[-1].split()
@@ -225,15 +218,12 @@ def test_the_rest_is_pushed_with_the_skip_that_an_interrupted_push_names(
     assert [orjson.loads(entry[b"x"])["q"] for entry in stored(store)] == list(range(2, 17))
 
 
-def test_a_row_refused_among_others_that_were_taken_is_named(store, redis_url, feed, monkeypatch):
+def test_a_row_refused_among_others_that_were_taken_is_named(store, redis_url, feed):
     """An entry without a value is refused by Redis; the others of its pipeline are taken."""
-    whole = ingest.entry
-    monkeypatch.setattr(
-        ingest, "entry", lambda row, arrays: [b"x"] if row.x[0] in (1, 2, 4) else whole(row, arrays)
-    )
+    encode = lambda row: [b"x"] if row.x[0] in (1, 2, 4) else ingest.entry(row)  # noqa: E731
     with pytest.raises(PushStopped) as stopped:
-        push([Row([i]) for i in range(6)], redis_url, feed, skipped=100)
-    assert "3 rows were pushed; later rows than the refused were taken: push --skip 101 --limit 2, "
+        push([Row([i]) for i in range(6)], redis_url, feed, encode=encode, skipped=100)
+    assert "3 rows were pushed; later rows than the refused were taken: push" in str(stopped.value)
     assert str(stopped.value).endswith(
         "push --skip 101 --limit 2, --skip 104 --limit 1, then go on with --skip 106"
     )

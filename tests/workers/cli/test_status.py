@@ -11,28 +11,29 @@ import orjson
 import pytest
 from answered_feed import ROWS
 from processes import Process
+from shipped_redis import PROGRAMS
 
 from online_svm.config import PredictorConfig
 from online_svm.config.groups import WindowConfig
-from online_svm.metrics.windowed.slice_values import SLICE_VALUES, SliceValues
-from online_svm.metrics.windowed.windowed_validity import WindowedValidity
-from online_svm.predictor.stream_validity import StreamValidity
+from online_svm.metrics.window_ring import SLICE_VALUES, SliceValues
+from online_svm.metrics.windowed_validity import WindowedValidity
+from online_svm.predictor.answer_scoring import StreamValidity
 from online_svm.stream.alarm import Alarm, Moved
 from online_svm.stream.scored_rows import ScoredRows
 from workers.broker import embedded
-from workers.broker.lease import Holder
+from workers.broker.leases import Holder
 from workers.broker.store import Store
+from workers.cli.validity_text import pending_lines, validity_lines
 from workers.config.settings import Limits
-from workers.feed.agreement import agreement
 from workers.feed.keys import REGISTRY
+from workers.feed.pinned_config import pinned_config
 from workers.message.encode import encode_alarms, encode_report
-from workers.reading.stream_info import COUNTED
 
 
 @pytest.fixture
-def url():
+def url(request):
     """A server of the test's own: the table shows all feeds of a server."""
-    with embedded.temporary() as server:
+    with embedded.temporary(PROGRAMS[getattr(request, "param", "embedded")]()) as server:
         yield server.url
 
 
@@ -92,18 +93,23 @@ def test_a_feed_that_cannot_be_shown_does_not_pass_the_check(run, url):
 
 
 @pytest.mark.parametrize(
-    ("behind", "shown", "cell"), [(999, "999", "999"), (1000, "1,000 or more", "1,000+")]
-)
+    ("url", "behind", "shown", "cell"),
+    [
+        ("embedded", 1000, "1,000", "1,000"), ("oldest", 999, "999", "999"),
+        ("oldest", 1000, "1,000 or more", "1,000+"),
+    ],
+    indirect=["url"],
+)  # fmt: skip
 def test_what_waits_behind_kept_entries_is_marked_where_it_was_not_counted(
     run, url, behind, shown, cell
 ):
     begin(url, "f", waiting=behind + 1)
     with Store(url, "f") as store:
-        store.fence("test", agreement(PredictorConfig(), Limits()))
+        store.fence("test", pinned_config(PredictorConfig(), Limits()))
         store.call("HSET", store.keys.state, "cursor", "1-0", "seq", 1)
     found = orjson.loads(run("f", "--json")[1])
     assert found["waiting"] == behind
-    assert found["waiting_is_at_least"] is (behind == COUNTED)
+    assert found["waiting_is_at_least"] is cell.endswith("+")
     assert f"  waiting    {shown}\n" in run("f")[1]
     assert f" {cell} " in run()[1]
 
@@ -256,13 +262,30 @@ def test_the_first_alarm_is_the_one_that_leaves_no_guarantee(run, url):
     assert (code, "another program" in err) == (4, True)
 
 
-def test_status_counts_what_was_answered(run_command, answered, answered_url):
-    where = ("status", answered[0], "--redis", answered_url)
-    code, out, _ = run_command(*where, "--json")
-    found, reports = orjson.loads(out), ROWS // 40
-    assert (code, found["seq"], found["n"], found["waiting"]) == (0, ROWS + 1, ROWS, 0)
-    assert (found["out"], found["met"], found["dlq"]) == (ROWS + 1, reports, 1)
-    assert (found["holder"], found["validity"]["n"]) == (None, reports * 40)
-    out = run_command(*where)[1]
+def test_the_status_of_a_feed_that_was_answered_names_reports_and_snapshots(
+    run_command, answered, answered_url
+):
+    out = run_command("status", answered[0], "--redis", answered_url)[1]
     assert out.startswith("feed answered\n")
-    assert f" scored of the first {reports * 40} learned\n" in out
+    assert f" scored of the first {ROWS // 40 * 40} learned\n" in out
+    assert f"\n  answered   {ROWS + 1} entries, {ROWS} learned, up to " in out
+    assert f"\n  kept       {ROWS + 1} answers, {ROWS // 40} reports, 1 rejected\n" in out
+    assert re.search(rf"\n  snapshots  at n = {ROWS}( and \d+)?\n", out)
+
+
+def test_slices_that_are_off_and_labels_that_come_late_have_lines():
+    tests = [{"name": "country=DE", "off": True}, {"name": "age=9", "off": False}]
+    counts = {"pending": 100, "unlabelled": 40, "late": 1200, "censored": 3, "seconds": 7500.0}
+    bounds = {"lower": 0.7, "estimate": 0.72, "upper": 0.74}
+    labels = {"counts": counts, "accuracy": bounds, "brier": None}
+    lines = list(validity_lines(REPORT | {"monitors": {"tests": tests}, "labels": labels}))
+    assert lines == [
+        ("slices", "off by more than the tolerance, but for one in twenty: country=DE"),
+        ("validity", "accuracy 0.900 against probability 0.850 in [0.800, 0.950] over 90 scored of "
+                     "the first 100 learned"),
+        ("labels", "100 examples wait, 40 of them without a label, the oldest for 2 h 5 min"),
+        ("", "1,200 came late, 3 examples whose horizon passed without one"),
+        ("", "accuracy in the end from 0.700 to 0.740; 0.720 if the probabilities are right"),
+    ]  # fmt: skip
+    assert [name for name, _ in pending_lines(counts)] == ["labels", ""]
+    assert "unless --maturity arrival" in pending_lines(counts)[1][1]

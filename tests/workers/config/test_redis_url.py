@@ -3,8 +3,7 @@
 import pytest
 
 from workers.broker.client import client
-from workers.config.redis_servers import servers_of
-from workers.config.redis_url import check_url, redacted
+from workers.config.redis_url import check_url, redacted, servers_of
 from workers.errors import BadConfiguration
 
 

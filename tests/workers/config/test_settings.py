@@ -1,11 +1,14 @@
+import json
 import shlex
 
 import pytest
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
+from workers.cli.options import metavar
 from workers.config.environment import PROCESS_ENVIRONMENT
-from workers.config.settings import Limits, WorkerSettings, load, origins
+from workers.config.loading import load, origins
+from workers.config.settings import Limits, WorkerSettings
 from workers.config.text_values import option
 from workers.errors import BadConfiguration
 
@@ -79,6 +82,38 @@ def test_a_setting_is_written_the_same_as_flag_and_variable_and_as_it_is_advised
         assert getattr(load({name: advised}), name) == value
     monkeypatch.setenv(f"ONLINE_SVM_{name.upper()}", text)
     assert getattr(load({}), name) == value
+
+
+COSTS = {"a": {"a": 0, "b": 5, "review": 0.4}, "b": {"a": 1, "b": 0, "review": 0.4}}
+
+
+@pytest.mark.parametrize("text", [
+    "a:b=5,b:a=1,review=.4", " a:b = 5, b:a=1, review=0.4 ", "a:b=5,a:review=.4,b:a=1,b:review=.4",
+    json.dumps(COSTS), "a:a=0,a:b=5,b:a=1,b:b=0,review=.4",
+])  # fmt: skip
+def test_costs_are_written_short_or_as_json_and_so_advised(monkeypatch, text):
+    settings = load({"classes": "a,b", "costs": text})
+    assert settings.costs == COSTS
+    _, advised = shlex.split(option("costs", settings.model_dump(mode="json")["costs"]))
+    assert load({"classes": "a,b", "costs": advised}).costs == COSTS
+    monkeypatch.setenv("ONLINE_SVM_COSTS", text)
+    assert load({"classes": "a,b"}).costs == COSTS
+
+
+@pytest.mark.parametrize(("name", "form"), [
+    ("costs", "A:B=1,B:A=2"), ("class_weight", "A=1,B=2"), ("classes", "A,B"), ("slices", "A,B"),
+])  # fmt: skip
+def test_the_form_that_help_shows_is_taken(name, form):
+    assert form in metavar(WorkerSettings.model_fields[name])
+    assert getattr(load({"classes": "A,B"} | {name: form}), name)
+
+
+@pytest.mark.parametrize("text", ["a=1,b=2", "review=.4"])
+def test_costs_without_rows_are_refused_with_their_form(text):
+    with pytest.raises(
+        BadConfiguration, match=r"write LABEL:ACTION=COST,.*, as a:b=5,b:a=1, or JSON"
+    ):
+        load({"classes": "a,b", "costs": text})
 
 
 @pytest.mark.parametrize(("text", "told"), [
@@ -176,3 +211,11 @@ def test_no_setting_is_declared_by_two_models():
     own = set(WorkerSettings.__annotations__)
     assert not own & (set(PredictorConfig.model_fields) | set(Limits.model_fields))
     assert not set(PredictorConfig.model_fields) & set(Limits.model_fields)
+
+
+def test_no_check_of_a_parent_is_switched_off():
+    ours = WorkerSettings.__pydantic_decorators__.model_validators
+    for parent in WorkerSettings.__mro__[1:]:
+        theirs = getattr(parent, "__pydantic_decorators__", None)
+        for name, check in theirs.model_validators.items() if theirs else ():
+            assert ours[name].func is check.func, f"{parent.__name__}.{name}"

@@ -2,26 +2,46 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from bokeh.models import Div
 
 from online_svm.stream.alarm import Alarm
-from workers.dashboard.answer_cards import LEAST as LEAST_FEATURES
-from workers.dashboard.answer_cards import AnswersCard, FeaturesCard, LabelsCard
-from workers.dashboard.excerpt import POINTS, Choice, Excerpt, thinned, within
-from workers.dashboard.feed_view import MOST_FEATURES, FeedSample, FeedView, ShownAnswer, bounded
+from workers.dashboard.answer_cards import (
+    MIN_COMPARED,
+    MIN_LABELLED,
+    AnswersCard,
+    FeaturesCard,
+    LabelsCard,
+    ReliabilityCard,
+    worst,
+)
+from workers.dashboard.curve_cards import MAX_PANELS, AccuracyCard, MapsCard
 from workers.dashboard.feeds_table import table
-from workers.dashboard.help_page import rendered
+from workers.dashboard.handlers import rendered
 from workers.dashboard.monitor_cards import AlarmsCard, DeviationCard, EvidenceCard
 from workers.dashboard.page import CARDS
-from workers.dashboard.recent_cards import LEAST, ReliabilityCard, worst
 from workers.dashboard.reports import parsed, recent
-from workers.dashboard.validity_cards import MOST_PANELS, AccuracyCard, MapsCard
-from workers.reading.alarms import RaisedAlarm
+from workers.dashboard.shown_feed import (
+    MAX_FEATURES,
+    MAX_POINTS,
+    Choice,
+    Excerpt,
+    FlowPoint,
+    ShownAnswer,
+    ShownFeed,
+    bounded,
+    thinned,
+    within,
+)
+from workers.dashboard.text import banner, marked
 from workers.reading.events import Event, known_events
+from workers.reading.incidents import RaisedAlarm
+from workers.reading.status import FeedStatus
 from workers.reading.true_labels import Truth
+from workers.reading.verdict import Verdict
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -67,7 +87,7 @@ def test_every_card_says_what_is_missing_before_a_feed_has_anything(kind):
 def test_no_card_fails_on_reports_whose_members_are_of_another_kind(kind, axis):
     for odd in (3, "text", [], {}, [[]], {"tests": [3, {"kind": 1}], "overall": 2}, None):
         given = reports(windowed=odd, monitors=odd, labels=odd)
-        kind(axis).refresh(Excerpt("mail", axis, given, answers(3), [FeedSample(1, 1, 1, 0, 0)]))
+        kind(axis).refresh(Excerpt("mail", axis, given, answers(3), [FlowPoint(1, 1, 1, 0)]))
 
 
 def test_a_window_of_the_report_comes_before_one_that_is_computed_here():
@@ -96,14 +116,14 @@ def test_notes_are_marked_at_their_example_with_their_text_and_nothing_else_is()
 
 
 def test_a_range_leaves_out_the_notes_before_it():
-    view = FeedView("mail")
-    view.reports.extend(reports(30))
+    shown = ShownFeed(FeedStatus(feed="mail"))
+    shown.reports.extend(reports(30))
     said = [{"code": "note", "detail": "-", "n": n} for n in (900, 2500)] + [{"code": "began"}]
-    view.events.extend(known_events((b"99-0", one) for one in said))
-    cut = Excerpt.of(view, Choice(range="1000"))
+    shown.events.extend(known_events((b"99-0", one) for one in said))
+    cut = Excerpt.of(shown, Choice(range="1000"))
     assert cut.notes()["x"] == [2500]
     assert [event.code for event in cut.events] == ["note", "began"]
-    assert Excerpt.of(view, Choice()).notes()["x"] == [900, 2500]
+    assert Excerpt.of(shown, Choice()).notes()["x"] == [900, 2500]
 
 
 def test_the_evidence_is_drawn_against_the_threshold():
@@ -144,12 +164,14 @@ def test_classes_and_slices_come_the_worst_first():
 def test_the_diagram_shows_the_bins_of_the_report_and_else_those_of_the_answers():
     one = {"count": 5, "probability": 0.5, "frequency": 0.4, "lower": 0.2, "upper": 0.8}
     card = ReliabilityCard()
-    card.refresh(Excerpt("f", "n", reports(1, windowed={"reliability": [one]}), answers(LEAST)))
+    card.refresh(
+        Excerpt("f", "n", reports(1, windowed={"reliability": [one]}), answers(MIN_LABELLED))
+    )
     assert {name: values[0] for name, values in card._source.data.items()} == one
-    card.refresh(Excerpt("f", "n", reports(1), answers(LEAST)))
-    assert card._source.data["count"] == [LEAST]
+    card.refresh(Excerpt("f", "n", reports(1), answers(MIN_LABELLED)))
+    assert card._source.data["count"] == [MIN_LABELLED]
     assert card._source.data["frequency"] == [1.0]
-    assert "fewer than 50" in shown(card, Excerpt("f", "n", reports(1), answers(LEAST - 1)))
+    assert "fewer than 50" in shown(card, Excerpt("f", "n", reports(1), answers(MIN_LABELLED - 1)))
 
 
 def test_labels_to_come_are_counted_with_the_bounds_of_the_accuracy():
@@ -190,7 +212,7 @@ def hostile():
     windowed = {"classes": [PART | {"label": HOSTILE}], "slices": {HOSTILE: [SLICE, PART]}}
     odd = [{"status": "ok", "label": HOSTILE, "probability": math.inf}, {"status": [HOSTILE]}, {}]
     truth = Truth(True, HOSTILE, True, {HOSTILE: 1.0})
-    given = [one._replace(truth=truth) for one in answers(LEAST_FEATURES)]
+    given = [one._replace(truth=truth) for one in answers(MIN_COMPARED)]
     return Excerpt(
         HOSTILE, "n", reports(2, monitors={"tests": tests}, windowed=windowed, maps={HOSTILE: {}}),
         [*given, *(ShownAnswer(b"1-0", message, truth) for message in odd)],
@@ -210,12 +232,18 @@ def test_no_card_shows_hostile_text_as_anything_but_text(kind):
     assert HOSTILE not in shown(kind("n"), hostile())
 
 
+@pytest.mark.parametrize("drawn", [banner, marked])
+def test_the_verdict_is_text(drawn):
+    text = drawn(Verdict("bad", HOSTILE, HOSTILE))
+    assert (HOSTILE in text, "&lt;script&gt;" in text) == (False, True)
+
+
 def test_a_report_with_thousands_of_maps_is_drawn_in_a_few_panels():
     given = reports(1)
     given[0].methods.update({f"map {i}": (0.5,) * 6 for i in range(5000)})
     card = MapsCard()
     card.refresh(Excerpt("f", "n", given))
-    assert len(card._grid.children) == MOST_PANELS
+    assert len(card._grid.children) == MAX_PANELS
 
 
 def test_a_range_ends_at_the_newest_report():
@@ -223,15 +251,15 @@ def test_a_range_ends_at_the_newest_report():
     assert [r.n for r in within(given, "1000")] == list(range(9100, 10_001, 100))
     assert [r.n for r in within(given, "1h")] == list(range(6400, 10_001, 100))
     assert within(given, "all") == given
-    view = FeedView("f")
-    view.reports.extend(given)
-    view.alarms.extend([alarm(50), alarm(9500)])
-    assert [a.alarm.n for a in Excerpt.of(view, Choice(range="1000")).alarms] == [9500]
+    shown = ShownFeed(FeedStatus(feed="f"))
+    shown.reports.extend(given)
+    shown.alarms.extend([alarm(50), alarm(9500)])
+    assert [a.alarm.n for a in Excerpt.of(shown, Choice(range="1000")).alarms] == [9500]
 
 
 def test_a_curve_has_no_more_points_than_can_be_seen_and_keeps_the_newest():
     chosen = thinned(2000)
-    assert len(chosen) == POINTS
+    assert len(chosen) == MAX_POINTS
     assert (chosen[0], chosen[-1]) == (0, 1999)
 
 
@@ -240,25 +268,29 @@ def test_the_feature_that_moved_most_comes_first():
         given = [answers(1)[0]._replace(truth=Truth(True, "a", True, each)) for each in features]
         return shown(FeaturesCard(), Excerpt("f", answers=given))
 
-    values = np.random.default_rng(0).normal(size=(LEAST_FEATURES, 2))
-    values[LEAST_FEATURES // 2 :, 1] += 3.0
+    values = np.random.default_rng(0).normal(size=(MIN_COMPARED, 2))
+    values[MIN_COMPARED // 2 :, 1] += 3.0
     text = text_of([{"quiet": row[0], "moved": row[1]} for row in values.tolist()])
     assert text.index("moved") < text.index("quiet")
     assert text.count("<tr>") == text_of(values.tolist()).count("<tr>")
-    odd = [[1.0, "x", None][: i % 4] for i in range(LEAST_FEATURES)]
+    odd = [[1.0, "x", None][: i % 4] for i in range(MIN_COMPARED)]
     assert "Fewer than 100" in text_of(odd)
-    wide = Truth(True, features=[0.0] * (MOST_FEATURES + 1))
+    wide = Truth(True, features=[0.0] * (MAX_FEATURES + 1))
     assert bounded(wide).features is None
 
 
 def test_the_table_is_sorted_as_asked_and_a_column_that_is_none_changes_nothing():
-    views = [FeedView(name, is_loaded=True, n=n) for name, n in (("a", 1), ("b", 9), ("c", 5))]
+    shown = [
+        ShownFeed(FeedStatus(feed=name, now=1.0, has_begun=False, n=n))
+        for name, n in (("a", 1), ("b", 9), ("c", 5))
+    ]
 
     def order(sort):
-        return re.findall(r">([abc])</a>", table(views, Choice(sort=sort)))
+        return re.findall(r">([abc])</a>", table(shown, Choice(sort=sort)))
 
     assert order("learned") == ["b", "c", "a"]
     assert order("feed") == ["a", "b", "c"]
-    views[1].problem, views[2].exists = "it is damaged", False
+    shown[1].fail("it is damaged")
+    shown[2].status = replace(shown[2].status, exists=False)
     assert order("verdict") == order("<script>") == ["b", "a", "c"]  # the worst first
-    assert "<h1>0 well, 2 not, 1 to be seen</h1>" in table(views, Choice())
+    assert "<h1>0 well, 2 not, 1 to be seen</h1>" in table(shown, Choice())

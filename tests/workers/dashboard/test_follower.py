@@ -11,11 +11,8 @@ from structlog.testing import capture_logs
 
 from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
-from workers.dashboard.excerpt import Choice
 from workers.dashboard.feed_follower import FIRST_REPORTS, FeedFollower
-from workers.dashboard.feeds_table import table
 from workers.dashboard.follower import Follower
-from workers.dashboard.verdicts import banner
 from workers.runner.shard import Shard
 
 
@@ -44,9 +41,9 @@ def read():
         yield begin
 
 
-def said(view):
+def said(shown):
     """Return the sentence of a feed."""
-    return view.verdict().sentence
+    return shown.verdict().sentence
 
 
 def entries_read(monkeypatch):
@@ -72,23 +69,11 @@ def entries_read(monkeypatch):
 
 def test_a_feed_that_never_was_or_that_no_worker_began_says_so(mail, follower):
     follower.update()
-    assert said(follower.view) == "There is no such feed now"
+    assert said(follower.shown) == "There is no such feed now"
     mail.wait_for_answer(count=3)
     follower.update()
-    assert said(follower.view).startswith("No worker has begun this feed; 3 entries wait")
-    assert follower.view.last_sample.waiting == 3
-
-
-def test_a_feed_whose_worker_is_gone_says_so_and_is_idle_with_one(mail, follower):
-    mail.answer()
-    follower.update()
-    assert said(follower.view) == "No worker"
-    mail.hold()
-    follower.update()
-    assert (said(follower.view), follower.view.holder) == (
-        "Too early to say: 0 answers scored",
-        "host-1",
-    )
+    assert said(follower.shown).startswith("No worker has begun this feed; 3 entries wait")
+    assert follower.shown.status.waiting == 3
 
 
 def test_a_deleted_feed_is_forgotten_and_a_new_one_of_its_name_is_read_from_its_start(
@@ -101,22 +86,14 @@ def test_a_deleted_feed_is_forgotten_and_a_new_one_of_its_name_is_read_from_its_
     follower.update()
     mail.delete()
     follower.update()
-    assert said(follower.view) == "There is no such feed now"
-    assert (len(follower.view.reports), len(follower.view.answers)) == (0, 0)
+    assert said(follower.shown) == "There is no such feed now"
+    assert (len(follower.shown.reports), len(follower.shown.answers)) == (0, 0)
     mail.seq = 0
     mail.answer(label="spam")
     mail.report(1)
     follower.update()
-    assert [one.message["label"] for one in follower.view.answers] == ["spam"]
-    assert [one.n for one in follower.view.reports] == [1]
-
-
-def test_answers_are_joined_with_the_labels_that_were_learned(mail, follower):
-    mail.answer(label="ham", y="ham")
-    mail.answer(label="ham", y="spam")
-    follower.viewers = 1
-    follower.update()
-    assert [one.truth.is_right for one in follower.view.answers] == [True, False]
+    assert [one.message["label"] for one in follower.shown.answers] == ["spam"]
+    assert [one.n for one in follower.shown.reports] == [1]
 
 
 def test_a_label_that_comes_late_completes_the_answer_that_is_shown(mail, follower):
@@ -126,13 +103,13 @@ def test_a_label_that_comes_late_completes_the_answer_that_is_shown(mail, follow
     mail.answer()
     follower.viewers = 1
     follower.update()
-    assert follower.view.answers[0].truth.label is None
+    assert follower.shown.answers[0].truth.label is None
     label = {"v": 2, "status": "label", "seq": 2, "n": 1, "example": "tx-1", "label": "spam"}
     mail.store.call("XADD", mail.keys.input, "3000-0", "for", "tx-1", "y", "spam")
     mail.put(mail.keys.out, "3000-0", label | {"done": "accepted"})
     mail.store.call("HSET", mail.keys.state, "seq", 3, "cursor", "3000-0")
     follower.update()
-    first, *_ = follower.view.answers
+    first, *_ = follower.shown.answers
     assert (first.truth.label, first.truth.is_right) == ("spam", False)
 
 
@@ -142,18 +119,18 @@ def test_only_what_is_new_is_read_of_answers_and_reports(mail, follower, monkeyp
         mail.report(i + 1)
     follower.viewers = 1
     follower.update()
-    assert len(follower.view.answers) == len(follower.view.reports) == 20
+    assert len(follower.shown.answers) == len(follower.shown.reports) == 20
     mail.answer()
     mail.report(21)
     counted = entries_read(monkeypatch)
     follower.update()
-    assert sum(n for stream, n in counted if stream == mail.keys.out) == 1
-    assert sum(n for stream, n in counted if stream == mail.keys.met) == 1
+    for stream in (mail.keys.out, mail.keys.met):  # once for the cards, once for the verdict
+        assert [n for read, n in counted if read == stream] == [1, 1]
     counted.clear()
     follower.update()
     counted = [(stream, n) for stream, n in counted if stream != mail.keys.input]
     assert counted == [(mail.keys.events, 0)]
-    assert len(follower.view.answers) == len(follower.view.reports) == 21
+    assert len(follower.shown.answers) == len(follower.shown.reports) == 21
 
 
 def test_only_the_newest_answer_of_a_feed_is_read_that_nobody_looks_at(mail, follower, monkeypatch):
@@ -162,7 +139,7 @@ def test_only_the_newest_answer_of_a_feed_is_read_that_nobody_looks_at(mail, fol
     counted = entries_read(monkeypatch)
     follower.update()
     assert [n for stream, n in counted if stream == mail.keys.out and n] == [1]
-    assert follower.view.newest["guarantee"] == "approximate"
+    assert follower.shown.status.answer["guarantee"] == "approximate"
 
 
 def test_entries_that_are_not_of_this_program_are_passed_over(mail, follower):
@@ -174,8 +151,8 @@ def test_entries_that_are_not_of_this_program_are_passed_over(mail, follower):
         mail.store.call("XADD", stream, "5000-1", "p", b'["no object"]')
     follower.viewers = 1
     follower.update()
-    assert (len(follower.view.answers), len(follower.view.reports)) == (1, 1)
-    assert said(follower.view) == "No worker"
+    assert (len(follower.shown.answers), len(follower.shown.reports)) == (1, 1)
+    assert said(follower.shown) == "No worker"
 
 
 def test_a_key_of_another_type_is_told_of_its_feed_and_harms_no_other(feeds, read, redis_url, feed):
@@ -183,10 +160,10 @@ def test_a_key_of_another_type_is_told_of_its_feed_and_harms_no_other(feeds, rea
     good.answer()
     bad.store.call("SET", bad.keys.state, "text")
     following = read(redis_url, (bad.name, good.name))
-    views = {view.feed: view for view in following.views()}
-    assert said(views[bad.name]) == "This feed cannot be read"
-    assert "WRONGTYPE" in views[bad.name].problem or "type" in views[bad.name].problem
-    assert (said(views[good.name]), following.lost) == ("No worker", "")
+    shown = {shown.feed: shown for shown in following.shown()}
+    assert said(shown[bad.name]) == "This feed cannot be read"
+    assert "WRONGTYPE" in shown[bad.name].status.problem or "type" in shown[bad.name].status.problem
+    assert (said(shown[good.name]), following.lost) == ("No worker", "")
 
 
 def test_patterns_select_the_listed_feeds_that_are_followed_and_a_shard_its_own(
@@ -198,33 +175,33 @@ def test_patterns_select_the_listed_feeds_that_are_followed_and_a_shard_its_own(
     def followed(selected, owns=None):
         following = read(own_redis.url, selected, owns)
         others = [name for name in ("mail", "sensors-9") if following.watch(name) is not None]
-        return [view.feed for view in following.views()], others
+        return [shown.feed for shown in following.shown()], others
 
     selected = ["mail", "sensors-1", "sensors-2"]
     following = read(own_redis.url, ["sensors-*", "mail"])
-    assert [view.feed for view in following.views()] == selected
+    assert [shown.feed for shown in following.shown()] == selected
     assert followed(["sensors-*", "mail"])[1] == ["mail", "sensors-9"]
     assert followed(["returns"]) == (["returns"], [])
     shards = [Shard(i, 2).owns for i in range(2)]
     parts = [
-        view.feed for owns in shards for view in read(own_redis.url, ["sensors-*"], owns).views()
+        shown.feed for owns in shards for shown in read(own_redis.url, ["sensors-*"], owns).shown()
     ]
     assert sorted(parts) == ["sensors-1", "sensors-2"]
     feeds(own_redis.url, "sensors-3").answer()  # it appears later, and a pattern selects it
     feeds(own_redis.url, "other").answer()
     following.read()
-    assert [view.feed for view in following.views()] == [*selected, "sensors-3"]
+    assert [shown.feed for shown in following.shown()] == [*selected, "sensors-3"]
 
 
 def test_redis_that_goes_away_is_told_and_what_was_read_stays(tmp_path, feeds, read):
     server = Server(tmp_path / "redis")
     feeds(server.url, "mail").answer()
     following = read(server.url)
-    assert (following.lost, len(following.views())) == ("", 1)
+    assert (following.lost, len(following.shown())) == ("", 1)
     server.kill()
     following.read()
     assert following.lost != ""
-    assert following.views()[0].seq == 1
+    assert following.shown()[0].status.seq == 1
     server.start()
     with capture_logs() as logs:
         following.read()
@@ -234,50 +211,23 @@ def test_redis_that_goes_away_is_told_and_what_was_read_stays(tmp_path, feeds, r
     server.stop()
 
 
-def test_alarms_of_an_entry_are_read_one_by_one_and_what_is_none_is_not(mail, follower):
-    alarm = asdict(Alarm(7, "calibration", "class", "<b>", "bets", 5.7, 5.3, 1))
-    mail.answer()
-    mail.put(mail.keys.alarms, "1000-0", {"v": 2, "seq": 6, "alarms": [alarm, alarm | {"n": 8}]})
-    for i, odd in enumerate(({"n": "7"}, {"name": [3]}, {"log_wealth": "much"}), 1001):
-        mail.put(mail.keys.alarms, f"{i}-0", {"v": 2, "seq": 6, "alarms": [alarm | odd]})
-    follower.update()
-    found = [(raised.alarm.n, raised.alarm.name) for raised in follower.view.alarms]
-    assert found == [(7, "<b>"), (8, "<b>")]
-
-
-def test_why_a_worker_gave_a_feed_up_is_told_although_no_answer_came(mail, follower):
-    mail.hold()
-    mail.answer()
-    follower.update()
-    assert "No worker" not in said(follower.view)
-    mail.store.call("DEL", mail.keys.lease)
-    mail.put(mail.keys.events, "*", {"code": "failed", "detail": "WrongKeyType: <b>dlq</b>"})
-    follower.update()
-    told = banner(follower.view.verdict())
-    assert "Set aside by its worker" in told
-    assert "WrongKeyType: &lt;b&gt;dlq" in told
-    assert "Set aside by its worker" in table([follower.view], Choice())
-    mail.hold()
-    follower.update()
-    assert "No worker" not in said(follower.view)
-
-
 def test_the_alarms_of_a_change_are_one_incident_until_a_report_has_none_open(mail, follower):
     alarm = asdict(Alarm(7, "exchangeability", "overall", None, "ranks", 5.7, 5.3, 1))
     mail.hold()
     mail.answer()
     mail.put(mail.keys.alarms, "1000-0", {"v": 2, "seq": 6, "alarms": [alarm, alarm | {"n": 8}]})
+    follower.viewers = 1
     follower.update()
-    assert said(follower.view) == "Do not trust them since example 7: the labels changed"
+    assert said(follower.shown) == "Do not trust them since example 7: the labels changed"
     mail.answer()
     mail.report(9, monitors={"open": [alarm]})
     follower.update()
-    assert len(follower.view.incidents) == 1
+    assert len(follower.shown.incidents) == 1
     mail.answer()
     mail.report(120, monitors={"open": []})
     follower.update()
-    assert [(one.since, one.until) for one in follower.view.incidents] == [(7, 120)]
-    assert said(follower.view) == (
+    assert [(one.since, one.until) for one in follower.shown.incidents] == [(7, 120)]
+    assert said(follower.shown) == (
         "Probabilities hold: .800 right where .800 was announced, over all 120"
     )
 
@@ -291,38 +241,10 @@ def test_after_an_erasure_the_alarms_since_then_are_shown_though_n_is_lower(mail
     alarm = asdict(Alarm(900, "exchangeability", "overall", None, "ranks", 5.7, 5.3, 1))
     mail.answer()
     mail.put(mail.keys.alarms, f"{1000 * mail.seq}-0", {"v": 2, "seq": 6, "alarms": [alarm]})
+    follower.viewers = 1
     follower.update()
-    assert [one.since for one in follower.view.incidents] == [900]
-    assert said(follower.view) == "Do not trust them since example 900: the labels changed"
-
-
-def test_no_label_for_long_is_told_while_answers_wait(mail, follower):
-    mail.hold()
-    mail.answer()
-    long_ago = int(1000 * (time.time() - 7500))
-    mail.store.call("HSET", mail.keys.state, "pending", f"900 900 {long_ago}")
-    mail.put(mail.keys.out, f"{long_ago}-0", {"v": 2, "status": "label", "seq": 2, "n": 1})
-    mail.put(mail.keys.out, "*", answer(3))
-    follower.update()
-    assert said(follower.view) == "No label for 2 hours; 900 answers wait"
-    mail.put(mail.keys.out, "*", {"v": 2, "status": "label", "seq": 4, "n": 1})
-    mail.store.call("HSET", mail.keys.state, "seq", 5)
-    follower.update()
-    assert "No label" not in said(follower.view)
-
-
-def test_an_answer_hours_after_the_last_label_does_not_miss_one_at_once(mail, follower):
-    mail.hold()
-    mail.answer()
-    long_ago, now = int(1000 * (time.time() - 7500)), int(1000 * time.time())
-    mail.put(mail.keys.out, f"{long_ago}-0", {"v": 2, "status": "label", "seq": 2, "n": 1})
-    mail.store.call("HSET", mail.keys.state, "pending", f"1 1 {now}", "seq", 2)
-    follower.update()
-    assert follower.view.label_at == long_ago
-    assert "No label" not in said(follower.view)
-    mail.store.call("HSET", mail.keys.state, "pending", "0 0 -", "seq", 3)
-    follower.update()
-    assert follower.view.label_at is None
+    assert [one.since for one in follower.shown.incidents] == [900]
+    assert said(follower.shown) == "Do not trust them since example 900: the labels changed"
 
 
 @pytest.mark.parametrize("viewers", [0, 1])
@@ -340,41 +262,21 @@ def test_no_guarantee_stays_told_whatever_comes_after_the_answer(mail, follower,
         mail.put(mail.keys.out, "*", other)
         mail.store.call("HSET", mail.keys.state, "seq", seq)
         follower.update()
-        assert said(follower.view) == "Take care: the answers have no guarantee"
-        assert len(follower.view.answers) == viewers * seq
-
-
-def test_a_feed_is_replayed_from_when_a_worker_takes_it_over_until_it_begins(mail, follower):
-    def told():
-        follower.update()
-        return said(follower.view)
-
-    def begin(epoch):
-        detail = f"epoch {epoch}, seq 1"
-        mail.put(mail.keys.events, "*", {"code": "began", "writer": "host-1", "detail": detail})
-
-    mail.answer()
-    mail.wait_for_answer()
-    begin(1)
-    mail.put(mail.keys.events, "*", {"code": "stopped", "writer": "host-1", "detail": "in order"})
-    mail.store.call("HSET", mail.keys.state, "epoch", 2)
-    mail.hold()
-    assert told() == "Replaying; 1 entry waits"
-    begin(2)
-    assert told() == "Too early to say: 0 answers scored"
+        assert said(follower.shown) == "Take care: the answers have no guarantee"
+        assert len(follower.shown.answers) == viewers * seq
 
 
 def test_what_somebody_notes_is_read_at_once_where_somebody_looks(mail, follower):
     mail.answer()
     follower.viewers = 1
     follower.update()
-    before = follower.view.version
+    before = follower.shown.version
     follower.update()
-    assert follower.view.version == before
+    assert follower.shown.version == before
     mail.put(mail.keys.events, "*", {"code": "note", "detail": "deployed v2", "n": 1})
     follower.update()
-    assert follower.view.version == before + 1
-    assert follower.view.events[-1].is_note
+    assert follower.shown.version == before + 1
+    assert follower.shown.events[-1].is_note
 
 
 def test_fifty_feeds_at_a_hundred_examples_a_second_cost_under_half_a_core(own_redis, feeds, read):
@@ -391,4 +293,4 @@ def test_fifty_feeds_at_a_hundred_examples_a_second_cost_under_half_a_core(own_r
     began = time.process_time()
     following.read()
     assert time.process_time() - began < 0.5
-    assert all(view.seq == 101 and len(view.reports) == 2 for view in following.views())
+    assert all(shown.status.seq == 101 and len(shown.reports) == 2 for shown in following.shown())

@@ -9,14 +9,14 @@ from browser import chromium, expecting, tab
 from online_svm.stream.alarm import Alarm
 from workers.admin.notes import note
 from workers.broker.store import Store
-from workers.dashboard.excerpt import Excerpt
-from workers.dashboard.report import past_feed
-from workers.dashboard.report.past_export import read_export
-from workers.dashboard.report.past_feed import NothingKept, read_past
-from workers.dashboard.report.summary import sentences
+from workers.dashboard import past_run
+from workers.dashboard.html_report import sentences
+from workers.dashboard.past_export import read_export
+from workers.dashboard.past_run import NothingKept, read_past
 from workers.dashboard.reports import parsed
+from workers.dashboard.shown_feed import Excerpt
 from workers.errors import BadConfiguration
-from workers.reading.alarms import RaisedAlarm
+from workers.reading.incidents import RaisedAlarm
 
 HEAD = "entry,status,label,probability,lower,upper,is_right"
 HOSTILE = "</script><script>alert(1)</script>\x1b[2J"
@@ -97,7 +97,7 @@ def test_a_span_holds_the_reports_and_answers_of_its_times_alone(mail, embedded_
 
 
 def test_of_very_many_reports_evenly_spaced_ones_are_drawn(mail, embedded_url, monkeypatch):
-    monkeypatch.setattr(past_feed, "MOST_REPORTS", 4)
+    monkeypatch.setattr(past_run, "MAX_REPORTS", 4)
     with Store(embedded_url, mail.name) as store:
         assert [report.n for report in read_past(store).reports] == [4, 8]
 
@@ -161,7 +161,7 @@ def test_a_file_that_is_no_export_is_named(tmp_path, text, message):
 
 
 def test_a_long_export_is_drawn_in_evenly_spaced_points(tmp_path, monkeypatch):
-    monkeypatch.setattr(past_feed, "MOST_REPORTS", 4)
+    monkeypatch.setattr(past_run, "MAX_REPORTS", 4)
     path = tmp_path / "answers.csv"
     rows = [f"{i}-0,ok,{i},a,0.5,0.4,0.6,{i % 2}" for i in range(1000)]
     path.write_text("\n".join(["entry,status,n,label,probability,lower,upper,is_right", *rows]))

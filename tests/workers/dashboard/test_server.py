@@ -9,8 +9,8 @@ import pytest
 from bokeh.util.token import generate_jwt_token, generate_session_id
 
 from workers.dashboard import server
+from workers.dashboard.handlers import read_token
 from workers.dashboard.server import Dashboard
-from workers.dashboard.token import read_token
 from workers.errors import BadConfiguration
 
 TOKEN = "correct horse battery"
@@ -132,7 +132,7 @@ def test_a_request_begins_no_session_and_its_websocket_begins_one(serve):
 
 
 def test_more_sessions_than_there_may_be_say_so_and_cost_nothing(serve, monkeypatch):
-    monkeypatch.setattr(server, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(server, "MAX_SESSIONS", 2)
     ask = serve()
     for _ in range(4):
         socket_of(ask, token_in(ask("GET", "/")[2]))

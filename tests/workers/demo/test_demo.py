@@ -13,17 +13,12 @@ import pytest
 from matplotlib.figure import Figure
 from processes import Process
 from rich.console import Console
-from world import Worker
 
 from online_svm.stream.alarm import Alarm
-from workers.broker import embedded
-from workers.broker.store import Store
 from workers.demo import run
-from workers.demo.curves import draw_curves
 from workers.demo.feeds import DemoFeed, Progress
-from workers.demo.view import Rate, line, render
-from workers.push.ingest import push
-from workers.reading.alarms import RaisedAlarm
+from workers.demo.view import Rate, draw_curves, line, render
+from workers.reading.incidents import RaisedAlarm
 
 
 def processes_that_mention(text: str) -> list[str]:
@@ -69,7 +64,7 @@ def test_the_demo_answers_three_feeds_shows_the_page_draws_the_curves_and_leaves
     found = re.search(r"sensors: alarm at example 1,\d{3}, (\d+) after the drift: the ", said)
     assert found is not None
     assert int(found[1]) < 200
-    assert said.startswith(f"reading the data ... {run.COMPILING} ... Redis, embedded and private")
+    assert said.startswith("reading the data ... Redis, embedded and private")
     assert printed.count("log loss") == 3, "a table for each feed, once"
     assert "◆ accuracy so far █ probability announced so far" in said
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -177,36 +172,3 @@ def test_each_kind_of_line_of_the_curves_is_in_a_legend(tmp_path, monkeypatch):
         "mean lower and upper probability", "accuracy",
     ]  # fmt: skip
     assert [text.get_text() for text in platt.texts] == ["mean probability", "accuracy"]
-
-
-def cached_kernels(said):
-    """Return the files of machine code that numba says it loaded or wrote."""
-    return set(re.findall(r"\[cache\] data (?:loaded from|saved to) '([^']+)'", said))
-
-
-@pytest.mark.slow
-def test_no_worker_of_the_demonstration_compiles_what_was_not_compiled_before_it(tmp_path):
-    environment = os.environ | {"NUMBA_DEBUG_CACHE": "1"}
-    warmed = subprocess.run(
-        [sys.executable, "-c", "from workers.demo.run import warm_up; warm_up()"],
-        env=environment, capture_output=True, text=True, check=True, timeout=400,
-    )  # fmt: skip
-    ready = cached_kernels(warmed.stdout + warmed.stderr)
-    assert ready
-    with embedded.temporary() as server:
-        for plan in run.PLANS:
-            data, notes = plan.examples(), tmp_path / plan.feed
-            push(data, server.url, plan.feed, arrays=True)
-            classes = ",".join(sorted({row.y for row in data}))
-            options = ("--classes", classes, "--metrics-every", run.METRICS_EVERY)
-            command = ("worker", plan.feed, "--redis", server.url, *options)
-            with (
-                notes.open("w") as target,
-                Store(server.url, plan.feed) as store,
-                Worker(*command, env=environment, stdout=target) as worker,
-            ):
-                worker.wait_for(store, len(data), 120)
-                said = worker.stopped(30)
-            used = cached_kernels(said + notes.read_text())
-            assert used
-            assert sorted(used - ready) == []

@@ -12,9 +12,8 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import verify
 from workers.cli.stream_text import line
-from workers.config.settings import Limits, load
+from workers.config.settings import Limits
 from workers.errors import InvalidStoredSnapshot
-from workers.feed.agreement import agreement
 from workers.feed.position import START
 from workers.feed.recent_ids import RecentIds
 from workers.message.schema import DuplicateMessage
@@ -128,12 +127,6 @@ def test_a_worker_that_is_replaced_again_and_again_learns_each_id_once(store):
         answer_batch(running)  # and away: the next one takes over
     assert running.position.n == 60
     assert verify(store).is_identical
-
-
-def test_the_window_belongs_to_the_configuration_of_a_feed():
-    assert load({"dedupe_window": "100"}).limits.dedupe_window == 100
-    one, other = (agreement(CONFIG, Limits(dedupe_window=n)) for n in (0, 1))
-    assert one.config_hash != other.config_hash
 
 
 def test_tail_says_what_a_duplicate_repeats():

@@ -2,6 +2,7 @@
 
 import json
 
+import hypothesis
 import orjson
 import pytest
 from hypothesis import given
@@ -12,7 +13,8 @@ from workers.gateway.rows import example, label, objects, parsed
 from workers.gateway.tensors import check_outputs, inputs, labels, outputs, rows
 from workers.message.entry_decode import MOST_FIELDS
 
-CELLS = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats() | st.text(max_size=5)
+INTEGERS = st.integers(-(2**65), 2**65)
+CELLS = st.none() | st.booleans() | INTEGERS | st.floats() | st.text(max_size=5)
 ANY = st.recursive(
     CELLS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=12,
@@ -47,8 +49,11 @@ def test_any_bytes_are_json_or_refused(body):
 
 
 @given(st.dictionaries(NAMES, ANY, max_size=8), st.none() | st.text(max_size=4))
-def test_any_object_becomes_the_fields_of_an_entry_or_is_refused(sent, key):
+@hypothesis.example({"x": [], "y": 2**64}, None)
+@hypothesis.example({"x": [], "y": 1e20}, None)
+def test_any_object_becomes_the_fields_of_an_entry_or_is_refused(found, key):
     def work():
+        sent = parsed(json.dumps(found).encode())
         fields = example(sent, key=key)
         assert len(fields) % 2 == 0
         assert len(fields) <= 2 * (MOST_FIELDS + 2)
@@ -56,8 +61,8 @@ def test_any_object_becomes_the_fields_of_an_entry_or_is_refused(sent, key):
         assert orjson.loads(fields[1]) == orjson.loads(orjson.dumps(sent["x"]))
 
     take(work)
-    take(lambda: label(sent))
-    take(lambda: objects(sent))
+    take(lambda: label(parsed(json.dumps(found).encode())))
+    take(lambda: objects(found))
 
 
 @given(st.lists(TENSOR | ANY, max_size=3) | ANY, ANY)
@@ -72,14 +77,22 @@ def test_any_tensors_become_rows_and_labels_or_are_refused(sent, wanted):
     take(lambda: check_outputs(wanted))
 
 
-@pytest.mark.parametrize("data", [[1.5, 2, 3, 4], [[1.5, 2], [3, 4]]])
-def test_a_matrix_and_columns_of_the_same_cells_are_the_same_rows(data):
-    (matrix,) = [{"name": "m", "shape": [2, 2], "datatype": "FP64", "data": data}]
+@pytest.mark.parametrize(("shape", "datatype", "data", "expected"), [
+    ([2, 2], "FP64", [1.5, 2, 3, 4], [[1.5, 2], [3, 4]]),
+    ([2, 2], "INT64", [[1, 2], [3, 4]], [[1, 2], [3, 4]]),
+    ([1, 3], "FP32", [1.5, None, 3], [[1.5, None, 3]]),
+    ([1, 3], "BOOL", [True, False, True], [[True, False, True]]),
+    ([1, 3], "UINT8", [0, 255, 1], [[0, 255, 1]]),
+])  # fmt: skip
+def test_a_matrix_is_row_major_flat_or_nested_and_the_same_as_columns(
+    shape, datatype, data, expected
+):
+    assert rows([{"name": "m", "shape": shape, "datatype": datatype, "data": data}]) == expected
     columns = [
-        {"name": name, "shape": [2], "datatype": "FP64", "data": cells}
-        for name, cells in {"a": [1.5, 3], "b": [2, 4]}.items()
+        {"name": f"{j}", "shape": shape[:1], "datatype": datatype, "data": list(cells)}
+        for j, cells in enumerate(zip(*expected, strict=True))
     ]
-    assert rows([matrix]) == [list(row.values()) for row in rows(columns)] == [[1.5, 2], [3, 4]]
+    assert [list(row.values()) for row in rows(columns)] == expected
 
 
 def test_answers_of_other_classes_share_one_tensor_of_probabilities():

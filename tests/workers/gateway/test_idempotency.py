@@ -3,10 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from system_tools import package
-
-package("starlette", "pip install 'online-svm[http]'")
-package("uvicorn", "pip install 'online-svm[http]'")
 
 X = [0.5, 1, -2]
 

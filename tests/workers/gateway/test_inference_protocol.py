@@ -4,15 +4,10 @@ import http.client
 import json
 
 import pytest
-from system_tools import package
+from served_gateway import serving
+from world import wait_until
 
-package("starlette", "pip install 'online-svm[http]'")
-package("uvicorn", "pip install 'online-svm[http]'")
-
-from served_gateway import serving  # noqa: E402
-from world import wait_until  # noqa: E402
-
-from online_svm import __version__  # noqa: E402
+from online_svm import __version__
 
 X = [[0.5, 1, -2], [0.25, 0, 3]]
 
@@ -91,21 +86,6 @@ def test_rows_get_their_answers_as_tensors_and_the_id_is_echoed(gateway, stores)
     assert found["probabilities"]["parameters"] == {"classes": ["a", "b"]}
     assert found["probabilities"]["data"] == [p for one in answers for p in one["probabilities"]]
     assert "id" not in infer(gateway, "plain", matrix(X)).json
-
-
-@pytest.mark.parametrize(
-    ("tensor", "rows"),
-    [
-        (matrix([1, 2, 3, 4, 5, 6]), [[1, 2, 3], [4, 5, 6]]),
-        (matrix([[1, 2, 3], [4, 5, 6]], datatype="INT64"), [[1, 2, 3], [4, 5, 6]]),
-        (matrix([1.5, None, 3], (1, 3), "FP32"), [[1.5, None, 3]]),
-        (matrix([True, False, True], (1, 3), "BOOL"), [[True, False, True]]),
-        (matrix([0, 255, 1], (1, 3), "UINT8", "x"), [[0, 255, 1]]),
-    ],
-)
-def test_a_matrix_is_row_major_flat_or_nested_of_any_datatype(gateway, stores, tensor, rows):
-    infer(gateway, "plain", tensor)
-    assert [json.loads(row[b"x"]) for row in sent(stores["plain"], len(rows))] == rows
 
 
 def test_inputs_by_name_are_named_cells_of_any_kind(gateway, stores):

@@ -1,37 +1,22 @@
 """A gateway under the rules of deploy/redis does its part and nothing else."""
 
-import re
-from pathlib import Path
-
 import pytest
 import redis
-from system_tools import package, redis_server
+from served_gateway import serving
+from shipped_redis import PROGRAMS, rules_of
+from world import World, wait_until
 
-package("starlette", "pip install 'online-svm[http]'")
-package("uvicorn", "pip install 'online-svm[http]'")
+from workers.broker import embedded
+from workers.broker.client import client
 
-from served_gateway import serving  # noqa: E402
-from world import World, wait_until  # noqa: E402
-
-from workers.broker import embedded  # noqa: E402
-from workers.broker.client import client  # noqa: E402
-
-DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
 PASSWORD = "pw-of-the-test"
 
 
-@pytest.fixture(params=["users.acl", "users-7.acl"])
+@pytest.fixture(params=[*PROGRAMS])
 def urls(request):
     """The URLs of a server for everybody, and for the gateway's user."""
-    (line,) = [
-        line
-        for line in (DEPLOY / request.param).read_text().splitlines()
-        if line.startswith("user osvm-gateway off ")
-    ]
-    # A selector in parentheses is one argument.
-    rules = re.findall(r"\([^)]*\)|\S+", line)[3:]
-    program = redis_server(7) if request.param == "users-7.acl" else None
-    with embedded.temporary(program) as made:
+    rules = rules_of(request.param)["osvm-gateway"]
+    with embedded.temporary(PROGRAMS[request.param]()) as made:
         with client(made.url) as admin:
             admin.execute_command("ACL", "SETUSER", "osvm-gateway", *rules, "on", f">{PASSWORD}")
         yield made.url, made.url.replace("unix://", f"unix://osvm-gateway:{PASSWORD}@")

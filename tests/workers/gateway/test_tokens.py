@@ -4,16 +4,11 @@ import hmac
 import json
 
 import pytest
-from system_tools import package
+from served_gateway import serving
+from structlog.testing import capture_logs
 
-package("starlette", "pip install 'online-svm[http]'")
-package("uvicorn", "pip install 'online-svm[http]'")
-
-from served_gateway import serving  # noqa: E402
-from structlog.testing import capture_logs  # noqa: E402
-
-from workers.errors import BadConfiguration  # noqa: E402
-from workers.gateway.tokens import Tokens, grants  # noqa: E402
+from workers.errors import BadConfiguration
+from workers.gateway.tokens import Tokens, grants
 
 ASK, LABEL, READ = ("a sixteen letter".replace(" ", letter) for letter in "xyz")
 X = [0.5, 1, -2]

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from prediction_blocks import blocks, ids
 
 from online_svm.errors import InvalidExample
-from online_svm.predictor.warm_up import warming_block
-from online_svm.stream.prediction import LabelReport, MethodReport, ValidityReport
-from workers.message.encode import encode_block, encode_rejected, encode_report
-from workers.message.json_columns import dumps, numbers
+from online_svm.predictor.frozen_predictor import warming_block
+from online_svm.stream.validity_report import LabelReport, MethodReport, ValidityReport
+from workers.message.encode import dumps, encode_block, encode_rejected, encode_report, numbers
 from workers.message.schema import MetricsMessage, PredictionMessage, RejectedMessage
 
 
@@ -46,18 +45,6 @@ def test_a_block_is_encoded_as_its_rows_are_through_the_schema(block, data):
             assert getattr(parsed, field) == getattr(message, field), field
 
 
-@settings(max_examples=100, deadline=None)
-@given(block=blocks(), data=st.data())
-def test_a_row_alone_is_encoded_as_it_is_among_others(block, data):
-    names = data.draw(st.lists(ids, min_size=len(block), max_size=len(block)))
-    among = encode_block(block, block.n, names)
-    alone = [
-        encode_block(block.part(i, i + 1), block.n[i : i + 1], names[i : i + 1])
-        for i in range(len(block))
-    ]
-    assert [[payload] for payload in among] == alone
-
-
 @pytest.mark.parametrize("map_intervals", [False, True])
 def test_a_warming_block_is_encoded_through_the_schema_too(map_intervals):
     block = warming_block(("a", "b"), np.arange(3), map_intervals=map_intervals)
@@ -83,10 +70,15 @@ def test_a_number_that_is_not_finite_is_never_published(name, block, data):
         encode_block(broken, range(len(block)), [None] * len(block))
 
 
-@given(id_=ids, reason_=st.text(st.characters(exclude_categories=["Cs"])))
-def test_a_rejection_is_encoded_as_the_schema_says(id_, reason_):
-    payload = encode_rejected(InvalidExample("label", reason_), 9, 4, id_)
-    assert payload == RejectedMessage(seq=9, n=4, code="label", reason=reason_, id=id_).payload()
+@given(id_=ids, label=st.text())
+def test_a_rejection_is_encoded_as_the_schema_says(id_, label):
+    error = InvalidExample("label_no_integer", label=label)
+    payload = encode_rejected(error, 9, 4, id_, 5)
+    about = {"case": "label_no_integer", "label": label.encode(errors="backslashreplace").decode()}
+    assert payload == RejectedMessage(seq=9, n=4, code="label", about=about, id=id_).payload()
+    assert encode_rejected(error, 9, 4, id_, 4) == payload.partition(b',"about":')[0] + (
+        b',"reason":%b}' % orjson.dumps(f"label {label!r} is not an integer of 18 digits or less")
+    )
 
 
 def test_a_report_is_encoded_as_the_schema_says():

@@ -8,7 +8,7 @@ import pytest
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import REJECTION_CODES
-from online_svm.predictor.answering_state import request_schema
+from online_svm.predictor.frozen_predictor import request_schema
 from online_svm.stream.schema import FeatureSchema
 from workers.config.settings import Limits
 from workers.message.decode import decode
@@ -139,7 +139,7 @@ FIELDS = [
     (DECLARED, [X, Y, P], "duplicate_field", ""),
     (DECLARED, [(b"for", b"id-1"), Y], "unsupported", "set horizon to"),
     ({}, [X, Y, (b"for", b"1")], "unsupported", "set horizon to"),
-    ({}, [X, Y, (b"time", b"1")], "unsupported", "set horizon_in to time"),
+    ({}, [X, Y, (b"time", b"1")], "unsupported", "set horizon to a time"),
     ({}, [(b"c", b"1")], "unsupported", NO_CONTROL),
     ({}, [X, Y, (b"c", b"1")], "unsupported", NO_CONTROL),
     ({}, [X, S], "unsupported", NO_SLICES),

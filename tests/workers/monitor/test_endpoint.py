@@ -10,28 +10,32 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import pytest
-from monitored_feed import COUNT, SETTINGS, push, work, working
+from fault_redis import Proxy
+from monitored_feed import COUNT, SETTINGS, Watched, push, work, working
 from processes import LIMIT
 from session_steps import advance
 from system_tools import tool
-from watched_feed import Watched
 from world import wait_until
 
 from workers.broker import embedded
-from workers.broker.leases import holding
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.errors import BadConfiguration
-from workers.monitor.feed_record import FeedRecord
+from workers.errors import BadConfiguration, Trouble
 from workers.monitor.health import Health
-from workers.monitor.server import CLIENT_SECONDS, CONNECTIONS, SCRAPES, Address, Endpoint, serving
-from workers.session.opening import open_store
+from workers.monitor.server import (
+    CLIENT_SECONDS,
+    MAX_SCRAPES,
+    MAX_WAITING_CONNECTIONS,
+    Address,
+    Endpoint,
+    serving,
+)
+from workers.monitor.watch import FeedRecord
+from workers.session.preflight import open_store
 from workers.session.telemetry import Telemetry
-from workers.stop import Stop
-from workers.trouble import Trouble
 
 # One server is enough: what differs between servers is below the view.
 pytestmark = pytest.mark.servers("embedded")
@@ -43,7 +47,7 @@ class Served(Watched):
     def __init__(self, store, record=FeedRecord, live=60.0):
         super().__init__(store)
         self.metrics = self.watch.feeds[self.feed] = record()
-        self.endpoint = Endpoint(self.registry, Health(self.watch, self.standings, live))
+        self.endpoint = Endpoint(self.registry, Health(self.watch, self.cache, live))
 
     def get(self, path):
         """Return the status and the text that a path gives."""
@@ -91,6 +95,12 @@ def fails(why, seconds=0.0):
     return happens
 
 
+def loses(served):
+    served.metrics.enter("answering")
+    served.watch.connects((), 0.5)
+    served.watch.on_tick(time.monotonic() - 2)
+
+
 def hangs(served):
     served.metrics.enter("answering")
     served.watch.turned -= 100
@@ -112,6 +122,9 @@ STATES = {
     "what failed would forge a second line": (
         fails("a\r\nHTTP/1.1 200 OK\x1b[2J"),
         (503, r"refits: of FEED: a HTTP/1\.1 200 OK\\x1b\[2J"), OK,
+    ),
+    "the lease is not renewed": (
+        loses, (503, r"lease: not renewed for \d+ s, it lasts 0\.5 s"), OK,
     ),
     "the loop hangs": (
         hangs, (503, r"feeds: the loop has not turned for 1\d\d s"),
@@ -169,24 +182,6 @@ def test_a_redis_that_does_not_answer_is_told_and_scrapes_go_on(own_redis, feed)
         assert f'online_svm_redis_up{{feed="{feed}"}} 0.0' in text
 
 
-def test_a_lease_that_another_holds_is_told(store, served):
-    with holding(store.url, store.keys.feed, "me", 0.5, Stop()) as lease:
-        served.watch.connects((), 0.5)
-        served.watch.turns(lease.renewed)
-        served.metrics.enter("answering")
-        assert served.get("/readyz") == (200, "ok\n")
-        theirs = '{"name":"x","host":"elsewhere","pid":1,"started":"1","token":"t"}'
-        store.call("SET", store.keys.lease, theirs)
-
-        def told():
-            served.watch.turns(lease.renewed)
-            return served.get("/readyz")
-
-        wait_until(lambda: told()[0] == 503)
-        assert re.fullmatch(r"lease: not renewed for \d+ s, it lasts 0.5 s\n", told()[1])
-        store.call("DEL", store.keys.lease)
-
-
 def test_refits_that_fail_are_told_until_they_work_again(store):
     push(store)
     heard = []
@@ -204,7 +199,8 @@ def test_refits_that_fail_are_told_until_they_work_again(store):
         while session.position.n < 50:
             advance(session)
         refits = session._refits
-        os.kill(refits._queue.slot.child.pid, signal.SIGKILL)
+        (slot,) = (one for one in refits._schedule._slots if one.process is not None)
+        os.kill(slot.process.pid, signal.SIGKILL)
         while session.position.seq < COUNT:
             advance(session)
     assert heard[0] == (503, f"refits: of {store.keys.feed}: it died\n")
@@ -245,7 +241,7 @@ def connected(served, opened, sends=b""):
 
 
 def probed(served, count=20):
-    """Ask both probes so often, each within half of the patience with a silent client."""
+    """Ask both probes so often, each within half of the retry_timeout with a silent client."""
     for _ in range(count):
         began = time.monotonic()
         assert served.get("/livez") == (200, "ok\n")
@@ -257,7 +253,7 @@ def probed(served, count=20):
 def test_probes_are_answered_beside_clients_that_say_nothing_or_drip_their_request(served, begins):
     ended = threading.Event()
     with ExitStack() as opened:
-        count = 3 * CONNECTIONS if begins is None else CONNECTIONS
+        count = 3 * MAX_WAITING_CONNECTIONS if begins is None else MAX_WAITING_CONNECTIONS
         clients = [connected(served, opened, begins or b"") for _ in range(count)]
 
         def drip():
@@ -290,8 +286,8 @@ def test_probes_are_answered_while_scrapes_take_long_and_further_scrapes_are_ref
         opened.callback(served.registry.unregister, slow)
         opened.callback(goes_on.set)
         scrape = b"GET /%6detrics?x HTTP/1.0\r\n\r\n"
-        clients = [connected(served, opened, scrape) for _ in range(SCRAPES)]
-        for _ in range(SCRAPES):
+        clients = [connected(served, opened, scrape) for _ in range(MAX_SCRAPES)]
+        for _ in range(MAX_SCRAPES):
             assert begun.acquire(timeout=LIMIT)
         probed(served)
         status, told = served.get("/metrics")
@@ -299,6 +295,30 @@ def test_probes_are_answered_while_scrapes_take_long_and_further_scrapes_are_ref
         goes_on.set()
         assert all(client.recv(12) == b"HTTP/1.0 200" for client in clients)
     assert served.get("/metrics")[0] == 200
+
+
+def test_a_probe_does_not_wait_for_a_scrape_of_a_slow_redis(store):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    store.call("CONFIG", "SET", "port", port)
+    with ExitStack() as opened:
+        proxy = opened.enter_context(closing(Proxy(port)))
+        url = f"redis://127.0.0.1:{proxy.port}/0"
+        served = opened.enter_context(serve(opened.enter_context(Store(url, store.keys.feed))))
+        served.metrics.enter("answering")
+        for i in range(20):
+            served.watch.on_feed_added(f"{store.keys.feed}-{i}")
+        assert served.get("/readyz") == (200, "ok\n")
+        proxy.delay = 0.3
+        scrape = threading.Thread(target=served.get, args=("/metrics",))
+        scrape.start()
+        time.sleep(0.6)  # the look of the probe before is not new any more
+        began = time.monotonic()
+        assert served.get("/readyz") == (200, "ok\n")
+        assert time.monotonic() - began < 3
+        assert scrape.is_alive(), "the scrape ended first: the test shows nothing"
+        proxy.delay = 0.0
+        scrape.join()
 
 
 def test_of_endless_headers_so_much_is_read_and_the_request_is_answered(served):
@@ -309,7 +329,7 @@ def test_of_endless_headers_so_much_is_read_and_the_request_is_answered(served):
 
 def test_more_clients_than_there_is_room_for_are_turned_away(served):
     with ExitStack() as opened:
-        clients = [connected(served, opened) for _ in range(CONNECTIONS + 4)]
+        clients = [connected(served, opened) for _ in range(MAX_WAITING_CONNECTIONS + 4)]
         ended = []
         wait_until(
             lambda: ended.extend(select.select(clients, [], [], 0)[0]) or len({*ended}) == 4,

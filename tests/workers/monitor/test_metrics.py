@@ -3,18 +3,16 @@
 import json
 
 import pytest
-from monitored_feed import COUNT, push, work, working
-from watched_feed import Watched
+from monitored_feed import COUNT, Watched, push, work, working
 
 from online_svm.stream.alarm import Alarm
 from workers.broker.store import Store
-from workers.feed.commit import Commit
 from workers.feed.position import START
+from workers.feed.state import Commit
 from workers.message.encode import encode_alarms
-from workers.monitor.feed_record import FeedRecord
-from workers.monitor.metrics import DETAILED
-from workers.monitor.reported import of_report
-from workers.reading.answers import newest, payload
+from workers.monitor.metrics import MAX_DETAILED_FEEDS, of_report
+from workers.monitor.watch import FeedRecord
+from workers.reading.answers import payload
 from workers.runner import combination
 from workers.session.telemetry import Telemetry
 
@@ -28,9 +26,9 @@ def watched(store):
     found.close()
 
 
-def test_the_counters_are_what_stands_in_redis(store, watched):
+def test_counters_guarantee_and_validity_are_what_stands_in_redis(store, watched):
     push(store)
-    work(store, watched.metrics)
+    work(store, watched.metrics, split="crossfit")
     rejected = store.call("XRANGE", store.keys.dlq, "-", "+")
     assert watched("answers_total") == store.length(store.keys.out) == COUNT
     assert watched("rejected_total", reason="dimension") == len(rejected) == 6
@@ -40,6 +38,16 @@ def test_the_counters_are_what_stands_in_redis(store, watched):
     assert watched("epoch") == 1
     assert watched("snapshots_total") == 2  # after 64 entries or more, and at the end
     assert watched("snapshot_bytes") == len(store.get_snapshot(store.state().snapshot))
+    report = json.loads(payload(store.last_entries(store.keys.met, 1)[0]))
+    assert (
+        watched("announced_ratio", span="cumulative")
+        == (report["headline"]["predicted"]["probability"])
+    )
+    assert watched("accuracy_ratio", span="windowed") == report["windowed"]["overall"]["accuracy"]
+    said = json.loads(payload(store.last_entries(store.keys.out, 1)[0]))["guarantee"]
+    names = ("exact", "approximate", "none")
+    found = {name: watched("guarantee", guarantee=name) for name in names}
+    assert found == {name: float(name == said) for name in names}
 
 
 def test_times_are_counted_once_for_each_batch_commit_refit_and_recovery(store, watched):
@@ -54,39 +62,11 @@ def test_times_are_counted_once_for_each_batch_commit_refit_and_recovery(store, 
     assert 0 < watched("refit_seconds_sum") <= watched("batch_seconds_sum")
 
 
-def test_refits_of_a_process_of_their_own_are_timed(store, watched):
-    push(store)
-    work(store, watched.metrics, refit_lag=10)
-    assert watched("refit_seconds_count") >= 5
-    assert watched("refit_seconds_sum") > 0
-
-
-def test_the_validity_is_that_of_the_newest_report(store, watched):
-    push(store)
-    work(store, watched.metrics)
-    report = json.loads(payload(newest(store, store.keys.met, 1)[0]))
-    predicted, recent = report["headline"]["predicted"], report["windowed"]["overall"]
-    assert watched("accuracy_ratio", span="cumulative") == predicted["accuracy"]
-    assert watched("announced_ratio", span="cumulative") == predicted["probability"]
-    assert watched("announced_upper_ratio", span="cumulative") == predicted["upper"]
-    assert watched("brier_score", span="cumulative") == report["headline"]["brier"]
-    assert watched("accuracy_ratio", span="windowed") == recent["accuracy"]
-
-
 def test_what_was_not_measured_has_no_series(store, watched):
     push(store, 5)
     work(store, watched.metrics, 5)
     assert watched("accuracy_ratio", span="cumulative") is None
     assert watched("lag_entries") == 0
-
-
-def test_the_guarantee_is_that_of_the_newest_answer(store, watched):
-    push(store)
-    work(store, watched.metrics, split="crossfit")
-    said = json.loads(payload(newest(store, store.keys.out, 1)[0]))["guarantee"]
-    names = ("exact", "approximate", "none")
-    found = {name: watched("guarantee", guarantee=name) for name in names}
-    assert found == {name: float(name == said) for name in names}
 
 
 def test_telemetry_changes_no_byte(redis_url, feed):
@@ -110,7 +90,7 @@ def test_a_restart_tells_of_its_replay(store, watched):
 
 
 def test_retries_are_counted_by_reason(own_redis, feed):
-    with Store(own_redis.url, feed, patience=0.2) as store:
+    with Store(own_redis.url, feed, retry_timeout=0.2) as store:
         found = Watched(store)
         assert found("redis_retries_total", reason="connection") == 0
         store.call("PING")
@@ -140,8 +120,8 @@ def test_a_combination_has_the_same_metrics_and_lags_behind_its_first_source(red
     with Store(redis_url, feed) as target:
         found = Watched(target, sources[0])
         assert found("lag_entries") == 60
-        combined = combination.Combined(sources)
-        combination.run(combined, feed, redis_url, once=True, watch=found.watch)
+        combined = combination.Combined(sources, feed, once=True)
+        combination.run(combined, redis_url, watch=found.watch)
         later = Watched(target, sources[0])
         assert found("answers_total") == 60
         assert found("batch_seconds_count") == found("commit_seconds_count") >= 1
@@ -203,12 +183,12 @@ def test_alarms_are_counted_by_kind(watched):
 def test_of_many_feeds_histograms_are_of_all_together_and_lines_are_few(redis_url, feed):
     with Store(redis_url, feed) as store:
         found = Watched(store)
-        for i in range(DETAILED):
-            found.watch.takes(f"{feed}-{i}").answered(0.02)
+        for i in range(MAX_DETAILED_FEEDS):
+            found.watch.on_feed_added(f"{feed}-{i}").answered(0.02)
         found.metrics.answered(0.02)
         assert found("batch_seconds_count") is None
         whole = found.registry.get_sample_value("online_svm_batch_seconds_count", {"feed": "*"})
-        assert whole == DETAILED + 1
+        assert whole == MAX_DETAILED_FEEDS + 1
         families = list(found.registry.collect())
         lines = [
             one for family in families for one in family.samples if feed in one.labels.values()

@@ -2,30 +2,32 @@
 
 import json
 import time
+from contextlib import closing
 from dataclasses import asdict
 
 import pytest
-from alarm_receiver import receiving
+from alarm_receiver import alarm, pending, posting, raise_alarms, receiving
 from drifting import CHEAP, inverted
 from many_feeds import has_answered, running, settings
-from posted_alarms import alarm, pending, posting, raise_alarms
 from structlog.testing import capture_logs
 from world import push, wait_until
 
+from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
+from workers.monitor.delivery_queue import AlarmQueue
 from workers.monitor.watch import WorkerWatch
 from workers.monitor.webhook import Webhooks
 from workers.monitor.webhook_post import Receiver
-from workers.reading.alarms import known_alarms
 from workers.reading.answers import message
-from workers.reading.incidents import OpenThen, story
+from workers.reading.incidents import ReportedOpenAlarms, known_alarms, timeline
+from workers.stop import Stop
 
 FOR_EVER = 3600.0
 """Seconds between two looks: what is posted then was told of."""
 
 
-pytestmark = pytest.mark.servers("embedded")  # where servers differ, a test names the other
+pytestmark = pytest.mark.servers("embedded")  # where servers differ, a test names others
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def begun(webhook, *stores):
     """Let a webhook deliver the alarms of feeds."""
     added = [webhook.add(store.keys.feed) for store in stores]
     for one in added:
-        one.begins(b"1-0")
+        one.on_started(b"1-0")
     return added
 
 
@@ -81,16 +83,6 @@ def test_a_feed_whose_alarms_are_not_taken_does_not_hold_up_another(feeds, redis
         assert set(received.keys) == {first} | of_taken, "within a feed the order is kept"
         received.refused = set()
         wait_until(lambda: bad.delivered == 2)
-
-
-def test_an_alarm_that_the_worker_tells_of_is_posted_at_once(feeds, redis_url):
-    (store,) = feeds("a")
-    with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
-        (alarms,) = begun(webhook, store)
-        for number in (2, 3, 4):
-            raise_alarms(store, 1, first=number)
-            alarms.raised()
-            received.wait(number - 1)
 
 
 def test_an_end_that_the_worker_tells_of_is_posted_at_once_whatever_was_reported_before(
@@ -148,7 +140,7 @@ def test_a_feed_that_is_taken_over_while_an_alarm_is_refused_is_not_posted_any_m
         received.status = 500
         (alarms,) = begun(webhook, store)
         received.wait(1)
-        alarms.ends()
+        alarms.on_stopped()
         time.sleep(0.2)
         seen = len(received.requests)
         time.sleep(0.2)
@@ -176,57 +168,39 @@ def test_a_fault_at_one_feed_is_named_and_leaves_the_others_their_alarms(
         wait_until(lambda: any(log.get("reason") == "ZeroDivisionError" for log in logs))
 
 
-@pytest.mark.servers("system")
+def taken(queue):
+    """Acknowledge all that a queue has; return the IDs, and the lost entries so far."""
+    found = []
+    while entry := queue.next():
+        found.append(entry[0])
+        queue.done(entry)
+    return found, queue.lost
+
+
+@pytest.mark.servers("embedded", "system")
 def test_alarms_that_were_trimmed_unread_are_counted_once(feeds, redis_url):
     (store,) = feeds("a")
-    with receiving() as received, posting(redis_url, received) as webhook:
-        received.status = 500
-        (alarms,) = begun(webhook, store)
-        raise_alarms(store, 8, first=2)
-        received.wait(1)
-        store.call("XTRIM", store.keys.alarms, "MAXLEN", 3)  # one is read, four are not
-        received.status = 204
-        wait_until(lambda: alarms.delivered == 4)
-        assert alarms.lost == 4
-        raise_alarms(store, 2, first=20)
-        wait_until(lambda: alarms.delivered == 6)
-        assert alarms.lost == 4
-    assert set(received.keys) == {f"{store.keys.feed}/{i}-0/began" for i in (2, 7, 8, 9, 20, 21)}, (
-        "the first is in the memory of the process"
-    )
-    raise_alarms(store, 3, first=30)
-    store.call("XTRIM", store.keys.alarms, "MAXLEN", 0)
-    with receiving() as received, posting(redis_url, received) as webhook:
-        (alarms,) = begun(webhook, store)
-        wait_until(lambda: alarms.lost == 3)
-        raise_alarms(store, 1, first=40)
-        received.wait(1)
-        assert alarms.lost == 3
 
+    def trim(kept):
+        store.call("XTRIM", store.keys.alarms, "MAXLEN", kept)
 
-@pytest.mark.servers("system")
-def test_alarms_that_were_trimmed_before_the_first_was_read_are_counted(feeds, redis_url):
-    (store,) = feeds("a")
-    with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
-        (alarms,) = begun(webhook, store)
-        wait_until(lambda: store.call("EXISTS", store.keys.alarms))
-        time.sleep(0.1)
+    with closing(Connection(redis_url, Stop())) as connection:
+        queue, later = (AlarmQueue(connection, store.keys) for _ in range(2))
+        assert taken(queue) == ([], 0)
         raise_alarms(store, 6, first=2)
-        store.call("XTRIM", store.keys.alarms, "MAXLEN", 2)
-        alarms.raised()
-        wait_until(lambda: (alarms.delivered, alarms.lost) == (2, 4))
-
-
-@pytest.mark.servers("system")
-def test_trimming_what_was_delivered_loses_nothing(feeds, redis_url):
-    (store,) = feeds("a")
-    with receiving() as received, posting(redis_url, received) as webhook:
-        (alarms,) = begun(webhook, store)
-        for first in (2, 12, 22):
-            raise_alarms(store, 5, first=first)
-            wait_until(lambda first=first: alarms.delivered == (first - 2) / 2 + 5)
-            store.call("XTRIM", store.keys.alarms, "MAXLEN", 2)
-    assert alarms.lost == 0
+        trim(2)
+        assert taken(queue) == ([b"6-0", b"7-0"], 4)
+        trim(1)  # these were delivered
+        raise_alarms(store, 8, first=10)
+        read = queue.next()
+        trim(3)  # one is read, four are not
+        queue.done(read)
+        assert taken(queue) == ([b"15-0", b"16-0", b"17-0"], 8)
+        raise_alarms(store, 3, first=20)
+        trim(0)
+        assert taken(later) == ([], 3), "by the next process"
+        raise_alarms(store, 1, first=30)
+        assert taken(queue) == ([b"30-0"], 8)
 
 
 def test_feeds_whose_settings_name_other_receivers_do_not_wait_for_one_another(feeds, redis_url):
@@ -242,7 +216,7 @@ def test_feeds_whose_settings_name_other_receivers_do_not_wait_for_one_another(f
         ]
         assert webhooks.add(silent.keys.feed, WorkerSettings()) is None
         for one in wanted:
-            one.begins(b"1-0")
+            one.on_started(b"1-0")
         free.wait(2)
         stuck.wait(1)
         assert wanted[0].delivered == 0
@@ -276,14 +250,14 @@ def test_a_process_of_many_feeds_posts_the_alarms_that_its_feeds_raise(redis_url
 
 
 def told_of(store):
-    """Return the IDs of what is to be told: the story of all alarms and reports."""
+    """Return the IDs of the deliveries: the timeline of all alarms and reports."""
     alarms, reports = (
         [(entry[0], message(entry)) for entry in store.call("XRANGE", stream, "-", "+")]
         for stream in (store.keys.alarms, store.keys.met)
     )
-    marks = [OpenThen.of(*report) for report in reports]
-    chapters = story(known_alarms(alarms), marks)
-    return {one.entry.decode() for one in chapters if one.what != "went_on"}
+    marks = [ReportedOpenAlarms.of(*report) for report in reports]
+    events = timeline(known_alarms(alarms), marks)
+    return {one.entry.decode() for one in events if one.what != "went_on"}
 
 
 def posted(store, received):

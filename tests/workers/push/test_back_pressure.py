@@ -1,15 +1,22 @@
 """A push that waits for the worker."""
 
 import time
+from operator import sub
 
 import pytest
 from world import Worker, wait_until
 
 from workers.cli.progress import waiting_progress
-from workers.push import ingest
+from workers.push import back_pressure, ingest
 from workers.push.back_pressure import HighWater
 from workers.push.ingest import PushStopped
 from workers.push.sources import Row
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch):
+    monkeypatch.setattr(back_pressure, "CHECK_SECONDS", 0.0)
+
 
 ROWS = [Row([i], "a") for i in range(300)]
 
@@ -28,9 +35,9 @@ def test_a_push_waits_at_the_mark_and_goes_on_when_half_is_answered(store, redis
         seen.append((length, waiting))
         answer(store, length - 40)
 
-    with HighWater(redis_url, feed, 100, work, seconds=0.0) as wait:
+    with HighWater(redis_url, feed, 100, work) as wait:
         wait(0)
-        assert ingest.push(ROWS, redis_url, feed, throttle=wait, chunk=10) == 300
+        assert ingest.push(ROWS, redis_url, feed, pacing=ingest.Pacing(10, wait)) == 300
     assert seen == [(100, 100), (160, 100), (220, 100), (280, 100)]
     assert store.length(store.keys.input) == 300
 
@@ -43,16 +50,14 @@ def test_what_waits_already_counts_before_the_first_row(store, redis_url, feed):
         told.append(waiting)
         answer(store, 10 * len(told))
 
-    with HighWater(redis_url, feed, 40, work, seconds=0.0) as wait:
+    with HighWater(redis_url, feed, 40, work) as wait:
         wait(0)
     assert told == [40, 30]
 
 
 def test_entries_of_another_producer_are_seen_at_the_next_count(store, redis_url, feed):
     told = []
-    with HighWater(
-        redis_url, feed, 100, lambda n: (told.append(n), answer(store, 90)), 0.0
-    ) as wait:
+    with HighWater(redis_url, feed, 100, lambda n: (told.append(n), answer(store, 90))) as wait:
         wait(0)
         ingest.push(ROWS[:100], redis_url, feed)  # the other one
         wait(99)
@@ -71,7 +76,7 @@ def test_a_feed_that_is_reset_while_a_push_waits_is_counted_anew(store, redis_ur
         told.append(waiting)
         store.call("DEL", store.keys.state, store.keys.input)
 
-    with HighWater(redis_url, feed, 20, reset, seconds=0.0) as wait:
+    with HighWater(redis_url, feed, 20, reset) as wait:
         wait(0)
     assert told == [20], "it waited, and the reset let it go"
 
@@ -91,9 +96,9 @@ def test_a_push_waits_for_bytes_as_for_entries(store, redis_url, feed, mark):
         seen.append(bytes_beyond(store))
         answer(store, store.length(store.keys.input) - waiting // 3)
 
-    with HighWater(redis_url, feed, mark, work, 0.0, mark_bytes=5_000) as wait:
+    with HighWater(redis_url, feed, mark, work, mark_bytes=5_000) as wait:
         wait(0)
-        sent = ingest.push(rows, redis_url, feed, throttle=wait, chunk=10, measure=wait.add_bytes)
+        sent = ingest.push(rows, redis_url, feed, pacing=ingest.Pacing(10, wait))
     assert sent == store.length(store.keys.input) == 300
     assert len(seen) > 3
     largest = 10 * max(len(part) for row in rows for part in ingest.encoded(row)) + 100
@@ -104,7 +109,7 @@ def test_one_entry_above_the_mark_of_bytes_is_waited_for(store, redis_url, feed)
     ingest.push([Row([1.0] * 1000, "a")], redis_url, feed)
     told = []
     with HighWater(
-        redis_url, feed, 0, lambda n: (told.append(n), answer(store, 1)), 0.0, mark_bytes=100
+        redis_url, feed, 0, lambda n: (told.append(n), answer(store, 1)), mark_bytes=100
     ) as wait:
         wait(0)
     assert told == [1]
@@ -112,17 +117,18 @@ def test_one_entry_above_the_mark_of_bytes_is_waited_for(store, redis_url, feed)
 
 def test_large_rows_are_sent_in_chunks_of_few(redis_url, feed, monkeypatch):
     monkeypatch.setattr(ingest, "CHUNK_BYTES", 10_000)
-    sent, sizes = [], []
+    sent = []
     rows = [Row([1.0] * 1000, "a")] * 9 + [Row([1.0], "a")] * 50
-    ingest.push(rows, redis_url, feed, throttle=sent.append, measure=sizes.append)
-    assert sent == [3, 6, 9, 59]  # an entry of the first kind has 4,006 bytes
-    assert max(sizes) < 10_000 + 4_100
+    ingest.push(rows, redis_url, feed, pacing=ingest.Pacing(throttle=lambda *at: sent.append(at)))
+    assert [rows for rows, _ in sent] == [3, 6, 9, 59]  # an entry of the first kind has 4,006 bytes
+    sizes = [size for _, size in sent]
+    assert max(map(sub, sizes, [0, *sizes])) < 10_000 + 4_100
 
 
 def test_a_refusal_says_how_to_go_on(store, redis_url, feed):
     store.call("SET", store.keys.input, "no stream")
     with (
-        HighWater(redis_url, feed, 5) as wait,
+        HighWater(redis_url, feed, 5, pytest.fail) as wait,
         pytest.raises(PushStopped, match=r"another type.*7 rows were pushed; go on with --skip 7"),
     ):
         wait(7)
@@ -169,5 +175,5 @@ def test_a_worker_that_answers_all_while_waiting_is_counted_is_not_waited_for(
     def tell(_waiting):
         pytest.fail("it waits for a worker that has nothing left to do")
 
-    with AnsweredMeanwhile(redis_url, feed, 40, tell, seconds=0.0) as wait:
+    with AnsweredMeanwhile(redis_url, feed, 40, tell) as wait:
         wait(0)

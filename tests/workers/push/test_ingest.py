@@ -5,7 +5,7 @@ import pytest
 from workers.broker import embedded
 from workers.errors import Unavailable
 from workers.push import ingest
-from workers.push.ingest import PushRate, PushStopped, encoded, entry, push, shuffled
+from workers.push.ingest import Pacing, PushRate, PushStopped, encoded, entry, push, shuffled
 from workers.push.sources import Row
 
 
@@ -38,7 +38,8 @@ def test_rows_are_shuffled_by_the_permutation_of_the_seed():
 def test_all_rows_arrive_in_order_whatever_the_chunk(store, redis_url, feed, chunk):
     told = []
     rows = [Row([i], str(i)) for i in range(10)]
-    assert push(iter(rows), redis_url, feed, throttle=told.append, chunk=chunk) == 10
+    pacing = Pacing(chunk, lambda sent, _: told.append(sent))
+    assert push(iter(rows), redis_url, feed, pacing=pacing) == 10
     assert stored(store) == [[b"x", b"[%d]" % i, b"y", b"%d" % i] for i in range(10)]
     assert told == sorted({min(n, 10) for n in range(chunk, 10 + chunk, chunk)})
 
@@ -54,18 +55,12 @@ def test_a_server_that_is_not_there_is_named(feed):
 
 
 def test_a_server_that_goes_away_leaves_the_number_of_rows_that_are_certain(own_redis):
-    def stop(sent):
+    def stop(sent, _):
         if sent == 4:
             embedded.stop(own_redis.directory)
 
     with pytest.raises(PushStopped, match=r"4 rows were pushed, and up to 2 more may have been"):
-        push([Row([i]) for i in range(9)], own_redis.url, "f", throttle=stop, chunk=2)
-
-
-def test_a_refusal_says_how_many_rows_arrived(store, redis_url, feed):
-    store.call("SET", store.keys.input, "not a stream")
-    with pytest.raises(PushStopped, match=r"another type.*0 rows were pushed; go on with --skip 0"):
-        push([Row([1]), Row([2])], redis_url, feed)
+        push([Row([i]) for i in range(9)], own_redis.url, "f", pacing=Pacing(2, stop))
 
 
 def test_a_pace_waits_until_the_rows_are_due(monkeypatch):
@@ -79,6 +74,6 @@ def test_a_pace_waits_until_the_rows_are_due(monkeypatch):
     assert slept == pytest.approx([0.2, 0.0])
 
 
-@pytest.mark.parametrize(("rate", "chunk"), [(1.0, 1), (100.0, 10), (1e6, ingest.CHUNK)])
+@pytest.mark.parametrize(("rate", "chunk"), [(1.0, 1), (100.0, 10), (1e6, ingest.CHUNK_ENTRIES)])
 def test_the_chunk_of_a_pace_is_a_tenth_of_a_second(rate, chunk):
     assert PushRate(rate).chunk == chunk

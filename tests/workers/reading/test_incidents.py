@@ -1,4 +1,4 @@
-"""Incidents: the alarms of one change are one story, whatever is known of it."""
+"""Incidents: the alarms of one change are one incident, whatever is known of it."""
 
 from dataclasses import asdict
 
@@ -10,9 +10,14 @@ from hypothesis import strategies as st
 
 from online_svm.stream.alarm import Alarm
 from workers.message.encode import encode_alarms
-from workers.reading.alarms import RaisedAlarm
-from workers.reading.answers import newest
-from workers.reading.incidents import OpenThen, incidents, open_incident, story
+from workers.reading.incidents import (
+    RaisedAlarm,
+    ReportedOpenAlarms,
+    incidents,
+    known_alarms,
+    open_incident,
+    timeline,
+)
 
 
 def alarm(n, kind="calibration", scope="overall", name=None):
@@ -24,7 +29,7 @@ def raised(*alarms):
 
 
 def report(n, *alarms):
-    return OpenThen(b"%d-0" % n, n, alarms)
+    return ReportedOpenAlarms(b"%d-0" % n, n, alarms)
 
 
 FIRST = alarm(50, "exchangeability")
@@ -32,7 +37,7 @@ SAME, OTHER = alarm(60, "exchangeability", "class", "b"), alarm(70, "calibration
 
 
 def told(alarms, reports):
-    return [(one.what, one.entry) for one in story(raised(*alarms), reports)]
+    return [(one.what, one.entry) for one in timeline(raised(*alarms), reports)]
 
 
 def test_one_change_is_told_by_its_beginning_its_worsening_and_its_end():
@@ -59,7 +64,7 @@ def test_the_report_of_the_very_entry_comes_after_its_alarm():
     assert told([FIRST], [report(50)]) == [("began", b"50-0"), ("ended", b"50-0")]
 
 
-def test_the_alarms_of_one_entry_are_one_chapter():
+def test_the_alarms_of_one_entry_are_one_event():
     both = [FIRST, alarm(50)]
     assert told(both, []) == [("began", b"50-0")]
     assert incidents(raised(*both), [])[0].parts == tuple(both)
@@ -68,7 +73,9 @@ def test_the_alarms_of_one_entry_are_one_chapter():
 def test_a_comparison_is_of_no_incident():
     better = alarm(40, "comparison")
     assert told([better], [report(45)]) == []
-    assert OpenThen.of(b"1-0", {"n": 1, "monitors": {"open": [asdict(better)]}}).alarms == ()
+    assert (
+        ReportedOpenAlarms.of(b"1-0", {"n": 1, "monitors": {"open": [asdict(better)]}}).alarms == ()
+    )
 
 
 def test_an_incident_whose_alarms_are_trimmed_is_known_from_the_reports():
@@ -76,12 +83,19 @@ def test_an_incident_whose_alarms_are_trimmed_is_known_from_the_reports():
     assert incidents(raised(OTHER), [report(65, FIRST, SAME)])[-1].since == 50
 
 
+def test_alarms_of_an_entry_are_read_one_by_one_and_what_is_none_is_not():
+    odd = ({"n": "7"}, {"name": [3]}, {"log_wealth": "much"})
+    entries = [(b"1-0", {"seq": 6, "alarms": [asdict(FIRST), asdict(SAME)]}), (b"2-0", None)]
+    entries += [(b"3-0", {"seq": 6, "alarms": [asdict(FIRST) | one]}) for one in odd]
+    assert [one.alarm for one in known_alarms(entries)] == [FIRST, SAME]
+
+
 @pytest.mark.parametrize("odd", [None, 3, {}, {"n": 1, "monitors": {"open": 3}}, {"monitors": []}])
 def test_what_is_no_report_says_nothing(odd):
-    assert OpenThen.of(b"1-0", odd) is None
+    assert ReportedOpenAlarms.of(b"1-0", odd) is None
 
 
-@pytest.mark.servers("system")
+@pytest.mark.servers("embedded", "system")
 def test_alarms_of_before_a_trimmed_report_are_only_those_that_the_first_kept_one_lists(store):
     met, alarms = store.keys.met, store.keys.alarms
 
@@ -92,18 +106,18 @@ def test_alarms_of_before_a_trimmed_report_are_only_those_that_the_first_kept_on
     for one in (FIRST, SAME):
         store.call("XADD", alarms, f"{one.n}-0", "p", encode_alarms([one], one.n - 1))
     say(65, SAME)  # no report came between the two: one incident
-    (newest_report,) = newest(store, met, 1)
+    (newest_report,) = store.last_entries(met, 1)
     assert open_incident(store, newest_report).parts == (FIRST, SAME)
     store.call("DEL", met)
     say(55)  # the first has ended
     say(65, SAME)
-    (newest_report,) = newest(store, met, 1)
+    (newest_report,) = store.last_entries(met, 1)
     assert open_incident(store, newest_report).parts == (SAME,)
     store.call("XTRIM", met, "MAXLEN", 1)
     assert open_incident(store, newest_report).parts == (SAME,)
     store.call("XADD", alarms, "70-0", "p", encode_alarms([OTHER], 69))
     say(75, SAME, OTHER)
-    (newest_report,) = newest(store, met, 1)
+    (newest_report,) = store.last_entries(met, 1)
     assert open_incident(store, newest_report).parts == (SAME, OTHER)
 
 
@@ -129,16 +143,16 @@ def test_beginnings_and_ends_take_turns_and_what_is_told_does_not_depend_on_wher
             is_open = ()
         else:
             reports.append(report(n, *is_open))
-    whole = list(story(raised(*alarms), reports))
+    whole = list(timeline(raised(*alarms), reports))
     turns = [one.what for one in whole if one.what in ("began", "ended")]
     assert turns == ["began", "ended"] * (len(turns) // 2) + ["began"] * (len(turns) % 2)
     for cut in range(len(steps) + 1):
         head = list(
-            story(raised(*(a for a in alarms if a.n <= cut)), [r for r in reports if r.n <= cut])
+            timeline(raised(*(a for a in alarms if a.n <= cut)), [r for r in reports if r.n <= cut])
         )
         before = head[-1].incident if head and head[-1].what != "ended" else None
         rest = raised(*(a for a in alarms if a.n > cut)), [r for r in reports if r.n > cut]
-        assert head + list(story(*rest, before)) == whole
+        assert head + list(timeline(*rest, before)) == whole
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -160,4 +174,4 @@ def test_the_open_incident_of_a_feed_is_the_last_of_its_story(store, seed):
         store.call("XADD", store.keys.met, f"{n}-0", "p", orjson.dumps(said))
         told = incidents(raised(*alarms), reports)
         expected = told[-1] if told and told[-1].until is None else None
-        assert open_incident(store, newest(store, store.keys.met, 1)[0]) == expected
+        assert open_incident(store, store.last_entries(store.keys.met, 1)[0]) == expected

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from watched_feed import Watched
+from monitored_feed import Watched
 
 from online_svm.config import PredictorConfig
 from workers.broker.connection import client
@@ -11,11 +11,10 @@ from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.dashboard.feed_follower import FeedFollower
 from workers.errors import StateLost
-from workers.feed.agreement import agreement
+from workers.feed.pinned_config import pinned_config
 from workers.feed.position import LAST_ID
-from workers.reading.lag import Lag, lag, lags
+from workers.reading.lag import MAX_COUNTED, Lag, lag, lags
 from workers.reading.status import status
-from workers.reading.stream_info import COUNTED
 
 AGO = 300.0
 """Seconds for which the oldest entry waits."""
@@ -35,7 +34,7 @@ def answered(store, ids, count):
 
 
 def begin(store):
-    store.fence("test", agreement(PredictorConfig(), Limits()))
+    store.fence("test", pinned_config(PredictorConfig(), Limits()))
 
 
 def shown(url, feed):
@@ -44,10 +43,10 @@ def shown(url, feed):
         told = status(store)
         metrics, page = Watched(store), FeedFollower(url, feed)
         page.update()
-        seen, sample = (metrics("lag_entries"), metrics("lag_seconds")), page.view.last_sample
+        seen, held = (metrics("lag_entries"), metrics("lag_seconds")), page.shown.status
         for opened in (metrics, page):
             opened.close()
-    return [(told.waiting, told.waiting_seconds), seen, (sample.waiting, sample.behind)]
+    return [(told.waiting, told.waiting_seconds), seen, (held.waiting, held.waiting_seconds)]
 
 
 @pytest.mark.parametrize(("has_begun", "count", "done", "trimmed"), [
@@ -83,11 +82,11 @@ def test_a_feed_whose_input_has_reached_the_last_id_has_no_lag_beside_one_that_h
 
 def test_more_than_is_counted_is_exact_unless_the_stream_also_holds_what_is_answered(store):
     begin(store)
-    ids = add(store, COUNTED + 50)
-    assert lag(store)[:2] == (COUNTED + 50, False)
+    ids = add(store, MAX_COUNTED + 50)
+    assert lag(store)[:2] == (MAX_COUNTED + 50, False)
     answered(store, ids, 10)
     counts = int(store.server()["redis_version"].split(".")[0]) >= 7
-    assert lag(store)[:2] == ((COUNTED + 40, False) if counts else (COUNTED, True))
+    assert lag(store)[:2] == ((MAX_COUNTED + 40, False) if counts else (MAX_COUNTED, True))
     assert {entries for entries, _ in shown(store.url, store.keys.feed)} == {lag(store).entries}
 
 

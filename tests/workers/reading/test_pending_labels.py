@@ -4,16 +4,15 @@ import time
 
 import orjson
 import pytest
-from monitored_feed import working
+from monitored_feed import Watched, working
 from session_steps import advance
-from watched_feed import Watched
 
 from workers.broker.store import Store
 from workers.cli.status import describe
 from workers.cli.validity_text import pending_text
 from workers.dashboard.answer_cards import LabelsCard
-from workers.dashboard.excerpt import Choice, Excerpt
 from workers.dashboard.feed_follower import FeedFollower
+from workers.dashboard.shown_feed import Choice, Excerpt
 from workers.errors import StateLost
 from workers.feed.state_fields import PENDING
 from workers.reading.lag import lag
@@ -55,7 +54,7 @@ def on_the_page(url, feed):
     follower, card = FeedFollower(url, feed), LabelsCard()
     follower.update()
     follower.close()
-    said = card.fill(Excerpt.of(follower.view, Choice()))
+    said = card.fill(Excerpt.of(follower.shown, Choice()))
     return said, card._text.text
 
 
@@ -65,9 +64,9 @@ def test_nine_hundred_answers_without_a_label_show_everywhere_though_no_label_ev
     work(store, 900)
     assert store.length(store.keys.met) == 0
     url, feed = store.url, store.keys.feed
-    found = status(store)
-    assert found.pending.pop("seconds") == pytest.approx(AGO, abs=60)
-    assert found.pending == {"pending": 900, "unlabelled": 900, "since": began}
+    pending = status(store).pending
+    assert pending.pop("seconds") == pytest.approx(AGO, abs=60)
+    assert pending == {"pending": 900, "unlabelled": 900, "since": began}
     text = "labels     900 examples wait, 900 of them without a label, the oldest for 2 h 5 min"
     assert text in describe(status(store))
     told = of_metrics(store)

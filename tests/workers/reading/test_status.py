@@ -3,19 +3,19 @@
 import json
 import time
 from contextlib import closing
-from dataclasses import asdict
 
 import orjson
 import pytest
 from published_feed import examples, push, session, work
 
 from workers.broker.connection import client
-from workers.broker.lease import Holder
+from workers.broker.leases import Holder
 from workers.broker.request_queue import RequestQueue
 from workers.broker.store import Store
 from workers.cli.status import describe
+from workers.reading.lag import MAX_COUNTED, backlog
 from workers.reading.status import LABELS, status
-from workers.reading.stream_info import COUNTED, backlog
+from workers.reading.verdict import printed, verdict
 from workers.scorer.asker import Asker
 from workers.stop import Stop
 
@@ -34,7 +34,7 @@ def test_without_a_published_state_only_requests_that_wait_for_one_are_told(stor
     push(store, examples(20))
     work(session(store, every=0), 20)
     found = status(store)
-    assert (found.scoring, found.consumers) == (None, [])
+    assert (found.scoring, found.consumers) == (None, ())
     assert "published" not in describe(found)
     with closing(Asker(store.url, store.keys.feed)) as asker:
         asker.send([b"[1,2,3]"] * 2)
@@ -101,13 +101,13 @@ def test_the_bytes_of_each_kind_of_key_are_those_that_redis_says(store, worked):
 
 
 def test_the_waiting_bytes_are_exact_while_all_entries_are_counted_and_then_by_their_mean(store):
-    rows = [[b"x", b"[%d]" % (10**8 + i)] for i in range(COUNTED + 500)]
+    rows = [[b"x", b"[%d]" % (10**8 + i)] for i in range(MAX_COUNTED + 500)]
     store.append(store.keys.input, [(b"*", row) for row in rows[:100]])
     size = sum(map(len, rows[0]))
     assert backlog(store, store.keys.input, b"0-0") == (100, False, 100 * size)
     assert status(store).waiting_bytes == 100 * size
     store.append(store.keys.input, [(b"*", row) for row in rows[100:]])
-    assert backlog(store, store.keys.input, b"0-0") == (COUNTED, True, COUNTED * size)
+    assert backlog(store, store.keys.input, b"0-0") == (MAX_COUNTED, True, MAX_COUNTED * size)
     assert status(store).waiting_bytes == len(rows) * size
 
 
@@ -128,7 +128,7 @@ def test_the_status_of_a_feed_costs_redis_no_more_where_it_holds_more(store, wor
 
 def test_a_feed_is_replayed_from_when_a_worker_takes_it_over_until_it_begins(store, worked):
     def told():
-        return status(store).verdict.sentence.partition(";")[0]
+        return verdict(status(store)).sentence.partition(";")[0]
 
     store.note("began", f"epoch {worked.epoch}, seq 0")
     push(store, examples(5, first=60))
@@ -153,7 +153,7 @@ def test_what_comes_after_an_answer_does_not_give_its_guarantee_back(store, work
             "n": 60,
         }
         store.call("XADD", store.keys.out, "*", "p", orjson.dumps(other))
-    assert status(store).verdict.sentence == "Take care: the answers have no guarantee"
+    assert verdict(status(store)).sentence == "Take care: the answers have no guarantee"
 
 
 def test_an_answer_hours_after_the_last_label_does_not_miss_one_at_once(store, worked):
@@ -164,13 +164,13 @@ def test_an_answer_hours_after_the_last_label_does_not_miss_one_at_once(store, w
     store.call("XADD", store.keys.out, f"{long_ago}-0", "p", orjson.dumps(label))
     for since, is_told in ((now, False), (long_ago, True)):
         store.call("HSET", store.keys.state, "pending", f"1 1 {since}")
-        told = status(store).verdict.sentence
+        told = verdict(status(store)).sentence
         assert (told == "No label for 2 hours; 1 answer waits") is is_told
 
 
 def test_all_of_it_is_in_the_json_of_the_command(store, worked, run):
     found = json.loads(run("status", store.keys.feed, "--json")[1])
-    expected = orjson.loads(orjson.dumps(asdict(status(store))))
+    expected = orjson.loads(orjson.dumps(printed(status(store))))
     age = found["scoring"].pop("age"), expected["scoring"].pop("age")
     assert age[0] <= age[1]
     assert found == expected
@@ -187,7 +187,7 @@ def test_a_user_who_may_not_ask_for_it_gets_the_rest(store, worked):
             url = store.url.replace("unix://", "unix://reader:pw@")
             with Store(url, store.keys.feed) as reading:
                 found = status(reading)
-            assert (found.seq, found.consumers) == (60, [])
+            assert (found.seq, found.consumers) == (60, ())
             assert (found.scoring.n, found.scoring.age) == (store.publication().n, None)
             assert found.stored.bytes["out"] is None
             assert "may not run MEMORY USAGE" in describe(found)

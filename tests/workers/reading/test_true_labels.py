@@ -3,7 +3,7 @@
 import pytest
 
 from workers.broker.feed_reader import PAGE_BYTES
-from workers.feed.state import Agreement, initial_fields
+from workers.feed.state import PinnedConfig, initial_fields
 from workers.reading.true_labels import TrueLabels, _late_labels
 
 COUNT = 40
@@ -44,7 +44,7 @@ def test_large_entries_are_read_a_few_at_a_time(store, replies):
 
 @pytest.mark.parametrize("config", ['{"predictor": 5}', '{"join": []}', "[", '{"semantics": 99}'])
 def test_answers_are_shown_whatever_the_stored_configuration_is(store, config):
-    fields = initial_fields(Agreement(config, "00", "{}"))
+    fields = initial_fields(PinnedConfig(config, "00"))
     store.call("HSET", store.keys.state, "epoch", 1, *fields)
     store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "b")
     (truth,) = TrueLabels(store).of(*answers(1))

@@ -8,28 +8,26 @@ from hypothesis import strategies as st
 
 from online_svm.stream.alarm import Alarm
 from workers.feed.state_fields import PendingLabels
+from workers.reading.answers import newest_answer, newest_label
 from workers.reading.events import Event
 from workers.reading.incidents import Incident
+from workers.reading.lag import Lag
+from workers.reading.status import FeedStatus
 from workers.reading.verdict import (
     LEVELS,
-    SET_ASIDE,
-    Facts,
+    PARKED_SECONDS,
     Verdict,
-    lifecycle,
-    missing_for,
-    newest_answer,
-    newest_label,
     of_end,
     summary,
     verdict,
 )
-from workers.runner.hosted_feed import LAST_RETRY
+from workers.runner.feed_task import LAST_RETRY
 
 NOW = 1_700_000_000.0
 FIGURES = {"scored": 1000, "accuracy": 0.757, "probability": 0.739, "z": 1.3}
 REPORT = {"n": 5000, "scored": 4900, "windowed": {"overall": FIGURES}}
 EXACT = {"status": "ok", "guarantee": "exact", "reason": None}
-WELL = Facts("mail", holder="host-1", now=NOW, answer=EXACT, report=REPORT)
+WELL = FeedStatus(feed="mail", holder="host-1", now=NOW, answer=EXACT, report=REPORT)
 HOLD = "Probabilities hold: .757 right where .739 was announced, over the last 1,000"
 
 
@@ -42,6 +40,16 @@ def event(code, detail="", seconds=180.0, writer="host-1"):
     return Event(1000 * (NOW - seconds), code, writer, detail)
 
 
+def no_label_for(seconds):
+    """Return what a status of 900 awaited labels has, the last of which came so long ago."""
+    labels = PendingLabels(900, 900, None)
+    return {"lag": Lag(0, False, 0.0, labels), "label_at": 1000 * (NOW - seconds)}
+
+
+def off(scope, name, estimate):
+    return Incident((alarm(kind="calibration", scope=scope, name=name, estimate=estimate),))
+
+
 LABELS = Incident((alarm(),))
 WARMING = {"status": "warming", "guarantee": "none", "reason": "warming up"}
 FAR = {"windowed": {"overall": FIGURES | {"accuracy": 0.6, "z": -10.0}}}
@@ -49,167 +57,104 @@ NO_WINDOW = {"scored": 1190, "headline": {"predicted": FIGURES}}
 REJECTED = {"status": "rejected", "code": "bad_label", "reason": "label 'x' is none of a, b"}
 UNCALIBRATED = {"status": "ok", "guarantee": "none", "reason": "no calibration example"}
 DISCOVERED = EXACT | {"guarantee": "approximate", "reason": "classes are discovered"}
+NO_WORKER, BEHIND = {"holder": None}, Lag(900, False, 240.0)
+CHANGED = "Do not trust them since example 4,047: the labels changed"
+NO_GUARANTEE = "Take care: the answers have no guarantee"
 
 STATES = {
     "holds": ({}, "well", HOLD),
     "of a feed without a window": (
-        {"report": NO_WINDOW},
-        "well",
+        {"report": NO_WINDOW}, "well",
         "Probabilities hold: .757 right where .739 was announced, over all 1,190",
     ),
     "approximate": ({"answer": DISCOVERED}, "well", HOLD),
-    "no guarantee": (
-        {"answer": UNCALIBRATED},
-        "care",
-        "Take care: the answers have no guarantee",
-    ),
+    "no guarantee": ({"answer": UNCALIBRATED}, "care", NO_GUARANTEE),
     "far off without an alarm": (
-        {"report": FAR},
-        "care",
+        {"report": FAR}, "care",
         "Take care: .600 right where .739 was announced, over the last 1,000",
     ),
     "warming up": ({"answer": WARMING, "report": None}, "wait", "Warming up"),
     "too early": (
-        {"report": {"scored": 40, "headline": {"predicted": FIGURES}}},
-        "wait",
+        {"report": {"scored": 40, "headline": {"predicted": FIGURES}}}, "wait",
         "Too early to say: 40 answers scored",
     ),
     "begun without examples": (
-        {"answer": {}, "report": None},
-        "wait",
-        "Too early to say: 0 answers scored",
+        {"answer": {}, "report": None}, "wait", "Too early to say: 0 answers scored",
     ),
-    "all rejected": (
-        {"answer": REJECTED, "report": None},
-        "bad",
-        "No example could be used yet",
-    ),
-    "labels changed": (
-        {"incident": LABELS},
-        "bad",
-        "Do not trust them since example 4,047: the labels changed",
-    ),
+    "all rejected": ({"answer": REJECTED, "report": None}, "bad", "No example could be used yet"),
+    "labels changed": ({"incident": LABELS}, "bad", CHANGED),
     "off in a class": (
-        {
-            "incident": Incident(
-                (alarm(kind="calibration", scope="class", name="b", estimate=-0.06),)
-            )
-        },
-        "bad",
+        {"incident": off("class", "b", -0.06)}, "bad",
         "Do not trust them since example 4,047: the probability of class b is too high by 0.060",
     ),
     "off in a slice": (
-        {
-            "incident": Incident(
-                (alarm(kind="calibration", scope="slice", name="x=1", estimate=0.1),)
-            )
-        },
-        "care",
+        {"incident": off("slice", "x=1", 0.1)}, "care",
         "Take care since example 4,047: the probability in slice x=1 is too low by 0.100",
     ),
     "features moved": (
-        {"incident": Incident((alarm(scope="scores"),))},
-        "care",
+        {"incident": Incident((alarm(scope="scores"),))}, "care",
         "Take care since example 4,047: the features have changed",
     ),
     "no worker, nothing waits": (
-        {"holder": None, "lifecycle": event("stopped", "in order, at seq 5000")},
-        "care",
+        NO_WORKER | {"events": (event("stopped", "in order, at seq 5000"),)}, "care",
         "No worker for 3 minutes",
     ),
     "no worker, entries wait": (
-        {"holder": None, "waiting": 12, "waiting_seconds": 180.0},
-        "bad",
+        NO_WORKER | {"lag": Lag(12, False, 180.0)}, "bad",
         "No worker; 12 entries wait, the oldest for 3 minutes",
     ),
     "no worker since it stopped, entries wait": (
-        {
-            "holder": None,
-            "lifecycle": event("stopped"),
-            "waiting": 1200,
-            "waiting_seconds": 180.0,
-        },
-        "bad",
+        NO_WORKER | {"events": (event("stopped"),), "lag": Lag(1200, False, 180.0)}, "bad",
         "No worker for 3 minutes; 1,200 entries wait",
     ),
     "no worker in an incident": (
-        {"holder": None, "lifecycle": event("failed", "x", seconds=660.0), "incident": LABELS},
-        "bad",
-        "No worker for 11 minutes. Do not trust them since example 4,047: the labels changed",
+        NO_WORKER | {"events": (event("failed", "x", seconds=660.0),), "incident": LABELS}, "bad",
+        f"No worker for 11 minutes. {CHANGED}",
     ),
     "not begun": (
-        {"holder": None, "has_begun": False, "waiting": 1, "answer": {}, "report": None},
-        "care",
-        "No worker has begun this feed; 1 entry waits",
+        NO_WORKER | {"has_begun": False, "lag": Lag(1, False, 0.0), "answer": {}, "report": None},
+        "care", "No worker has begun this feed; 1 entry waits",
     ),
     "ended": (
-        {"holder": None, "lifecycle": event("input_ended", "the last ID")},
-        "wait",
+        NO_WORKER | {"events": (event("input_ended", "the last ID"),)}, "wait",
         "The input has ended",
     ),
     "set aside": (
-        {"lifecycle": event("failed", "the state is damaged"), "waiting": 3},
-        "bad",
+        {"events": (event("failed", "the state is damaged"),), "lag": Lag(3, False, 0.0)}, "bad",
         "Set aside by its worker; 3 entries wait",
     ),
     "set aside, its lease given back": (
-        {"holder": None, "lifecycle": event("failed", "x", seconds=600.0), "waiting": 3},
-        "bad",
-        "Set aside by its worker; 3 entries wait",
+        NO_WORKER | {"events": (event("failed", "x", seconds=600.0),), "lag": Lag(3, False, 0.0)},
+        "bad", "Set aside by its worker; 3 entries wait",
     ),
     "fenced: another worker has it now": (
-        {"lifecycle": event("failed", "fenced", writer="host-0")},
-        "well",
-        HOLD,
+        {"events": (event("failed", "fenced", writer="host-0"),)}, "well", HOLD,
     ),
     "replaying": (
-        {
-            "lifecycle": event("failed", "the state is damaged"),
-            "is_replayed": True,
-            "waiting": 900,
-            "waiting_seconds": 40.0,
-        },
-        "care",
-        "Replaying; 900 entries wait, the oldest for 40 seconds",
+        {"events": (event("began", "epoch 2, seq 0"), event("failed", "the state is damaged")),
+         "epoch": 3, "lag": Lag(900, False, 40.0)},
+        "care", "Replaying; 900 entries wait, the oldest for 40 seconds",
     ),
     "blocked since it began": (
-        {
-            "lifecycle": event("began", "epoch 3, seq 5000"),
-            "waiting": 900,
-            "waiting_seconds": 240.0,
-            "rate": 0.0,
-        },
-        "bad",
+        {"events": (event("began", "epoch 3, seq 5000"),), "rate": 0.0, "lag": BEHIND}, "bad",
         "Nothing is answered; 900 entries wait, the oldest for 4 minutes",
     ),
     "blocked": (
-        {"waiting": 900, "waiting_is_at_least": True, "waiting_seconds": 240.0, "rate": 0.0},
-        "bad",
+        {"lag": Lag(900, True, 240.0), "rate": 0.0}, "bad",
         "Nothing is answered; 900 or more entries wait, the oldest for 4 minutes",
     ),
     "behind": (
-        {"waiting": 900, "waiting_seconds": 240.0, "rate": 30.0},
-        "care",
+        {"lag": BEHIND, "rate": 30.0}, "care",
         "Behind; 900 entries wait, the oldest for 4 minutes",
     ),
-    "behind in an incident": (
-        {"waiting": 900, "waiting_seconds": 240.0, "rate": 30.0, "incident": LABELS},
-        "bad",
-        "Do not trust them since example 4,047: the labels changed",
-    ),
-    "no labels": (
-        {"unlabelled": 900, "label_seconds": 7300.0},
-        "care",
-        "No label for 2 hours; 900 answers wait",
-    ),
-    "late labels that come": ({"unlabelled": 900, "label_seconds": 30.0}, "well", HOLD),
+    "behind in an incident": ({"lag": BEHIND, "rate": 30.0, "incident": LABELS}, "bad", CHANGED),
+    "no labels": (no_label_for(7300.0), "care", "No label for 2 hours; 900 answers wait"),
+    "late labels that come": (no_label_for(30.0), "well", HOLD),
     "unreadable": (
-        {"problem": "its state is damaged", "incident": LABELS},
-        "bad",
-        "This feed cannot be read",
+        {"problem": "its state is damaged", "incident": LABELS}, "bad", "This feed cannot be read",
     ),
     "gone": ({"exists": False}, "wait", "There is no such feed now"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -220,12 +165,12 @@ def test_each_state_has_its_sentence_and_its_colour(name):
 
 
 def test_what_to_do_names_the_reason_and_the_command():
-    facts = replace(WELL, holder=None, lifecycle=event("failed", "disk is full", seconds=3.0))
+    facts = replace(WELL, holder=None, events=(event("failed", "disk is full", seconds=3.0),))
     assert verdict(facts).advice == (
         "disk is full. It is tried again while that worker runs. If none runs: "
         "start one: online-svm worker mail"
     )
-    facts = replace(WELL, holder=None, lifecycle=event("failed", "disk is full", seconds=900.0))
+    facts = replace(WELL, holder=None, events=(event("failed", "disk is full", seconds=900.0),))
     assert verdict(facts).advice == (
         "Start one: online-svm worker mail. The last one ended with: disk is full"
     )
@@ -234,30 +179,34 @@ def test_what_to_do_names_the_reason_and_the_command():
     assert verdict(replace(WELL, answer=REJECTED, report=None)).advice == (
         "The newest was rejected: label 'x' is none of a, b."
     )
-    assert {verdict(replace(WELL, **STATES[name][0])).advice for name in STATES} >= {""}
 
 
 RANGES = st.builds(
-    Facts,
+    FeedStatus,
     feed=st.just("mail"),
     problem=st.sampled_from(["", "damaged"]),
     exists=st.booleans(),
     has_begun=st.booleans(),
     holder=st.sampled_from([None, "host-1"]),
-    lifecycle=st.sampled_from(
-        [None, event("began", "epoch 1, seq 5000"), event("failed", "x"), event("input_ended")]
-    ),
+    events=st.sampled_from([
+        (), (event("began", "epoch 1, seq 5000"),), (event("failed", "x"),),
+        (event("input_ended"),),
+    ]),
     now=st.just(NOW),
-    is_replayed=st.booleans(),
-    waiting=st.sampled_from([0, 1, 900]),
-    waiting_seconds=st.sampled_from([0.0, 20.0, 500.0]),
+    epoch=st.sampled_from([1, 2]),
+    lag=st.builds(
+        Lag,
+        entries=st.sampled_from([0, 1, 900]),
+        is_at_least=st.booleans(),
+        seconds=st.sampled_from([0.0, 20.0, 500.0]),
+        labels=st.sampled_from([None, PendingLabels(900, 900, None)]),
+    ),
     rate=st.sampled_from([None, 0.0, 3.0]),
-    unlabelled=st.sampled_from([0, 900]),
-    label_seconds=st.sampled_from([None, 5.0, 7300.0]),
+    label_at=st.sampled_from([None, 1000 * (NOW - 5.0), 1000 * (NOW - 7300.0)]),
     answer=st.sampled_from([{}, EXACT, WARMING, REJECTED, UNCALIBRATED, DISCOVERED, {"status": 3}]),
     report=st.sampled_from([None, REPORT, FAR, NO_WINDOW, {"windowed": 3, "scored": "many"}]),
     incident=st.sampled_from([None, LABELS, Incident((alarm(scope="scores"),))]),
-)
+)  # fmt: skip
 
 
 @given(RANGES)
@@ -276,22 +225,15 @@ def test_nothing_holds_while_an_incident_is_open_and_no_state_is_without_words(f
 
 
 def test_a_feed_that_was_set_aside_has_a_worker_until_the_longest_wait_of_one_is_over():
-    assert SET_ASIDE - LAST_RETRY == 60.0
+    assert PARKED_SECONDS - LAST_RETRY == 60.0
 
 
 @pytest.mark.parametrize(
-    "later",
-    [
-        {"v": 2, "status": "label", "seq": 9, "n": 8},
-        {"v": 2, "status": "duplicate", "seq": 9, "n": 8, "first": 1},
-        REJECTED,
-        None,
-        [],
-    ],
+    "later", [{"status": "label"}, {"status": "duplicate"}, REJECTED, None, []]
 )
 def test_what_says_nothing_of_a_guarantee_does_not_give_it_back(later):
     for said, sentence in (
-        (UNCALIBRATED, "Take care: the answers have no guarantee"),
+        (UNCALIBRATED, NO_GUARANTEE),
         (WARMING, "Warming up"),
         (EXACT, HOLD),
     ):
@@ -306,29 +248,34 @@ def test_without_a_guarantee_the_newest_answer_is_told():
 
 
 def test_a_label_is_missing_for_no_longer_than_an_answer_waits_for_it():
-    def told(label_seconds, answer_seconds):
+    def missing_for(label_seconds, answer_seconds):
         since = None if answer_seconds is None else int(1000 * (NOW - answer_seconds))
-        return missing_for(1000 * (NOW - label_seconds), PendingLabels(1, 1, since), NOW)
+        lag, label_at = Lag(0, False, 0.0, PendingLabels(1, 1, since)), 1000 * (NOW - label_seconds)
+        return replace(WELL, lag=lag, label_at=label_at).label_seconds
 
-    assert told(7300.0, 20.0) == 20.0
-    assert told(20.0, 7300.0) == 20.0
-    assert told(7300.0, None) == 7300.0
-    assert told(20.0, -5.0) == 0.0  # a producer's clock is ahead
-    assert missing_for(None, PendingLabels(1, 1, 0), NOW) is None
+    assert missing_for(7300.0, 20.0) == 20.0
+    assert missing_for(20.0, 7300.0) == 20.0
+    assert missing_for(7300.0, None) == 7300.0
+    assert missing_for(20.0, -5.0) == 0.0  # a producer's clock is ahead
+    assert WELL.label_seconds is None
+
+
+def lifecycle(*events):
+    return replace(WELL, events=events).lifecycle
 
 
 def test_the_last_word_of_a_worker_is_no_note():
     began, note = event("began", "epoch 1, seq 0"), event("note", "deployed")
-    assert lifecycle([event("stopped"), began, note]) == began
-    assert lifecycle([note]) is None
+    assert lifecycle(event("stopped"), began, note) == began
+    assert lifecycle(note) is None
 
 
 def test_an_input_that_has_ended_is_told_whoever_stops_or_begins_afterwards():
     began, ended = event("began", "epoch 1, seq 0"), event("input_ended", "the last ID")
     for later in ([], [event("stopped")], [event("stopped"), began, event("stopped")]):
-        assert lifecycle([began, ended, *later]) == ended
+        assert lifecycle(began, ended, *later) == ended
     failed = event("failed", "WrongKeyType")
-    assert lifecycle([began, ended, failed]) == failed
+    assert lifecycle(began, ended, failed) == failed
 
 
 def test_where_no_label_is_among_the_answers_none_has_come_since_the_first_of_them():

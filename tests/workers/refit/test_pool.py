@@ -12,23 +12,22 @@ from world import wait_until
 
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.errors import RefitFailed, Stopped
-from workers.refit import pool_process
-from workers.refit.learner_log import LearnerLog
-from workers.refit.pool import RefitPool
-from workers.refit.pool_process import PoolProcess
+from workers.refit import pool as refit_pool
+from workers.refit.pool import PoolThread, RefitPool
+from workers.refit.schedule import PooledLearner
 from workers.stop import Stop
 
 
 @pytest.fixture(scope="module")
 def pool():
-    with RefitPool(processes=1, patience=60.0) as made:
+    with RefitPool(processes=1, timeout=60.0) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def small_pool():
     """A pool that has room for one learner alone."""
-    with RefitPool(processes=1, patience=60.0, memory=1) as made:
+    with RefitPool(processes=1, timeout=60.0, memory=1) as made:
         yield made
 
 
@@ -59,8 +58,8 @@ def test_feeds_of_every_kind_of_learner_take_turns_and_have_the_bits_of_a_proces
                     assert refitter.state() == states[i]
     slot = pool._schedule._slots[0]
     # The learners are weighed after their tasks.
-    wait_until(lambda: all(refitter._queue.is_idle for refitter in refitters))
-    assert len(slot.queues) == (1 if room == "small_pool" else len(configs))
+    wait_until(lambda: all(refitter._learner.is_idle for refitter in refitters))
+    assert len(slot.learners) == (1 if room == "small_pool" else len(configs))
     for refitter, (_, states) in zip(refitters, expected, strict=True):
         assert refitter.state() == states[-1]
         refitter.close()
@@ -106,7 +105,7 @@ def test_whether_a_result_or_the_state_is_there_is_asked_without_waiting(refitte
     """The state comes behind the tasks."""
     results, states = expected
     assert refitter.has_state, "there is nothing to fetch yet"
-    refitter.is_patient = True
+    refitter.is_deferring = True
     for task in tasks[:2]:
         refitter.submit(task)
     assert not refitter.has_state
@@ -115,7 +114,7 @@ def test_whether_a_result_or_the_state_is_there_is_asked_without_waiting(refitte
         assert refitter.result().state() == result
     assert not refitter.is_ready
     wait_until(lambda: refitter.has_state)
-    assert refitter._queue.log.state == refitter.state() == states[1]
+    assert refitter._learner.state == refitter.state() == states[1]
     refitter.submit(tasks[2])
     assert not refitter.has_state, "that of before is old"
     assert refitter.result().state() == results[2]
@@ -127,10 +126,12 @@ def test_killed_processes_are_replaced_and_no_byte_of_any_feed_changes(
 ):
     """One of the feeds has its state fetched after each task, so that nothing is computed again."""
     results, states = expected
-    with capture_logs() as logs, RefitPool(processes=1, patience=60.0) as pool:
+    with capture_logs() as logs, RefitPool(processes=1, timeout=60.0) as pool:
         feeds = [pool.refitter(BASE) for _ in range(3)]
-        short = feeds[1]._queue.log
-        monkeypatch.setattr(LearnerLog, "is_long", lambda log, *_: log is short and log.tasks)
+        short = feeds[1]._learner
+        monkeypatch.setattr(
+            PooledLearner, "has_long_log", lambda one, _: one is short and one.tasks
+        )
         found, pids = [[], [], []], []
         for i, task in enumerate(tasks):
             for feed in feeds:
@@ -155,26 +156,26 @@ def test_killed_processes_are_replaced_and_no_byte_of_any_feed_changes(
 
 def test_a_hung_process_is_replaced(tasks, expected, monkeypatch):
     results, _ = expected
-    patience = chain([0.3], repeat(60.0))
+    timeouts = chain([0.3], repeat(60.0))
 
-    def impatient(process, child):
-        return child.reply(next(patience), process._schedule, is_urgent=False)
+    def impatient(thread, process):
+        return process.receive(next(timeouts), lambda: thread._schedule.is_closed)
 
-    with RefitPool(processes=1, patience=60.0) as pool, pool.refitter(BASE) as refitter:
+    with RefitPool(processes=1, timeout=60.0) as pool, pool.refitter(BASE) as refitter:
         assert run(refitter, tasks[:1]) == results[:1]
         (hung,) = pool.pids
-        wait_until(lambda: refitter._queue.is_idle)  # the learner is weighed after its task
+        wait_until(lambda: refitter._learner.is_idle)  # the learner is weighed after its task
         os.kill(hung, signal.SIGSTOP)
-        monkeypatch.setattr(PoolProcess, "_reply", impatient)
+        monkeypatch.setattr(PoolThread, "_reply", impatient)
         assert run(refitter, tasks[1:2]) == results[1:2]
         assert pool.pids != [hung]
 
 
 def test_a_task_that_fails_everywhere_fails_its_feed_alone(tasks, expected, monkeypatch):
-    monkeypatch.setattr(pool_process, "ATTEMPTS", 2)
+    monkeypatch.setattr(refit_pool, "MAX_ATTEMPTS", 2)
     results, states = expected
     broken = type(tasks[0])(0, 10, 5, tasks[0].X, tasks[0].codes[:3], 2)
-    with RefitPool(processes=1, patience=60.0) as pool:
+    with RefitPool(processes=1, timeout=60.0) as pool:
         failing, other = pool.refitter(BASE), pool.refitter(BASE)
         assert run(other, tasks[:2]) == results[:2]
         failing.submit(broken)
@@ -191,9 +192,9 @@ def test_a_task_that_fails_everywhere_fails_its_feed_alone(tasks, expected, monk
 
 def test_feeds_share_two_processes(tasks, expected, monkeypatch):
     """Learners whose tasks are all in their states move to the process that has no work."""
-    monkeypatch.setattr(LearnerLog, "is_long", lambda log, *_: bool(log.tasks))
+    monkeypatch.setattr(PooledLearner, "has_long_log", lambda learner, _: bool(learner.tasks))
     results, states = expected
-    with RefitPool(processes=2, patience=60.0) as pool:
+    with RefitPool(processes=2, timeout=60.0) as pool:
         feeds = [pool.refitter(BASE) for _ in range(5)]
         for feed in feeds:
             for task in tasks:
@@ -221,7 +222,7 @@ def test_a_failure_of_the_pool_itself_is_told_to_who_waits(tasks, monkeypatch):
         raise ZeroDivisionError("a bug")
 
     with RefitPool(processes=1) as pool, pool.refitter(BASE) as refitter:
-        monkeypatch.setattr(LearnerLog, "is_long", broken)
+        monkeypatch.setattr(PooledLearner, "has_long_log", broken)
         refitter.submit(tasks[0])
         refitter.submit(tasks[1])
         refitter.result()

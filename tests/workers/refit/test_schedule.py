@@ -1,32 +1,29 @@
-"""Whose turn it is in a pool: no process is needed to say it."""
+"""Whose turn it is in a pool, without any process."""
 
 import pytest
 from refits import BASE
 
 from workers.errors import Stopped
-from workers.refit.learner_queue import LearnerQueue, ProcessSlot, Reply
-from workers.refit.messages import TASK
-from workers.refit.observer import NobodyLooks
-from workers.refit.schedule import Schedule
+from workers.refit.process import STATE, TASK, Reply
+from workers.refit.schedule import PooledLearner, ProcessSlot, Schedule
 
 
 def line():
-    return LearnerQueue(BASE, None, NobodyLooks(), lambda: None)
+    return PooledLearner(BASE)
 
 
 def ask(schedule, *lines):
     for each in lines:
-        schedule.add(each, (TASK, b""))
+        schedule.submit(each, (TASK, b""))
 
 
-def compute(schedule, seat, *, is_settled=False):
+def compute(schedule, seat):
     """Let a seat take a request and finish it; return whose it was."""
     taken, request = schedule.take(seat)
     with schedule.changed:
         schedule.move(taken, seat)
-    if not is_settled:
-        taken.log.add(request)
-    schedule.reply(taken, Reply(b"", 0.0))
+    taken.note(request.message, Reply(b"", 0.0))
+    request.reply.set_result(Reply(b"", 0.0))
     schedule.finish(taken)
     return taken
 
@@ -38,7 +35,7 @@ def seats():
 
 @pytest.fixture
 def schedule(seats):
-    seats[0].is_begun = True
+    seats[0].is_started = True
     return Schedule(seats)
 
 
@@ -81,12 +78,12 @@ def test_a_learner_stays_where_it_is_unless_it_may_move_for_nothing(schedule, se
     ask(schedule, busy, other)
     assert schedule.take(seats[0])[0] is busy
     assert schedule._next(seats[1]) is None, "its last task would be computed again"
-    other.log.replace(b"state")
+    other.note((STATE, b""), Reply(b"state", 0.0))
     assert schedule.take(seats[1])[0] is other
     with schedule.changed:
         schedule.move(other, seats[1])
     assert seats[0].forgets == [other.forget]
-    assert list(seats[1].queues) == [other]
+    assert list(seats[1].learners) == [other]
 
 
 def test_an_abandoned_line_leaves_its_seat_even_in_the_middle_of_a_request(schedule, seats):
@@ -101,7 +98,7 @@ def test_an_abandoned_line_leaves_its_seat_even_in_the_middle_of_a_request(sched
         schedule.move(working, seats[0])  # its request was on its way to the process
     schedule.finish(working)
     assert seats[0].forgets == [idle.forget, working.forget]
-    assert not seats[0].queues
+    assert not seats[0].learners
     assert schedule.take(seats[0]) is None, "there is nothing but learners to forget"
 
 
@@ -112,19 +109,19 @@ def test_a_closed_schedule_has_no_more_work(schedule, seats):
         schedule.take(seats[0])
 
 
-def test_learners_beyond_the_bound_are_set_down_the_oldest_first(schedule, seats):
+def test_learners_beyond_the_bound_are_unloaded_the_oldest_first(schedule, seats):
     first, second, third = line(), line(), line()
     ask(schedule, first, second, third)
     for each in (first, second, third):
         assert compute(schedule, seats[0]) is each
-        assert schedule.too_many(seats[0], each, 10, memory=25) is (
+        assert schedule.to_unload(seats[0], each, 10, memory=25) is (
             first if each is third else None
         )
     ask(schedule, first)
     assert schedule._next(seats[0]) is None, "its state is being fetched"
-    schedule.set_down(first)
+    schedule.unload(first)
     assert seats[0].forgets == [first.forget]
-    assert schedule.too_many(seats[0], third, 20, memory=25) is second
-    schedule.set_down(second)
-    assert schedule.too_many(seats[0], third, 30, memory=25) is None, "one stays, whatever it takes"
+    assert schedule.to_unload(seats[0], third, 20, memory=25) is second
+    schedule.unload(second)
+    assert schedule.to_unload(seats[0], third, 30, memory=25) is None, "one always stays"
     assert schedule.take(seats[0])[0] is first

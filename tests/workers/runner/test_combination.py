@@ -11,11 +11,12 @@ from contextlib import ExitStack
 import numpy as np
 import orjson
 import pytest
-from session_steps import advance, refitter
+from session_steps import advance, assembled, refitter
 from world import Worker, wait_until
 
 from online_svm.calibration.evidential.masses import from_bounds
 from online_svm.predictor.combiner import Combiner, CombinerConfig
+from online_svm.rejections import reason_of
 from workers.admin.reset import reset
 from workers.broker import embedded
 from workers.broker.store import Store
@@ -26,8 +27,7 @@ from workers.reading.answers import payload
 from workers.reading.registry import names
 from workers.reading.status import status
 from workers.runner import combination
-from workers.session.assembly import assemble
-from workers.session.opening import open_store
+from workers.session.preflight import open_store
 from workers.stop import Stop
 
 COUNT = 700
@@ -72,7 +72,7 @@ def answer(url, feed, rows, settings=None):
                 ["x", x] + ["y", label] * (label is not None) + ["id", name] * (name is not None)
             )
             store.call("XADD", store.keys.input, f"{i + 1}-{len(feed)}", *fields)
-        engine = assemble(store, settings, refits, stop, "test")
+        engine = assembled(store, settings, refits, stop)
         while engine.position.seq < len(rows):
             advance(engine)
         store.register()
@@ -115,8 +115,8 @@ def messages(url, feed):
 def run(feeds, into, url, join_window=None, batch=256, observe=None):
     """Combine what is there; return how many answers wait."""
     return combination.run(
-        combination.Combined(feeds, {}, join_window), into, url,
-        settings=WorkerSettings(batch=batch), once=True, observe=observe,
+        combination.Combined(feeds, into, {}, join_window, once=True), url,
+        settings=WorkerSettings(batch=batch), observe=observe,
     )  # fmt: skip
 
 
@@ -195,7 +195,8 @@ def test_ids_that_one_feed_lacks_are_reported_in_the_dead_letters(whole, sources
     }
     unmatched = [letter for letter in letters if letter[b"code"] == b"unmatched"]
     assert len(unmatched) == 6
-    assert b"feed 'linear' has no answer to id 'id-77' within 20 places" in unmatched[0][b"reason"]
+    told = reason_of(json.loads(unmatched[0][b"about"]))
+    assert told == "feed 'linear' has no answer to id 'id-77' within 20 places"
     assert len([letter for letter in letters if letter[b"code"] == b"no_answer"]) == 2
 
 
@@ -294,12 +295,12 @@ from workers.monitor.watch import WorkerWatch
 from workers.runner.combination import Combined, run
 
 class Watch(WorkerWatch):
-    def takes(self, *given):
-        told = super().takes(*given)
+    def on_feed_added(self, *given):
+        told = super().on_feed_added(*given)
         told.fenced = lambda cursor: os.kill(os.getpid(), signal.SIGTERM)
         return told
 
-print(run(Combined(("rbf", "linear")), sys.argv[1], sys.argv[2], watch=Watch()))
+print(run(Combined(("rbf", "linear"), sys.argv[1]), sys.argv[2], watch=Watch()))
 """
 
 
@@ -345,12 +346,6 @@ def test_both_rules_and_both_maps_can_be_asked_for(sources, combine, feed):
     last = messages(sources, feed)[0][-1]
     assert (last["rule"], last["guarantee"]) == ("cautious", "none")
     assert last["calibration"] > 5
-    again = (*SOURCES, "--into", feed, "--redis", sources, "--once")
-    code, _, err = combine(*again)  # what is not given is as stored
-    assert (code, "0 combined" in err) == (0, True)
-    code, _, err = combine(*again, "--rule", "dempster")
-    assert code == 2
-    assert "configuration: rule: feed 'cautious', here 'dempster'. Use the stored one" in err
 
 
 def test_labels_that_contradict_each_other_are_reported_and_not_learned(redis_url, feed):
@@ -370,7 +365,7 @@ def test_answers_without_an_id_are_rejected_by_name(redis_url, feed):
     found, letters = two(redis_url, feed, nameless, rows, 5)
     assert (found[30]["status"], found[30]["code"]) == ("rejected", "no_id")
     assert "id" not in found[30]
-    assert [(letter[b"code"], b"id-30" in letter[b"reason"]) for letter in letters] == [
+    assert [(letter[b"code"], b"id-30" in letter[b"about"]) for letter in letters] == [
         (b"no_id", False), (b"unmatched", True), (b"no_answer", False), (b"no_answer", False),
     ]  # fmt: skip
 

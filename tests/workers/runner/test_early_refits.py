@@ -4,11 +4,11 @@ import threading
 from contextlib import ExitStack
 
 import pytest
-from held_refits import held_refits, slow_refits
 from many_feeds import alone, contents, has_answered, running, settings, wait_for
+from refits import held_refits, slow_refits
 from world import push, rows, wait_until
 
-from workers.refit.messages import TASK
+from workers.refit.process import TASK
 from workers.refit.schedule import Schedule
 from workers.session.session import Session
 
@@ -83,9 +83,9 @@ def test_the_next_refit_is_submitted_while_the_one_before_it_is_computed(
     feeds, redis_url, monkeypatch
 ):
     (feed,), added = feeds("ahead"), []
-    add = Schedule.add
+    submit = Schedule.submit
     monkeypatch.setattr(
-        Schedule, "add", lambda *given: (added.append(given[-1][0]), add(*given))[-1]
+        Schedule, "submit", lambda *given: (added.append(given[-1][0]), submit(*given))[-1]
     )
     push(feed, rows(45, 0))
     with running([feed.keys.feed], redis_url, settings=lazy()):

@@ -6,9 +6,9 @@ import pytest
 from many_feeds import running, wait_for
 from world import push, rows, wait_until
 
+from workers import python_process
 from workers.broker.store import Store
-from workers.runner import full_collections
-from workers.runner.full_collections import FullCollections
+from workers.python_process import FullCollections
 from workers.runner.loop import FeedLoop
 from workers.session.recovery import Recovery
 
@@ -24,13 +24,13 @@ def test_after_the_longest_time_they_come_for_as_long_and_are_then_put_off_again
     usual, monkeypatch
 ):
     now = 1000.0
-    monkeypatch.setattr(full_collections.time, "monotonic", lambda: now)
+    monkeypatch.setattr(python_process.time, "monotonic", lambda: now)
     collections = FullCollections()
     seen = []
     for _ in range(7):
         collections.put_off()
         seen.append(gc.get_threshold() == usual)
-        now += full_collections.LONGEST / 2
+        now += python_process.MAX_PUT_OFF_SECONDS / 2
     assert seen == [False, False, True, True, False, False, True]
     collections.allow()
     collections.allow()
@@ -68,9 +68,9 @@ def test_a_process_puts_them_off_while_it_takes_feeds_over_and_not_after(
 ):
     during, steps = [], Recovery.steps
 
-    def noted(recovery, begins=False):
+    def noted(recovery, *arguments):
         during.append(gc.get_threshold())
-        return steps(recovery, begins)
+        return steps(recovery, *arguments)
 
     monkeypatch.setattr(Recovery, "steps", noted)
     with Store(embedded_url, feed) as store:

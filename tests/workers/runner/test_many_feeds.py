@@ -5,7 +5,6 @@ from contextlib import ExitStack
 
 import pytest
 from fault_redis import Server
-from held_refits import slow_refits
 from many_feeds import (
     alone,
     contents,
@@ -16,6 +15,7 @@ from many_feeds import (
     settings,
     wait_for,
 )
+from refits import slow_refits
 from structlog.testing import capture_logs
 from world import push, rows, wait_until
 
@@ -24,7 +24,7 @@ from workers.broker import embedded
 from workers.broker.store import Store
 from workers.feed.keys import REGISTRY
 from workers.feed.selection import Selection
-from workers.runner import hosted_feed
+from workers.runner import feed_task
 
 COUNT = 130
 
@@ -104,7 +104,7 @@ def test_a_feed_that_cannot_go_on_is_set_aside_with_its_reason_and_the_others_go
 
 
 def test_a_feed_that_was_set_aside_goes_on_once_it_is_repaired(feeds, redis_url, monkeypatch):
-    monkeypatch.setattr(hosted_feed, "FIRST_RETRY", 0.2)
+    monkeypatch.setattr(feed_task, "FIRST_RETRY", 0.2)
     (store,) = feeds("wrong")
     push(store, rows(40, 0))
     store.call("SET", store.keys.met, "no stream")
@@ -199,7 +199,7 @@ def test_while_redis_is_gone_all_feeds_wait_for_it_and_then_go_on(tmp_path):
         opened.callback(server.stop)
         stores = [opened.enter_context(Store(server.url, f"f-{i}", block_ms=20)) for i in range(3)]
         for store in stores:
-            store.be_patient()
+            store.retry_forever()
         fill(rows(60, 0)[:40], *stores)
         with running(["f-*"], server.url):
             wait_for(40, *stores)
@@ -224,7 +224,7 @@ def test_large_entries_of_one_feed_do_not_stop_the_others(feeds, redis_url):
 
 def test_a_hot_feed_is_answered_in_slices_of_many_entries(feeds, redis_url, monkeypatch):
     """A slice costs as much as twenty entries: small ones would take the processor's time."""
-    monkeypatch.setattr(hosted_feed, "LONGEST", 1.0)  # a busy machine may need it for a slice
+    monkeypatch.setattr(feed_task, "SLICE_SECONDS", 1.0)  # a busy machine may need it for a slice
     hot, idle = feeds("hot", "idle")
     push(hot, rows(COUNT, 0) * 20)
     sizes, given = [], settings(refit_every=10_000)
@@ -235,8 +235,8 @@ def test_a_hot_feed_is_answered_in_slices_of_many_entries(feeds, redis_url, monk
 
 
 def test_a_flushed_feed_is_set_aside_until_it_is_reset(monkeypatch):
-    monkeypatch.setattr(hosted_feed, "FIRST_RETRY", 0.05)
-    monkeypatch.setattr(hosted_feed, "LAST_RETRY", 0.05)
+    monkeypatch.setattr(feed_task, "FIRST_RETRY", 0.05)
+    monkeypatch.setattr(feed_task, "LAST_RETRY", 0.05)
     with embedded.temporary() as server, Store(server.url, "f") as store, capture_logs() as logged:
         fill(rows(40, 0), store)
         with running(["f*"], server.url):

@@ -1,17 +1,21 @@
-"""A node of a Redis Cluster fails: its feeds wait for it, and the others of the process go on."""
+"""Many feeds on a Redis Cluster: the answers are the same, also while a node is away."""
 
 import os
 import signal
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
+from alarm_receiver import raise_alarms
 from many_feeds import alone, answer_alone, contents, fill, running, settings, wait_for
 from redis_cluster import running_cluster
-from world import Worker, push, rows
+from world import Worker, push, rows, wait_until
 
 from workers.broker.store import Store
-from workers.runner.outages import REPLY
+from workers.monitor import webhook
+from workers.monitor.watch import WorkerWatch
+from workers.monitor.webhook import Webhooks
+from workers.runner.outages import REPLY_SECONDS
 
 COUNT = 150
 
@@ -56,7 +60,7 @@ def test_feeds_of_the_other_nodes_are_answered_while_one_is_away_and_its_own_go_
 @pytest.mark.scale
 def test_a_node_that_hangs_holds_up_the_feeds_of_others_for_two_replies(cluster, embedded_url):
     # One on the connection for commands, one on that for reads, where both were under way.
-    assert longest_wait_beside(cluster, embedded_url, "hung", 4.0) < 2 * REPLY + 0.25
+    assert longest_wait_beside(cluster, embedded_url, "hung", 4.0) < 2 * REPLY_SECONDS + 0.25
 
 
 @pytest.mark.slow
@@ -70,7 +74,7 @@ def test_a_combination_waits_for_the_node_of_a_source_and_goes_on_after(cluster)
 
     with ExitStack() as opened:
         first, second, target = (
-            opened.enter_context(Store(cluster.url, name, patience=30.0)) for name in names
+            opened.enter_context(Store(cluster.url, name, retry_timeout=30.0)) for name in names
         )
         for store in (first, second):
             store.register()
@@ -93,10 +97,11 @@ def longest_wait_beside(cluster, embedded_url, failure, seconds):
     """Let a node be away for so long; return the longest wait of a feed of another node."""
     names = [cluster.feed_on(i % 3, f"{failure}-{i}") for i in range(6)]
     every = [rows(COUNT, seed) for seed in range(6)]
-    # First, since it compiles what would hold up all feeds later.
     expected = [alone(embedded_url, entries) for entries in every]
     with ExitStack() as opened:
-        stores = [opened.enter_context(Store(cluster.url, name, patience=30.0)) for name in names]
+        stores = [
+            opened.enter_context(Store(cluster.url, name, retry_timeout=30.0)) for name in names
+        ]
         inputs = list(zip(stores, every, strict=True))
         for store, entries in inputs:
             fill(entries[:60], store)
@@ -119,3 +124,32 @@ def longest_wait_beside(cluster, embedded_url, failure, seconds):
         assert {store.state().epoch for store in stores} == {1}, "no feed was taken over anew"
         assert min(done.values()) > 60
     return longest
+
+
+@pytest.mark.scale
+def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(webhook, "ROUND", 1)  # nothing tells of alarms that no worker raised
+    with running_cluster(tmp_path) as cluster:
+        names = [cluster.feed_on(place) for place in range(3)]
+        names += [f"{names[0]}-{i}" for i in range(77)]  # more than have blocked reads
+        stores = [Store(cluster.url, name, block_ms=20) for name in names]
+        for seed, store in enumerate(stores):
+            fill(rows(80, seed)[:60], store)
+        webhooks = Webhooks(cluster.url)
+        posts = settings(alarm_url="http://127.0.0.1:1/")
+        watch = WorkerWatch(webhooks=webhooks)
+        with running(["*"], cluster.url, settings=posts, watch=watch), closing(webhooks):
+            wait_for(60, *stores)
+            for store in stores:
+                raise_alarms(store, 1, first=10**15, closed=False)
+            told = [record.posts for record in watch.feeds.values()]
+            wait_until(lambda: all(one.failures["ConnectionRefusedError"] for one in told))
+            assert len(told) == len(stores)
+            for store in stores:  # so that the outputs are those of a feed without alarms
+                store.call("DEL", store.keys.alarms)
+            for seed, store in enumerate(stores):
+                push(store, rows(80, seed)[60:], first=61)
+            wait_for(80, *stores)
+        for seed, store in enumerate(stores):
+            assert contents(store) == alone(cluster.url, rows(80, seed))
+            store.close()

@@ -1,7 +1,7 @@
 """What a process of many feeds finds in the list of feeds and by their input, and in what order."""
 
 import pytest
-import system_tools
+from shipped_redis import PROGRAMS
 from structlog.testing import capture_logs
 
 from workers.broker import embedded
@@ -9,15 +9,15 @@ from workers.broker.connection import Connection
 from workers.broker.store import Store
 from workers.feed.keys import REGISTRY, FeedKeys
 from workers.feed.selection import Selection
+from workers.runner import registry_watch
 from workers.runner.registry_watch import InputScan, RegistryWatch
 from workers.session.known_feeds import KnownFeeds
 from workers.stop import Stop
 
 
-@pytest.fixture(params=["embedded", "system"])
+@pytest.fixture(params=["embedded", "oldest"])
 def connection(request):
-    program = None if request.param == "embedded" else system_tools.redis_server(7)
-    with embedded.temporary(program) as server:
+    with embedded.temporary(PROGRAMS[request.param]()) as server:
         connected = Connection(server.url, Stop(), 0.0)
         yield connected
         connected.close()
@@ -68,10 +68,13 @@ def test_feeds_with_state_come_first_then_those_with_input_each_up_to_the_most(c
     assert ["z-1" in known, "z-2" in known, "b-00" in known] == [True, True, False]
 
 
-def test_until_the_list_was_gone_through_only_feeds_with_state_are_taken_up(connection):
+def test_until_the_list_was_gone_through_only_feeds_with_state_are_taken_up(
+    connection, monkeypatch
+):
+    monkeypatch.setattr(registry_watch, "PAGE_NAMES", 20)
     list_feeds(connection, [f"a-{i:04}" for i in range(1000)], given=True)
     list_feeds(connection, [f"z-{i:02}" for i in range(5)], state=True)
-    watch, _ = watching(connection, "*", most=5, page=20)
+    watch, _ = watching(connection, "*", most=5)
     looks = [watch.look() for _ in range(60)]
     partial = [found for found in looks if len(found) < 10]
     assert len(partial) > 5
@@ -145,11 +148,15 @@ def test_keys_that_are_no_input_of_a_feed_are_passed_over(connection):
     assert watch.look() == ["f"]
 
 
-def test_each_look_reads_a_bounded_part_of_the_keys_and_all_are_read_in_the_end(connection):
+def test_each_look_reads_a_bounded_part_of_the_keys_and_all_are_read_in_the_end(
+    connection, monkeypatch
+):
+    monkeypatch.setattr(registry_watch, "PAGE_NAMES", 100)
+    monkeypatch.setattr(registry_watch, "SCAN_PAGES_A_LOOK", 2)
     for i in range(40):
         connection.call("MSET", *(text for j in range(50) for text in (f"k-{i}-{j}", "")))
     give_input(connection, "f")
-    scan = InputScan(connection, page=100, pages=2)
+    scan = InputScan(connection)
     looks = [scan.names() for _ in range(12)]
     assert 1 <= sum(found == ["f"] for found in looks) <= 3
     assert all(found in ([], ["f"]) for found in looks)

@@ -1,7 +1,6 @@
 """The sum of the replays after a kill is bounded: feeds leave snapshots early."""
 
 import json
-import random
 import sys
 
 import pytest
@@ -9,26 +8,9 @@ from many_feeds import alone, contents, fill, running, settings, wait_for
 from processes import Process
 from world import push, rows, wait_until
 
-from workers.runner.replay_budget import CANDIDATES, ReplayBudget
 from workers.session import snapshots
 
 pytestmark = pytest.mark.servers("embedded")
-
-
-def test_the_sum_follows_what_each_feed_lacks():
-    choose, budget, expected = random.Random(0), ReplayBudget(500), dict[str, int]()
-    for _ in range(2000):
-        feed = f"f-{choose.randrange(20)}"
-        if choose.random() < 0.1:
-            budget.forget(feed)
-            expected.pop(feed, None)
-        else:
-            expected[feed] = choose.randrange(50)
-            budget.note(feed, expected[feed])
-        assert budget.total == sum(expected.values())
-        assert budget.is_exceeded == (budget.total > 500)
-        found = [expected[feed] for feed in budget.largest()]
-        assert found == sorted((n for n in expected.values() if n), reverse=True)[:CANDIDATES]
 
 
 @pytest.fixture
@@ -44,7 +26,7 @@ def lacking(store):
     state = store.state()
     if state.snapshot is None:
         return state.position.seq
-    kept = snapshots.read(store, state.snapshot, state.agreement.config_hash)
+    kept = snapshots.read(store, state.snapshot, state.pinned.config_hash)
     return state.position.seq - kept.position.seq
 
 
@@ -88,7 +70,7 @@ def test_a_process_that_was_killed_replays_the_budget_at_most(stores, redis_url,
         *("--classes", "a,b", "--window", "60", "--refit-every", "20", "--refit-lag", "0"),
         *("--replay-budget", "100", "--lease", "1", "--quiet", "--log-format", "json"),
     ]
-    replayed = []
+    replayed, owed = [], []
     for epoch, name in enumerate(("killed", "next"), 1):
         log = tmp_path / name
         with log.open("w") as said, Process(command, stderr=said) as process:
@@ -96,9 +78,9 @@ def test_a_process_that_was_killed_replays_the_budget_at_most(stores, redis_url,
             wait_until(lambda log=log: log.read_text().count('"at work"') == len(stores))
             settle(stores)
             assert {store.state().epoch for store in stores} == {epoch}
-            owed = sum(map(lacking, stores))
+            owed.append(sum(map(lacking, stores)))
             process.kill()
         lines = [json.loads(line) for line in log.read_text().splitlines()]
         replayed.append(sum(line["replayed"] for line in lines if line["event"] == "at work"))
-    assert replayed == [0, owed]
-    assert 0 < owed <= 100
+    assert replayed == [0, owed[0]]
+    assert 0 < owed[0] <= 100

@@ -11,7 +11,7 @@ from processes import LIMIT
 from scipy.stats import chisquare
 
 from workers.errors import BadConfiguration
-from workers.runner.shard import MOST, Shard, owner, weight
+from workers.runner.shard import MAX_SHARDS, Shard, owner, weight
 
 FEEDS = [f"sensors-{number}" for number in range(4000)]
 
@@ -105,6 +105,6 @@ def test_a_host_without_an_ordinal_is_named():
 
 
 def test_the_number_of_shards_is_bounded():
-    assert Shard.parse(f"0/{MOST}").count == MOST
-    with pytest.raises(BadConfiguration, match=f"n must be from 1 to {MOST}"):
-        Shard.parse(f"0/{MOST + 1}")
+    assert Shard.parse(f"0/{MAX_SHARDS}").count == MAX_SHARDS
+    with pytest.raises(BadConfiguration, match=f"n must be from 1 to {MAX_SHARDS}"):
+        Shard.parse(f"0/{MAX_SHARDS + 1}")

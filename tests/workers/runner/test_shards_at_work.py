@@ -142,33 +142,3 @@ def test_a_rolling_upgrade_leaves_no_feed_longer_than_its_lease_and_replay(own_r
         for index in range(3):
             workers.end(index)
         feeds.check(own_redis.url)
-
-
-@pytest.mark.scale
-@pytest.mark.timeout(300)
-def test_more_and_fewer_shards_under_load_move_only_the_feeds_that_must(own_redis, feed):
-    with (
-        fleet_feeds(own_redis.url, feed, 8, 6000) as feeds,
-        Shards(own_redis.url, f"{feed}-*", feeds) as workers,
-    ):
-        for index in range(2):
-            workers.begin(index, 2)
-        feeds.push(40)
-        wait_until(feeds.is_answered, 60, "the first entries are answered")
-        with feeds.under_load(0.1):
-            with Gaps(feeds) as gaps:
-                # More: a new shard waits for leases, until the old ones are replaced.
-                workers.stand_by(2, 3)
-                for index in range(2):
-                    workers.replace(index, 3)
-                # Fewer: those that stay come first, the one that goes last.
-                for index in range(2):
-                    workers.replace(index, 2)
-                workers.end(2)
-                time.sleep(STEADY)
-            print(f"2, 3, 2 shards: no feed waited longer than {gaps.longest:.1f} s")
-            assert gaps.longest < LEASE
-        wait_until(feeds.is_answered, 60, "all entries are answered")
-        for index in range(2):
-            workers.end(index)
-        feeds.check(own_redis.url)

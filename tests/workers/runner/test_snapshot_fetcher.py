@@ -7,9 +7,9 @@ import pytest
 from many_feeds import alone, answer_alone, contents, running, settings, wait_for
 from world import push, rows, wait_until
 
+from workers.broker import large_replies
 from workers.broker.store import Store
-from workers.runner import snapshot_fetcher
-from workers.runner.snapshot_fetcher import SnapshotFetcher
+from workers.runner.opening import SnapshotFetcher
 from workers.session import snapshots
 
 
@@ -43,12 +43,8 @@ def key_of_newest(store):
 
 def test_what_is_fetched_is_what_a_start_reads(store, fetcher):
     state = store.state()
-    found = fetch(fetcher, store)
-    assert found.pointer == state.snapshot
-    assert found.config_hash == state.agreement.config_hash
-    read = snapshots.read(store, state.snapshot, state.agreement.config_hash)
-    assert found.snapshot.position == read.position
-    assert found.snapshot.body == read.body
+    name = state.snapshot, state.pinned.config_hash
+    assert fetch(fetcher, store) == {name: snapshots.read(store, *name)}
 
 
 @pytest.mark.parametrize(
@@ -73,36 +69,37 @@ def test_where_anything_is_wrong_nothing_is_fetched_and_the_next_one_is(
         push(good, rows(60, 1))
         answer_alone(good, 60, settings())
         spoil(store)
-        assert fetch(fetcher, store) is None
-        assert fetch(fetcher, good).pointer == good.state().snapshot
+        assert fetch(fetcher, store) == {}
+        ((pointer, _),) = fetch(fetcher, good)
+        assert pointer == good.state().snapshot
 
 
 def test_what_is_closed_leaves_no_socket_open(store, embedded_url):
     fetcher = SnapshotFetcher(embedded_url, lambda: None)
     fetcher.fetch(store.keys.feed).result(timeout=10.0)
-    (connected,) = fetcher._clients.values()
+    (connected,) = fetcher._reader._clients.values()
     sock = connected.connection._sock
     fetcher.close()
     wait_until(lambda: sock.fileno() == -1)
 
 
 def test_a_snapshot_beyond_the_bound_is_not_fetched(store, fetcher, monkeypatch):
-    monkeypatch.setattr(snapshot_fetcher, "LARGEST", 1000)
-    assert fetch(fetcher, store) is None
+    monkeypatch.setattr(large_replies, "MAX_SNAPSHOT_BYTES", 1000)
+    assert fetch(fetcher, store) == {}
     monkeypatch.undo()
-    assert fetch(fetcher, store) is not None
+    assert fetch(fetcher, store)
 
 
 def test_after_the_connection_broke_nothing_is_fetched_for_a_while_and_then_over_another(
     store, fetcher, monkeypatch
 ):
-    assert fetch(fetcher, store) is not None
-    (connected,) = fetcher._clients.values()
+    assert fetch(fetcher, store)
+    (connected,) = fetcher._reader._clients.values()
     connected.connection._sock.shutdown(socket.SHUT_RDWR)
-    assert fetch(fetcher, store) is None
-    assert fetch(fetcher, store) is None
-    monkeypatch.setattr(snapshot_fetcher, "AWAY", 0.0)
-    assert fetch(fetcher, store) is not None
+    assert fetch(fetcher, store) == {}
+    assert fetch(fetcher, store) == {}
+    monkeypatch.setattr(large_replies, "SILENT_SECONDS", 0.0)
+    assert fetch(fetcher, store)
 
 
 def test_a_start_passes_over_a_damaged_snapshot_and_gives_the_same_bytes(store, embedded_url, feed):
@@ -142,11 +139,11 @@ def test_a_buffer_is_filled_however_the_bytes_arrive(kind):
                                               for i in range(0, len(sent), 7000)])  # fmt: skip
     writer.start()
     held = memoryview(bytearray(len(sent)))
-    snapshot_fetcher._fill(mine, held)
+    large_replies._fill(mine, held)
     writer.join()
     assert held == sent
     assert mine.gettimeout() == 5.0
     theirs.close()
     with pytest.raises(ConnectionError):
-        snapshot_fetcher._fill(mine, held)
+        large_replies._fill(mine, held)
     mine.close()

@@ -37,7 +37,7 @@ def learned(store):
 def at_work(store, **settings):
     """Let a scorer answer a feed within the block, and stop in order then; yield an asker."""
     stop, feed = Stop(), store.keys.feed
-    arguments = (feed, store.url, ScorerSettings(**settings), "one", False, stop)
+    arguments = (feed, store.url, ScorerSettings(**settings), "one", stop)
     working = threading.Thread(target=service.run, args=arguments)
     working.start()
     try:

@@ -9,7 +9,7 @@ import pytest
 from world import wait_until
 
 from workers.scorer import endpoint as monitored
-from workers.scorer.counts import ScorerCounts
+from workers.scorer.settings import ScorerCounts
 
 pytestmark = pytest.mark.servers("embedded")
 
@@ -25,7 +25,10 @@ def get(capsys, path, at=[]):  # noqa: B006  (the address is logged once)
         return error.code, error.read().decode()
 
 
-def test_it_tells_what_was_answered_how_old_the_state_is_and_when_it_is_too_old(desk, feed, capsys):
+def test_it_tells_what_was_answered_how_old_the_state_is_and_when_it_is_too_old(
+    empty_desk, feed, capsys
+):
+    desk = empty_desk
     counts = ScorerCounts()
     scorer = desk.scorer(counts=counts, max_stale=30)
     with monitored.serving_scorer(feed, counts, "0"):
@@ -63,9 +66,8 @@ def test_a_scorer_that_hangs_is_dead():
 
 def test_a_scorer_is_unready_while_redis_refuses_and_ready_when_it_does_no_more(desk):
     """It waits within a command then, so nothing of its own tells."""
-    desk.learn(60)
     counts = ScorerCounts(is_at_work=True)
-    scorer = desk.scorer(counts=counts, patience=None)
+    scorer = desk.scorer(counts=counts, retry_timeout=None)
     health = monitored.ScorerHealth(counts)
     scorer.look()
     desk.asker.send([b"[1,2,3]"])

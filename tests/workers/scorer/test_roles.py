@@ -1,12 +1,11 @@
 """Scorers and askers under the rules of deploy/redis: they do their part and nothing else."""
 
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 import redis
 from published_feed import examples, push, session, work
-from system_tools import redis_server
+from shipped_redis import PROGRAMS, rules_of
 
 from workers.broker import embedded, permissions
 from workers.broker.connection import client
@@ -21,21 +20,14 @@ from workers.scorer.scorer import Scorer
 from workers.scorer.settings import ScorerSettings
 from workers.stop import Stop
 
-DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
 PASSWORD = "pw-of-the-test"
 
 
-def rules(name):
-    lines = (DEPLOY / name).read_text().splitlines()
-    return {line.split()[1]: [r for r in line.split()[2:] if r != "off"] for line in lines}
-
-
-@pytest.fixture(params=["users.acl", "users-7.acl"])
+@pytest.fixture(params=[*PROGRAMS])
 def server(request):
-    """A server and its rules; those for Redis 7 need one of the system."""
-    program = redis_server(7) if request.param == "users-7.acl" else None
-    with embedded.temporary(program) as made:
-        yield made.url, rules(request.param)
+    """A server and its rules."""
+    with embedded.temporary(PROGRAMS[request.param]()) as made:
+        yield made.url, rules_of(request.param)
 
 
 def user(server, name, without=None):

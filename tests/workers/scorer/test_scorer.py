@@ -13,26 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from published_feed import CONFIG, examples, own_answer, predictor_at
 
-from online_svm.predictor.answering_state import AnsweringState
+from online_svm.predictor.frozen_predictor import FrozenPredictor
 from workers.admin.reset import reset
 from workers.broker import request_queue
 from workers.broker.request_queue import Request
 from workers.config.settings import Limits
-from workers.errors import BadConfiguration, Unavailable
+from workers.errors import Unavailable
 from workers.feed.position import Position
 from workers.message.schema import (
     PredictionMessage,
     RejectedMessage,
     UnavailableMessage,
 )
-from workers.scorer.replies import answered
+from workers.scorer import newest_state
+from workers.scorer.scorer import answered
 from workers.session.answer import process
 
 ASKED = [[0.25, -1.0, 3.0], [-2.0, 0.5, 0.125], [1.5, 1.5, -0.5]]
 
 
 def test_an_answer_is_the_workers_own_at_its_n_byte_for_byte(desk):
-    desk.learn(95)
+    desk.learn(35)
     ids = desk.asker.send([json.dumps(x).encode() for x in ASKED])
     assert desk.scorer(keep=7).turn() == 3
     found = desk.asker.receive(ids, timeout=1.0)
@@ -49,7 +50,7 @@ def test_an_answer_is_the_workers_own_at_its_n_byte_for_byte(desk):
 def test_an_answer_has_the_form_of_the_feeds_answers():
     rows = examples(60)
     predictor = predictor_at(rows, 60)
-    state = AnsweringState.restore(predictor.answering(), CONFIG)
+    state = FrozenPredictor.restore(predictor.frozen().snapshot(), CONFIG)
     asked = [Request((b"5-0", [b"id", b"a", b"x", b"[0.25,-1.0,3.0]"]))]
     for form in ("full", "compact"):
         limits = Limits(payload=form)
@@ -61,8 +62,8 @@ def test_an_answer_has_the_form_of_the_feeds_answers():
 
 def test_the_next_answer_is_of_the_state_that_was_published_meanwhile(desk):
     scorer, seen = desk.scorer(), []
-    for count in (45, 20, 20):
-        desk.learn(count)
+    for _ in range(3):
+        desk.learn(20)
         (answer,) = desk.ask(scorer, ASKED[:1])
         n = json.loads(answer.payload)["n"]
         assert answer.payload == own_answer(
@@ -73,7 +74,6 @@ def test_the_next_answer_is_of_the_state_that_was_published_meanwhile(desk):
 
 
 def test_what_was_read_ahead_is_lost_neither_by_a_death_nor_by_a_stop(desk):
-    desk.learn(60)
     for end in ("dies", "stops"):
         ids = desk.asker.send([json.dumps(x).encode() for x in ASKED * 4])
         one, heir = desk.scorer(end, batch=4), desk.scorer("heir", claim_after=0.05)
@@ -91,7 +91,6 @@ def test_what_was_read_ahead_is_lost_neither_by_a_death_nor_by_a_stop(desk):
 
 
 def test_answers_that_come_too_late_are_written_anew_though_more_was_read_meanwhile(desk):
-    desk.learn(60)
     ids = desk.asker.send([json.dumps(x).encode() for x in ASKED * 4])
     scorer = desk.scorer(batch=4)
     send, count = scorer._queue.send_answers, []
@@ -110,7 +109,6 @@ def test_answers_that_come_too_late_are_written_anew_though_more_was_read_meanwh
 
 def test_all_of_a_full_queue_is_answered_in_one_round_trip_a_batch(desk):
     """A batch costs Redis one read, three looks and one script, however many requests it has."""
-    desk.learn(60)
     scorer = desk.scorer(batch=16)
     desk.asker.send([b"[1,2,3]"] * 64)
     scorer.look()
@@ -126,7 +124,6 @@ def test_all_of_a_full_queue_is_answered_in_one_round_trip_a_batch(desk):
 
 
 def test_a_scorer_that_was_only_slow_writes_no_second_answer(desk):
-    desk.learn(60)
     (id,) = desk.asker.send([b"[1,2,3]"])
     slow, heir = desk.scorer("slow"), desk.scorer("heir", claim_after=0.05)
     held = slow._queue.read().requests
@@ -141,7 +138,6 @@ def test_a_scorer_that_was_only_slow_writes_no_second_answer(desk):
 
 
 def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(desk):
-    desk.learn(60)
     (id,) = desk.asker.send([b"[1,2,3]"])
     scorer = desk.scorer(max_stale=50)
     held = scorer._queue.read().requests
@@ -159,7 +155,6 @@ def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(d
 
 
 def test_a_redis_that_is_always_slow_still_gets_the_answers(desk):
-    desk.learn(60)
     (id,) = desk.asker.send([b"[1,2,3]"])
     scorer = desk.scorer()
     now, looks = scorer._queue.standing, []
@@ -176,7 +171,6 @@ def test_a_redis_that_is_always_slow_still_gets_the_answers(desk):
 
 
 def test_a_request_that_is_sent_twice_under_one_id_has_one_answer(desk):
-    desk.learn(60)
     desk.request("id", "twice", "x", "[1,2,3]")
     desk.request("id", "twice", "x", "[1,2,3]")
     scorer = desk.scorer()
@@ -205,7 +199,6 @@ BAD = {
 
 
 def test_bad_requests_are_rejected_with_the_reason_and_good_ones_beside_them_answered(desk):
-    desk.learn(60)
     sent = {}
     for kind, (fields, _) in BAD.items():
         given = [kind if value == "{}" else value for value in fields]
@@ -253,11 +246,10 @@ def own_good():
 @cache
 def state_at_60():
     predictor = predictor_at(examples(60), 60)
-    return AnsweringState.restore(predictor.answering(), CONFIG)
+    return FrozenPredictor.restore(predictor.frozen().snapshot(), CONFIG)
 
 
 def test_too_much_at_once_is_read_one_by_one(desk):
-    desk.learn(60)
     for number in range(3):
         desk.request("id", f"large {number}", "x", b" " * (12 << 20))
     (good,) = desk.asker.send([b"[1,2,3]"])
@@ -269,13 +261,12 @@ def test_too_much_at_once_is_read_one_by_one(desk):
     assert desk.waiting() == (0, 0)
 
 
-def test_before_the_first_state_a_request_is_told_so(desk):
-    code, answer = desk.refusal(desk.scorer())
+def test_before_the_first_state_a_request_is_told_so(empty_desk):
+    code, answer = empty_desk.refusal(empty_desk.scorer())
     assert (code, answer.state, answer.behind) == ("no_state", None, None)
 
 
 def test_a_state_that_is_too_many_examples_old_answers_no_more(desk):
-    desk.learn(60)
     desk.running._publisher._every = 0  # it goes on, and publishes no more
     n = desk.store.publication().n
     scorer = desk.scorer(max_stale=30)
@@ -286,8 +277,7 @@ def test_a_state_that_is_too_many_examples_old_answers_no_more(desk):
     assert desk.ask(desk.scorer("patient", max_stale=None), ASKED[:1])[0].behind == 100 - n
 
 
-def test_a_damaged_state_is_refused_and_the_one_before_goes_on(desk, capsys):
-    desk.learn(60)
+def test_a_damaged_state_is_refused_and_the_one_before_goes_on(desk, capsys, monkeypatch):
     scorer = desk.scorer()
     before = desk.ask(scorer, ASKED[:1])[0].state
     desk.learn(40)
@@ -299,13 +289,12 @@ def test_a_damaged_state_is_refused_and_the_one_before_goes_on(desk, capsys):
     assert (answer.state, answer.behind) == (before, 100 - int(before.split("-")[0]))
     assert capsys.readouterr().err.count("cannot be used") == 1
     desk.store.call("SET", key, held)
-    scorer._newest._clock = lambda: float("inf")
+    monkeypatch.setattr(newest_state, "RETRY_SECONDS", 0.0)
     assert desk.ask(scorer, ASKED[:1])[0].state == found.name
     assert capsys.readouterr().err.count("can be used again") == 1
 
 
 def test_a_feed_that_is_begun_anew_is_not_answered_by_what_it_was(desk):
-    desk.learn(60)
     scorer = desk.scorer()
     assert desk.ask(scorer, ASKED[:1])[0].state
     reset(desk.store, with_input=True)
@@ -314,7 +303,6 @@ def test_a_feed_that_is_begun_anew_is_not_answered_by_what_it_was(desk):
 
 
 def test_a_request_that_ends_scorers_is_given_up_and_the_others_are_answered(desk):
-    desk.learn(60)
     poison, *good = desk.asker.send([b"[6,6,6]", b"[1,2,3]", b"[3,2,1]"])
     deaths = 0
     for life in range(12):
@@ -339,7 +327,6 @@ def test_a_request_that_ends_scorers_is_given_up_and_the_others_are_answered(des
 
 
 def test_a_scorer_that_stops_leaves_the_group_and_one_with_requests_stays_in_it(desk):
-    desk.learn(60)
     one, two = desk.scorer("one"), desk.scorer("two")
     desk.asker.send([b"[1,2,3]"])
     assert len(two._queue.read().requests) == 1
@@ -350,32 +337,19 @@ def test_a_scorer_that_stops_leaves_the_group_and_one_with_requests_stays_in_it(
 
 
 def test_a_scorer_that_begins_takes_those_out_that_have_done_nothing_for_an_hour(desk, monkeypatch):
-    desk.learn(60)
     idle, busy = desk.scorer("idle"), desk.scorer("busy")
     idle._queue.read()
     desk.asker.send([b"[1,2,3]"])
     busy._queue.read()
     time.sleep(0.01)
-    monkeypatch.setattr(request_queue, "FORGOTTEN_MS", 1)
+    monkeypatch.setattr(request_queue, "FORGET_SCORER_AFTER_MS", 1)
     desk.scorer("new")
     left = desk.store.call("XINFO", "CONSUMERS", desk.store.keys.requests, "scorers")
     assert [row[1] for row in left] == [b"busy"]
 
 
-def test_a_scorer_with_another_compiler_does_not_answer(desk):
-    desk.learn(60)
-    foreign = desk.store.call("HGET", desk.store.keys.state, "environment").replace(b"numba", b"n")
-    desk.store.call("HSET", desk.store.keys.state, "environment", foreign)
-    desk.asker.send([b"[1,2,3]"])
-    with pytest.raises(
-        BadConfiguration, match=r"another environment.*let the worker go on.*differ"
-    ):
-        desk.scorer().turn()
-
-
 def test_requests_outlive_their_consumer_group(desk):
     """It is deleted after they were read, and then while nobody reads."""
-    desk.learn(60)
     ids = desk.asker.send([json.dumps(x).encode() for x in ASKED])
     scorer, key = desk.scorer(), desk.store.keys.requests
     held = scorer._queue.read().requests
@@ -390,7 +364,6 @@ def test_requests_outlive_their_consumer_group(desk):
 
 
 def test_a_stream_of_requests_that_was_deleted_is_begun_anew(desk):
-    desk.learn(60)
     scorer = desk.scorer(claim_after=0.001)
     scorer.turn()
     desk.store.call("DEL", desk.store.keys.requests)
@@ -410,7 +383,6 @@ def stood(desk, scorer, **changed):
 
 
 def test_a_state_is_too_old_one_example_and_one_millisecond_beyond_its_bounds(desk):
-    desk.learn(60)
     state = desk.store.publication()
     scorer = desk.scorer(max_stale=100, max_age=2.0)
     at = {"now": lambda _: state.at + 2000, "n": lambda _: state.n + 100}
@@ -420,7 +392,6 @@ def test_a_state_is_too_old_one_example_and_one_millisecond_beyond_its_bounds(de
 
 
 def test_a_clock_of_redis_that_goes_back_makes_no_negative_age(desk):
-    desk.learn(60)
     scorer = desk.scorer(max_age=5.0)
     found = desk.store.publication()
     assert stood(desk, scorer, now=lambda _: found.at - 10_000) is None
@@ -428,7 +399,6 @@ def test_a_clock_of_redis_that_goes_back_makes_no_negative_age(desk):
 
 
 def test_where_redis_has_no_memory_no_request_is_lost_and_none_is_half_answered(desk):
-    desk.learn(60)
     scorer, heir = desk.scorer("one"), desk.scorer("heir", claim_after=0.001)
     desk.request("id", "again", "x", "[1,2,3]")
     scorer.turn()
@@ -450,7 +420,6 @@ def test_where_redis_has_no_memory_no_request_is_lost_and_none_is_half_answered(
 
 
 def test_a_state_that_is_replaced_while_it_is_read_is_passed_over_for_the_next_one(desk):
-    desk.learn(60)
     scorer = desk.scorer()
     before = desk.ask(scorer, ASKED[:1])[0].state
     desk.learn(40)
@@ -472,7 +441,6 @@ def test_a_state_that_is_replaced_while_it_is_read_is_passed_over_for_the_next_o
 
 def test_a_state_that_is_older_than_the_one_in_use_is_taken_since_it_is_what_redis_has(desk):
     """As after a fail-over to a replica that lacks the last writes."""
-    desk.learn(60)
     scorer, keys = desk.scorer(), desk.store.keys
     older = desk.store.publication()
     fields = desk.store.call("HGETALL", keys.published)
@@ -488,7 +456,6 @@ def test_a_state_that_is_older_than_the_one_in_use_is_taken_since_it_is_what_red
 
 @pytest.mark.parametrize("made", [b"no state of ours", b"", b"PK\x03\x04" * 50])
 def test_bytes_of_other_software_under_a_right_checksum_are_refused(desk, made, capsys):
-    desk.learn(60)
     scorer, keys = desk.scorer(), desk.store.keys
     before = desk.ask(scorer, ASKED[:1])[0].state
     name = sha256(made).hexdigest()
@@ -501,7 +468,6 @@ def test_bytes_of_other_software_under_a_right_checksum_are_refused(desk, made, 
 
 
 def test_an_id_of_control_characters_is_answered_under_it_and_escaped_in_the_answer(desk):
-    desk.learn(60)
     id = "a\x1b[31m\r\n\x07{b}:*?"
     desk.request("id", id, "x", "[1,2,3]")
     assert desk.scorer().turn() == 1
@@ -510,25 +476,8 @@ def test_an_id_of_control_characters_is_answered_under_it_and_escaped_in_the_ans
     assert not [byte for byte in text if byte < 32]
 
 
-def test_what_a_new_state_needs_is_compiled_before_a_request_is_read(desk):
-    """A scorer that compiles with requests in hand would lose them to others that do the same."""
-    desk.learn(60)
-    scorer, asked = desk.scorer(), []
-    answer = AnsweringState.answer
-
-    def noted(state, X):
-        asked.append(len(X))
-        return answer(state, X)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(AnsweringState, "answer", noted)
-        scorer.look()
-        assert asked == [1]
-
-
 def test_large_requests_that_were_read_together_take_bounded_memory(desk, monkeypatch):
     monkeypatch.setattr(request_queue, "BATCH_BYTES", 1 << 20)
-    desk.learn(60)
     sent = [desk.request("x", b" " * (1 << 19) + b"[1,2,3]") for _ in range(12)]
     dead, heir = desk.scorer("dead"), desk.scorer("heir", claim_after=0.001)
     claim, sizes = heir._queue.claim, []
@@ -547,7 +496,6 @@ def test_large_requests_that_were_read_together_take_bounded_memory(desk, monkey
 
 
 def test_a_request_that_waited_too_long_is_told_so_and_those_behind_it_are_answered(desk):
-    desk.learn(60)
     now = int(desk.store.call("TIME")[0]) * 1000
     old = ("id", "old", "x", "[1,2,3]")
     desk.store.call("XADD", desk.store.keys.requests, f"{now - 3_600_000}-0", *old)
@@ -562,7 +510,6 @@ def test_a_request_that_waited_too_long_is_told_so_and_those_behind_it_are_answe
 
 
 def test_the_largest_batch_is_written_by_one_script(desk):
-    desk.learn(60)
     scorer = desk.scorer(batch=4096)
     ids = desk.asker.send([b"[1,2,3]"] * 9000)
     while desk.waiting() != (0, 0):
@@ -577,7 +524,6 @@ def test_the_largest_batch_is_written_by_one_script(desk):
 def test_in_any_order_of_deaths_take_overs_and_lost_groups_a_request_has_one_answer(desk, seed):
     """Scorers take steps by chance; two of them even have one name."""
     dice, sent, first = random.Random(seed), [], {}
-    desk.learn(60)
 
     def scorer():
         name, batch = dice.choice("aabc"), dice.choice((2, 5))

@@ -15,11 +15,9 @@ from workers.admin import repair
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
-from workers.feed.digest import ALARMS, MET, OUT, chain
-from workers.feed.position import parse_id
+from workers.feed.position import ALARMS, MET, OUT, chain, parse_id
 from workers.message.schema import AlarmsMessage, MetricsMessage
-from workers.reading.alarms import commit_times
-from workers.reading.status import status
+from workers.reading.incidents import commit_times
 from workers.session.session import Session
 
 COUNT, FIRST, LAST = 700, 400, 600
@@ -152,14 +150,3 @@ def test_repair_appends_the_alarms_that_are_missing(work, feed, expected):
         assert repair.repair(store).appended == COUNT - 410
         assert streams(store) == expected[0]
         assert verify(store).is_identical
-
-
-def test_status_tells_which_alarms_are_open(work, feed):
-    worker = work(feed, metrics_every=10_000)
-    raised = [a for _, p in streams(worker.store)[2] for a in orjson.loads(p)["alarms"]]
-    newest = {(a["kind"], a["scope"], a["name"]): a for a in raised}
-    found = status(worker.store)
-    assert found.validity is None
-    told = orjson.loads(orjson.dumps(found.open_alarms))
-    assert told == sorted(newest.values(), key=lambda alarm: alarm["n"])
-    assert 0 < len(found.open_alarms) <= len(raised) == found.alarms

@@ -6,17 +6,17 @@ import random
 
 import pytest
 from session_steps import advance, answer_batch
-from world import CONFIG, COUNT, drain, outcome, push, rows, session
+from world import CONFIG, COUNT, drain, outcome, push, rows, session, take_back
 
 from workers.admin.verify import verify, verify_history
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.dashboard.feed_follower import FeedFollower
-from workers.dashboard.report.past_feed import read_past
+from workers.dashboard.past_run import read_past
 from workers.errors import BadConfiguration
-from workers.history.comparison import compare
-from workers.history.explain import explain_answer
-from workers.monitor.standings import Standings
+from workers.monitor.health import StatusCache
+from workers.offline.comparison import compare
+from workers.offline.explain import explain_answer
 from workers.reading.answers import answer
 from workers.session.join.sources import Source
 
@@ -79,7 +79,7 @@ def test_reports_are_those_of_the_full_form_and_answers_a_third_of_the_bytes(bot
     others = [pair for pair in zip(short, long, strict=True) if b'"c":[' not in pair[0][1]]
     assert others
     assert all(ours == theirs for ours, theirs in others)
-    assert compact.state().agreement.config_hash != full.state().agreement.config_hash
+    assert compact.state().pinned.config_hash != full.state().pinned.config_hash
 
 
 def test_verify_recomputes_it_and_finds_a_changed_digit(compact):
@@ -87,8 +87,7 @@ def test_verify_recomputes_it_and_finds_a_changed_digit(compact):
     history = [[part.encode() for part in fields] for fields in rows()]
     assert verify_history(compact, history).is_identical
     (last, fields), (before, _) = compact.call("XREVRANGE", compact.keys.out, "+", "-", "COUNT", 2)
-    compact.call("XDEL", compact.keys.out, last)
-    compact.call("XSETID", compact.keys.out, before)
+    take_back(compact, compact.keys.out, before)
     compact.call("XADD", compact.keys.out, last, "p", fields[1].replace(b'"c":[', b'"c":[1'))
     found = verify(compact)
     assert [difference.id for difference in found.differences] == [last]
@@ -138,16 +137,16 @@ def test_the_page_and_the_metrics_see_the_newest_answer(compact):
     follower = FeedFollower(compact.url, compact.keys.feed)
     follower.viewers = 1
     follower.update()
-    view = follower.view
-    assert (view.newest["payload"], view.newest["status"]) == ("compact", "ok")
-    shown = [one for one in view.answers if one.message["status"] == "ok"]
+    newest = follower.shown.status.answer
+    assert (newest["payload"], newest["status"]) == ("compact", "ok")
+    shown = [one for one in follower.shown.answers if one.message["status"] == "ok"]
     assert len(shown) > COUNT / 2
     assert {one.truth.is_right for one in shown} == {True, False}
     follower.close()
-    standings, feed = Standings(compact.url), compact.keys.feed
-    answer = standings.look({feed: None}, True).details[feed].answer
-    assert answer["guarantee"] == view.newest["guarantee"] == "exact"
-    standings.close()
+    cache, feed = StatusCache(compact.url), compact.keys.feed
+    answer = cache.get({feed: None}, True)[feed].answer
+    assert answer["guarantee"] == newest["guarantee"] == "exact"
+    cache.close()
 
 
 def test_a_combination_takes_the_venn_hull_of_compact_answers(both):

@@ -10,9 +10,9 @@ from workers.admin.fork import fork
 from workers.admin.verify import verify
 from workers.broker.store import Store
 from workers.config.settings import Limits
-from workers.history.backtest.configurations import Configuration
-from workers.history.backtest.prequential import HEADLINE
-from workers.history.backtest.prequential import answer as backtested
+from workers.offline.backtest.configurations import Configuration
+from workers.offline.backtest.prequential import HEADLINE
+from workers.offline.backtest.prequential import answer as backtested
 from workers.reading.answers import answer
 from workers.reading.true_labels import TrueLabels
 
@@ -78,10 +78,10 @@ def test_a_backtest_scores_what_is_learned_late_by_the_answer_it_was_given(size)
     batches = [given[i : i + size] for i in range(0, len(given), size)]
     found = backtested(Configuration("base", config, LIMITS, {}), batches)
     outcomes, predictor = answered(entries, config, limits=LIMITS)
-    last = predictor._answerer.scoring._validity.report(predictor.n)
+    last = predictor._engine.scoring._validity.report(predictor.n)
     right = found.methods[HEADLINE].probabilities.argmax(axis=1) == found.truth
     assert (found.n_learned, len(found.truth)) == (predictor.n, last.scored)
     assert right.mean() == pytest.approx(last.headline.predicted.accuracy, rel=1e-12)
-    assert found.n_unlabelled == predictor.late.counts.censored
+    assert found.n_unlabelled == predictor.delayed_labels.counts.censored
     codes = [m["code"] for m in map(json.loads, outcomes[0].out) if m["status"] == "rejected"]
     assert sum(found.rejected.values()) == len(codes)

@@ -5,6 +5,7 @@ import json
 import pytest
 from late_feed import answered, history, settings
 
+from online_svm.rejections import reason_of
 from workers.config.settings import Limits
 
 
@@ -69,12 +70,12 @@ def test_a_label_that_cannot_be_used_is_rejected_with_its_reason_and_kept_aside(
 
 @pytest.mark.parametrize(
     ("entry", "changes", "told"),
-    [(LABEL, {"horizon": 0}, "set horizon"), (example(1, time="5"), {}, "set horizon_in to time")],
+    [(LABEL, {"horizon": 0}, "set horizon"), (example(1, time="5"), {}, "set horizon to a time")],
 )
 def test_a_feed_that_does_not_take_a_field_tells_what_to_set(entry, changes, told):
     said = last([example(0), entry], **changes)
     assert (said["status"], said["code"]) == ("rejected", "unsupported")
-    assert told in said["reason"]
+    assert told in reason_of(said["about"])
 
 
 @pytest.mark.parametrize("changes", [{}, {"maturity": "arrival"}, {"classes": None}])
@@ -108,7 +109,7 @@ def test_a_report_says_what_became_of_the_labels():
     labels = reports[-1]["labels"]
     said = messages(outcomes)
     assert labels["counts"]["pending"] == 10  # the horizon
-    assert predictor.late.counts.late == sum(m.get("done") == "accepted" for m in said)
+    assert predictor.delayed_labels.counts.late == sum(m.get("done") == "accepted" for m in said)
     assert labels["counts"]["censored"] > 0
     for name in ("accuracy", "brier"):
         bounds = labels[name]
@@ -136,11 +137,11 @@ def test_time_that_runs_backwards_counts_as_the_latest_and_is_counted():
     entries = [example(0, y="a", time="1000"), example(1, y="b", time="5"), example(2, time="1099")]
     _, predictor = answered(entries, settings(**changes))
     assert predictor.n == 0  # the second did not happen at 5, else it were due
-    assert predictor.late.counts.backwards == 1
+    assert predictor.delayed_labels.counts.backwards == 1
     _, predictor = answered([*entries, example(3, time="1100")], settings(**changes))
     assert predictor.n == 2
     turned = [example(0, y="a", time="1000"), example(1, y="b", time="1090"), example(2, time="5")]
     _, predictor = answered([*turned, example(3, y="a", time="1100")], settings(**changes))
-    waiting = [pending.time for pending in predictor.late.examples()]
+    waiting = [pending.time for pending in predictor.delayed_labels.examples()]
     # The third did not happen at 5, either.
     assert (predictor.n, waiting) == (1, [1090, 1090, 1100])

@@ -133,22 +133,6 @@ def test_workers_that_take_over_in_the_middle_give_the_same_bytes(world, payload
         assert "imputed" in last
 
 
-def test_a_killed_worker_is_followed_by_one_that_gives_the_same_bytes(world):
-    one = World(world.url, world.feed, **QUICK)
-    other = World(world.url, f"{world.feed}-other", **QUICK)
-    with one, other:
-        one.push(entries(200))
-        one.answer()
-        other.push(entries(90))
-        killed = other.worker("--batch", "9")
-        killed.wait_for(other.store, 90)
-        killed.kill()
-        killed.wait()
-        other.push(entries(200)[90:])
-        other.work(200, "--batch", "50")
-        assert other.payloads() == one.payloads()
-
-
 def test_a_row_of_texts_costs_no_more_than_its_bytes_may(world):
     """Half a million categories, hostile names and long texts: answered, and memory is bounded."""
     hostile = [

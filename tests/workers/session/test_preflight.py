@@ -1,31 +1,31 @@
-"""What a worker checks before it writes anything, and what the agreement of a feed refuses."""
+"""What is checked before the first write, also beside a worker, and the feeds that were seen."""
 
-import json
+import stat
 from contextlib import nullcontext
 from hashlib import sha256
-from importlib.metadata import version
 
 import pytest
+from structlog.testing import capture_logs
+from world import CONFIG, drain, push, rows, session
 
-from online_svm.config import PredictorConfig
 from workers.broker.store import Store
 from workers.config.settings import Limits
 from workers.errors import (
     BadConfiguration,
-    EnvironmentChanged,
     InvalidStoredSnapshot,
+    OutputAhead,
     RedisUnsuitable,
     SnapshotsLost,
     StateLost,
     WrongKeyType,
 )
-from workers.feed.agreement import agreement, environment
-from workers.feed.commit import Commit, SnapshotMove
+from workers.feed.pinned_config import pinned_config
 from workers.feed.position import START
-from workers.feed.state import Agreement, Pointer
-from workers.session import preflight, snapshots
+from workers.feed.state import FORMAT, Commit, Pointer, SnapshotMove
+from workers.session import preflight, server_checks, snapshots
+from workers.session.known_feeds import KnownFeeds
 
-OURS = agreement(PredictorConfig(), Limits())
+OURS = pinned_config(CONFIG, Limits())
 
 
 def everything(store):
@@ -93,7 +93,7 @@ def test_a_state_that_lacks_a_field_is_damaged(store, field):
 
 def test_a_state_of_a_newer_format_asks_for_an_upgrade(store):
     store.fence("tester", OURS)
-    store.call("HSET", store.keys.state, "format", 2)
+    store.call("HSET", store.keys.state, "format", FORMAT + 1)
     with pytest.raises(BadConfiguration, match="upgrade"):
         preflight.check(store, OURS)
 
@@ -115,15 +115,6 @@ def test_the_only_snapshot_may_be_damaged_since_all_input_is_still_there(store):
     assert "gone" in warning
 
 
-def test_another_environment_is_refused_unless_it_is_accepted(store):
-    assert environment() == {"numba": version("numba")}
-    stored = json.loads(OURS.environment) | {"numba": "0.1.0"}
-    store.fence("tester", Agreement(OURS.config, OURS.config_hash, json.dumps(stored)))
-    with pytest.raises(EnvironmentChanged, match=r"numba: feed 0\.1\.0.*--accept-environment"):
-        preflight.check(store, OURS)
-    assert preflight.check(store, OURS, accept_environment=True).state is not None
-
-
 @pytest.mark.parametrize(
     ("version", "policy", "complaint"),
     [
@@ -136,7 +127,7 @@ def test_an_unsuitable_server_is_refused(version, policy, complaint):
     expected = pytest.raises(RedisUnsuitable, match=complaint) if complaint else nullcontext()
     with expected:
         server = {"redis_version": version, "maxmemory_policy": policy}
-        preflight.check_server(server, "redis://h")
+        server_checks.check_server(server, "redis://h")
 
 
 def test_a_server_without_append_only_file_is_a_warning(own_redis, feed):
@@ -177,15 +168,10 @@ def test_bytes_that_are_no_snapshot_are_refused_even_if_their_hash_holds(data, c
         snapshots.decode(data, Pointer(0, sha256(data).hexdigest(), b"0-0"), "f", "hash")
 
 
-def test_a_second_look_does_not_read_the_same_snapshots_again(store, monkeypatch):
+def test_a_take_over_leaves_the_snapshots_to_recovery(store, monkeypatch):
     with_snapshots(store, 2)
-    first, read, original = preflight.check(store, OURS), [], snapshots.read
-    monkeypatch.setattr(snapshots, "read", lambda *given: read.append(given[1]) or original(*given))
-    assert preflight.check(store, OURS, before=first).state == first.state
-    assert read == []
-    newest = with_snapshot(store, first.state.epoch, b"more", first.state.snapshot)
-    assert preflight.check(store, OURS, before=first).state.snapshot == newest
-    assert read == [newest]
+    monkeypatch.setattr(snapshots, "read", lambda *_: pytest.fail("it was read"))
+    assert preflight.check(store, OURS, is_take_over=True).state == store.state()
 
 
 def test_a_feed_is_behind_until_a_snapshot_stands_where_it_stands(store):
@@ -196,3 +182,131 @@ def test_a_feed_is_behind_until_a_snapshot_stands_where_it_stands(store):
     assert not preflight.check(store, OURS).is_behind
     store.call("HSET", store.keys.state, "cursor", "5-0")
     assert preflight.check(store, OURS).is_behind
+
+
+class Overtaken(Store):
+    """A store beside which something happens right after the state was read for the first time."""
+
+    def __init__(self, store, meanwhile):
+        super().__init__(store.url, store.keys.feed)
+        self._meanwhile = meanwhile
+
+    def state(self):
+        found = super().state()
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return found
+
+
+@pytest.fixture
+def running(store):
+    """A worker with two snapshots, half of its input answered."""
+    push(store, rows(120))
+    running = session(store, batch=10, snapshot_every=20)
+    drain(running, 60)
+    return running
+
+
+def test_answers_that_are_committed_between_two_looks_are_no_damage(store, running):
+    with Overtaken(store, lambda: drain(running, 70)) as standby:
+        assert preflight.check(standby, OURS).state.position.seq == 60
+
+
+def test_answers_beyond_the_state_are_damage_also_beside_a_worker(store, running):
+    def harm():
+        drain(running, 70)
+        store.call("XADD", store.keys.out, "999-0", "p", "{}")
+
+    with (
+        Overtaken(store, harm) as standby,
+        pytest.raises(OutputAhead, match=r"the state ends at 70-0 \(seq 70\), .* end at 999-0"),
+    ):
+        preflight.check(standby, OURS)
+
+
+def test_snapshots_that_are_replaced_between_two_looks_are_not_lost(store, running):
+    with Overtaken(store, lambda: drain(running, 120)) as standby:
+        assert preflight.check(standby, OURS).warnings == preflight.check(store, OURS).warnings
+
+
+def test_snapshots_that_are_gone_are_lost_also_beside_a_worker(store, running):
+    def harm():
+        drain(running, 120)
+        gone = [key for pointer in store.state().snapshots for key in pointer.keys(store.keys)]
+        store.call("DEL", *gone)
+
+    with Overtaken(store, harm) as standby, pytest.raises(SnapshotsLost):
+        preflight.check(standby, OURS)
+
+
+def test_a_feed_that_another_worker_begins_between_two_looks_is_there(store):
+    push(store, rows(20))
+    with Overtaken(store, lambda: drain(session(store), 20)) as standby:
+        assert preflight.check(standby, OURS).state.position.seq == 20
+
+
+def test_answers_without_a_state_are_a_lost_state_also_beside_a_worker(store):
+    def harm():
+        store.call("XADD", store.keys.out, "1-0", "p", "{}")
+
+    with Overtaken(store, harm) as standby, pytest.raises(StateLost, match="is gone but"):
+        preflight.check(standby, OURS)
+
+
+URL = "redis://worker:secret@host:6379/0"
+
+
+def test_a_later_process_of_this_user_knows_the_feed_in_that_redis_and_in_no_other(monkeypatch):
+    KnownFeeds.of_user(URL).add("f")
+    assert "f" in KnownFeeds.of_user("redis://other:word@host:6379/0")
+    for url in ("redis://host:6379/1", "redis://host:6379/0?db=1", "redis://there:6379/0"):
+        assert "f" not in KnownFeeds.of_user(url)
+    assert "g" not in KnownFeeds.of_user(URL)
+    assert "f" not in KnownFeeds(URL)
+
+
+def test_what_is_left_is_for_its_user_alone_and_holds_no_secret(tmp_path):
+    directory = tmp_path / "home/online-svm"
+    for _ in range(2):
+        KnownFeeds(URL, directory).add("f")
+    (file,) = (path for path in directory.rglob("*") if path.is_file())
+    assert (file.name, file.read_text()) == ("f", "redis://host:6379/0\n")
+    folders = [directory, directory / "feeds", file.parent]
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o700] * 3
+
+
+def test_one_that_only_looks_leaves_nothing(tmp_path):
+    known = KnownFeeds(URL, tmp_path, is_kept=False)
+    known.add("f")
+    assert "f" in known
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("why", ["a file is in the way", "there is no home"])
+def test_where_nothing_can_be_left_it_is_told_once_and_this_process_still_knows(
+    tmp_path, monkeypatch, why
+):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    if why == "there is no home":
+        monkeypatch.delenv("XDG_STATE_HOME")
+        monkeypatch.delenv("HOME", raising=False)
+        monkeypatch.setattr("pwd.getpwuid", lambda _uid: {}["none"])
+    with capture_logs() as logged:
+        known = KnownFeeds.of_user(URL)
+        known.add("f")
+        known.add("g")
+    assert ("f" in known, "g" in known, "h" in known) == (True, True, False)
+    (said,) = logged
+    assert "set XDG_STATE_HOME" in said["event"]
+
+
+def test_a_known_feed_without_a_state_is_lost_until_a_reset_says_otherwise(store):
+    known, feed = KnownFeeds(store.url), store.keys.feed
+    assert preflight.find(store, known=known).state is None
+    known.add(feed)
+    with pytest.raises(StateLost, match=f"online-svm reset {feed}.*this process saw it"):
+        preflight.find(store, known=known)
+    store.call("SET", store.keys.restart_mark, "1")
+    assert preflight.find(store, known=known).state is None

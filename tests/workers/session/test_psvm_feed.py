@@ -89,7 +89,7 @@ def test_the_worker_answers_as_the_library_does(payloads):
 
 def test_what_is_refused_says_why(payloads):
     both, outside = map(orjson.loads, payloads[ROWS:])
-    assert (both["code"], both["reason"]) == ("duplicate_field", "both y and p are sent; send one")
+    assert (both["code"], both["about"]) == ("duplicate_field", {"case": "y_and_p"})
     assert (outside["code"], outside["n"]) == ("out_of_range", ROWS)
 
 

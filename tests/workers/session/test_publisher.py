@@ -4,17 +4,18 @@ import pytest
 from published_feed import CONFIG, examples, predictor_at, push, session, work
 from session_steps import answer_batch
 
-from online_svm.predictor.answering_state import AnsweringState
+from online_svm.predictor.frozen_predictor import FrozenPredictor
 from workers.admin.reset import reset
 from workers.broker.store import Store
 from workers.errors import InvalidPublication
 from workers.feed.position import Position
-from workers.session.publisher import SHARE, Publisher
+from workers.session import publisher
+from workers.session.publisher import MAX_TIME_SHARE, Publisher
 
 
 def published(store):
     found = store.publication()
-    return found, AnsweringState.restore(store.published(found), CONFIG)
+    return found, FrozenPredictor.restore(store.published(found), CONFIG)
 
 
 def test_the_newest_state_is_that_of_the_predictor_at_its_n(store):
@@ -23,8 +24,8 @@ def test_the_newest_state_is_that_of_the_predictor_at_its_n(store):
     work(session(store), 95)
     found, state = published(store)
     assert found.n == found.seq == state.n >= 80  # the last model became active there
-    assert store.published(found) == predictor_at(rows, found.n).answering()
-    assert found.config_hash == store.state().agreement.config_hash
+    assert store.published(found) == predictor_at(rows, found.n).frozen().snapshot()
+    assert found.config_hash == store.state().pinned.config_hash
 
 
 SPARSE = CONFIG.model_copy(update={"committee": "single", "refit_every": 1000})
@@ -74,16 +75,17 @@ def life(store):
     return {int(key.split(":")[3]): int(store.call("TTL", key)) for key in store.published_keys()}
 
 
-def test_the_newest_state_stays_and_the_others_go(store):
+def test_the_newest_state_stays_and_the_others_go(store, monkeypatch):
+    monkeypatch.setattr(publisher, "PART_BYTES", 4096)
     push(store, examples(95))
-    work(session(store, every=5, part_bytes=4096), 95)
+    work(session(store, every=5), 95)
     found, lives = store.publication(), life(store)
     assert found.parts > 1
     assert found.n == max(lives) >= 80
     assert lives.pop(found.n) == -1
     assert len(lives) > 1
     assert all(0 < seconds <= 10 for seconds in lives.values())
-    assert AnsweringState.restore(store.published(found), CONFIG).n == found.n
+    assert FrozenPredictor.restore(store.published(found), CONFIG).n == found.n
 
 
 def test_after_a_restart_the_state_before_is_still_replaced(store):
@@ -108,14 +110,15 @@ def test_what_is_not_the_committed_state_of_the_feeds_worker_is_not_published(st
         session(store)  # takes the feed over
     else:
         at = Position(b"99999999999999-0", 60, 60, bytes(32))
-    running._publisher.offer(predictor_at(rows, 60), at, running._ownership.epoch)
+    running._publisher.offer(predictor_at(rows, 60), at, running.epoch)
     store.call("PING")
     assert store.publication() == before
 
 
-def test_damage_is_refused_and_named_and_a_reset_deletes_what_was_published(store):
+def test_damage_is_refused_and_named_and_a_reset_deletes_what_was_published(store, monkeypatch):
+    monkeypatch.setattr(publisher, "PART_BYTES", 4096)
     push(store, examples(95))
-    work(session(store, part_bytes=4096), 95)
+    work(session(store), 95)
     found = store.publication()
     key = found.keys(store.keys)[1]
     held = bytearray(store.call("GET", key))
@@ -154,4 +157,4 @@ def test_publishing_takes_a_twentieth_of_the_time_at_most(store):
         begun += made._not_before != before
     spent = begun * step
     assert begun > 1
-    assert spent <= SHARE * now[0] + step
+    assert spent <= MAX_TIME_SHARE * now[0] + step

@@ -1,92 +1,87 @@
-"""Taking a feed over in a changed environment, and stopping while it is being taken over."""
+"""Taking a feed over: where the replay begins, what refuses it, and a stop during it."""
 
-import json
+from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
 import pytest
-from session_steps import shared_pool
+from session_steps import InlineRefits, recovery, shared_pool, taken_over
 from world import drain, push
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
+from online_svm.predictor.batch import finished
 from online_svm.storage.container import pack, unpack
 from workers.config.settings import Limits
 from workers.errors import (
     ConfigurationChanged,
-    EnvironmentChanged,
     ReplayMismatch,
     SnapshotsLost,
     StateLost,
     Stopped,
 )
-from workers.feed.agreement import agreement
+from workers.feed.pinned_config import pinned_config
 from workers.feed.recent_ids import RecentIds
-from workers.feed.state import Agreement
+from workers.feed.state import PinnedConfig
 from workers.session import snapshots
-from workers.session.recovery import Recovery
-from workers.session.session import Session
+from workers.session.session import Session, SessionOptions
 from workers.stop import Stop
 
 CONFIG = PredictorConfig(window=60, refit_every=20, gamma=0.5)
-OURS = agreement(CONFIG, Limits())
+OURS = pinned_config(CONFIG, Limits())
 
 
-def recovery(store, ours=OURS, stop=None, accept=False):
-    return Recovery(
-        store, ours, Limits(), lambda: OnlinePredictor(CONFIG), "tester", stop or Stop(), accept
-    )
+def taking(store, refits=None, may_create=False, **options):
+    return recovery(store, CONFIG, Limits(), refits, may_create=may_create, **options)
+
+
+def recovered(store, **options):
+    """Take a feed over in one go."""
+    return finished(taking(store, **options).steps())
 
 
 @pytest.fixture
 def worked(store):
     """A feed of 100 answered examples, with snapshots at 40 and 80, and nothing since 100."""
     push(store, [["x", f"[{i % 7},{i % 5}]", "y", "ab"[i % 2]] for i in range(100)])
-    drain(Session(store, recovery(store), Limits(), batch=10, snapshot_every=40), 100)
+    options = SessionOptions(batch=10, snapshot_every=40)
+    drain(taken_over(Session(taking(store, may_create=True), options)), 100)
     return store
 
 
 def test_each_take_over_is_a_new_epoch_and_replays_from_the_newest_snapshot(worked):
     for epoch in (2, 3, 4):
-        recovered = recovery(worked)()
-        assert (recovered.epoch, recovered.replayed, recovered.predictor.n) == (epoch, 20, 100)
-        assert recovered.position == worked.state().position
+        found = recovered(worked)
+        assert (found.epoch, found.replayed, found.predictor.n) == (epoch, 20, 100)
+        assert found.position == worked.state().position
     assert worked.state().writer == "tester"
 
 
-def test_an_accepted_environment_is_proved_from_the_older_snapshot_and_recorded(worked):
-    stored = json.loads(OURS.environment) | {"numba": "0.1.0"}
-    worked.call("HSET", worked.keys.state, "environment", json.dumps(stored))
-    with pytest.raises(EnvironmentChanged):
-        recovery(worked)()
-    assert recovery(worked, accept=True)().replayed == 60
-    assert worked.state().agreement == OURS
-    assert recovery(worked)().replayed == 20
+def test_libraries_that_an_earlier_version_stored_are_not_read(worked):
+    stored = b'{"some-library":"0.1.0"}'
+    worked.call("HSET", worked.keys.state, "environment", stored, "format", 1)
+    assert recovered(worked).replayed == 20
+    assert worked.state().pinned == OURS
+    assert worked.call("HMGET", worked.keys.state, "environment", "format") == [stored, b"1"]
 
 
-def test_other_bytes_than_were_committed_are_refused_also_in_an_accepted_environment(worked):
+def test_other_bytes_than_were_committed_are_refused(worked):
     worked.call("HSET", worked.keys.state, "digest", "11" * 32)
-    with pytest.raises(ReplayMismatch, match="committed 1111"):
-        recovery(worked)()
-    worked.call("HSET", worked.keys.state, "environment", "{}")
-    with pytest.raises(ReplayMismatch, match="online-svm verify"):
-        recovery(worked, accept=True)()
-    assert worked.state().agreement.environment == "{}"
+    with pytest.raises(ReplayMismatch, match=r"committed 1111.*online-svm verify"):
+        recovered(worked)
 
 
 def test_a_configuration_that_changed_since_the_preflight_is_refused(worked):
-    other = Agreement("{}", "00", OURS.environment)
+    other = PinnedConfig("{}", "00")
     config = '{"predictor":{"C":9.0,"semantics":4}}'
     hashed = sha256(config.encode()).hexdigest()
     worked.call("HSET", worked.keys.state, "config", config, "config_hash", hashed)
     with pytest.raises(ConfigurationChanged, match=r"C: feed 9\.0"):
-        recovery(worked, other)()
+        finished(replace(taking(worked), ours=other).steps())
 
 
 def test_a_feed_that_must_exist_is_not_begun(store):
     with pytest.raises(StateLost, match="gone"):
-        recovery(store)(begins=False)
+        recovered(store)
     assert store.types() == {}
 
 
@@ -94,7 +89,7 @@ def test_a_stop_ends_a_replay(worked):
     stop = Stop()
     stop.request()
     with pytest.raises(Stopped):
-        recovery(worked, stop=stop)()
+        recovered(worked, stop=stop)
 
 
 def forge(store, name, damage):
@@ -125,7 +120,7 @@ DAMAGE = {
 @pytest.fixture(scope="module", params=["inline", "pooled"])
 def refits(request):
     if request.param == "inline":
-        yield InlineRefitter(CONFIG)
+        yield InlineRefits(CONFIG)
         return
     with shared_pool().refitter(CONFIG) as made:
         yield made
@@ -136,15 +131,10 @@ def test_a_learner_that_cannot_be_read_makes_the_previous_snapshot_be_used(worke
     """The checksum holds; and a refit elsewhere would see the damage only when it is due."""
     forge(worked, "snapshot", damage)
 
-    def fresh():
-        refits.reset(None)
-        return OnlinePredictor(CONFIG, refits)
-
-    taking = Recovery(worked, OURS, Limits(), fresh, "tester", Stop())
-    recovered = taking()
-    assert recovered.replayed == 60
-    assert recovered.position == worked.state().position
-    assert recovered.kept.newest == worked.state().previous
+    found = recovered(worked, refits=refits)
+    assert found.replayed == 60
+    assert found.position == worked.state().position
+    assert found.kept.newest == worked.state().previous
     forge(worked, "previous", damage)
     with pytest.raises(SnapshotsLost, match="learner"):
-        taking()
+        recovered(worked, refits=refits)

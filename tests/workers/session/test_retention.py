@@ -3,21 +3,20 @@
 import random
 
 import pytest
-from session_steps import refitter
+from session_steps import assembled, refitter
 from world import COUNT, SETTINGS, drain, payloads, push, rows, session
 
 from workers.broker.store import Store
-from workers.config.settings import WorkerSettings, load
+from workers.config.loading import load
+from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
-from workers.feed.commit import Commit, RejectedEntry
-from workers.feed.output_retention import Retention
 from workers.feed.position import START, Position
-from workers.feed.state import Agreement
-from workers.session import assembly
-from workers.session.opening import open_store
+from workers.feed.retention import Retention
+from workers.feed.state import Commit, PinnedConfig, RejectedEntry
+from workers.session.preflight import open_store
 from workers.stop import Stop
 
-AGREEMENT = Agreement("{}", "00", "{}")
+AGREEMENT = PinnedConfig("{}", "00")
 BOUND = 1 << 20
 
 
@@ -26,7 +25,7 @@ def commits(store, sizes, batch, before=START, epoch=1):
     for begin in range(0, len(sizes), batch):
         ids = [b"%d-0" % (before.seq + i + 1) for i in range(len(sizes[begin : begin + batch]))]
         out = [b"x" * size for size in sizes[begin : begin + batch]]
-        letters = [RejectedEntry(i, "label", "y is empty", 5, b"y" * 1000) for i in ids]
+        letters = [RejectedEntry(i, "label", "about", "{}", 5, b"y" * 1000) for i in ids]
         after = Position(ids[-1], before.seq + len(ids), before.n, bytes(32))
         met = [(ids[-1], b"r" * 3000)]
         store.commit(Commit(epoch, before, after, ids, out, met, letters))
@@ -126,7 +125,7 @@ def test_a_worker_keeps_what_its_settings_say(embedded_url, feed):
     settings, stop = WorkerSettings(**SETTINGS, batch=7, retain_bytes=20_000), Stop()
     with open_store(feed, settings, embedded_url, stop) as store, refitter(settings) as refits:
         push(store, rows())
-        drain(assembly.assemble(store, settings, refits, stop, "tester"), COUNT)
+        drain(assembled(store, settings, refits, stop), COUNT)
         kept = [entry[1][1] for entry in store.call("XRANGE", store.keys.out, "-", "+")]
     assert 10_000 < sum(map(len, kept)) * 5 // 4 + 32 * len(kept) <= 20_000 + 4096 * 5 // 4
     assert len(kept) < COUNT

@@ -9,7 +9,7 @@ import pytest
 
 from online_svm import OnlineClassifier
 from online_svm.errors import InvalidInput
-from workers.admin.restore import backup_of
+from workers.admin.backup import backup_of
 
 QUICK = {"window": 120, "refit_every": 40, "seed": 3}
 COUNT, LEARNED = 240, 200

@@ -4,27 +4,21 @@ import json
 from hashlib import sha256
 
 import pytest
-from session_steps import advance, answer_batch, run
-from world import CONFIG, COUNT, World, drain, payloads, rows
+from session_steps import InlineRefits, advance, answer_batch, run, taken_over
+from world import CONFIG, COUNT, World, drain, payloads, rows, take_back
 
-from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.inline import InlineRefitter
 from workers.broker.leases import holding
 from workers.broker.store import Store
-from workers.config.settings import Limits
 from workers.errors import (
     Fenced,
     InputLost,
     SnapshotsLost,
-    StateLost,
     Unavailable,
 )
-from workers.feed.agreement import agreement
 from workers.feed.position import parse_id
 from workers.feed.state import Pointer
 from workers.session import session as session_module
 from workers.session.preflight import check_snapshots
-from workers.session.recovery import Recovery
 from workers.session.session import Session
 from workers.stop import Stop
 
@@ -227,7 +221,7 @@ def test_a_zombie_is_fenced_at_its_next_commit_and_writes_nothing(world, expecte
 
 def test_an_idle_zombie_learns_of_its_successor_by_the_lost_lease(world):
     world.push(20)
-    with holding(world.url, world.feed, "first", 0.5, Stop()) as lease:
+    with holding(world.url, world.feed, "first", 0.5) as lease:
         zombie = world.answer(lease=lease)
         world.session()
         world.store.call("SET", world.store.keys.lease, '{"name": "second"}')
@@ -316,12 +310,12 @@ def test_a_refused_commit_drops_what_was_computed_ahead(world, expected):
     drain(running, 100)
     store.call("HSET", store.keys.state, *earlier)
     for key in (store.keys.out, store.keys.met, store.keys.dlq):
-        store.call("XDEL", key, *(f"{entry_id}-0" for entry_id in range(51, 101)))
-        store.call("XSETID", key, "50-0")
+        take_back(store, key, "50-0")
     advance(running)  # sent on top of what is gone
     learned = running._predictor
     assert running.position.seq == 100
     advance(running)  # computed on top of that, and dropped
+    taken_over(running)
     assert running._predictor is not learned
     assert running.position.seq == 50
     drain(running, COUNT)
@@ -356,27 +350,10 @@ def test_a_commit_may_be_confirmed_without_a_wait_once_its_reply_was_read(own_re
         assert running.position.seq == 2
 
 
-def test_input_deleted_after_it_was_answered_is_noticed_by_the_next_replay(world):
-    world.push()
-    world.answer(50)
-    world.store.call("XDEL", world.store.keys.input, "20-0")
-    with pytest.raises(InputLost, match="50 input entries"):
-        world.session()
-
-
-def test_a_flushed_feed_is_never_begun_again_under_a_running_worker(world):
-    world.push()
-    running = world.answer(50)
-    world.store.call("DEL", world.store.keys.state)
-    with pytest.raises(StateLost, match="reset"):
-        answer_batch(running)
-    assert world.store.keys.state not in world.store.types()
-
-
 def test_a_stop_after_a_lost_connection_leaves_its_snapshot(world):
     world.push(100)
     store, running = world.store, world.answer()
-    store.be_patient()
+    store.retry_forever()
     number = store.call("CLIENT", "ID")
     assert world.beside("other").store.call("CLIENT", "KILL", "ID", number) == 1
     running.snapshot()
@@ -385,20 +362,18 @@ def test_a_stop_after_a_lost_connection_leaves_its_snapshot(world):
     assert store.call("TTL", store.keys.snapshot(pointer.n, pointer.sha256)) == -1
 
 
-class Begun(InlineRefitter):
+class Begun(InlineRefits):
     """Notes what is submitted and when that is begun, as if that were in the background."""
-
-    is_busy = False
 
     def __init__(self, config, notes):
         super().__init__(config)
-        self.notes, self.is_waiting, self.is_patient = notes, False, False
+        self.notes, self.is_waiting, self.is_deferring = notes, False, False
 
     def submit(self, task):
         self.notes.append(f"submit {task.freeze}")
         self.is_waiting = True
         super().submit(task)
-        if not self.is_patient:
+        if not self.is_deferring:
             self.begin()
 
     def begin(self):
@@ -416,12 +391,7 @@ def noted(world):
         config = CONFIG.model_copy(update={"refit_every": 100, "refit_lag": 100})
         refits = Begun(config, notes)
 
-        def fresh():
-            refits.reset(None)
-            return OnlinePredictor(config, refits)
-
-        parts = (world.store, agreement(config, Limits()), Limits(), fresh, "tester", Stop())
-        running = Session(world.store, Recovery(*parts), Limits(), batch=batch, refits=refits)
+        running = world.session(batch=batch, refits=refits, config=config)
         world.store.send = lambda commit: notes.append(f"commit {commit.after.seq}") or send(commit)
         return running, notes
 

@@ -6,7 +6,7 @@ import pytest
 from pure_replay import streams_of
 
 from online_svm.config import PredictorConfig
-from online_svm.metrics.windowed import windowed_validity
+from online_svm.metrics import windowed_validity
 from online_svm.predictor import answer_scoring
 
 CONFIG = PredictorConfig(

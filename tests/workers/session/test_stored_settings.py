@@ -5,18 +5,18 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from session_steps import advance, refitter
+from session_steps import advance, assembled, refitter
 
 from workers.admin.verify import verify
 from workers.broker.store import Store
-from workers.config.settings import WorkerSettings, load
+from workers.config.loading import load
+from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
 from workers.reading.status import status
 from workers.runner import combination
 from workers.session import preflight
-from workers.session.assembly import assemble
 from workers.session.join.sources import Source
-from workers.session.opening import open_store
+from workers.session.preflight import open_store
 from workers.stop import Stop
 
 COUNT = 60
@@ -39,7 +39,7 @@ def begin(store, options):
         fields = ("x", json.dumps(x), "y", "ab"[x[0] > 0], "id", i)
         store.call("XADD", store.keys.input, f"{i + 1}-0", *fields)
     with open_store(name, given, store.url, stop) as worked, refitter(given) as refits:
-        session = assemble(worked, given, refits, stop, "maker", begins=True)
+        session = assembled(worked, given, refits, stop, writer="maker")
         while session.position.seq < COUNT:
             advance(session)
         session.snapshot()
@@ -115,7 +115,7 @@ def shortened(config):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (numbered(9), "feed {!r}: semantics 9 is not known here (4 is): upgrade online-svm"),
+        (numbered(9), "feed {!r}: semantics 9 is not known here (4 and 5 are): upgrade online-svm"),
         (lengthened, "feed {!r} was begun by another version, with other settings (novel)"),
         (shortened, "feed {!r} was begun by another version, with other settings (dedupe_window)"),
     ],
@@ -165,8 +165,8 @@ def test_a_combination_takes_what_it_stored_and_refuses_what_is_given_and_differ
             begin(store, options)
 
     def run(join_window=None, **options):
-        combined = combination.Combined(sources, options, join_window)
-        combination.run(combined, feed, redis_url, once=True)
+        combined = combination.Combined(sources, feed, options, join_window, once=True)
+        combination.run(combined, redis_url)
 
     run(join_window=20)
     with Store(redis_url, feed) as target:

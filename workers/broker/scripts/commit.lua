@@ -2,11 +2,11 @@
 -- position, all visible at once or not at all.
 --
 -- KEYS  1 st     hash    position of the feed
---       2 in     stream  examples; neither read nor written where the feed answers other feeds
+--       2 in     stream  examples; neither read nor written if the feed answers other feeds
 --       3 out    stream  predictions
 --       4 met    stream  validity reports
 --       5 alarms stream  alarms
---       6 dlq    stream  what was rejected, or could not be joined
+--       6 dlq    stream  entries that were rejected, or could not be joined
 --       7 ..     string  the parts of the snapshot that becomes the newest one  (only when it moves)
 --         ..     string  parts of snapshots that are no longer needed           (only when it moves)
 --
@@ -17,24 +17,24 @@
 --       5 digest   chained SHA-256, hex        /
 --       6 keep_out, 7 keep_met, 8 keep_alarms, 9 keep_dlq   entries to retain, about; 0 keeps all
 --      10 from_out, 11 from_met, 12 from_alarms, 13 from_dlq   entries before this ID may go; "" none
---      14 reads    "1" where the feed answers what is in `in`, "0" where it answers other feeds
+--      14 reads    "1" if the feed answers the entries of `in`, "0" if it answers other feeds
 --      15 trim     input before this ID is no longer needed; "" trims nothing
---      16 parts    of the snapshot that becomes the newest one; 0 where none does
+--      16 parts    of the snapshot that becomes the newest one; 0 for none
 --      17 f        further fields of st that change with the batch, such as snapshot pointers
 --      18 m, 19 k, 20 a, 21 r   entries for out, met, alarms, dlq
 --      then f times  name, value
 --           m times  id, payload                        every input entry of the batch, in order
 --           k times  id, payload
 --           a times  id, payload
---           r times  id, code, reason, size, head
+--           r times  id, then names and values of four fields
 --   m = 0 writes fields of st and nothing else (at a graceful stop).
 --
--- Returns {code, detail ...}: OK, what streams.lua refuses, or
+-- Returns {code, detail ...}: OK, a refusal of streams.lua, or
 --   GAP                    the entries after the cursor are not this batch
---   ANEW                   the input is another stream than the one that was answered, or one that
---                          another server counted (Redis 7 and later; see input.lua)
---   DELETED, cursor, gone  input after the cursor was taken away, unread (Redis 7 and later)
---   SNAPSHOT               a part of the snapshot to point at is not there (it expired, unreferenced)
+--   INPUT_RECREATED        the input is another stream than the one that was answered, or was
+--                          counted by another server (Redis 7 and later; see input.lua)
+--   DELETED, cursor, gone  input after the cursor was deleted unread (Redis 7 and later)
+--   SNAPSHOT               a part of the snapshot to point at expired
 
 local GROUP = 'osvm'
 local parts, f = tonumber(A[16]), tonumber(A[17])
@@ -48,10 +48,10 @@ local reads = m > 0 and A[14] == '1'
 local cursor = A[2]
 if m > 0 then cursor = A[first_met - 2] end
 
--- From Redis 7 on a stream knows the last entry that XDEL took, and how many it ever got. What was
--- gone before the feed began stands in st as "count id" and is not missed. Trimming takes from the
--- start, so the count says more only once nothing up to the cursor is left.
--- Returns nothing, or what st should say for the feed to go on without the missing entries.
+-- From Redis 7 on a stream knows the last ID that XDEL deleted, and how many entries it ever got.
+-- Entries that were gone before the feed began stand in st as "count id" and are not missed. Trimming
+-- begins with the oldest, so the count is useful only once nothing up to the cursor is left.
+-- Returns nothing, or the value of `gone` in st with which the feed goes on without the entries.
 local function missing(info, before, seq, gone)
   local deleted, added = info['max-deleted-entry-id'], info['entries-added']
   if not deleted then return nil end
@@ -64,8 +64,8 @@ local function missing(info, before, seq, gone)
   return is_missing and count .. ' ' .. deleted or nil
 end
 
--- Can what is to be written be added to the outputs, from the one at `first` on? Those to which
--- nothing is written must be streams too, or not be there: one XREAD tells that of all of them.
+-- Check that the batch can be added to the outputs, from the one at `first` on. The others must be
+-- streams too, or not exist: one XREAD shows that for all of them.
 local function outputs_refused(first, counts, firsts)
   local others = {}
   for i = first, 4 do
@@ -92,8 +92,8 @@ local refused, st = position_refused(KEYS[1], A[1], A[2], cursor)
 if refused then return refused end
 
 -- 2. Are the entries after the cursor this batch? The first m of them are read again: no cheaper
--- command would show that one was deleted from the middle. (No entry can be inserted between two
--- others. A stream that was deleted and filled again has other IDs.)
+-- command shows a deletion in the middle. (No entry can be inserted between two others, and a stream
+-- that was deleted and filled again has other IDs.)
 local input
 if reads then
   local held = pcall_('XRANGE', KEYS[2], '(' .. A[2], '+', 'COUNT', m)
@@ -106,13 +106,13 @@ if reads then
     id = id + 2
   end
   input = info_of(KEYS[2])
-  if is_anew(input, A[2], st.added) then return {'ANEW'} end
+  if is_recreated(input, A[2], st.added) then return {'INPUT_RECREATED'} end
   local gone = missing(input, A[2], st.seq, st.gone)
   if gone then return {'DELETED', A[2], gone} end
 end
 
--- 3. Can everything be written? Where there are answers, the first of them tells whether `out` takes
--- it: an XADD that is refused writes nothing.
+-- 3. Can everything be written? If there are answers, the XADD of the first one checks `out`: a
+-- refused XADD writes nothing.
 local counts, firsts = {m, k, a, r}, {first_out, first_met, first_alarm, first_dlq}
 refused = outputs_refused(m > 0 and 2 or 1, counts, firsts)
 if refused then return refused end
@@ -138,7 +138,7 @@ if input and input['entries-added'] then
 end
 call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5], unpack(fields))
 
--- The batch is committed. What follows is housekeeping: a failure must not look like a refusal.
+-- The batch is committed. The rest is housekeeping: a failure must not look like a refusal.
 if reads and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then
   pcall_('XGROUP', 'CREATE', KEYS[2], GROUP, cursor)
 end

@@ -1,28 +1,27 @@
--- What the scripts that look after the input share; it stands after streams.lua.
+-- Functions of the scripts that check the input; placed after streams.lua.
 --
--- A stream that was deleted, or renamed, and made anew holds none of what was not answered yet.
--- From Redis 7 on a stream counts the entries it ever got, and starts at 0 when it is made. So st
--- keeps
---   added   "count gone": the entries that the stream ever got, and how many of them must be gone
---           from it at least once none up to the cursor is left
---   run_id  of the server that counted. Another one may have loaded a file that lacks the count
---           (of Redis 6.2, or an older copy): there a smaller count proves nothing.
+-- A stream that was deleted, or renamed, and recreated has lost its unanswered entries. From Redis 7
+-- on a stream counts the entries it ever got, from 0 when it is created. So st keeps
+--   added   "count gone": the entries that the stream ever got, and how many of them at least are
+--           gone once none up to the cursor is left
+--   run_id  of the server that counted. Another server may have loaded a file without the count (of
+--           Redis 6.2, or an older copy): there a smaller count proves nothing.
 
--- Is no entry up to the cursor left?
+-- Return whether no entry up to the cursor is left.
 local function has_none_upto(info, cursor)
   local first = info['first-entry']
   return not first or is_before(cursor, first[1])
 end
 
--- Was the stream made anew since st counted it?
-local function is_anew(info, cursor, counted)
+-- Return whether the stream was recreated since st counted it.
+local function is_recreated(info, cursor, counted)
   local now, held, gone = info['entries-added'], string.match(counted or '', '^(%d+) (%d+)$')
   if not now or not held then return false end
   if now < tonumber(held) then return true end
   return has_none_upto(info, cursor) and now - info['length'] < tonumber(gone)
 end
 
--- The field `added` for a stream in which `kept` entries up to the cursor are known to be.
+-- Return the field `added` for a stream that has `kept` entries up to the cursor.
 local function counted(info, kept)
   local added = info['entries-added']
   return string.format('%.0f %.0f', added, added - info['length'] + kept)
@@ -32,9 +31,9 @@ local function run_id() return string.match(call('INFO', 'server'), 'run_id:(%x+
 
 -- Returns nil, or
 --   TYPE, key, type   the input holds another type
---   GONE, cursor      the input ends before the cursor: it is gone, or was made anew
---   ANEW, cursor      the input was made anew
--- A cursor that is no ID is left to the reader of st.
+--   GONE, cursor      the input ends before the cursor: it is gone, or was recreated
+--   INPUT_RECREATED, cursor
+-- A cursor that is no ID is reported by the reader of st.
 local function input_refused(st, input)
   local held = call('HMGET', st, 'cursor', 'added', 'run_id')
   local cursor, kind = held[1], type_of(input)
@@ -43,12 +42,14 @@ local function input_refused(st, input)
   if kind == 'none' then return cursor ~= '0-0' and {'GONE', cursor} or nil end
   local info = info_of(input)
   if is_before(info['last-generated-id'], cursor) then return {'GONE', cursor} end
-  if is_anew(info, cursor, held[2]) and held[3] == run_id() then return {'ANEW', cursor} end
+  if is_recreated(info, cursor, held[2]) and held[3] == run_id() then
+    return {'INPUT_RECREATED', cursor}
+  end
 end
 
--- Note under which run of the server the input is counted; count it where that was not done, or
--- where the count of before does not hold under this run. Comes after input_refused.
--- Returns 1 where something could have been lost before, and could not be seen; else 0.
+-- Store the run of the server that counts the input. Count it if that was not done, or if the count
+-- is not valid for this run. Call input_refused first.
+-- Returns 1 if a loss before this could not be seen; else 0.
 local function count_input(st, input)
   local held, run = call('HMGET', st, 'cursor', 'added', 'run_id'), run_id()
   local cursor = held[1]
@@ -56,10 +57,10 @@ local function count_input(st, input)
   if type_of(input) ~= 'stream' or not string.match(cursor or '', '^%d+-%d+$') then return 0 end
   local info = info_of(input)
   if not info['entries-added'] then return 0 end
-  local anew = is_anew(info, cursor, held[2])
-  if held[2] and not anew then return 0 end
+  local recreated = is_recreated(info, cursor, held[2])
+  if held[2] and not recreated then return 0 end
   call('HSET', st, 'added', counted(info, has_none_upto(info, cursor) and 0 or 1))
-  if anew then call('HSET', st, 'gone', '- ' .. info['max-deleted-entry-id']) end
-  return (anew or cursor ~= '0-0') and 1 or 0
+  if recreated then call('HSET', st, 'gone', '- ' .. info['max-deleted-entry-id']) end
+  return (recreated or cursor ~= '0-0') and 1 or 0
 end
 

@@ -1,6 +1,6 @@
 -- Read a page of the keys of this server for feeds with input; producers may have made any key.
 --
--- KEYS  none: on a cluster each node is asked for its own keys
+-- KEYS  none: on a cluster each node returns its own keys
 --
 -- ARGV  1 cursor  of SCAN, "0" at first
 --       2 count   keys in the page, about, of any kind

@@ -1,10 +1,10 @@
--- Take a consumer out of a group, unless entries are pending under its name: they would be lost.
+-- Remove a consumer from a group, unless it has pending entries, which would be lost.
 --
 -- KEYS  1 stream
 --
 -- ARGV  1 group, 2 consumer
 --
--- Returns 1 where it is gone; 0 where it has entries, or there is no such group.
+-- Returns 1 if it is removed; 0 if it has entries, or there is no such group.
 
 local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2])
 if pending.err then

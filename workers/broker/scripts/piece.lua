@@ -1,4 +1,4 @@
--- Read a piece of a string. GETRANGE does the same, but the role of a worker has GET alone
+-- Read a piece of a string. GETRANGE does the same, but a worker may only GET
 -- (deploy/redis/users.acl).
 --
 -- KEYS  1 string

@@ -1,18 +1,18 @@
--- Let scorers answer with another state: its parts are all there, so one write shows it whole.
+-- Let scorers answer with another state. All its parts are stored, so one write shows it whole.
 --
 -- KEYS  1 st    hash    position of the feed
 --       2 pub   hash    which published state is the newest
 --       3 ..    string  the parts of the new state
---         ..    string  the parts of the state before, which a scorer may be reading
+--         ..    string  the parts of the previous state, which a scorer may be reading
 --
 -- ARGV  1 epoch   of the writer
 --       2 cursor  at which the state stands
 --       3 parts   of the new state
---       4 seconds after which the state before goes
+--       4 seconds after which the previous state expires
 --       then names and values of the fields of pub
 --
--- Returns 1; 0 where it is not published: a newer writer owns the feed, its position is another one
--- (the commit before was refused, or one came after it), or a part is not there.
+-- Returns 1; or 0 if it is not published: a newer writer owns the feed, its position is another one
+-- (the last commit was refused, or another one followed), or a part is gone.
 
 local parts = tonumber(ARGV[3])
 local held = redis.call('HMGET', KEYS[1], 'epoch', 'cursor', 'config_hash')

@@ -3,7 +3,7 @@
 -- KEYS  1, 3 ..  st  hash    position of a feed
 --       2, 4 ..  in  stream  its examples; on a cluster of one slot
 --
--- Returns a number for each feed: 0 where there is `st`, else 1 where there is `in`, else 2.
+-- Returns a number for each feed: 0 if it has `st`, else 1 if it has `in`, else 2.
 
 local ranks = {}
 for i = 1, #KEYS, 2 do

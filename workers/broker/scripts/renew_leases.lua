@@ -1,26 +1,26 @@
--- Renew those of the leases that are one's own, and see who holds the others.
+-- Renew the leases that this process holds, and return the holders of the others.
 --
 -- KEYS  1 .. lease  string  who runs the feed; on a cluster of one slot
 --
--- ARGV  1 value         one's own
---       2 milliseconds  after which a lease goes by itself
---       3 bytes         of another's value that are returned, at most
+-- ARGV  1 value         of this process
+--       2 milliseconds  after which a lease expires
+--       3 bytes         of another holder's value that are returned, at most
 --
--- Returns one text for each key: "mine" where it was renewed, "none" where there is no lease, "type"
--- where the key holds another type, and "held " with the value where another holds it.
+-- Returns one text for each key: "mine" if it was renewed, "none" if there is no lease, "type" if the
+-- key holds another type, or "held " and the value of another holder.
 
-local told = {}
+local replies = {}
 for i, key in ipairs(KEYS) do
   local value = redis.pcall('GET', key)
   if type(value) == 'table' then
-    told[i] = 'type'
+    replies[i] = 'type'
   elseif not value then
-    told[i] = 'none'
+    replies[i] = 'none'
   elseif value == ARGV[1] then
     redis.call('SET', key, ARGV[1], 'PX', ARGV[2])
-    told[i] = 'mine'
+    replies[i] = 'mine'
   else
-    told[i] = 'held ' .. string.sub(value, 1, tonumber(ARGV[3]))
+    replies[i] = 'held ' .. string.sub(value, 1, tonumber(ARGV[3]))
   end
 end
-return told
+return replies

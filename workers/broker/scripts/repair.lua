@@ -10,26 +10,26 @@
 --
 -- ARGV  1 epoch    that st was read under
 --       2 cursor   in st
---       3 lease    that was found to be nobody's any more; "" for none
+--       3 lease    value of a dead holder; "" for none
 --       4 last     the last ID that out was given
---       5 cursor, 6 seq, 7 n, 8 digest   what st says after this
+--       5 cursor, 6 seq, 7 n, 8 digest   of st after this
 --       9 m, 10 k, 11 a, 12 r   entries for out, met, alarms, dlq
 --      then m times  id, payload
 --           k times  id, payload
 --           a times  id, payload
---           r times  id, code, reason, size, head
+--           r times  id, then names and values of four fields
 --
--- Returns {code, detail ...}: OK, what streams.lua refuses, or
---   HELD   somebody took the feed
+-- Returns {code, detail ...}: OK, a refusal of streams.lua, or
+--   HELD   a worker took the feed
 --   MOVED  out was written to
--- The epoch grows by one, so that whoever worked on what was there before is refused.
+-- The epoch grows by one, so that an earlier writer is refused.
 
 local GROUP = 'osvm'
 local m, k, a, r = tonumber(A[9]), tonumber(A[10]), tonumber(A[11]), tonumber(A[12])
 local firsts = {13, 13 + 2 * m, 13 + 2 * (m + k), 13 + 2 * (m + k + a)}
 local counts = {m, k, a, r}
 
--- 1. Is everything as it was when the answers were computed?
+-- 1. Is everything unchanged since the answers were computed?
 local refused = position_refused(KEYS[1], A[1], A[2], A[2])
 if refused then return refused end
 if (call('GET', KEYS[7]) or '') ~= A[3] then return {'HELD'} end

@@ -1,22 +1,16 @@
--- Put a copy of a stream in its place, with its counts and its consumer groups, unless it grew.
+-- Replace a stream by its copy, with its counts and its consumer groups, unless it grew.
 --
--- XDEL only marks an entry: its bytes stay where they are, also in a file that Redis saves. A copy
--- without the entry does not have them.
+-- XDEL only marks an entry: its bytes stay in memory, and in a file that Redis saves. A copy without
+-- the entry does not have them.
 --
 -- KEYS  1 stream
---       2 copy    without some entries; not there where none is left
+--       2 copy    without some entries; it does not exist if none is left
 --
 -- ARGV  1 last    ID of the last entry of the stream that was copied, or left out on purpose
 --
--- Returns {code}: OK, or AGAIN where entries came after the last one
+-- Returns {code}: OK, or AGAIN if entries came after the last one
 
 if #call('XRANGE', KEYS[1], '(' .. A[1], '+', 'COUNT', 1) > 0 then return {'AGAIN'} end
-
-local function pairs_of(flat)
-  local found = {}
-  for i = 1, #flat, 2 do found[flat[i]] = flat[i + 1] end
-  return found
-end
 
 local info = info_of(KEYS[1])
 if type_of(KEYS[2]) == 'none' then

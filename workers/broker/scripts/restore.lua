@@ -1,4 +1,4 @@
--- Put a feed back to where a backup stands, all at once or not at all.
+-- Set a feed back to the position of a backup, all at once or not at all.
 --
 -- KEYS  1 st     hash    position of the feed
 --       2 in     stream  examples
@@ -10,14 +10,14 @@
 --
 -- ARGV  1 cursor     ID of the last input entry that the snapshot has seen
 --       2 seq        input entries answered then
---       3 overwrite  "1" where a state that is there may be replaced
+--       3 overwrite  "1" if an existing state may be replaced
 --       then names and values of the fields of st
 --
 -- Returns {code, detail ...}: OK, or
 --   EXISTS             there is a state, and it may not be replaced
 --   AHEAD, key, id     an output stream reaches beyond the backup
 --   TYPE, key, type    a key holds another type
---   SNAPSHOT           a part of the snapshot is not there
+--   SNAPSHOT           a part of the snapshot is gone
 
 local cursor, seq = A[1], tonumber(A[2])
 
@@ -37,9 +37,9 @@ for i = 7, #KEYS do
   if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
 end
 
--- 2. New input must get IDs after the cursor, whatever the clock says. A stream that was lost counts
--- as having had the entries that were answered (Redis 7 and later). A feed that begins with a model
--- has none before it; a worker may begin it, which may not use XSETID.
+-- 2. New input must get IDs after the cursor, whatever the time is. A lost stream gets the count of
+-- the answered entries (Redis 7 and later). A feed that begins with a model has no earlier entries; a
+-- worker, which may not use XSETID, may begin it.
 if type_of(KEYS[2]) == 'none' then
   call('XGROUP', 'CREATE', KEYS[2], 'osvm', cursor, 'MKSTREAM')
   if cursor ~= '0-0'
@@ -50,7 +50,7 @@ elseif is_before(info_of(KEYS[2])['last-generated-id'], cursor) then
   call('XSETID', KEYS[2], cursor)
 end
 
--- Answers that were lost are given up: what comes next comes after them (see consistency.py).
+-- Lost answers are given up: the next ones follow them (see consistency.py).
 if type_of(KEYS[3]) == 'stream' and is_before(info_of(KEYS[3])['last-generated-id'], cursor) then
   call('XSETID', KEYS[3], cursor)
 end
@@ -65,7 +65,7 @@ end
 call('HINCRBY', KEYS[1], 'epoch', 1)
 local info = info_of(KEYS[2])
 if info['entries-added'] then
-  -- Below zero where a feed begins with a model: seq counts entries that its input never had.
+  -- Negative if a feed begins with a model: seq counts entries that its input never had.
   local least = cursor == '0-0' and -seq or 0
   local trimmed = math.max(least, info['entries-added'] - info['length'] - seq)
   call('HSET', KEYS[1], 'gone',

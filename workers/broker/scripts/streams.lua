@@ -1,10 +1,10 @@
--- What the scripts that write st share; it stands before each of them, as one script.
+-- Functions of the scripts that write st; placed before each of them.
 --
--- A check returns nil, or what the script must return, {code, detail ...}:
+-- A check returns nil, or the reply of the script, {code, detail ...}:
 --   LOST                   there is no st: the feed was flushed or deleted
 --   FENCED, epoch          the epoch in st is not the writer's
---   ALREADY, seq, digest   this batch was committed before: the reply got lost
---   CURSOR, cursor         st stands somewhere else
+--   ALREADY, seq, digest   this batch was committed before: the reply was lost
+--   CURSOR, cursor         st has another cursor
 --   TYPE, key, type        a key holds another type
 --   OUTPUT, key, id        a stream already holds this ID or a later one
 --
@@ -29,14 +29,16 @@ local function is_before(a, b)
   return less(a_count, b_count)
 end
 
-local function info_of(key)
-  local flat, info = call('XINFO', 'STREAM', key), {}
-  for i = 1, #flat, 2 do info[flat[i]] = flat[i + 1] end
-  return info
+local function pairs_of(flat)
+  local found = {}
+  for i = 1, #flat, 2 do found[flat[i]] = flat[i + 1] end
+  return found
 end
 
--- What a key is refused for that holds another type, if the reply to a command on it is an error; the
--- error itself if it has another reason. One command tells of the usual case what TYPE and it would.
+local function info_of(key) return pairs_of(call('XINFO', 'STREAM', key)) end
+
+-- Return the refusal for a key of another type, if the reply to a command on it is an error; the error
+-- itself if it has another reason. So the usual case needs no TYPE.
 local function failed(reply, key, expected)
   if not reply['err'] then return nil end
   local kind = type_of(key)
@@ -45,7 +47,7 @@ end
 
 -- Check that this is the writer, and that the feed is at the beginning of this batch. `after` is the
 -- end of the batch; it equals `before` if there is no batch.
--- Returns what is refused, if it is, and further fields of st: seq, gone, added.
+-- Returns a refusal or nil, and further fields of st: seq, gone, added.
 local function position_refused(st, epoch, before, after)
   local held = pcall_('HMGET', st, 'epoch', 'cursor', 'seq', 'digest', 'gone', 'added')
   local refused = failed(held, st, 'hash')
@@ -73,17 +75,13 @@ local function add_payloads(key, count, first)
   for i = first, first + 2 * count - 1, 2 do call('XADD', key, A[i], 'p', A[i + 1]) end
 end
 
--- Add `count` dead letters: id, code, reason, size, head, ... from argument `first`.
+-- Add `count` dead letters: id, then names and values of four fields, ... from argument `first`.
 local function add_dead_letters(key, count, first)
-  for i = first, first + 5 * count - 1, 5 do
-    call('XADD', key, A[i],
-      'code', A[i + 1], 'reason', A[i + 2], 'size', A[i + 3], 'head', A[i + 4])
-  end
+  for i = first, first + 9 * count - 1, 9 do call('XADD', key, unpack(A, i, i + 8)) end
 end
 
--- Trim a stream that was added to: down to about `keep` entries, '0' keeps all; and about those
--- before the ID `from`, '' for none. This comes after the commit, so a failure must not look like a
--- refusal.
+-- Trim a stream that got entries: down to about `keep` entries, '0' keeps all; and about the entries
+-- before the ID `from`, '' for none. This follows the commit: a failure must not look like a refusal.
 local function trim(key, count, keep, from)
   if count == 0 then return end
   if keep ~= '0' then pcall_('XTRIM', key, 'MAXLEN', '~', keep) end

@@ -9,14 +9,12 @@ import orjson
 from online_svm.calibration.evidential.masses import from_bounds
 from online_svm.errors import InvalidExample
 from online_svm.predictor.combiner import CombinedPrediction, Combiner, CombinerConfig
-from online_svm.predictor.warm_up import warming_block
+from online_svm.predictor.frozen_predictor import warming_block
 from online_svm.stream.prediction import PredictionBlock
-from workers.feed.commit import HEAD_BYTES, RejectedEntry
-from workers.feed.digest import OUT, chain
-from workers.feed.position import Position
-from workers.message.encode import encode_block, encode_rejected
-from workers.message.json_columns import dumps
-from workers.session.answer import Outcome
+from workers.feed.position import OUT, Position, chain
+from workers.feed.state import HEAD_BYTES, RejectedEntry
+from workers.message.encode import dumps, encode_block, encode_rejected
+from workers.session.answer import Outcome, dead_letter
 from workers.session.join.rows import Answer, JoinedRow
 
 REASON = (
@@ -26,32 +24,21 @@ REASON = (
 UNCALIBRATED = "no recalibration yet: the probability is the pignistic one"
 NO_EVIDENCE = "every source is still warming up"
 
+Problem = tuple[Answer, InvalidExample]
+"""An answer of a source that could not be joined, and why."""
+
 VACUOUS = (0.0, 1.0)
 """Bel and Pl of a source that knows nothing: it changes no combination."""
 
 
 class Answering:
-    """Answers rows in order, and counts what could not be joined.
-
-    Parameters
-    ----------
-    combiner : Combiner
-    feeds : sequence of str
-    window : int
-    letters : int
-        Dead letters before.
-
-    Attributes
-    ----------
-    letters : int
-        Dead letters so far; the number is part of their entry IDs.
-    """
+    """Answers rows in order, and counts what could not be joined."""
 
     def __init__(
         self, combiner: Combiner, feeds: Sequence[str], window: int, letters: int = 0
     ) -> None:
         self.combiner, self._feeds, self._window = combiner, feeds, window
-        self.letters = letters
+        self.letters = letters  # dead letters so far; the number is part of their entry IDs
 
     def process(self, before: Position, rows: Sequence[JoinedRow]) -> Outcome:
         """Return the outcome of the next rows; at least one."""
@@ -67,49 +54,51 @@ class Answering:
         after = Position(ids[-1], before.seq + len(ids), self.combiner.n, digest)
         return Outcome(before, after, ids, out, [], [], dlq, [])
 
-    def _answered(self, seq: int, row: JoinedRow) -> tuple[bytes, list[tuple[Answer, str, str]]]:
+    def _answered(self, seq: int, row: JoinedRow) -> tuple[bytes, list[Problem]]:
         """Return the payload for a row, and its problems for the dead letters."""
         problems = list(self._given_up(row))
         refusal = self._refusal(row)
         if refusal is not None:
-            problems += [(a, *refusal) for a in row.answers if a is not None]
-            error = InvalidExample(*refusal)
-            return encode_rejected(error, seq, self.combiner.n, row.first.id), problems
+            problems += [(a, refusal) for a in row.answers if a is not None]
+            numbers = (seq, self.combiner.n)
+            return encode_rejected(refusal, *numbers, row.first.id, self._semantics), problems
         answers = [answer for answer in row.answers if answer is not None]
         labels = {answer.label for answer in answers} - {None}
         if len(labels) > 1:
-            reason = f"the sources carry different labels: {', '.join(sorted(map(str, labels)))}"
-            problems.append((row.first, "label", reason))
+            differ = InvalidExample("labels_differ", labels=sorted(map(str, labels)))
+            problems.append((row.first, differ))
         label = labels.pop() if len(labels) == 1 else None
         return self._combined(seq, row.first.id, answers, label), problems
 
-    def _given_up(self, row: JoinedRow) -> Iterator[tuple[Answer, str, str]]:
+    def _given_up(self, row: JoinedRow) -> Iterator[Problem]:
         for feed, answer in row.given_up:
             if answer.id is None:
-                yield answer, "no_id", f"an answer of feed {self._feeds[feed]!r} has no own id"
+                yield answer, InvalidExample("answer_without_id", feed=self._feeds[feed])
             else:
-                yield answer, "unmatched", self._missing(self._feeds[0], answer.id)
+                yield answer, self._missing(self._feeds[0], answer.id)
 
-    def _refusal(self, row: JoinedRow) -> tuple[str, str] | None:
-        """Return the code and reason if a row cannot be answered."""
+    def _refusal(self, row: JoinedRow) -> InvalidExample | None:
+        """Return why a row cannot be answered; None if it can."""
         if row.first.id is None:
-            return "no_id", f"an answer of feed {self._feeds[0]!r} has no own id"
+            return InvalidExample("answer_without_id", feed=self._feeds[0])
         for feed, answer in zip(self._feeds, row.answers, strict=True):
             if answer is None:
-                return "unmatched", self._missing(feed, row.first.id)
+                return self._missing(feed, row.first.id)
         if all(answer is not None and answer.rejected for answer in row.answers):
-            return "no_answer", "every source rejected the example"
+            return InvalidExample("sources_rejected")
         return None
 
-    def _missing(self, feed: str, producer_id: str) -> str:
-        return (
-            f"feed {feed!r} has no answer to id {producer_id[:80]!r} within {self._window} places"
-        )
+    def _missing(self, feed: str, producer_id: str) -> InvalidExample:
+        return InvalidExample("answer_missing", feed=feed, id=producer_id[:80], places=self._window)
 
-    def _letter(self, answer: Answer, code: str, reason: str) -> RejectedEntry:
+    def _letter(self, answer: Answer, error: InvalidExample) -> RejectedEntry:
         self.letters += 1
         size, head = len(answer.payload), answer.payload[:HEAD_BYTES]
-        return RejectedEntry(b"%d-0" % self.letters, code, reason, size, head)
+        return dead_letter(b"%d-0" % self.letters, error, size, head, self._semantics)
+
+    @property
+    def _semantics(self) -> int:
+        return self.combiner.config.semantics
 
     def _combined(
         self, seq: int, producer_id: str | None, answers: list[Answer], label: str | None
@@ -117,7 +106,7 @@ class Answering:
         """Return the payload of one decision; its label is learned."""
         config = self.combiner.config
         bounds = [answer.bounds for answer in answers]
-        beside = {
+        others = {
             "rule": [orjson.dumps(config.rule)],
             "sources": [dumps(_sources(self._feeds, bounds))],
         }
@@ -129,13 +118,13 @@ class Answering:
             block = replace(
                 warming_block(config.classes, np.array([self.combiner.n])), reason=NO_EVIDENCE
             )
-        return encode_block(block, [seq], [producer_id], beside)[0]
+        return encode_block(block, [seq], [producer_id], others)[0]
 
 
 def _sources(
     feeds: Sequence[str], bounds: Sequence[tuple[float, float] | None]
 ) -> dict[str, dict[str, float] | None]:
-    """Return what each source said of the last class, as `CombinedSource` describes it."""
+    """Return the masses of each source for the last class, as `CombinedSource` describes it."""
     return {
         feed: None if known is None else {"belief": known[0], "plausibility": known[1]}
         for feed, known in zip(feeds, bounds, strict=True)

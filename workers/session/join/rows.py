@@ -11,61 +11,78 @@ feed, to the earliest unused answer with the same id within `window` places of k
 So batches, restarts and the speed of the feeds do not change the result.
 """
 
+import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from workers.session.join.marks import SourceMark
+from workers.errors import StateLost
+from workers.feed.state_fields import MAX_COUNT, entry_id
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMark:
+    """The point from which a source has to be read again."""
+
+    cursor: bytes = b"0-0"  # entry ID; everything up to it is finished
+    seq: int = 0  # place of the next answer after it
+    taken: tuple[int, ...] = ()  # places after it that were taken already
+
+
+def encode_joined(marks: Sequence[SourceMark], letters: int) -> bytes:
+    """Return the marks of the sources and the count of dead letters as they are stored."""
+    stored = [(mark.cursor.decode(), mark.seq, mark.taken) for mark in marks]
+    return json.dumps({"letters": letters, "marks": stored}, separators=(",", ":")).encode()
+
+
+def decode_joined(text: bytes) -> tuple[list[SourceMark], int]:
+    """Return what `encode_joined` was given.
+
+    Raises StateLost if it is damaged.
+    """
+    try:
+        stored = json.loads(text)
+        marks = [
+            SourceMark(
+                entry_id(cursor.encode()), _place(seq), tuple(_place(other) for other in taken)
+            )
+            for cursor, seq, taken in stored["marks"]
+        ]
+        return marks, _place(stored["letters"])
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise StateLost(
+            f"where the combination stands in its sources is damaged ({str(error)[:100]!r}): "
+            "restore it from a backup, or reset the feed"
+        ) from error
+
+
+def _place(value: object) -> int:
+    """Return a number of entries; anything else, such as 1.5 or true, was not written here."""
+    if type(value) is not int or not 0 <= value <= MAX_COUNT:
+        raise ValueError(f"not a number from 0 to {MAX_COUNT}")
+    return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """One answer of a source feed.
+    """One answer of a source feed."""
 
-    Attributes
-    ----------
-    entry : bytes
-        Its entry ID.
-    after : bytes
-        Entry ID before it in its stream.
-    seq : int
-        Its place.
-    id : str or None
-        The producer's id, if it was sent.
-    rejected : bool
-        The feed could not use the example.
-    bounds : tuple of two floats or None
-        Bel and Pl of the last class; None where the feed has no evidence (warming up, rejected).
-    label : str or None
-        The label that came with the example, if it is one of the two.
-    payload : bytes
-        As it is in the stream.
-    """
-
-    entry: bytes
-    after: bytes
-    seq: int
-    id: str | None
-    rejected: bool
-    bounds: tuple[float, float] | None
-    label: str | None
-    payload: bytes
+    entry: bytes  # its entry ID
+    after: bytes  # entry ID before it in its stream
+    seq: int  # its place
+    id: str | None  # the producer's id, if it was sent
+    rejected: bool  # the feed could not use the example
+    bounds: tuple[float, float] | None  # Bel and Pl of the last class; None without evidence
+    label: str | None  # the label that came with the example, if it is one of the two
+    payload: bytes  # as it is in the stream
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedRow:
-    """The decision for one answer of the first feed.
+    """The decision for one answer of the first feed."""
 
-    Attributes
-    ----------
-    answers : list of (Answer or None)
-        One a feed, the first feed's first; None where a feed is missing.
-    given_up : list of (int, Answer)
-        Feed and answer of those that fell behind the window at this place.
-    """
-
-    answers: list[Answer | None]
-    given_up: list[tuple[int, Answer]]
+    answers: list[Answer | None]  # one a feed, the first feed's first; None where a feed is missing
+    given_up: list[tuple[int, Answer]]  # feed and answer of those that fell behind the window here
 
     @property
     def first(self) -> Answer:
@@ -78,12 +95,7 @@ class JoinedRow:
 class Join:
     """Buffers the answers that are not decided yet.
 
-    Parameters
-    ----------
-    marks : list of SourceMark
-        One a feed; `SourceMark()` at the start of a feed.
-    window : int
-        Places that two answers to the same id may lie apart.
+    Each feed goes on at its mark; answers to one id may lie `window` places apart.
 
     Examples
     --------

@@ -6,84 +6,58 @@ nothing is ever replayed, and there are no snapshots.
 
 import time
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
 
 from typing_extensions import override
 
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.combiner import Combiner, CombinerConfig
-from workers.broker.lease import HeldLease
+from workers.broker.leases import HeldLease
+from workers.broker.shared_reader import StreamRead
 from workers.broker.store import Store
 from workers.errors import StateLost
-from workers.feed.commit import Commit
-from workers.feed.state import Agreement
+from workers.feed.state import Commit, PinnedConfig
 from workers.log import Logger
 from workers.session.answer import Outcome
 from workers.session.commit_writer import SentCommit
-from workers.session.feed_session import Awaited, FeedSession, Observer
+from workers.session.feed_session import FeedSession, Observer
 from workers.session.join.answers import Answering
-from workers.session.join.input import JoinInput
-from workers.session.join.marks import SourceMark, decode_joined, encode_joined
-from workers.session.join.rows import JoinedRow
-from workers.session.join.sources import Source
-from workers.session.ownership import Ownership
+from workers.session.join.rows import JoinedRow, SourceMark, decode_joined, encode_joined
+from workers.session.join.sources import JoinInput, Source
 from workers.session.telemetry import Telemetry
 
 log = Logger("online_svm.combine")
 
 
+@dataclass(frozen=True, slots=True)
+class JoinSetup:
+    """What is combined into which feed, and how."""
+
+    store: Store  # of the written feed, with `reads_input` off
+    sources: Sequence[Source]
+    config: CombinerConfig
+    join_window: int  # places that the answers to one id may lie apart
+    pinned: PinnedConfig  # what the written feed is bound to
+    writer: str  # name of this worker, for people
+    batch: int = 256  # answers decided and committed at once, at most
+    may_create: bool = True  # the written feed; else its state must be there
+    telemetry: Telemetry = field(default_factory=Telemetry)
+    at_the_end: Callable[[], None] | None = None  # called when all there is is committed
+
+
 class JoinedSession(FeedSession[JoinedRow]):
-    """Combines the answers of several feeds into one, a step at a time; see `FeedSession`.
-
-    Parameters
-    ----------
-    store : Store
-        Of the written feed, with `reads_input` off.
-    sources : sequence of Source
-    config : CombinerConfig
-    join_window : int
-        Places that the answers to one id may lie apart.
-    agreement : Agreement
-        What the written feed is bound to.
-    writer : str
-    batch : int
-        Answers decided and committed at once, at most.
-    begins : bool
-        The feed may be created; else its state must be there.
-    observe, lease, telemetry
-        As for `FeedSession`.
-    at_the_end : callable
-        Called whenever all that the sources have is answered and committed.
-
-    Attributes
-    ----------
-    input : JoinInput
-        The rows to answer next.
-    """
+    """Combines the answers of several feeds into one, a step at a time; see `FeedSession`."""
 
     input: JoinInput
     _answering: Answering
 
     def __init__(
-        self,
-        store: Store,
-        sources: Sequence[Source],
-        config: CombinerConfig,
-        join_window: int,
-        agreement: Agreement,
-        writer: str,
-        batch: int = 256,
-        begins: bool = True,
-        observe: Observer | None = None,
-        lease: HeldLease | None = None,
-        telemetry: Telemetry | None = None,
-        at_the_end: Callable[[], object] = lambda: None,
+        self, setup: JoinSetup, lease: HeldLease | None = None, observe: Observer | None = None
     ) -> None:
-        super().__init__(store, lease, telemetry, observe)
-        self._sources, self._config, self._window = list(sources), config, join_window
-        self._agreement, self._writer, self._batch = agreement, writer, batch
-        self._at_the_end = at_the_end
+        super().__init__(setup.store, lease, setup.telemetry, observe)
+        self._setup = setup
         self._fields: dict[str, bytes] = {}  # of the commit that is to be sent
-        self._begin_recovery(begins)
+        self._begin_recovery(setup.may_create)
 
     @property
     @override
@@ -96,12 +70,12 @@ class JoinedSession(FeedSession[JoinedRow]):
         return 0 if self.is_recovering else self.input.waiting
 
     @override
-    def awaited(self) -> list[Awaited]:
-        return self.input.awaited()
+    def reads(self) -> list[StreamRead]:
+        return self.input.reads(self._store.keys.feed)
 
     @override
     def next_now(self, most: int) -> list[JoinedRow]:
-        rows = self.input.next_now(min(most, self._batch))
+        rows = self.input.next_now(min(most, self._setup.batch))
         if not rows:
             self._look_for_the_end()
         return rows
@@ -125,37 +99,39 @@ class JoinedSession(FeedSession[JoinedRow]):
         return is_done
 
     def _look_for_the_end(self) -> None:
-        # Not before the last commit is confirmed: its refusal would be noticed by nobody.
-        if not self.is_recovering and self._pending is None and self.input.is_spent:
-            self._at_the_end()
+        # Not before the last commit is confirmed: otherwise its refusal would go unnoticed.
+        at_the_end = self._setup.at_the_end
+        is_done = not self.is_recovering and self._pending is None
+        if at_the_end is not None and is_done and self.input.is_spent:
+            at_the_end()
 
     @override
-    def _taking_over(self, begins: bool) -> Generator[None, None, None]:
-        state = self._store.fence(self._writer, self._agreement if begins else None)
+    def _taking_over(self, may_create: bool) -> Generator[None, None, None]:
+        state = self._store.fence(self._setup.writer, self._setup.pinned if may_create else None)
         self._telemetry.fenced(state.position.cursor)
-        self._ownership = Ownership(self._store, state.epoch, self._lease)
+        self._own(state.epoch)
         self.position = self._reached = state.position
         marks, letters, combiner = self._stored()
-        for source, mark in zip(self._sources, marks, strict=True):
+        for source, mark in zip(self._setup.sources, marks, strict=True):
             yield
             source.check(mark)
-        self.input = JoinInput(self._sources, marks, self._window, self._batch)
-        feeds = [source.feed for source in self._sources]
-        self._answering = Answering(combiner, feeds, self._window, letters)
+        setup, feeds = self._setup, [source.feed for source in self._setup.sources]
+        self.input = JoinInput(setup.sources, marks, setup.join_window, setup.batch)
+        self._answering = Answering(combiner, feeds, setup.join_window, letters)
         log.info("at work", feed=self._store.keys.feed, epoch=state.epoch, seq=self.position.seq)
         self._telemetry.enter("answering")
 
     @override
-    def _read_anew(self) -> None:
-        self.input.read_anew()
+    def _restart_read(self) -> None:
+        self.input.restart_read()
 
     @override
     def _send_answers(self, outcome: Outcome) -> SentCommit:
         commit = Commit(
-            self._ownership.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
+            self.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
             dlq=outcome.dlq, fields=self._fields,
         )  # fmt: skip
-        return SentCommit(commit, self._store.send(commit), None)
+        return SentCommit(commit, self._store.send(commit))
 
     @override
     def _confirm(self, sent: SentCommit) -> None:
@@ -165,19 +141,20 @@ class JoinedSession(FeedSession[JoinedRow]):
 
     def _stored(self) -> tuple[list[SourceMark], int, Combiner]:
         """Return what the last commit stored: the sources' places, dead letters, the combiner."""
-        combiner, keys = Combiner(self._config), self._store.keys
-        joined, snapshot = self._store.call("HMGET", keys.state, "joined", "combiner")
+        combiner = Combiner(self._setup.config)
+        joined, snapshot = self._store.state_fields("joined", "combiner")
         if joined is None or snapshot is None:
             if self.position.seq:
                 raise self._damaged("does not say where its sources stand")
-            return [SourceMark() for _ in self._sources], 0, combiner
+            return [SourceMark() for _ in self._setup.sources], 0, combiner
         try:
             combiner.restore(snapshot)
         except InvalidSnapshot as error:
             raise self._damaged(f"holds a combiner that cannot be used: {error}") from error
         marks, letters = decode_joined(joined)
-        if len(marks) != len(self._sources):
-            raise self._damaged(f"says where {len(marks)} sources stand, not {len(self._sources)}")
+        count = len(self._setup.sources)
+        if len(marks) != count:
+            raise self._damaged(f"says where {len(marks)} sources stand, not {count}")
         return marks, letters, combiner
 
     def _damaged(self, what: str) -> StateLost:

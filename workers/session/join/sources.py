@@ -1,4 +1,4 @@
-"""The feeds that are combined: what must hold for them, and their answers with the labels."""
+"""The feeds that are combined: what must hold for them, and their answers as the input of one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,10 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.schema import MAX_LABEL, FeatureSchema
-from workers.broker.batch_size import BatchSize
 from workers.broker.feed_reader import PAGE_BYTES, FeedReader
+from workers.broker.large_replies import BatchSize
+from workers.broker.shared_reader import StreamRead
+from workers.broker.streams import Entry
 from workers.config.settings import Limits
 from workers.errors import BadConfiguration, InputLost, StateLost
 from workers.feed.position import LAST_ID
@@ -16,8 +18,7 @@ from workers.feed.stored_settings import stored_settings
 from workers.reading.answers import answer as parsed_answer
 from workers.reading.answers import payload
 from workers.reading.registry import NoSuchFeed
-from workers.session.join.marks import SourceMark
-from workers.session.join.rows import Answer
+from workers.session.join.rows import Answer, Join, JoinedRow, SourceMark
 
 EVIDENTIAL = "evidential-"
 """Maps with this prefix publish Bel and Pl."""
@@ -28,28 +29,16 @@ Bounds = tuple[float, float]
 class Source:
     """One feed, read only.
 
-    Parameters
-    ----------
-    reader : FeedReader
-    batch : int
-        Answers to request at once, at most.
+    Raises NoSuchFeed if no worker has begun the feed. Raises BadConfiguration if it does not
+    declare two classes, takes delayed labels, is itself a combination, or leaves out of its answers
+    what its masses are taken from.
 
     Attributes
     ----------
-    feed : str
     key : str
         Stream of its answers.
-    classes : tuple of two str
     evidence : str
         What its masses are taken from: the name of an evidential map, or "venn".
-
-    Raises
-    ------
-    NoSuchFeed
-        If no worker has begun the feed.
-    BadConfiguration
-        If it does not declare two classes, takes late labels, is itself a combination, or leaves
-        out of its answers what its masses are taken from.
     """
 
     def __init__(self, reader: FeedReader, batch: int = 256) -> None:
@@ -75,29 +64,17 @@ class Source:
             )
 
     def read(self, after: bytes, place: int, count: int) -> list[Answer]:
-        """Return the next answers after an entry ID, with their labels.
+        """Return up to `count` answers after an entry ID, from `seq = place` on, with their labels.
 
-        Parameters
-        ----------
-        after : bytes
-        place : int
-            `seq` that the first of them must have.
-        count : int
-            At most so many.
-
-        Raises
-        ------
-        InputLost
-            If answers were trimmed before they were combined, or the input that holds their labels.
+        Raises InputLost if answers were trimmed before they were combined, or the input that holds
+        their labels.
         """
         if after == LAST_ID:
             return []
-        keys = self._reader.keys
-        size = self._size
-        entries = self._reader.page(keys.out, after, b"+", size)[:count]
+        entries = self._reader.page(self.key, after, b"+", self._size)[:count]
         if not entries:
             return []
-        size.first_of(entries)
+        self._size.first_of(entries)
         labels = self._labels(after, entries)
         answers = []
         for entry in entries:
@@ -174,14 +151,14 @@ def _configuration(reader: FeedReader) -> tuple[PredictorConfig, Limits]:
     feed, state = reader.keys.feed, reader.state()
     if state is None:
         raise NoSuchFeed(f"no feed {feed!r}: begin it with online-svm worker {feed}")
-    stored = stored_settings(feed, state.agreement)
+    stored = stored_settings(feed, state.pinned)
     if stored is None:
         raise BadConfiguration(f"feed {feed!r} is itself a combination: name the feeds it is of")
     return stored
 
 
 def _two_classes(feed: str, config: PredictorConfig) -> tuple[str, str]:
-    if config.takes_late_labels:
+    if config.takes_delayed_labels:
         raise BadConfiguration(
             f"feed {feed!r} has a horizon of {config.horizon}: a combination learns labels that "
             "come with their examples; combine feeds with horizon 0"
@@ -204,3 +181,78 @@ def _lost(feed: str, what: str, remedy: str) -> InputLost:
         f"feed {feed!r}: {what} went before they were combined; run its worker with {remedy} and "
         "combine while it runs"
     )
+
+
+class JoinInput:
+    """Reads the sources that have something new, and joins their answers; see `Join`.
+
+    The rows are in the order of the first source. At most `batch` answers of one are read at once.
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], marks: list[SourceMark], window: int, batch: int
+    ) -> None:
+        self._join, self._batch = Join(marks, window), batch
+        self._sources = [_SourceInput(source) for source in sources]
+        self._may_decide = False
+
+    @property
+    def waiting(self) -> int:
+        """Answers of the first source that wait for the others."""
+        return self._join.waiting
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether `next_now` has nothing to return before a source has more."""
+        return not (self._may_decide or any(map(self._is_readable, range(len(self._sources)))))
+
+    def next_now(self, most: int) -> list[JoinedRow]:
+        """Read on in each source, once; return up to `most` rows that are decided by now."""
+        for i in range(len(self._sources)):
+            if self._is_readable(i):
+                self._read(i)
+        rows = list(self._join.decided(most))
+        self._may_decide = len(rows) == most
+        return rows
+
+    def marks(self) -> list[SourceMark]:
+        """Return from where to read again if the rows that were not returned yet are lost."""
+        return self._join.marks()
+
+    def reads(self, feed: str) -> list[StreamRead]:
+        """Return the sources that are read to their ends, and have to be read on."""
+        join = self._join
+        return [
+            StreamRead(feed, one.source.key, join.cursor(i), one)
+            for i, one in enumerate(self._sources)
+            if not one.may_be_more and join.has_room(i, self._batch)
+        ]
+
+    def restart_read(self) -> None:
+        """Look at each source again: a read that waited for one may have been lost."""
+        for one in self._sources:
+            one.may_be_more = True
+
+    def _is_readable(self, i: int) -> bool:
+        return self._sources[i].may_be_more and self._join.has_room(i, self._batch)
+
+    def _read(self, i: int) -> None:
+        """Read the next answers of a source; none is the end of it for now."""
+        join, one = self._join, self._sources[i]
+        answers = one.source.read(join.cursor(i), join.next_place(i), self._batch)
+        join.add(i, answers)
+        one.may_be_more = bool(answers)
+        self._may_decide |= bool(answers)
+
+
+class _SourceInput:
+    """A source, and whether it may have answers that were not read."""
+
+    count = 1  # a read that waits requests one entry: it shows only that there are some
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.may_be_more = source, True
+
+    def hand_in(self, _entries: Sequence[Entry], may_be_more: bool) -> None:  # noqa: ARG002
+        """Note that there are answers: their labels have to be read too."""
+        self.may_be_more = True

@@ -1,4 +1,4 @@
-"""Evidential logistic regression against direct maximisation and quadrature."""
+"""Evidential logistic regression against direct maximisation and quadrature; its tables."""
 
 import math
 from itertools import pairwise
@@ -6,9 +6,36 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
+from scipy.interpolate import CubicSpline
 
-from online_svm import EvidentialLogistic, PlattScaling
+from online_svm import EvidentialLogistic
+from online_svm.calibration.evidential.logistic import cubic_spline, evaluate, gauss_legendre
 from online_svm.errors import InvalidInput, InvalidSnapshot
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 16])
+def test_nodes_and_weights_are_those_of_numpy(n):
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    expected = [(nodes + 1.0) / 2.0, weights / 2.0]
+    np.testing.assert_allclose(gauss_legendre(n), expected, rtol=0, atol=1e-15)
+
+
+def test_the_shared_rule_cannot_be_changed():
+    with pytest.raises(ValueError, match="read-only"):
+        gauss_legendre(4)[0, 0] = 0.0
+
+
+@pytest.mark.parametrize("m", [4, 5, 7, 140])
+def test_the_pieces_are_those_of_scipy(m):
+    knots = np.cumsum(RNG.uniform(0.01, 1.0, m))
+    values = RNG.normal(size=(m, 2))
+    theirs = CubicSpline(knots, values)
+    x = np.concatenate([knots, RNG.uniform(knots[0], knots[-1], 500)])
+    np.testing.assert_allclose(
+        evaluate(knots, cubic_spline(knots, values), x), theirs(x), rtol=1e-9, atol=1e-9
+    )
 
 
 def sample(n, seed, distance=1.5, share=0.5):
@@ -103,16 +130,6 @@ def test_masses_are_the_integrals_of_the_contour(shape):
         assert fitted.mass([s])[0, 0] == pytest.approx(m1, abs=5e-6)
 
 
-def test_the_best_line_is_platts_optimum():
-    scores, labels = sample(200, 9)
-    fitted, platt = EvidentialLogistic().fit(scores, labels), PlattScaling().fit(scores, labels)
-    t = fitted.line_.standardise(scores)
-    best = special.expit(fitted.line_.log_odds(t))
-    np.testing.assert_allclose(best, platt.predict(scores), atol=1e-6)
-    interval = fitted.predict_interval(scores)
-    assert ((interval[:, 0] < best) & (best < interval[:, 1])).all()
-
-
 @pytest.mark.parametrize("model", ["likelihood", "confidence"])
 def test_moving_and_scaling_the_scores_changes_nothing(model):
     scores, labels = sample(100, 11)
@@ -184,7 +201,7 @@ def test_raw_targets_without_an_optimum_are_refused_by_name(scores, labels):
         EvidentialLogistic(targets="raw").fit(scores, labels)
 
 
-def test_a_restored_map_says_that_it_has_no_examples_for_a_contour():
+def test_a_restored_map_refuses_a_contour_without_examples():
     scores, labels = sample(50, 16)
     restored = EvidentialLogistic.from_state(EvidentialLogistic().fit(scores, labels).state())
     with pytest.raises(InvalidInput, match="no examples"):

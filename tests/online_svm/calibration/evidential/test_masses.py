@@ -1,4 +1,6 @@
-"""Masses and probabilities."""
+"""Masses, and rules of combination against the definitions, enumerated over subsets."""
+
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,8 +10,12 @@ from hypothesis import strategies as st
 from online_svm.calibration.evidential.masses import (
     bayesian,
     belief_plausibility,
+    cautious_combine,
+    combined_decision,
+    dempster_combine,
     inverse_pignistic,
     pignistic,
+    plausibility_log_odds,
 )
 from online_svm.errors import InvalidInput
 
@@ -22,25 +28,10 @@ def test_the_inverse_pignistic_masses_have_that_pignistic_probability(p):
     assert min(mass[0], mass[1]) == 0.0  # consonant
 
 
-@given(st.floats(0.0, 1.0))
-def test_no_mass_with_that_pignistic_probability_is_less_committed(p):
-    # m({1}) = a leaves m({0}) = a + 1 - 2 p; the least a that both allow keeps most ignorance.
-    least = max(0.0, 2.0 * p - 1.0)
-    assert inverse_pignistic(p)[2] == pytest.approx(
-        1.0 - least - (least + 1.0 - 2.0 * p), abs=1e-15
-    )
-
-
 def test_probabilities_without_ignorance_are_their_own_bounds():
     p = np.array([0.0, 0.2, 1.0])
     np.testing.assert_array_equal(belief_plausibility(bayesian(p)), np.column_stack([p, p]))
     np.testing.assert_array_equal(pignistic(bayesian(p)), p)
-
-
-def test_any_leading_shape_is_kept():
-    assert inverse_pignistic(np.full((2, 5), 0.3)).shape == (2, 5, 3)
-    assert pignistic(np.tile([0.2, 0.3, 0.5], (2, 5, 1))).shape == (2, 5)
-    assert belief_plausibility([0.2, 0.3, 0.5]).shape == (2,)
 
 
 @pytest.mark.parametrize("function", [inverse_pignistic, bayesian])
@@ -50,7 +41,134 @@ def test_what_is_no_probability_is_refused_by_name(function, p):
         function([0.5, p])
 
 
-@pytest.mark.parametrize("bad", [0.5, [0.5, 0.5], [0.5, 0.5, 0.5], [np.nan, 0.5, 0.5]])
-def test_what_is_no_mass_is_refused_by_name(bad):
+FOCAL = (frozenset({1}), frozenset({0}), frozenset({0, 1}))
+VACUOUS = [0.0, 0.0, 1.0]
+CERTAIN, EXCLUDED = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
+
+shares = st.floats(0.0, 1.0)
+
+
+@st.composite
+def mass(draw, least_ignorance=0.0):
+    first, second = sorted((draw(shares), draw(shares)))
+    room = 1.0 - least_ignorance
+    return [room * first, room * (1.0 - second), 1.0 - room * first - room * (1.0 - second)]
+
+
+def by_definition(masses):
+    """Eqs 6 and 7 for any number of sources: multiply over all tuples of focal sets."""
+    combined = dict.fromkeys(FOCAL, 0.0)
+    for sets in product(range(3), repeat=len(masses)):
+        meet = frozenset.intersection(*(FOCAL[i] for i in sets))
+        if meet:
+            combined[meet] += np.prod([m[i] for m, i in zip(masses, sets, strict=True)])
+    return np.array([combined[focal] for focal in FOCAL]) / sum(combined.values())
+
+
+@given(st.lists(mass(least_ignorance=0.01), min_size=1, max_size=4))
+def test_dempsters_rule_is_its_definition(masses):
+    np.testing.assert_allclose(dempster_combine(masses), by_definition(masses), atol=1e-12)
+
+
+def test_total_conflict_is_vacuous_in_any_order_of_sources():
+    third = [0.5, 0.0, 0.5]
+    for sources in (
+        [CERTAIN, EXCLUDED, third],
+        [CERTAIN, third, EXCLUDED],
+        [third, CERTAIN, EXCLUDED],
+    ):
+        np.testing.assert_array_equal(dempster_combine(sources), VACUOUS)
+
+
+def test_total_conflict_of_one_row_leaves_the_others_alone():
+    combined = dempster_combine([[CERTAIN, [0.5, 0.0, 0.5]], [EXCLUDED, [0.5, 0.0, 0.5]]])
+    np.testing.assert_array_equal(combined, [VACUOUS, [0.75, 0.0, 0.25]])
+
+
+def test_many_weak_sources_do_not_underflow():
+    combined = dempster_combine([[0.4, 0.6, 0.0]] * 5000)
+    assert np.isfinite(combined).all()
+    assert combined[1] == pytest.approx(1.0)
+
+
+def test_rows_are_combined_one_by_one():
+    random = np.random.default_rng(3)
+    masses = random.dirichlet(np.ones(3), size=(4, 50))
+    together = dempster_combine(masses)
+    for row in range(50):
+        np.testing.assert_array_equal(together[row], dempster_combine(masses[:, row]))
+
+
+def weight_function(m):
+    """Denoeux (2008), eq. 21: w(A) = prod over B containing A of q(B)^((-1)^(|B|-|A|+1))."""
+    q = {a: sum(m[i] for i, b in enumerate(FOCAL) if a <= b) for a in FOCAL}
+    return {
+        a: np.prod([q[b] ** ((-1) ** (len(b) - len(a) + 1)) for b in FOCAL if a <= b])
+        for a in FOCAL[:2]
+    }
+
+
+@given(st.lists(mass(least_ignorance=0.01), min_size=1, max_size=4))
+def test_the_cautious_rule_combines_the_least_weights(masses):
+    weights = [weight_function(m) for m in masses]
+    least = {a: min(w[a] for w in weights) for a in FOCAL[:2]}
+    simple = [
+        [1 - least[FOCAL[0]], 0.0, least[FOCAL[0]]],
+        [0.0, 1 - least[FOCAL[1]], least[FOCAL[1]]],
+    ]
+    np.testing.assert_allclose(cautious_combine(masses), by_definition(simple), atol=1e-9)
+
+
+def test_certain_sources_are_cautiously_combined():
+    np.testing.assert_array_equal(cautious_combine([CERTAIN, VACUOUS]), CERTAIN)
+    np.testing.assert_allclose(dempster_combine([CERTAIN, VACUOUS]), CERTAIN, atol=1e-15)
+    np.testing.assert_array_equal(cautious_combine([CERTAIN, EXCLUDED]), VACUOUS)
+
+
+def test_the_cautious_rule_refuses_probabilities_by_name():
+    with pytest.raises(InvalidInput, match="inverse_pignistic"):
+        cautious_combine(bayesian([0.3, 0.6]))
+    assert np.isfinite(cautious_combine(inverse_pignistic([0.3, 0.6]))).all()
+
+
+@given(st.lists(mass(least_ignorance=0.001), min_size=1, max_size=4))
+def test_log_odds_are_those_of_the_combined_plausibilities(masses):
+    combined = by_definition(masses)
+    expected = np.log((combined[0] + combined[2]) / (combined[1] + combined[2]))
+    assert plausibility_log_odds(masses) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_decision_takes_the_more_plausible_class_and_ties_go_to_zero():
+    first = [[0.5, 0.0, 0.5], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5], VACUOUS]
+    second = [[0.5, 0.0, 0.5], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5], VACUOUS]
+    decisions = combined_decision([first, second])
+    np.testing.assert_array_equal(decisions, [True, False, False, False])
+
+
+def test_total_conflict_has_finite_log_odds():
+    assert plausibility_log_odds([CERTAIN, EXCLUDED]) == 0.0
+    assert not combined_decision([CERTAIN, EXCLUDED])
+    assert combined_decision([CERTAIN, EXCLUDED, [0.1, 0.0, 0.9]])
+
+
+@pytest.mark.parametrize(
+    "bad", [0.5, [0.5, 0.5], [0.5, 0.6, 0.1], [-0.1, 0.6, 0.5], [np.nan, 0.5, 0.5]]
+)
+@pytest.mark.parametrize("function", [pignistic, dempster_combine])
+def test_what_is_no_mass_is_refused_by_name(function, bad):
     with pytest.raises(InvalidInput, match=r"^mass: "):
-        pignistic(bad)
+        function([bad])
+
+
+@pytest.mark.parametrize("rule", [dempster_combine, cautious_combine, combined_decision])
+@pytest.mark.parametrize("bad", [[0.2, 0.3, 0.5], np.zeros((0, 3))])
+def test_a_rule_takes_at_least_one_source(rule, bad):
+    with pytest.raises(InvalidInput, match="masses: give at least one source"):
+        rule(bad)
+
+
+def test_without_ignorance_dempsters_rule_multiplies_odds():
+    p = np.array([0.2, 0.7, 0.9])
+    odds = np.prod(p / (1 - p))
+    expected = [odds / (1 + odds), 1 / (1 + odds), 0.0]
+    np.testing.assert_allclose(dempster_combine(bayesian(p)), expected, atol=1e-14)

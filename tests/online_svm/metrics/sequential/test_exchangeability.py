@@ -1,31 +1,30 @@
-"""Conformal test martingales: what they find, what they must not, and their ranks."""
+"""Conformal test martingales: what they find, what they must not, scores and ranks."""
 
+import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
 
-from online_svm.compiled.jit import jit
 from online_svm.errors import InvalidInput, InvalidSnapshot
-from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
-from online_svm.metrics.sequential.row_ranks import CELLS, cell_of, ranked
+from online_svm.metrics.sequential.exchangeability import (
+    MAX_CLASSES,
+    N_CELLS,
+    N_RANKED,
+    ExchangeabilityMonitor,
+    FrozenScorer,
+    Moments,
+    RankState,
+    cell_of,
+    rank_rows,
+)
 from online_svm.stream.scored_rows import ScoredRows
 
 
-@jit
-def ranks(scores, us, counts):
-    out = np.empty(len(scores))
-    for i in range(len(scores)):
-        out[i] = ranked(counts, cell_of(scores[i], 0.0, 1.0), us[i])
-    return out
-
-
-@jit
 def cells(scores):
-    out = np.empty(len(scores), dtype=np.int64)
-    for i in range(len(scores)):
-        out[i] = cell_of(scores[i], 0.0, 1.0)
-    return out
+    return np.array([cell_of(score, 0.0, 1.0) for score in scores])
 
 
 def examples(rng, m, share=0.4, distance=1.5, shift=0.0):
@@ -44,19 +43,9 @@ def rows_of(X, columns, classes=("a", "b"), first=0):
     return ScoredRows(n, classes, columns, *parts, model=1, X=X)
 
 
-def test_ranks_are_those_of_the_definition_ties_counted_with_themselves():
-    rng = np.random.default_rng(0)
-    scores, us = rng.normal(size=300).round(1), rng.random(300)
-    p, at = ranks(scores, us, np.zeros(2 * CELLS, dtype=np.int64)), cells(scores)
-    for i in range(300):
-        above = np.count_nonzero(at[: i + 1] > at[i])
-        equal = np.count_nonzero(at[: i + 1] == at[i])
-        assert p[i] == (above + us[i] * equal) / (i + 1)
-
-
 def test_larger_scores_have_larger_cells_up_to_infinite_ones():
     found = cells(np.array([-1e300, -1.0, 0.0, 1.0, 1e300]))
-    assert found.tolist() == [0, CELLS // 4, CELLS // 2, 3 * CELLS // 4, CELLS - 1]
+    assert found.tolist() == [0, N_CELLS // 4, N_CELLS // 2, 3 * N_CELLS // 4, N_CELLS - 1]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +84,7 @@ def test_exchangeable_examples_are_left_alone_at_the_level():
     assert alarmed <= 22  # beyond it less than one in a thousand of a binomial(60, .2)
 
 
-def test_a_finding_does_not_depend_on_how_rows_are_cut_and_goes_on_from_a_state():
+def test_findings_of_shift_are_independent_of_batches_and_restarts():
     rng = np.random.default_rng(4)
     X, columns = examples(rng, 3000)
     X[2200:, 1] += 2.0
@@ -112,20 +101,6 @@ def test_a_finding_does_not_depend_on_how_rows_are_cut_and_goes_on_from_a_state(
     assert found == [(f.row, f.name, f.log_wealth, f.moved) for f in expected]
     assert expected[0].moved[0][0] == 1
     assert whole.report() == other.report()
-
-
-def test_a_state_does_not_depend_on_how_many_rows_came_with_the_one_that_was_found():
-    X, columns = examples(np.random.default_rng(4), 2400)
-    X[2200:, 1] += 2.0
-    rows = rows_of(X, columns)
-    whole, other = (ExchangeabilityMonitor(0.05, 1000) for _ in range(2))
-    (found,) = whole.update(rows)
-    for begin, stop in pairwise([0, found.row + 1, 2400]):
-        other.update(rows.part(begin, stop))
-    one, same = whole.state(), other.state()
-    assert one.keys() == same.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], same[name], name)
 
 
 def test_rows_that_no_class_explains_are_ranked_as_the_strangest():
@@ -145,11 +120,11 @@ def test_rows_that_no_class_explains_are_ranked_as_the_strangest():
     assert np.isfinite(state["places"]).all()
     trees = state["trees"]
     assert trees[1, 1] > 0
-    assert (trees[:, 1] == trees[:, CELLS:].sum(axis=1)).all()  # nothing was counted elsewhere
+    assert (trees[:, 1] == trees[:, N_CELLS:].sum(axis=1)).all()  # nothing was counted elsewhere
 
 
 @pytest.mark.parametrize(("delay", "alarms"), [(100, False), (1500, True)])
-def test_the_order_of_labels_of_which_one_class_comes_far_later_is_not_exchangeable(delay, alarms):
+def test_label_order_with_one_delayed_class_is_not_exchangeable(delay, alarms):
     X, columns = examples(np.random.default_rng(0), 6000)
     order = np.argsort(np.arange(6000) + np.where(columns == 1, 5, delay), kind="stable")
     found = ExchangeabilityMonitor(0.003, 10_000).update(rows_of(X[order], columns[order]))
@@ -181,7 +156,7 @@ def test_a_state_with_a_part_that_does_not_fit_is_refused(name, value):
         ExchangeabilityMonitor.from_state(state | {name: value}, 0.01, 1000)
 
 
-def test_the_features_that_moved_are_told_with_how_far():
+def test_the_features_that_moved_are_reported_with_their_shift():
     rng = np.random.default_rng(6)
     monitor = ExchangeabilityMonitor(1e-300, 100_000)
     assert monitor.moved() == []
@@ -198,7 +173,7 @@ def test_the_features_that_moved_are_told_with_how_far():
     assert test["moved"] == moved
 
 
-def test_a_feature_that_comes_late_is_looked_at_by_the_next_scorer_however_rows_are_cut():
+def test_the_next_scorer_uses_a_feature_that_comes_late():
     rng = np.random.default_rng(4)
     X, columns = examples(rng, 3000)
     X[:300, 2] = np.nan
@@ -221,3 +196,107 @@ def test_rows_of_fewer_features_are_refused():
     monitor.update(rows_of(X, columns))
     with pytest.raises(InvalidInput, match="2 features, but 3"):
         monitor.update(rows_of(X[:, :2], columns, first=5))
+
+
+WORD = (1 << 64) - 1
+GOLDEN = 0x9E3779B97F4A7C15
+PLACED = 100
+
+
+def mixed(z):
+    """The finalizer of SplitMix64, by Python's integers."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & WORD
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & WORD
+    return z ^ (z >> 31)
+
+
+def uniform(seed, row, stream):
+    key = mixed(seed + GOLDEN * (stream + 1) & WORD)
+    return (mixed(key ^ ((row + 1) * GOLDEN & WORD)) >> 11) / 2**53
+
+
+def p_values(scores, seed, stream):
+    """Return the smoothed rank of each score among all after the first that fix the cells."""
+    fixing = np.array([score for _, score in scores[:PLACED]])
+    centre, spread = fixing.mean(), fixing.std()
+    found, before = {}, []
+    for row, score in scores[PLACED:]:
+        before.append(cell_of(score, centre, spread))
+        above = sum(cell > before[-1] for cell in before)
+        equal = before.count(before[-1])
+        found[row] = (above + uniform(seed, row, stream) * equal) / len(before)
+    return found
+
+
+@pytest.fixture
+def ranked():
+    """Two classes and four features, one of which is missing in places."""
+    rng, m, d, seed = np.random.default_rng(3), 700, 4, 12345
+    labels = rng.integers(-1, 2, m)
+    X = rng.normal(size=(m, d)) + np.maximum(labels, 0)[:, None]
+    X[::5, 2] = np.nan
+    shares, means, deviations = np.array([0.4, 0.6]), np.array([0.0, 1.0]), np.array([0.8, 1.3])
+    constants = np.full(MAX_CLASSES, -np.inf)
+    constants[:2] = np.log(shares)
+    centres, precisions = np.zeros((MAX_CLASSES, d)), np.zeros((MAX_CLASSES, d))
+    centres[:2], precisions[:2] = means[:, None], deviations[:, None] ** -2.0
+    moments = Moments(*(np.zeros((MAX_CLASSES, d)) for _ in range(3)))
+    trees = np.zeros((N_RANKED, 2 * N_CELLS), dtype=np.int64)
+    scorer = FrozenScorer(constants, centres, precisions)
+    rows = np.zeros(1, dtype=np.int64)
+    held = RankState(rows, moments, scorer, np.zeros(d), np.zeros((N_RANKED, 3)), trees)
+    values = np.empty((m, 7))
+    rank_rows(X, labels, seed, held, np.array([5, 6]), values)
+    # ln(share * density), but for the constant that each class has alike.
+    logs = norm.logpdf(X[:, None, :], means[:, None], deviations[:, None])
+    logs += np.log(deviations)[:, None] + 0.5 * math.log(2 * math.pi)
+    return X, labels, seed, np.nansum(logs, axis=2) + np.log(shares), values, held
+
+
+def scores_of(logs, labels):
+    """Return, for each stream, rows and scores; and the columns of what is bet on."""
+    density = logsumexp(logs, axis=1)
+    rows = range(1, len(logs) + 1)
+    known = [i for i, label in enumerate(labels) if label >= 0]
+    own = {i: logs[i, labels[i]] for i in known}
+    streams = [
+        (0, [(i + 1, density[i] - own[i]) for i in known]),
+        (1, list(zip(rows, -density, strict=True))),
+        (2, list(zip(rows, logs[:, 1] - logs[:, 0], strict=True))),
+    ]
+    for c in range(2):
+        of_class = [(i + 1, logs[i, 1 - c] - own[i]) for i in known if labels[i] == c]
+        streams.append((3 + c, of_class))
+    return streams
+
+
+def test_what_is_bet_on_follows_the_smoothed_ranks_of_gaussian_scores(ranked):
+    _, labels, seed, logs, values, _ = ranked
+    columns = {0: (0,), 1: (1, 2), 2: (3, 4), 3: (5,), 4: (6,)}
+    expected = np.full_like(values, np.nan)
+    for stream, scores in scores_of(logs, labels):
+        for row, p in p_values(scores, seed, stream).items():
+            both = (1.0 - 2.0 * p, 4.0 * abs(p - 0.5) - 1.0)
+            for column, value in zip(columns[stream], both, strict=False):
+                expected[row - 1, column] = value
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
+    assert np.isfinite(values).any(axis=0).all()
+
+
+def test_the_moments_of_a_class_are_those_of_its_values_that_are_there(ranked):
+    X, labels, _, _, _, held = ranked
+    for c in range(2):
+        of = X[labels == c]
+        counts = np.count_nonzero(~np.isnan(of), axis=0)
+        assert held.moments.counts[c].tolist() == counts.tolist()
+        np.testing.assert_allclose(held.moments.means[c], np.nanmean(of, axis=0), rtol=1e-12)
+        variances = held.moments.squares[c] / counts
+        np.testing.assert_allclose(variances, np.nanvar(of, axis=0), rtol=1e-12)
+
+
+def test_a_recent_mean_weighs_each_value_by_its_age(ranked):
+    X, *_, held = ranked
+    for f in range(X.shape[1]):
+        there = X[~np.isnan(X[:, f]), f]
+        weights = (1 - 1 / 250) ** np.arange(len(there))[::-1] / 250
+        assert held.recent[f] == pytest.approx(there @ weights, rel=1e-12)

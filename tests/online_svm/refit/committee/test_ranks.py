@@ -6,20 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from predictor_answers import blocks
 
 from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.refit.coding import Coding
+from online_svm.refit.committee.boosting import TreeMachine, TreeModel
 from online_svm.refit.committee.forest import BINS, bins_of
 from online_svm.refit.committee.ranks import EDGES, MOST_CLASSES, MOST_RANK, Ranks
-from online_svm.refit.committee.trees import TreeMachine, TreeModel
+from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.learner import Learner
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.container import pack, unpack
 from online_svm.stream.cells import cell
-from online_svm.stream.split import training_mask
 
 
 def ranks_in_python(values, codes, count, k):
@@ -103,16 +101,6 @@ def test_the_trees_of_categories_are_those_of_their_ranks_as_numbers(classes):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_trees_learn_which_values_of_a_category_tell_the_class(classes):
-    X, codes, categories = sample(1200, classes)
-    machine = TreeMachine(classes, 3, categories)
-    machine.fit(X[:600], codes[:600], np.ones(classes), 250)
-    scores = machine.model().scores(X[600:])
-    said = scores[:, 0] > 0 if classes == 2 else scores.argmax(axis=1)
-    assert (said == codes[600:]).mean() > 0.85
-
-
-@pytest.mark.parametrize("classes", [2, 3])
 def test_a_machine_of_categories_goes_on_from_its_state(classes):
     X, codes, categories = sample(200, classes)
     machine = TreeMachine(classes, 3, categories)
@@ -176,10 +164,10 @@ def cells(n):
 
 
 def test_a_coding_says_which_columns_are_of_a_category():
-    coding = Coding.fit(cells(300)[0])
+    encoder = FeatureEncoder.fit(cells(300)[0])
     of_town = [0] * 10  # nine and the gaps
-    assert coding.categories.tolist() == [-1, *of_town, 1, 1] + [-1] * 7
-    assert Coding.fit(cells(300)[0][:, [0, 3]]).categories is None
+    assert encoder.categories.tolist() == [-1, *of_town, 1, 1] + [-1] * 7
+    assert FeatureEncoder.fit(cells(300)[0][:, [0, 3]]).categories is None
 
 
 CONFIG = PredictorConfig(
@@ -192,17 +180,6 @@ def predicted(X, codes, config=CONFIG):
     predictor = OnlinePredictor(config)
     schema = predictor.schema.of_features(("a", "b", "c", "d"), 4)
     return predictor, predictor.step_many(X, [str(code) for code in codes], schema=schema)
-
-
-def test_no_score_of_categories_depends_on_a_label_outside_the_training_part():
-    X, codes = cells(420)
-    changed = np.where(training_mask("interleaved", 0, 420, 0.8), codes, (codes + 1) % 3)
-    config = CONFIG.model_copy(update={"window": 2000})
-    here, there = (blocks(predicted(X, y, config)[1]) for y in (codes, changed))
-    scored = [(a, b) for a, b in zip(here, there, strict=True) if a.status == "ok"]
-    assert sum(len(a.n) for a, _ in scored) > 300
-    for a, b in scored:
-        np.testing.assert_array_equal(a.scores, b.scores)
 
 
 def test_a_feed_of_categories_goes_on_from_a_snapshot_and_refuses_other_ranks():
@@ -227,10 +204,10 @@ def test_a_feed_of_categories_goes_on_from_a_snapshot_and_refuses_other_ranks():
 
 
 def test_a_value_that_all_rows_have_since_the_scaling_was_fitted_is_still_told_from_others():
-    coding = Coding.fit(np.array([[cell("a")], [cell("b")]] * 10))
-    scaling = Scaling.fit(np.array([[cell("a")], [cell("b")]] * 10), standard=True, coding=coding)
+    encoder = FeatureEncoder.fit(np.array([[cell("a")], [cell("b")]] * 10))
+    scaling = Scaling.fit(np.array([[cell("a")], [cell("b")]] * 10), standard=True, encoder=encoder)
     only_a = scaling.transform(np.full((4, 1), cell("a")))
-    ranks = Ranks.fit(only_a, np.array([1, 1, 1, 0]), 2, coding.categories)
+    ranks = Ranks.fit(only_a, np.array([1, 1, 1, 0]), 2, encoder.categories)
     asked = scaling.transform(np.array([[cell("a")], [cell("b")], [cell("c")]]))
     one, other, unseen = ranks.features(asked).ravel().tolist()
     assert sorted([one, other]) == [1.0, 2.0]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from online_svm.refit.committee.members import INTERCEPT_RIDGE, LogisticMachine
+from online_svm.refit.committee.committee import INTERCEPT_RIDGE, LogisticMachine
 from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
 
 
@@ -74,18 +74,3 @@ def test_a_machine_that_saw_one_class_only_says_so_with_a_finite_score():
     machine.fit(np.zeros((50, 2)), np.ones(50, dtype=np.int64), np.ones(2))
     (score,) = machine.model().scores(np.zeros((1, 2)))[0]
     assert 2.0 < score < 20.0
-
-
-def test_a_fit_goes_on_from_the_last_one():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 6))
-    codes = (X[:, 0] + rng.normal(size=300) > 0).astype(np.int64)
-    warm, cold = LogisticMachine(2, 6), LogisticMachine(2, 6)
-    for _ in range(3):
-        warm.fit(X[:280], codes[:280], np.ones(2))
-    before = warm.weights.copy()
-    warm.fit(X, codes, np.ones(2))
-    assert (warm.weights != before).any()
-    for _ in range(4):
-        cold.fit(X, codes, np.ones(2))
-    np.testing.assert_allclose(warm.weights, cold.weights, atol=0.01)

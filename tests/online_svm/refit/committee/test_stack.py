@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from online_svm.refit.committee.stack import FEW, MOST_LOG_ODDS, Stack
+from online_svm.refit.committee.stack import MAX_SCORES_FOR_EQUAL_WEIGHTS, Stack
 
 
 def said(n, members, decisions, seed=0):
@@ -43,7 +43,7 @@ def test_each_sigmoid_minimises_its_penalised_loss_of_smoothed_targets(decisions
 
 
 def odds_of(stack, scores):
-    return np.clip(stack.slope * scores + stack.intercept, -MOST_LOG_ODDS, MOST_LOG_ODDS)
+    return np.clip(stack.slope * scores + stack.intercept, -8.0, 8.0)
 
 
 def test_the_weights_of_two_classes_minimise_the_penalised_logistic_loss():
@@ -84,11 +84,11 @@ def test_more_classes_whose_members_are_confident_and_wrong_get_finite_weights()
 
 
 def test_with_few_scores_the_weights_are_equal():
-    scores, codes = said(FEW, 4, 1)
+    scores, codes = said(MAX_SCORES_FOR_EQUAL_WEIGHTS, 4, 1)
     stack = Stack.fit(scores, codes, all_recent(codes))
     assert stack.weights.tolist() == [0.25] * 4
     assert stack.constant.tolist() == [0.0]
-    more, codes = said(FEW + 1, 4, 1)
+    more, codes = said(MAX_SCORES_FOR_EQUAL_WEIGHTS + 1, 4, 1)
     assert Stack.fit(more, codes, all_recent(codes)).weights.tolist() != [0.25] * 4
 
 

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from online_svm.compiled.jit import jit
 from online_svm.compiled.kernels import Kernel
-from online_svm.compiled.packed_search import larger, lowest_key, place_of, rising
-from online_svm.svm.exact.active_set import FITS, SIZE, VACANT
+from online_svm.svm.exact.machine_state import FITS, SIZE, VACANT
 from online_svm.svm.exact.rolling_machine import RollingMachine
-from online_svm.svm.exact.smo import intercept
 
 KERNELS = [
     Kernel("rbf", 0.3),
@@ -107,28 +104,26 @@ def test_the_kernel_matrix_of_the_active_set_follows_the_points():
     np.testing.assert_array_equal(active.K[0][np.ix_(places, places)], expected)
 
 
-def test_the_place_of_a_largest_number_is_that_of_the_first():
-    @jit
-    def highest(values):
-        key = lowest_key(values[0])
-        for k in range(len(values)):
-            key = larger(key, rising(values[k], k))
-        return place_of(key)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("code", [0, 1])
+def test_of_equal_variables_the_first_is_moved(kernel, code):
+    X, codes = stream(250)
+    machine = rolling(kernel, [1.0, 1.0], X, codes, 250)
+    assert is_compact(machine)
+    before = machine.coefficients()[0]
+    wrong = X[:1].copy()
+    wrong[0, 0] = 3.0 - 6.0 * code
+    machine.extend(np.repeat(wrong, 3, axis=0), np.full(3, code), training=np.ones(3, dtype=bool))
+    machine.max_steps = 1
+    assert machine.solve() == 1
+    assert np.flatnonzero(machine.coefficients()[0, 250:]).tolist() == [0]
+    assert np.count_nonzero(machine.coefficients()[0, :250] != before) == 1
 
-    rng = np.random.default_rng(0)
-    for dtype in (np.float32, np.float64):
-        for n in (1, 7, 300):
-            values = rng.normal(size=n).astype(dtype)
-            assert highest(values) == np.argmax(values)
-            assert highest(-np.abs(values)) == np.argmax(-np.abs(values))
-        assert highest(np.array([-np.inf, 1.0, -2.0, 1.0], dtype=dtype)) == 1
 
-
-def test_the_constant_is_the_mean_over_free_variables_else_the_midpoint_or_the_finite_end():
-    slack, none, all_bounded = np.array([0.75, -1.5, 1.0]), -np.inf, np.full(3, -np.inf)
-    up = np.array([0.75, -1.5, none])  # the third is at its upper bound, the others free
-    assert intercept(up, slack, 9.0, 9.0) == (0.75 - 1.5) / 2
-    found = [
-        intercept(all_bounded, slack, *ends) for ends in ((1.0, 0.5), (none, 0.5), (1.0, np.inf))
-    ]
-    assert found == [0.75, 0.5, 1.0]
+@pytest.mark.parametrize(("C", "expected"), [(0.1, -0.15), (10.0, -1.0 / 3.0)])
+def test_the_constant_is_the_mean_over_free_variables_else_the_midpoint(C, expected):
+    """At C = 0.1 both coefficients are at a bound: their slacks are -0.7 and 0.4."""
+    machine = RollingMachine(Kernel("linear"), [C, C], tol=1e-9)
+    machine.extend(np.array([[-1.0], [2.0]]), np.array([0, 1]), training=np.ones(2, dtype=bool))
+    machine.solve()
+    assert machine.intercept == pytest.approx([expected])

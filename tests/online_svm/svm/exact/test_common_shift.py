@@ -27,7 +27,7 @@ def streamed(X, codes, start, window=None):
 
 
 @pytest.mark.parametrize("window", [None, 150], ids=["all are held", "the oldest are forgotten"])
-def test_with_a_narrow_kernel_a_new_example_takes_a_few_steps_and_not_one_for_each_it_touches(
+def test_a_new_example_takes_few_steps_with_a_narrow_kernel(
     window,
 ):
     X, codes = grid_points(500)
@@ -51,7 +51,7 @@ def test_observers_follow_common_shifts():
 
 
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 12.5])
-def test_kept_sums_over_the_members_stay_what_they_are_afresh(gamma):
+def test_kept_sums_over_members_equal_recomputed_ones(gamma):
     X, codes = grid_points(300)
     machine = RollingMachine(Kernel("rbf", gamma), [1.0, 1.0], window=150)
     for i in range(300):

@@ -1,81 +1,66 @@
 """`bench feeds`, small: copies of a feed go on as it would; each part measures and is kept."""
 
-from functools import partial
-
 import pytest
 
-from scripts.bench.feed import stream
-from scripts.bench.feeds import by_number, copies, measure, process, run
-from scripts.bench.feeds.load import steady
-from scripts.bench.processes import python, worker
+from scripts.bench.feeds import load, run
+from scripts.bench.harness import python, stream, worker
 from workers.broker.store import Store
-from workers.session import snapshots
 
-SMALL = process.Sizes(
+SMALL = load.Sizes(
     idle=4, learning=3, busy=3, rate=10.0, window=60, refit_every=20, replayed=5,
-    rest=0.5, short=1.0, long=1.0, counts=(1, 3), backlog=60, moderate=40.0, steady=0.5,
+    rest=0.5, seconds=1.0, counts=(1, 3), backlog=60, moderate=40.0, steady=0.5,
 )  # fmt: skip
-FIGURES = dict.fromkeys(
-    (
-        "mb_a_feed", "share", "start_stopped_s", "stop_s", "p99_ms_many", "p99_ms_alone",
-        "processor_us_many", "processor_us_alone_fast",
-    ),
-    1.0,
+OF_PARTS = (
+    "mb_a_feed", "share", "start_stopped_s", "stop_s", "p99_ms_many", "p99_ms_alone",
+    "processor_us_many", "processor_us_alone_fast",
 )  # fmt: skip
 BY_NUMBER = (
     "rate", "median_ms", "p99_ms", "processor_us_full", "redis_us_full", "share_thread",
     "share_refits", "share_redis", "share_machine", "share_memory", "processor_us_moderate",
     "redis_us_moderate", "mb", "mb_of_refits", "processors",
 )  # fmt: skip
-FIGURES |= {f"{name}_{count}": 1.0 for name in BY_NUMBER for count in SMALL.counts}
+OF_SIZES = [f"{name}_{count}" for name in BY_NUMBER for count in SMALL.counts]
+FIGURES = dict.fromkeys([*OF_PARTS, *OF_SIZES], 1.0)
 
 
 def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeypatch):
     asked = []
-
-    def part(name, _sizes):
-        asked.append(name)
-        return FIGURES
-
-    for name in measure.PARTS:
-        monkeypatch.setitem(measure.PARTS, name, partial(part, name))
+    for name in run.PARTS:
+        monkeypatch.setitem(run.PARTS, name, lambda _, name=name: asked.append(name) or FIGURES)
     results = tmp_path / "feeds.jsonl"
-    parts = list(run.measured(SMALL, results))
+    parts = list(run.run(None, SMALL, results))
     every = ["idle", "learning", "busy", "sizes"]
     assert [part.values["part"] for part in parts] == asked == every
-    assert list(map(str, run.measured(SMALL, results))) == list(map(str, parts))
+    assert list(map(str, run.run(None, SMALL, results))) == list(map(str, parts))
     assert len(asked) == 4, "nothing is measured twice"
     assert not parts[0].holds
     bounds = {one["name"]: one["at most"] for part in parts for one in part.checks}
     assert bounds["MB of an idle feed"] == 3.0
     assert bounds["s to start 4 after a stop"] == pytest.approx(0.04)
     assert bounds["MB of a feed that learns"] == pytest.approx(5.0096)
-    larger = next(iter(run.measured(process.Sizes(), results)))
+    larger = next(run.run(results=results))
     assert [one["at most"] for one in larger.checks] == [3.0, 2.0, 10.0, 10.0]
     assert len(asked) == 5
 
 
 def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):
     learned, rows = stream(80), stream(120)[80:]
-    feeds = copies.names(2)
-    copies.fill(embedded_url, learned, SMALL.options)
-    copies.copy(embedded_url, feeds)
-    assert copies.answered(embedded_url, feeds) == [80, 80]
-    for feed in feeds:
-        with Store(embedded_url, feed) as store:
-            state = store.state()
-            kept = snapshots.read(store, state.snapshot, state.agreement.config_hash)
-            assert kept.position == state.position, "a start replays nothing"
-    every = [*feeds, copies.TEMPLATE]
-    copies.push(embedded_url, every, rows[:20])
+    feeds = load.names(2)
+    load.fill(embedded_url, learned, SMALL.options)
+    load.copy(embedded_url, feeds)
+    assert load.answered(embedded_url, feeds) == [80, 80]
+    assert load.unsaved(embedded_url, feeds) == 0, "a start replays nothing"
+    every = [*feeds, load.TEMPLATE]
+    load.push(embedded_url, every, rows[:20])
     with python(*worker(every, embedded_url, SMALL.options)) as started:
-        started.wait_until(lambda: copies.answered(embedded_url, every) == [100] * 3)
+        started.wait_until(lambda: load.answered(embedded_url, every) == [100] * 3)
         answers = [out(embedded_url, feed) for feed in every]
-        load = steady(embedded_url, started, every, feeds, rows, rate=200.0, seconds=0.3)
+        steady = load.SteadyLoad(rate=200.0, seconds=0.3, watched=feeds)
+        measured = load.steady(embedded_url, started, every, rows, steady)
     assert answers[0] == answers[1] == answers[2]
-    assert len(answers[0]) == copies.KEPT + 20
-    assert load["sent"] == 60
-    assert 0 < load["median_ms"] <= load["p90_ms"] <= load["p99_ms"]
+    assert len(answers[0]) == load.KEPT_ANSWERS + 20
+    assert measured["sent"] == 60
+    assert 0 < measured["median_ms"] <= measured["p90_ms"] <= measured["p99_ms"]
 
 
 def out(url, feed):
@@ -88,7 +73,7 @@ def out(url, feed):
 def test_a_small_run_measures_each_part(tmp_path):
     parts = {
         part.values["part"]: part.values["figures"]
-        for part in run.measured(SMALL, tmp_path / "feeds.jsonl")
+        for part in run.run(None, SMALL, tmp_path / "feeds.jsonl")
     }
     assert parts["idle"]["start_killed_s"] > 0
     assert parts["idle"]["mb"] > 50
@@ -96,7 +81,7 @@ def test_a_small_run_measures_each_part(tmp_path):
     assert parts["busy"]["p99_ms_many"] >= parts["busy"]["median_ms_many"] > 0
     assert parts["idle"]["stop_s"] > 0
     assert parts["idle"]["stop_unsaved"] == 0
-    assert set(parts["sizes"]) >= {f"{name}_{n}" for name in BY_NUMBER for n in SMALL.counts}
+    assert set(parts["sizes"]) >= set(OF_SIZES)
     assert parts["sizes"]["rate_3"] > 0
     assert parts["sizes"]["p99_ms_3"] >= parts["sizes"]["median_ms_3"] > 0
 
@@ -105,7 +90,7 @@ def test_what_limits_is_what_has_no_time_left():
     idle = dict.fromkeys(("thread", "refits", "redis", "machine", "memory"), 0.1)
 
     def limit(**shares):
-        return by_number.limit(
+        return run.limit(
             {f"share_{name}": share for name, share in (idle | shares).items()} | {"processors": 2}
         )
 

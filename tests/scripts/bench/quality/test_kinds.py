@@ -2,23 +2,15 @@
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 from online_svm import Example, OnlinePredictor, PredictorConfig
-from scripts.bench.kept import StreamCell
+from scripts.bench.kept import Running, StreamCell
 from scripts.bench.quality.kinds import METHODS, OURS, STREAMS, measure, run
-from workers.history.backtest.prequential import Published
-from workers.history.backtest.result import scores
+from workers.offline.backtest.prequential import Published
+from workers.offline.backtest.result import scores
 from workers.push.datasets import ADULT_COLUMNS
 
 COUNT = 320
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads that wait for a busy processor take minutes; the benchmark has one thread too."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture
@@ -73,7 +65,7 @@ def test_ours_is_what_the_default_answers_to_rows_as_they_come(data_dir):
 
 
 def test_one_table_has_every_method_and_all_learn_from_texts_and_gaps(data_dir, tmp_path, capsys):
-    results = [*run("adult,car", None, 1, COUNT, results=tmp_path / "k", data_dir=data_dir)]
+    results = [*run("adult,car", None, 1, COUNT, Running(1, tmp_path / "k", data_dir))]
     found = [one.values for one in results if one.values]
     assert [(one["stream"], one["row"]) for one in found] == [("adult", one) for one in METHODS]
     assert max(one["log_loss"] for one in found) < np.log(2.0)

@@ -7,34 +7,31 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import Example
-from scripts.bench.kept import StreamCell
+from scripts.bench.kept import Running, StreamCell
 from scripts.bench.quality import methods
-from scripts.bench.quality.groups import beside_rivals, means, of_group
-from scripts.bench.quality.methods import PEERS, answered, ours
-from scripts.bench.quality.online_platt import RADIUS, _into_ball, calibeaten, online_platt
-from scripts.bench.quality.run import measure, run
-from scripts.bench.quality.stream_quality import Quality
+from scripts.bench.quality.methods import (
+    PEERS,
+    RADIUS,
+    _into_ball,
+    answered,
+    calibeaten,
+    online_platt,
+    ours,
+)
+from scripts.bench.quality.run import Quality, beside_rivals, means, measure, of_group, run
 from scripts.bench.quality.streams import DEVELOPMENT, HELD_OUT, stream
 from workers.errors import BadConfiguration
-from workers.history.backtest.prequential import HEADLINE, Published
-from workers.history.backtest.result import scores
+from workers.offline.backtest.prequential import HEADLINE, Published
+from workers.offline.backtest.result import scores
 from workers.push.datasets import DataNotFound
 
 RIVER = "river LogisticRegression"
 SVC_ROLLING = PEERS["rolling SVC, sigmoid"]
 ROLLING = [name for name in PEERS if name.startswith(("rolling", "river"))]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads that wait for a busy processor take minutes; the benchmark has one thread too."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +52,10 @@ def test_a_stream_is_shuffled_or_drawn_by_the_seed():
 
 def test_a_stream_in_time_order_is_the_file(data_set):
     data = data_set("elec2")
-    X, codes = stream("elec2", seed=5)
-    np.testing.assert_array_equal(X, data.X[:10_000])
-    np.testing.assert_array_equal(codes, data.y[:10_000] == "1")
-    late, _ = stream("elec2-late", seed=0)
-    np.testing.assert_array_equal(late, data.X[30_000:40_000])
+    for name, part in (("elec2", slice(10_000)), ("elec2-late", slice(30_000, 40_000))):
+        X, codes = stream(name, seed=5)
+        np.testing.assert_array_equal(X, data.X[part])
+        np.testing.assert_array_equal(codes, data.y[part] == "1")
 
 
 def test_abrupt_drift_changes_the_rule_at_every_eight_hundredth_example():
@@ -96,18 +92,16 @@ def test_a_missing_file_or_data_set_is_named(monkeypatch, tmp_path):
 def test_ours_is_what_the_predictor_answers_one_by_one(examples):
     X, codes = (values[:120] for values in examples)
     predictor = OnlinePredictor(PredictorConfig(classes=("0", "1")))
-    expected, labels, intervals = {}, [], []
-    for x, code in zip(X, codes, strict=True):
-        answer = predictor.step(Example(x, str(code)))
-        expected.setdefault(HEADLINE, []).append(answer.probabilities[1] if answer.label else 0.5)
-        for name in predictor.config.published:
-            probability = answer.maps[name][1] if answer.maps else 0.5
-            expected.setdefault(name, []).append(probability)
-        labels.append(int(answer.label or 0))
-        intervals.append([answer.lower, answer.upper] if answer.label else [0.0, 1.0])
+    answers = [predictor.step(Example(x, str(code))) for x, code in zip(X, codes, strict=True)]
     found = ours(X, codes, 2)
-    assert {name: found[name].probabilities[:, 1].tolist() for name in expected} == expected
-    assert found[HEADLINE].intervals[np.arange(120), labels].tolist() == intervals
+    for i, answer in enumerate(answers):
+        expected = {HEADLINE: answer.probabilities} | (answer.maps or {})
+        label = int(answer.label or 0)
+        interval = [answer.lower, answer.upper] if answer.label else [0.0, 1.0]
+        for name in (HEADLINE, *predictor.config.published):
+            said = found[name].probabilities[i].tolist()
+            assert said == list(expected[name] if answer.label else (0.5, 0.5))
+        assert found[HEADLINE].intervals[i, label].tolist() == interval
 
 
 def test_a_rolling_model_is_fitted_on_the_last_window_and_answers_the_next(monkeypatch, examples):
@@ -152,17 +146,15 @@ def test_the_venn_abers_package_has_the_scores_of_our_split(monkeypatch, example
 
 @pytest.mark.parametrize("name", ROLLING)
 def test_no_peer_sees_a_label_before_it_answers_and_each_takes_more_classes(examples, name):
-    X, codes = (values[:300] for values in examples)
-    changed = np.append(codes[:-1], 1 - codes[-1])
-    found, of_changed = (PEERS[name](X, given, 2) for given in (codes, changed))
-    np.testing.assert_array_equal(found, of_changed)
-    assert found[0].tolist() == [0.5, 0.5]
-    assert (found[250:].argmax(axis=1) == codes[250:]).mean() > 0.7
-    X, codes = (values[:300] for values in stream("waveform", seed=0))
-    said = PEERS[name](X, codes, 3)
-    assert said.shape == (300, 3)
-    assert said.sum(axis=1) == pytest.approx(1.0)
-    assert (said[250:].argmax(axis=1) == codes[250:]).mean() > 0.5
+    for (X, codes), k, right in ((examples, 2, 0.7), (stream("waveform", seed=0), 3, 0.5)):
+        X, codes = X[:300], codes[:300]
+        found = PEERS[name](X, codes, k)
+        assert found.sum(axis=1) == pytest.approx(1.0)
+        assert found[0].tolist() == [1 / k] * k
+        assert (found[250:].argmax(axis=1) == codes[250:]).mean() > right
+        if k == 2:
+            changed = np.append(codes[:-1], 1 - codes[-1])
+            np.testing.assert_array_equal(found, PEERS[name](X, changed, 2))
 
 
 def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
@@ -170,9 +162,7 @@ def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
 
     def method(X, codes, n_classes):
         seen.append(len(X))
-        said = np.full((len(X), 2), 0.5)
-        said[:250] = [1.0, 0.0]
-        return said
+        return np.where(np.arange(len(X))[:, None] < 250, [1.0, 0.0], [0.5, 0.5])
 
     monkeypatch.setitem(PEERS, "known", method)
     found = measure(StreamCell("phishing", 0, "known", examples=400))
@@ -183,8 +173,8 @@ def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
 
 def test_processes_find_what_one_finds_and_what_cannot_run_here_is_named(tmp_path, capsys):
     def lines(jobs):
-        found = run("elec2,phishing", f"{RIVER};rolling LR", 1, 300, jobs=jobs,
-                    results=tmp_path / str(jobs), data_dir=tmp_path)  # fmt: skip
+        running = Running(jobs, tmp_path / str(jobs), tmp_path)
+        found = run("elec2,phishing", f"{RIVER};rolling LR", 1, 300, running=running)
         rows = [result.values for result in found if result.values]
         assert capsys.readouterr().err.count("not measured: elec2") == 2
         return [{name: v for name, v in row.items() if "microseconds" not in name} for row in rows]
@@ -221,22 +211,18 @@ def test_online_platt_scaling_stays_in_its_ball():
     np.testing.assert_allclose(moved, nearest, atol=0.01)
 
 
-def scores_of(log_loss):
-    """Return scores of which only the log loss matters."""
-    return scores(
-        Published(np.array([[0.5, 0.5], [0.5, 0.5]])), ("0", "1"), np.array([0, 1])
-    ).model_copy(update={"log_loss": log_loss})
+def quality(stream, row, *losses):
+    """Return a row of which only the log loss of each shuffle matters."""
+    one = scores(Published(np.full((2, 2), 0.5)), ("0", "1"), np.array([0, 1]))
+    shuffles = [one.model_copy(update={"log_loss": loss}) for loss in losses]
+    return Quality(stream, row, 1250, 10.0, shuffles)
 
 
 def test_means_are_over_the_streams_that_all_rows_of_them_have():
     found = [
-        Quality(stream, row, 1250, 10.0, [scores_of(loss) for loss in losses])
-        for stream, row, losses in (
-            ("phishing", "headline", [0.2, 0.4]),
-            ("bananas", "headline", [0.5]),
-            ("phishing", RIVER, [0.1]),
-            ("car", "headline", [0.7]),
-        )
+        quality("phishing", "headline", 0.2, 0.4),
+        quality("bananas", "headline", 0.5),
+        quality("phishing", RIVER, 0.1),
     ]
     (mean,) = means(found, "two classes")
     assert (mean["row"], mean["streams"]) == ("headline", 2)
@@ -254,9 +240,7 @@ def test_the_headline_is_held_against_its_best_rival_on_each_stream():
         "sea": {"headline": 0.2, "prior": 0.4},  # no rival
     }
     found = [
-        Quality(stream, row, 1250, 10.0, [scores_of(loss)])
-        for stream, rows in losses.items()
-        for row, loss in rows.items()
+        quality(stream, row, loss) for stream, rows in losses.items() for row, loss in rows.items()
     ]
     beside = [beside_rivals(found, stream) for stream in losses]
     assert [one and one["best_row"] for one in beside] == [

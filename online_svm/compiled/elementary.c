@@ -1,0 +1,54 @@
+/* Elementary functions of single values and of arrays. */
+#include "compiled/elementary.h"
+
+#include "compiled/kernel.h"
+
+static void call_exp_nonpositive(const Slot *a, Slot *r) { r->real = exp_nonpositive(a->real); }
+static void call_exp(const Slot *a, Slot *r) { r->real = exp_of(a->real); }
+static void call_expm1(const Slot *a, Slot *r) { r->real = expm1_of(a->real); }
+static void call_log(const Slot *a, Slot *r) { r->real = log_of(a->real); }
+static void call_log1p(const Slot *a, Slot *r) { r->real = log1p_of(a->real); }
+
+static void call_expm1_each(const Slot *a, Slot *r) {
+    (void)r;
+    for (int64_t i = 0; i < a->vector.n; i++) a->vector.at[i] = expm1_of(a->vector.at[i]);
+}
+
+static void call_log_each(const Slot *a, Slot *r) {
+    (void)r;
+    for (int64_t i = 0; i < a->vector.n; i++) a->vector.at[i] = log_of(a->vector.at[i]);
+}
+
+static void call_exp_each(const Slot *a, Slot *r) {
+    (void)r;
+    for (int64_t i = 0; i < a->vector.n; i++) a->vector.at[i] = exp_of(a->vector.at[i]);
+}
+
+static void call_logistic(const Slot *a, Slot *r) { r->real = logistic(a->real); }
+static void call_logit(const Slot *a, Slot *r) { r->real = logit(a->real); }
+
+static void call_logistic_each(const Slot *a, Slot *r) {
+    (void)r;
+    for (int64_t i = 0; i < a->vector.n; i++) a->vector.at[i] = logistic(a->vector.at[i]);
+}
+
+static void call_logit_each(const Slot *a, Slot *r) {
+    (void)r;
+    for (int64_t i = 0; i < a->vector.n; i++) a->vector.at[i] = logit(a->vector.at[i]);
+}
+
+const Kernel compiled_elementary_kernels[] = {
+    {"compiled.elementary.exp_nonpositive", "x: float -> float", call_exp_nonpositive, false},
+    {"compiled.elementary.exp", "x: float -> float", call_exp, false},
+    {"compiled.elementary.expm1", "x: float -> float", call_expm1, false},
+    {"compiled.elementary.log", "x: float -> float", call_log, false},
+    {"compiled.elementary.log1p", "x: float -> float", call_log1p, false},
+    {"compiled.elementary._expm1_each", "values: =f64[n]", call_expm1_each, false},
+    {"compiled.elementary._log_each", "values: =f64[n]", call_log_each, false},
+    {"compiled.elementary._exp_each", "values: =f64[n]", call_exp_each, false},
+    {"compiled.elementary.logistic", "value: float -> float", call_logistic, false},
+    {"compiled.elementary.logit", "p: float -> float", call_logit, false},
+    {"compiled.elementary._logistic_each", "values: =f64[n]", call_logistic_each, false},
+    {"compiled.elementary._logit_each", "values: =f64[n]", call_logit_each, false},
+    {0},
+};

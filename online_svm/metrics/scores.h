@@ -1,0 +1,23 @@
+/* Scores of one row of probabilities. */
+#ifndef ONLINE_SVM_SCORES_H
+#define ONLINE_SVM_SCORES_H
+
+#include "compiled/elementary.h"
+#include "compiled/extremes.h"
+
+/* Smallest probability in the log loss, as in `scores.py`. */
+#define CLIP 1e-6
+
+static inline double log_loss(double p_of_truth) { return -log_of(greater(p_of_truth, CLIP)); }
+
+/* Return the Brier score of a row of k probabilities; for k = 2 only the second square counts, as both are equal. */
+static inline double brier_score(const double *p, int64_t k, int64_t truth) {
+    double sum = 0.0;
+    for (int64_t j = k == 2; j < k; j++) {
+        double miss = p[j] - (j == truth);
+        sum += miss * miss;
+    }
+    return sum;
+}
+
+#endif

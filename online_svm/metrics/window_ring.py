@@ -1,0 +1,246 @@
+"""The most recent scored examples in a ring, their slices, and weighted sums over all examples."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from online_svm.compiled.kernel import kernel
+from online_svm.storage.state import State, require
+from online_svm.storage.state_schema import StateSchema, floats, ints
+from online_svm.stream.alarm import Alarm
+from online_svm.stream.input_batch import SliceValue
+from online_svm.stream.labels import sorted_labels
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.validity_report import WeightedScores
+from online_svm.types import Arrays, Floats, Ints
+
+SLICE_VALUES = 20
+"""Number of values of a slice with a code of their own, by order of arrival; further values share
+one code.
+"""
+
+
+class SliceValues:
+    """Codes of the values of several slices, in order of arrival, in bounded memory.
+
+    The first `most` values of a slice get codes 0, 1, ...; all later values share the code `most`.
+    An example without a value has code -1.
+    """
+
+    def __init__(self, n_slices: int, most: int) -> None:
+        self.most = most
+        self._codes: list[dict[str, int]] = [{} for _ in range(n_slices)]
+
+    def codes(self, sent: Sequence[SliceValue | None] | None, count: int = 0) -> Ints:
+        """Return the codes of the slice values of examples, shape (m, n_slices).
+
+        If `sent` is None, the result is for `count` examples without values.
+        """
+        size = count if sent is None else len(sent)
+        if not self._codes:
+            return np.empty((size, 0), dtype=np.int64)
+        found = np.full((size, len(self._codes)), -1, dtype=np.int64)
+        for row, values in enumerate(sent or ()):
+            for j, value in enumerate(values or ()):
+                if value is not None:
+                    found[row, j] = self._code(j, value)
+        return found
+
+    def named(self, j: int) -> list[str | None]:
+        """Return the values of slice `j` by code; the last, None, is for all other values."""
+        return [*self._codes[j], *[None] * (self.most + 1 - len(self._codes[j]))]
+
+    def state(self) -> list[list[str]]:
+        """Return the values of each slice in the order of their codes, ready for JSON."""
+        return [list(codes) for codes in self._codes]
+
+    @classmethod
+    def from_state(cls, state: Any, n_slices: int, most: int) -> Self:
+        """Restore the codes from `state`.
+
+        Raises ValueError if `state` does not fit.
+        """
+        values = cls(n_slices, most)
+        fits = isinstance(state, list) and len(state) == n_slices
+        for codes, names in zip(values._codes, state if fits else (), strict=False):
+            fits = fits and isinstance(names, list) and len(set(map(str, names))) <= most
+            if fits and all(isinstance(name, str) for name in names):
+                codes.update((name, code) for code, name in enumerate(names))
+        if not fits or values.state() != state:
+            raise ValueError("slices do not fit")
+        return values
+
+    def _code(self, j: int, value: str) -> int:
+        codes = self._codes[j]
+        code = codes.get(value)
+        if code is None:
+            if len(codes) == self.most:
+                return self.most
+            code = codes[value] = len(codes)
+        return code
+
+
+class SliceNames:
+    """Spells slices as "country=DE", from the configured names and the received values."""
+
+    def __init__(self, names: Sequence[str], values: SliceValues) -> None:
+        self._names, self._values = names, values
+
+    def of(self, coded: str) -> str:
+        """Return the name of a slice, given as "number=code" by the monitors."""
+        number, code = map(int, coded.split("="))
+        value = self._values.named(number)[code]
+        name = self._names[number]
+        return f"{name}, other values" if value is None else f"{name}={value}"
+
+    def of_alarm(self, alarm: Alarm) -> Alarm:
+        """Return the alarm; an alarm about a slice has the slice spelled out."""
+        if alarm.scope != "slice" or alarm.name is None:
+            return alarm
+        return replace(alarm, name=self.of(alarm.name))
+
+    def of_test(self, test: dict[str, Any]) -> dict[str, Any]:
+        """Return a test of a report; a test of a slice has the slice spelled out."""
+        return test | {"name": self.of(test["name"])} if test["scope"] == "slice" else test
+
+
+Classes = tuple[str | None, ...]
+
+# Columns of the values of each example, and of the weighted sums.
+LOWER, PROBABILITY, UPPER, LOG_LOSS, N_VALUES = range(5)
+HIT, BRIER, WEIGHT, N_SUMS = 4, 5, 6, 7
+
+
+class WindowRing:
+    """The last `size` scored examples, as windowed figures need them."""
+
+    def __init__(self, size: int, n_slices: int) -> None:
+        self.size = size
+        self.count = 0  # examples added so far
+        self.classes: Classes = ()  # all seen labels, sorted; the slot of unseen labels is last
+        self.point = np.zeros((0, size))  # by class; 0 for a class unknown at answer time
+        self.truth = np.zeros(size, dtype=np.int64)  # index in `classes`, as `label`
+        self.label = np.zeros(size, dtype=np.int64)  # predicted
+        self.values = np.zeros((N_VALUES, size))
+        self.codes = np.full((n_slices, size), -1, dtype=np.int64)  # of slices; -1 for none
+        self.sums = np.zeros(N_SUMS)  # weighted, of `values`, hits and Brier scores; of weights
+        self._columns: tuple[Classes, Ints] = ((), np.zeros(0, dtype=np.int64))
+
+    @property
+    def held(self) -> int:
+        """Number of examples held; they occupy the first places."""
+        return min(self.count, self.size)
+
+    def add(self, rows: ScoredRows) -> None:
+        """Add rows; each replaces the oldest one."""
+        count = len(rows)
+        if not count:
+            return
+        self._admit(rows.classes)
+        codes = rows.slices
+        if codes is None:
+            codes = np.full((count, len(self.codes)), -1, dtype=np.int64)
+        _add_rows(
+            self.count,
+            1.0 - 2.0 / (self.size + 1.0),  # mean age as in the window
+            (self.point, self.truth, self.label, self.values, self.codes, self.sums),
+            self._columns[1],
+            (
+                np.ascontiguousarray(rows.columns),
+                np.ascontiguousarray(rows.point),
+                np.ascontiguousarray(rows.lower),
+                np.ascontiguousarray(rows.upper),
+                np.ascontiguousarray(codes),
+            ),
+        )
+        self.count += count
+
+    def weighted(self) -> WeightedScores:
+        """Return the weighted scores of all examples."""
+        row = self.sums.tolist()
+        weight = row[WEIGHT]
+        if not weight:
+            return WeightedScores(0.0, *[None] * 6)
+        columns = (HIT, LOWER, PROBABILITY, UPPER, LOG_LOSS, BRIER)
+        return WeightedScores(weight, *(row[j] / weight for j in columns))
+
+    def _admit(self, classes: Classes) -> None:
+        """Add the classes of the coming rows, and map their columns to the ring's classes."""
+        if classes == self._columns[0]:
+            return
+        seen = (*self.classes, *classes)
+        known = sorted_labels(list({label for label in seen if label is not None}))
+        both = (*known, None) if None in seen else known
+        if both != self.classes:
+            moved = np.array([both.index(label) for label in self.classes], dtype=np.int64)
+            point = np.zeros((len(both), self.size))
+            if self.count:
+                point[moved] = self.point
+                self.truth, self.label = moved[self.truth], moved[self.label]
+            self.point, self.classes = point, both
+        columns = np.array([both.index(label) for label in classes], dtype=np.int64)
+        self._columns = (classes, columns)
+
+    def state(self) -> State:
+        """Return the examples held, in their places."""
+        held = self.held
+        arrays: Arrays = {
+            "point": self.point[:, :held].copy(),
+            "truth": self.truth[:held].copy(),
+            "label": self.label[:held].copy(),
+            "values": self.values[:, :held].copy(),
+            "codes": self.codes[:, :held].copy(),
+            "sums": self.sums.copy(),
+        }
+        return State({"count": self.count, "classes": list(self.classes)}, arrays)
+
+    @classmethod
+    def from_state(cls, state: State, size: int, n_slices: int, most: int) -> Self:
+        """Restore the ring; slice codes are at most `most`.
+
+        Raises LookupError, TypeError or ValueError if a part is missing or does not fit.
+        """
+        header, arrays = state
+        ring = cls(size, n_slices)
+        ring.count, ring.classes = _count(header["count"]), _classes(header["classes"])
+        held, k = ring.held, len(ring.classes)
+        fields = StateSchema(
+            floats("point", f"{k} {held}"), floats("values", f"{N_VALUES} {held}"),
+            ints("truth", f"{held}", below=k), ints("label", f"{held}", below=k),
+            ints("codes", f"{n_slices} {held}", least=-1, below=most + 1),
+            floats("sums", f"{N_SUMS}"),
+        ).values(cls, None, arrays)  # fmt: skip
+        ring.sums = fields.pop("sums")
+        ring.point = np.zeros((k, size))
+        for name, values in fields.items():
+            getattr(ring, name)[..., :held] = values
+        return ring
+
+
+def _count(stored: Any) -> int:
+    require(type(stored) is int and stored >= 0, "count")
+    return int(stored)
+
+
+def _classes(stored: Any) -> Classes:
+    require(isinstance(stored, list), "classes")
+    require(all(label is None or isinstance(label, str) for label in stored), "classes")
+    require(len(set(stored)) == len(stored), "classes")
+    return tuple(stored)
+
+
+@kernel
+def _add_rows(
+    count: int,
+    kept: float,
+    ring: tuple[Floats, Ints, Ints, Floats, Ints, Floats],
+    to: Ints,
+    added: tuple[Ints, Floats, Floats, Floats, Ints],
+) -> None:
+    """Add rows whose column j stands for class to[j]; weighted sums decay by the factor `kept`.
+
+    `added` holds `truth`, shape (m,); `point`, `lower` and `upper`, shape (m, n_columns); and
+    `codes`, shape (m, n_slices).
+    """

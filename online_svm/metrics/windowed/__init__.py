@@ -1,1 +1,0 @@
-"""Figures over the most recent scored examples."""

@@ -1,0 +1,308 @@
+"""The windowed part of a validity report: figures of the examples in a ring."""
+
+import math
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from online_svm.compiled.kernel import kernel
+from online_svm.config.groups import WindowConfig
+from online_svm.metrics.reliability import BAND_TAIL, N_BINS, as_bins
+from online_svm.metrics.window_ring import SLICE_VALUES, SliceValues, WindowRing
+from online_svm.storage.state import State
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.validity_report import (
+    ClassFigures,
+    Descriptive,
+    SliceScores,
+    WindowedReport,
+    WindowScores,
+)
+from online_svm.types import Bools, Floats, Ints
+
+
+class Events(NamedTuple):
+    """Several events of the same m examples, each sorted like `SortedEvents`."""
+
+    order: Ints  # indices of the examples, shape (n_events, m)
+    p: Floats  # probabilities in that order
+    happened: Bools  # outcomes in that order
+
+
+def ring_keys(ring: WindowRing) -> Ints:
+    """Return the unsorted `sort_keys` of each event of the examples in a ring.
+
+    Two classes have one event: the second class is true. K > 2 classes have K events, one a class,
+    and as the last the event that the predicted label is correct.
+    """
+    k = len(ring.point)
+    keys = np.empty((1 if k == 2 else k + 1, ring.held), dtype=np.int64)
+    _keys(ring.point, (ring.values, ring.truth, ring.label), keys)
+    return keys
+
+
+def ordered_events(keys: Ints) -> Events:
+    """Sort keys and unpack them into events."""
+    order = np.argsort(keys, axis=1)
+    return Events(order, *unpacked(np.take_along_axis(keys, order, axis=1)))
+
+
+def unpacked(keys: Ints) -> tuple[Floats, Bools]:
+    """Return the probabilities and the outcomes of keys."""
+    p, happened = np.empty(keys.shape), np.empty(keys.shape, dtype=np.bool_)
+    _unpack(keys, p, happened)
+    return p, happened
+
+
+# Figures of an event; BRIER to CALIBRATION_INDEX are the fields of `BrierParts`.
+BRIER, MISCALIBRATION, DISCRIMINATION, UNCERTAINTY, CALIBRATION_INDEX = range(5)
+CALIBRATION_SQUARE = 5
+EXPECTED, VARIANCE, HAPPENED, EXCESS, N_EVENT = range(6, 11)
+
+# Figures of a group of examples; the first four are the same as for an event.
+GROUP_SQUARE, GROUP_HITS, GROUP_LOWER, GROUP_PROBABILITY, GROUP_UPPER = range(4, 9)
+GROUP_VARIANCE, GROUP_LOG_LOSS, GROUP_SIZE, N_GROUP = range(9, 13)
+
+
+def window_figures(
+    keys: Ints, values: Floats, truth: Ints, label: Ints, n_classes: int
+) -> tuple[Floats, Floats, Floats, tuple[float, float, float]]:
+    """Return all figures except slices, in one call, because a call costs as much as some figures.
+
+    The keys come from `ring_keys`, sorted along each row; the other arrays are those in the ring.
+    Returns the figures of events, shape (n_events, N_EVENT); sums over the examples with each
+    predicted label, shape (n_classes, N_GROUP); and the reliability bins, shape (at most N_BINS,
+    5), and the statistics (z, greatest, span; see `cumulative_statistics`) of the last event.
+    """
+    m, n_events = keys.shape[1], len(keys)
+    events, by_label = np.empty((n_events, N_EVENT)), np.zeros((n_classes, N_GROUP))
+    bins, diagram = np.empty((N_BINS, 5)), np.empty((3, m + 1), dtype=np.int64)
+    scratch = np.empty(m), np.empty(m, dtype=np.bool_), diagram, np.empty(m + 1)
+    held, found = (values, truth, label), (events, by_label, bins)
+    count, z, greatest, span = _window_figures(keys, BAND_TAIL, held, found, scratch)
+    return events, by_label, bins[:count], (z, greatest, span)
+
+
+def group_figures(values: Floats, truth: Ints, label: Ints, codes: Ints, n_codes: int) -> Floats:
+    """Return sums over the examples of each code, shape (n_codes, N_GROUP); code -1 is skipped.
+
+    Columns that depend on events stay 0.
+    """
+    found = np.zeros((n_codes, N_GROUP))
+    _group_figures((values, truth, label), codes, found)
+    return found
+
+
+def add_events(found: Floats, codes: Ints, events: Events, n_classes: int) -> None:
+    """Add the parts of the Brier score and the calibration error to the figures of groups."""
+    m, ends = len(codes), len(found) + 1
+    groups = np.empty(ends, dtype=np.int64), np.empty(ends, dtype=np.int64)
+    diagram = np.empty((3, m + 1), dtype=np.int64)
+    scratch = np.empty(m), np.empty(m, dtype=np.bool_), *groups, diagram
+    _add_events(found, codes, events, n_classes, scratch)
+
+
+Held = tuple[Floats, Ints, Ints]
+"""`values`, `truth` and `label` of a ring."""
+
+
+@kernel
+def _keys(point: Floats, held: Held, keys: Ints) -> None:
+    """Write the keys of each event, shape (n_events, m), for the first m places of a ring."""
+
+
+@kernel
+def _unpack(keys: Ints, p: Floats, happened: Bools) -> None:
+    """Write the probabilities and outcomes of keys; arrays have shape (n_events, m)."""
+
+
+@kernel
+def _window_figures(
+    keys: Ints,
+    tail: float,
+    held: Held,
+    found: tuple[Floats, Floats, Floats],
+    scratch: tuple[Floats, Bools, Ints, Floats],
+) -> tuple[int, float, float, float]:
+    """Write the figures of events and bins, add to `by_label`; return bins and statistics.
+
+    The scratch arrays have shapes (m,), (m,), (3, m + 1) and (m + 1,).
+    """
+
+
+@kernel
+def _group_figures(held: Held, codes: Ints, found: Floats) -> None:
+    """Add the examples of each code to the figures of its group, shape (n_codes, N_GROUP)."""
+
+
+@kernel
+def _add_events(
+    found: Floats,
+    codes: Ints,
+    events: Events,
+    n_classes: int,
+    scratch: tuple[Floats, Bools, Ints, Ints, Ints],
+) -> None:
+    """Add the figures of events to the figures of groups, shape (n_codes, N_GROUP).
+
+    The scratch arrays have shapes (m,), (m,), (n_codes + 1,), (n_codes + 1,) and (3, m + 1).
+    """
+
+
+def standardised(excess: float, variance: float) -> float | None:
+    """Return an excess in standard deviations; None if the variance is 0."""
+    return excess / math.sqrt(variance) if variance > 0.0 else None
+
+
+def root(square: float) -> float | None:
+    """Return the root of a debiased square: 0 if it is negative, None if it is NaN."""
+    return None if math.isnan(square) else math.sqrt(max(0.0, square))
+
+
+Figures = list[list[float]]
+"""Rows of `window_figures` or `group_figures`, as lists."""
+
+MAX_REPORTED_CLASSES = 32
+"""Maximum number of classes in a report: reports are frequent and must stay small."""
+
+
+class WindowedValidity:
+    """Scores of the primary prediction over the last `metrics_window` examples, and weighted.
+
+    They are bit-identical however the examples are split into blocks. Memory is proportional to the
+    window times the number of classes.
+    """
+
+    def __init__(self, config: WindowConfig) -> None:
+        assert config.metrics_window is not None
+        self.config = config
+        self._ring = WindowRing(config.metrics_window, len(config.slices))
+
+    @classmethod
+    def of(cls, config: WindowConfig) -> Self | None:
+        """Return the figures that a configuration requests, or None without a window."""
+        return None if config.metrics_window is None else cls(config)
+
+    def update(self, rows: ScoredRows) -> None:
+        """Add labelled predictions."""
+        self._ring.add(rows)
+
+    def report(self, values: SliceValues | None = None) -> WindowedReport:
+        """Return the figures of the present window; `values` are needed if there are slices."""
+        ring = self._ring
+        weighted = ring.weighted()
+        if not ring.held:
+            return WindowedReport(ring.size, NO_SCORES, weighted, [], [], {}, None)
+        k = len(ring.classes)
+        keys = ring_keys(ring)
+        slices = {} if values is None else self._slices(values, keys)
+        keys.sort(axis=1)
+        events, by_label, bins, (z, greatest, span) = window_figures(
+            keys, ring.values, ring.truth, ring.label, k
+        )
+        figures, sums = events.tolist(), by_label.tolist()
+        of, by_class = figures[-1], figures[:k]
+        return WindowedReport(
+            window=ring.size,
+            overall=_overall(sums, by_class, of[CALIBRATION_SQUARE]),
+            weighted=weighted,
+            reliability=as_bins(bins),
+            classes=self._classes(sums, by_class),
+            slices=slices,
+            descriptive=Descriptive(
+                None if math.isnan(z) else z, greatest, span, of[CALIBRATION_INDEX]
+            ),
+        )
+
+    def _slices(self, values: SliceValues, keys: Ints) -> dict[str, list[SliceScores]]:
+        if not self.config.slices:
+            return {}
+        ring, events = self._ring, ordered_events(keys)
+        report: dict[str, list[SliceScores]] = {}
+        for j, name in enumerate(self.config.slices):
+            codes, named = ring.codes[j, : ring.held], values.named(j)
+            found = group_figures(ring.values, ring.truth, ring.label, codes, len(named))
+            add_events(found, codes, events, len(ring.classes))
+            report[name] = [
+                SliceScores(value, _scores(of))
+                for value, of in zip(named, found.tolist(), strict=True)
+                if of[GROUP_SIZE]
+            ]
+        return report
+
+    def _classes(self, by_label: Figures, figures: Figures) -> list[ClassFigures]:
+        ring, held = self._ring, self._ring.held
+        k = len(ring.classes)
+        if k == 2:  # the two events are complementary
+            figures = [[*figures[0]], figures[0]]
+            figures[0][EXPECTED] = held - figures[1][EXPECTED]
+            figures[0][HAPPENED] = held - figures[1][HAPPENED]
+            figures[0][EXCESS] = -figures[1][EXCESS]
+        report = [
+            ClassFigures(
+                label=name,
+                examples=int(of[HAPPENED]),
+                frequency=of[HAPPENED] / held,
+                probability=of[EXPECTED] / held,
+                z=standardised(of[EXCESS], of[VARIANCE]),
+                brier=of[BRIER],
+                miscalibration=of[MISCALIBRATION],
+                discrimination=of[DISCRIMINATION],
+                uncertainty=of[UNCERTAINTY],
+                calibration_error=root(of[CALIBRATION_SQUARE]),
+                predicted=int(count := sums[GROUP_SIZE]),
+                accuracy=sums[GROUP_HITS] / count if count else None,
+                announced=sums[GROUP_PROBABILITY] / count if count else None,
+            )
+            for name, of, sums in zip(ring.classes, figures, by_label, strict=True)
+        ]
+        if k <= MAX_REPORTED_CLASSES:
+            return report
+        worst = sorted(range(k), key=lambda c: -abs(report[c].z or 0.0))[:MAX_REPORTED_CLASSES]
+        return [report[c] for c in sorted(worst)]
+
+    def state(self) -> State:
+        """Return the window."""
+        return self._ring.state()
+
+    @classmethod
+    def from_state(cls, state: State, config: WindowConfig) -> Self:
+        """Restore the window from `state`.
+
+        Raises LookupError, TypeError or ValueError if a part is missing or does not fit.
+        """
+        validity = cls(config)
+        size, n_slices = validity._ring.size, len(config.slices)
+        validity._ring = WindowRing.from_state(state, size, n_slices, SLICE_VALUES)
+        return validity
+
+
+NO_SCORES = WindowScores(0, *[None] * 11)
+
+
+def _overall(by_label: Figures, by_class: Figures, square: float) -> WindowScores:
+    """Return the scores of all examples, from sums by predicted label and figures by class."""
+    of = [sum(column) for column in zip(*by_label, strict=True)]
+    parts = zip(*(figures[:GROUP_SQUARE] for figures in by_class), strict=True)
+    of[:GROUP_SQUARE] = [sum(part) for part in parts]
+    of[GROUP_SQUARE] = square
+    return _scores(of)
+
+
+def _scores(row: list[float]) -> WindowScores:
+    """Convert the figures of a group of at least one example to scores."""
+    size = row[GROUP_SIZE]
+    return WindowScores(
+        scored=int(size),
+        accuracy=row[GROUP_HITS] / size,
+        lower=row[GROUP_LOWER] / size,
+        probability=row[GROUP_PROBABILITY] / size,
+        upper=row[GROUP_UPPER] / size,
+        z=standardised(row[GROUP_HITS] - row[GROUP_PROBABILITY], row[GROUP_VARIANCE]),
+        log_loss=row[GROUP_LOG_LOSS] / size,
+        brier=row[BRIER],
+        miscalibration=row[MISCALIBRATION],
+        discrimination=row[DISCRIMINATION],
+        uncertainty=row[UNCERTAINTY],
+        calibration_error=root(row[GROUP_SQUARE]),
+    )

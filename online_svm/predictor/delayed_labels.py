@@ -1,0 +1,326 @@
+"""DelayedLabels: the queue of answered examples that wait for delayed labels.
+
+It records when each example is answered, learned or dropped as a list of steps, in the order of the
+entries. The order depends on the entries alone, not on answers. Kinds of steps:
+
+- ``answer``: answer an example;
+- ``learn``: learn an example that was answered before;
+- ``give_up``: drop an example unlearned: its horizon passed without a label, or the queue is full;
+- ``label``: a waiting example got its label;
+- ``correct``: a learned example got another label;
+- ``report``: a report is due.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.errors import SHOWN, InvalidExample, InvalidInput
+from online_svm.predictor.pending_examples import (
+    PendingExample,
+    pending_from_state,
+    pending_state,
+)
+from online_svm.storage.state import State, nest, require, under
+from online_svm.storage.state_schema import StateSchema, number
+from online_svm.stream.validity_report import Done, LabelCounts
+
+GIVEN_UP = -1
+"""Example number of an example that was dropped without being learned."""
+
+MAX_EARLY_LABEL_IDS = 1000
+"""Ids of labels for unknown examples that are kept, to count labels that precede their example."""
+
+
+Kind = Literal["answer", "learn", "give_up", "label", "correct", "report"]
+
+
+class Correction(NamedTuple):
+    """The new label of the learned example `n`."""
+
+    n: int
+    label: str
+
+
+class LabelStep(NamedTuple):
+    """One step; the module docstring lists the kinds."""
+
+    kind: Kind
+    example: PendingExample | None = None  # its example, except for `correct` and `report`
+    counts: LabelCounts | None = None  # for a report
+    correction: Correction | None = None
+    opens: int = 0  # change in the number of answers that wait for a label: 1, 0 or -1
+
+
+class SettledExamples:
+    """Learned and dropped examples by id, and ids of labels that came too early, oldest first.
+
+    `most`: capacity; the oldest are forgotten beyond it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        # Number of the learned example, or `GIVEN_UP`; its label, None if it was learned from a
+        # probability or not learned.
+        self._by_id: dict[str, tuple[int, str | None]] = {}
+        self._early: dict[str, None] = {}
+
+    def remember(self, id: str, n: int, label: str | None) -> None:
+        """Record an example as learned or dropped."""
+        self._by_id[id] = (n, label)
+        _forget_oldest(self._by_id, self._most)
+
+    def came_after_its_label(self, id: str) -> bool:
+        """Forget the id of an arriving example; return whether its label came before it."""
+        self._by_id.pop(id, None)
+        return self._early.pop(id, False) is None
+
+    def relabel(self, id: str, label: str, first: int) -> tuple[str, int]:
+        """Replace the label of a settled example; return the old label and the example's number.
+
+        `first`: number of the first example of the window.
+
+        Raises InvalidExample if the label cannot be used: ``unknown_id``, ``after_horizon``,
+        ``after_window`` or ``conflict``. Only an unknown id changes the state: it is remembered.
+        """
+        if id not in self._by_id:
+            self._early[id] = None
+            _forget_oldest(self._early, MAX_EARLY_LABEL_IDS)
+            raise InvalidExample("id_unknown", id=id[:SHOWN])
+        n, before = self._by_id[id]
+        if n == GIVEN_UP:
+            raise InvalidExample("id_given_up", id=id[:SHOWN])
+        if before is None:
+            raise InvalidExample("id_with_probability", id=id[:SHOWN])
+        if before != label and n < first:
+            raise InvalidExample("id_left_window", id=id[:SHOWN])
+        self._by_id[id] = (n, label)
+        return before, n
+
+    def state(self) -> State:
+        """Return the records and the early ids."""
+        numbers = [n for n, _ in self._by_id.values()]
+        header = {
+            "early": list(self._early),
+            "settled_ids": list(self._by_id),
+            "settled_labels": [label for _, label in self._by_id.values()],
+        }
+        return State(header, {"settled": np.array(numbers, dtype=np.int64)})
+
+    @classmethod
+    def from_state(cls, state: State, most: int) -> Self:
+        """Return the settled examples described by `state`."""
+        header, arrays = state
+        restored = cls(most)
+        restored._early = dict.fromkeys(header["early"])
+        parts = (header["settled_ids"], arrays["settled"].tolist(), header["settled_labels"])
+        restored._by_id = {id: (n, label) for id, n, label in zip(*parts, strict=True)}
+        return restored
+
+
+def _forget_oldest(remembered: dict[str, Any], most: int) -> None:
+    while len(remembered) > most:
+        del remembered[next(iter(remembered))]
+
+
+_SCHEMA = StateSchema(number("learned"), number("_accepted"), number("_clock"))
+
+
+class DelayedLabels:
+    """The waiting examples of a stream in event order, and the record of settled ones.
+
+    `config`: with a horizon.
+    `learned`: examples learned after the steps so far.
+    `seen_labels`: seen labels, in order.
+    """
+
+    def __init__(self, config: PredictorConfig) -> None:
+        self._horizon = config.horizon_length
+        self._counts_time = config.counts_time
+        self._at_arrival = config.maturity == "arrival"
+        self._max_pending, self._window = config.max_pending, config.window
+        self._metrics_every = config.metrics_every
+        self.counts = LabelCounts()
+        self.learned = 0
+        self.seen_labels: dict[str, None] = {}
+        self._accepted = 0
+        self._clock = 0
+        self._open_from = 0
+        self._waiting: dict[int, PendingExample] = {}  # keyed by number: event order
+        self._known: dict[str, PendingExample] = {}  # waiting examples that have an id
+        self._settled = SettledExamples(config.max_pending)
+        self._steps: list[LabelStep] = []
+
+    def waiting(self, id: str) -> PendingExample | None:
+        """Return the waiting example with this id, or None."""
+        return self._known.get(id)
+
+    @property
+    def accepted(self) -> int:
+        """Examples accepted so far."""
+        return self._accepted
+
+    @property
+    def oldest_open(self) -> PendingExample | None:
+        """The oldest waiting example without a label, or None.
+
+        Labels are never removed, so the search resumes where it stopped: amortised constant time.
+        """
+        while self._open_from < self._accepted:
+            found = self._waiting.get(self._open_from)
+            if found is not None and not found.has_target:
+                return found
+            self._open_from += 1
+        return None
+
+    def accept(self, example: PendingExample) -> None:
+        """Add an example; learn or drop the examples whose horizon it completes.
+
+        It gets its number, and its time is raised to the latest time so far.
+
+        Raises InvalidInput if an example with its id waits already; the state is unchanged then.
+        """
+        if example.id in self._known:
+            raise InvalidInput(f"id: {example.id[:40]!r} waits for its label already")
+        self.counts.backwards += example.time < self._clock
+        self._clock = example.time = max(self._clock, example.time)
+        example.number = self._accepted
+        self._accepted += 1
+        if example.label is not None:
+            self.seen_labels[example.label] = None
+        if example.id is not None:
+            self.counts.early += self._settled.came_after_its_label(example.id)
+            self._known[example.id] = example
+        self._waiting[example.number] = example
+        self.counts.pending += 1
+        self._add("answer", example, opens=0 if example.has_target else 1)
+        if self._at_arrival and example.has_target:
+            self._learn(example)
+        self._settle_what_is_due()
+
+    def check_new(self, ids: Sequence[str | None]) -> None:
+        """Check that examples with these ids can be accepted.
+
+        Raises InvalidInput if an example with one of the ids waits already, or an id occurs twice.
+        """
+        known = [id for id in ids if id is not None]
+        if len(set(known)) < len(known) or not self._known.keys().isdisjoint(known):
+            raise InvalidInput("ids: one waits for its label already, or is given twice")
+
+    def label(self, id: str, label: str) -> Done:
+        """Take the label of the example with this id; return what was done with it.
+
+        Raises InvalidExample if it cannot be used: ``unknown_id``, ``after_horizon``,
+        ``after_window`` or ``conflict``. Only counts, and the memory of unknown ids, change then.
+        """
+        example = self._known.get(id)
+        if example is None:
+            return self._label_of_settled(id, label)
+        if not np.isnan(example.probability):
+            raise InvalidExample("id_with_probability", id=id[:SHOWN])
+        before, example.label = example.label, label
+        self.seen_labels[label] = None
+        if before is not None:
+            return self._said_again(before, label)
+        self.counts.late += 1
+        self._add("label", example, opens=-1)
+        if self._at_arrival:
+            self._learn(example)
+        return "accepted"
+
+    def take_steps(self) -> list[LabelStep]:
+        """Return the steps since the last call."""
+        steps, self._steps = self._steps, []
+        return steps
+
+    def examples(self) -> list[PendingExample]:
+        """Return the waiting examples, in event order."""
+        return list(self._waiting.values())
+
+    def state(self) -> State:
+        """Return everything but the configuration. No steps may be pending."""
+        assert not self._steps
+        waiting = pending_state(self.examples())
+        header = waiting.header | {
+            "counts": self.counts.state(),
+            "met": list(self.seen_labels),
+        }
+        header |= _SCHEMA.header_of(self)
+        settled = self._settled.state()
+        return State(header | settled.header, nest("waiting", waiting.arrays) | settled.arrays)
+
+    @classmethod
+    def from_state(cls, state: State, config: PredictorConfig) -> Self:
+        """Return the queue described by `state`."""
+        header, arrays = state
+        late = cls(config)
+        late.counts = LabelCounts.from_state(header["counts"])
+        _SCHEMA.fill(late, header, {})
+        late.seen_labels = dict.fromkeys(header["met"])
+        late._settled = SettledExamples.from_state(state, config.max_pending)
+        waiting = pending_from_state(State(header, under("waiting", arrays)))
+        late._waiting = {example.number: example for example in waiting}
+        late._open_from = next(iter(late._waiting), late._accepted)
+        late._known = {example.id: example for example in waiting if example.id is not None}
+        require(len(late._waiting) == late.counts.pending, "pending")
+        return late
+
+    def _label_of_settled(self, id: str, label: str) -> Done:
+        before, n = self._settled.relabel(id, label, self.learned - (self._window or self.learned))
+        self.seen_labels[label] = None
+        if before != label:
+            self._steps.append(LabelStep("correct", correction=Correction(n, label)))
+        return self._said_again(before, label)
+
+    def _said_again(self, before: str, label: str) -> Done:
+        if before == label:
+            self.counts.repeated += 1
+            return "repeated"
+        self.counts.corrected += 1
+        return "corrected"
+
+    def _settle_what_is_due(self) -> None:
+        """Learn or drop the examples whose horizon has passed, and those above `max_pending`."""
+        while self._waiting and self._is_due(oldest := next(iter(self._waiting.values()))):
+            if oldest.has_target:
+                self._learn(oldest)
+            else:
+                self.counts.censored += 1
+                self._give_up(oldest)
+        while len(self._waiting) > self._max_pending:
+            oldest = next(iter(self._waiting.values()))
+            if oldest.has_target:  # otherwise one wrong time in the future would stop all learning
+                self._learn(oldest)
+            else:
+                self.counts.dropped += 1
+                self._give_up(oldest)
+
+    def _is_due(self, example: PendingExample) -> bool:
+        if self._counts_time:
+            return self._clock - example.time >= self._horizon
+        return self._accepted - 1 - example.number >= self._horizon
+
+    def _learn(self, example: PendingExample) -> None:
+        self._settle(example, self.learned, example.label)
+        self.learned += 1
+        self._add("learn", example)
+        if self.learned % self._metrics_every == 0:
+            self._steps.append(LabelStep("report", counts=self.counts.copy()))
+
+    def _give_up(self, example: PendingExample) -> None:
+        self._settle(example, GIVEN_UP, None)
+        self._add("give_up", example, opens=0 if example.has_target else -1)
+
+    def _settle(self, example: PendingExample, n: int, label: str | None) -> None:
+        """Remove an example from the queue and record its outcome."""
+        del self._waiting[example.number]
+        self.counts.pending -= 1
+        if example.id is not None:
+            del self._known[example.id]
+            self._settled.remember(example.id, n, label)
+
+    def _add(self, kind: Kind, example: PendingExample, opens: int = 0) -> None:
+        self.counts.unlabelled += opens
+        self._steps.append(LabelStep(kind, example, opens=opens))

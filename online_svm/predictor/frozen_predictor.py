@@ -1,0 +1,216 @@
+"""FrozenPredictor: a predictor frozen at one n, for processes that only answer."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.config.semantics import are_equal
+from online_svm.errors import InvalidSnapshot
+from online_svm.metrics.cost_matrix import CostMatrix
+from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.calibrators import interval_calibrators
+from online_svm.predictor.ensemble import Ensemble
+from online_svm.storage.container import pack, unpack
+from online_svm.storage.state import State, nest, require, under
+from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.labels import LabelIndex
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.schema import FeatureSchema
+from online_svm.svm.kernel_model import balanced_weights, given_weights
+from online_svm.types import Arrays, Floats, Ints
+
+WARM_UP_REASON = "warming up: no proper training set had two classes yet"
+
+
+def warming_answers(config: PredictorConfig, n: Ints, *, is_mixed: bool) -> PredictionBlock:
+    """Return a vacuous answer for each count `n` of learned examples; see `warming_block`."""
+    declared = None if config.classes is None else LabelIndex(config.classes).view().classes
+    has_intervals, imputed = bool(interval_calibrators(config)), 0 if is_mixed else -1
+    return warming_block(declared, n, map_intervals=has_intervals, imputed=imputed)
+
+
+def warming_block(
+    declared: tuple[str | None, ...] | None,
+    n: Ints,
+    *,
+    map_intervals: bool = False,
+    imputed: int = -1,
+) -> PredictionBlock:
+    """Return a block without labels, for answers before a proper training set had two classes.
+
+    Its classes are the declared ones, or only the slot of unseen labels. `map_intervals` states
+    whether a published calibrator gives intervals; `imputed` is 0 if features have kinds, else -1.
+    """
+    m = len(n)
+    return PredictionBlock(
+        status="warming",
+        classes=(None,) if declared is None else declared,
+        n=n,
+        label=np.full(m, -1),
+        svm_label=np.full(m, -1),
+        point=np.empty((m, 0)),
+        lower=np.empty((m, 0)),
+        upper=np.empty((m, 0)),
+        venn_point=np.empty((m, 0)),
+        venn_lower=np.empty((m, 0)),
+        venn_upper=np.empty((m, 0)),
+        maps={},
+        map_intervals={} if map_intervals else None,
+        scores=np.empty((m, 0)),
+        category=np.full(m, -1),
+        category_size=np.zeros(m, dtype=np.int64),
+        imputed=np.full(m, imputed),
+        model=0,
+        calibration=0,
+        taxonomy=0,
+        guarantee="none",
+        reason=WARM_UP_REASON,
+        method=None,
+        interval_level=None,
+    )
+
+
+_GUARANTEES = ("exact", "approximate", "none")
+
+
+class FrozenPredictor:
+    """Answers rows as the predictor would answer entries without a label; it cannot learn.
+
+    It contains the active model (with scaling, calibration set, calibrators and primary
+    prediction), the ensemble of calibrators, the feature schema, and the guarantee at this n. It
+    has no learner, and only the last 1,000 examples, for nearest neighbours (`RecentEnsemble`).
+
+    `n`: learned examples.
+    `schema`: schema of a request: features without labels, times and slices.
+    `active`: the model that answers; None while warming up.
+    `guarantee`: guarantee of every answer and its reason; see `PredictionBlock`.
+
+    Examples
+    --------
+    >>> from online_svm.predictor.online_predictor import OnlinePredictor
+    >>> from online_svm.stream.input_batch import Example
+    >>> predictor = OnlinePredictor(PredictorConfig(classes=["no", "yes"], refit_every=10))
+    >>> for i in range(30):
+    ...     _ = predictor.step(Example([float(i % 2), 1.0], "yes" if i % 2 else "no"))
+    >>> state = FrozenPredictor.restore(predictor.frozen().snapshot(), predictor.config)
+    >>> answer = state.answer(np.array([[0.0, 1.0]])).row(0)
+    >>> answer == predictor.step(Example([0.0, 1.0])), answer.n
+    (True, 30)
+    """
+
+    def __init__(
+        self,
+        config: PredictorConfig,
+        n: int,
+        schema: FeatureSchema,
+        active: ActiveModel | None,
+        mixed: Ensemble | None,
+        guarantee: tuple[Guarantee, str | None],
+    ) -> None:
+        self.config, self.n, self.schema = config, n, schema
+        self._active, self._mixed = active, mixed
+        self._guarantee, self._reason = guarantee
+        self._costs = CostMatrix.of(config)
+
+    @property
+    def model(self) -> int:
+        """Version of the model that answers; 0 while warming up."""
+        return 0 if self._active is None else self._active.version
+
+    @property
+    def class_weights(self) -> Floats | None:
+        """Class weights by the setting `class_weight`; None if it is not set or no model is active.
+
+        "balanced" uses the labels that the model was trained and calibrated with.
+        """
+        given, active = self.config.class_weight, self._active
+        if given is None or active is None:
+            return None
+        if given != "balanced":
+            return given_weights(given, active.view.classes)
+        codes = np.concatenate([active.training_columns, active.calibration.codes])
+        return balanced_weights(codes[codes >= 0], len(active.view.classes))
+
+    def answer(self, X: Floats) -> PredictionBlock:
+        """Return the answers to rows that `schema.row` accepted, shape (m, n_features).
+
+        The state is unchanged.
+        """
+        X = np.ascontiguousarray(X)
+        n = np.full(len(X), self.n, dtype=np.int64)
+        if self._active is None:
+            return warming_answers(self.config, n, is_mixed=self.schema.is_mixed)
+        unlabelled = np.full(len(X), -1, dtype=np.int64)
+        block = self._active.answer(X, unlabelled, n)
+        if self._mixed is not None:
+            block = self._mixed.added_to(block, unlabelled)
+        block = replace(block, guarantee=self._guarantee, reason=self._reason)
+        return block if self._costs is None else self._costs.decided(block)
+
+    def snapshot(self) -> bytes:
+        """Return the state as bytes, without pickle; equal states give equal bytes."""
+        header: dict[str, Any] = {
+            "config": self.config.model_dump(mode="json"),
+            "n": self.n,
+            "names": self.schema.names,
+            "dimension": self.schema.dimension,
+            "first": self.schema.first,
+            "guarantee": self._guarantee,
+            "reason": self._reason,
+        }
+        arrays: Arrays = {}
+        if self._mixed is not None:
+            arrays |= nest("mixture", self._mixed.state())
+        if self._active is not None:
+            header["active"], parts = self._active.state()
+            arrays |= nest("active", parts)
+        return pack(header, arrays)
+
+    @classmethod
+    def restore(cls, data: bytes, config: PredictorConfig) -> Self:
+        """Return the state described by the bytes of `snapshot`.
+
+        Raises InvalidSnapshot if the bytes are damaged, or the configuration differs.
+        """
+        header, arrays = unpack(data)
+        if not are_equal(header.get("config"), config.model_dump(mode="json")):
+            raise InvalidSnapshot("the published state was made under another configuration")
+        try:
+            return cls._loaded(header, arrays, config)
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+            raise InvalidSnapshot(
+                f"the published state lacks or contradicts itself: {error}"
+            ) from error
+
+    @classmethod
+    def _loaded(cls, header: dict[str, Any], arrays: Arrays, config: PredictorConfig) -> Self:
+        n, names, dimension = header["n"], header["names"], header["dimension"]
+        first = header.get("first")  # absent in older states
+        require(type(n) is int and n >= 0, "n")
+        require(dimension is None or (type(dimension) is int and dimension >= 0), "dimension")
+        require(first is None or (type(first) is int and first >= 0), "first")
+        require(header["guarantee"] in _GUARANTEES, "guarantee")
+        require(isinstance(header["reason"], str | None), "reason")
+        schema = request_schema(config).of_features(
+            None if names is None else tuple(names), dimension, first
+        )
+        mixed = Ensemble.of_calibrators(config)
+        if mixed is not None:
+            mixed.restore(under("mixture", arrays))
+        active = None
+        if "active" in header:
+            active = ActiveModel.from_state(
+                State(header["active"], under("active", arrays)), config
+            )
+            scaling = active.result.scaling
+            encoded = scaling.encoder is not None or len(scaling.mean) == dimension
+            require(encoded, "dimension")
+        return cls(config, n, schema, active, mixed, (header["guarantee"], header["reason"]))
+
+
+def request_schema(config: PredictorConfig) -> FeatureSchema:
+    """Return the schema of a request: the features without horizon and slices."""
+    plain = {"horizon": 0, "slices": ()}
+    return FeatureSchema(config.model_copy(update=plain), is_of_requests=True)

@@ -1,0 +1,266 @@
+"""Guarantee of an answer, as missing labels and open alarms of the monitors reduce it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from itertools import groupby
+from typing import Self
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.metrics.sequential.families import Finding
+from online_svm.metrics.sequential.monitor_set import MonitorSet
+from online_svm.storage.state import Header, State, nest, under
+from online_svm.storage.state_schema import StateSchema, number
+from online_svm.stream.alarm import Alarm, Moved
+from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.scored_rows import ScoredRows
+from online_svm.stream.validity_report import MonitorsReport
+from online_svm.types import Ints
+
+# Conditional on which examples have labels, the labelled ones are still i.i.d. and independent of
+# the proper training set. So the theorem holds for them under any labelling rule.
+UNLABELLED = (
+    "an entry without a label lies in the window: exact for those that get a label, for all only "
+    "if which get one does not depend on the example"
+)
+
+CENSORED = (
+    "an example of the window was given up without its label: exact for those that get one in "
+    "time, for all only if which get one does not depend on the example"
+)
+
+# An example is learned and scored with its label at the horizon; these labels are i.i.d. A later
+# correction breaks that: future examples may also be corrected after they are scored.
+CORRECTED = (
+    "the label of an example of the window was corrected after it was learned: the guarantee is of "
+    "labels as they are when examples are learned, and later examples may still be corrected"
+)
+
+
+_SCHEMA = StateSchema(number("unlabelled", optional=True), number("corrected", optional=True))
+
+
+class LabelGaps:
+    """The last example without a label, and the last one whose label was corrected after learning.
+
+    `unlabelled`: examples learned before the last entry known to have no label.
+    `corrected`: number of the last learned example with a corrected label.
+    """
+
+    def __init__(self, config: PredictorConfig) -> None:
+        self._window = config.window
+        self._missing = CENSORED if config.takes_delayed_labels else UNLABELLED
+        self.unlabelled: int | None = None
+        self.corrected: int | None = None
+
+    def state(self) -> Header:
+        """Return the state for `from_state`."""
+        return _SCHEMA.header_of(self)
+
+    @classmethod
+    def from_state(cls, state: Header, config: PredictorConfig) -> Self:
+        """Return the gaps described by `state`."""
+        gaps = cls(config)
+        _SCHEMA.fill(gaps, state, {})
+        return gaps
+
+    def correct(self, number: int) -> None:
+        """Record that the label of the learned example `number` was corrected."""
+        self.corrected = number if self.corrected is None else max(number, self.corrected)
+
+    def lies_in_window(self, n: int) -> bool:
+        """Return whether the window contains an entry without a label."""
+        return self.unlabelled is not None and self._holds(self.unlabelled, n)
+
+    def reason(self, n: int) -> str | None:
+        """Return why the window's labels, after `n` learned examples, give no exact guarantee."""
+        if self.lies_in_window(n):
+            return self._missing
+        if self.corrected is not None and self._holds(self.corrected + 1, n):
+            return CORRECTED
+        return None
+
+    def ends(self, n: int) -> list[int]:
+        """Return, for each gap in the window, the count of learned examples at which it leaves."""
+        if self._window is None:
+            return []
+        firsts = [self.unlabelled, None if self.corrected is None else self.corrected + 1]
+        ends = [first + self._window for first in firsts if first is not None]
+        return [end for end in ends if end > n]
+
+    def _holds(self, first: int, n: int) -> bool:
+        return self._window is None or n - first < self._window
+
+
+CHANGE_PERIOD_EXAMPLES = 1000
+"""The monitors act on at most `MAX_CHANGES_PER_PERIOD` changes in this many learned examples."""
+
+MAX_CHANGES_PER_PERIOD = 2
+"""Changes acted on in one period; later alarms are only reported."""
+
+SAME_CHANGE_EXAMPLES = 50
+"""Alarms within this many learned examples count as one change, which tests find one by one.
+
+Each of these alarms is acted on. Otherwise a refit would use examples from before the later
+alarms, and those alarms would stay open.
+"""
+
+
+class StreamMonitors:
+    """Tests scored rows and keeps the open alarms.
+
+    An alarm raised after n learned examples is open while the model or its calibration uses an
+    example numbered below n. Only the newest alarm of each test is kept, because it closes last.
+
+    `raised`: alarms so far.
+    """
+
+    def __init__(self, config: PredictorConfig, tests: MonitorSet | None = None) -> None:
+        self._config = config
+        in_order = config.maturity == "horizon"
+        self._tests = tests or MonitorSet(config, config.seed, in_order=in_order)
+        self._open: dict[tuple[str | None, ...], Alarm] = {}
+        self._acted: list[int] = []  # examples learned at the first alarm of each change
+        self.raised = 0
+
+    def update(self, rows: ScoredRows, learned: Ints, since: int = 0) -> list[Alarm]:
+        """Add scored rows; return the alarms they raise, in order. The caller opens them.
+
+        `learned`, shape (len(rows),): examples learned up to and including each row.
+        `since`: examples learned at the last alarm that was acted on; see `MonitorSet.update`.
+        """
+        found = self._tests.update(rows, since)
+        return [self._alarm(one, int(learned[one.row])) for one in found]
+
+    def restart(self) -> None:
+        """Restart all tests after an alarm was acted on; open alarms stay open."""
+        self._tests.restart()
+
+    def _alarm(self, found: Finding, n: int) -> Alarm:
+        action = self._config.on_drift
+        if found.kind == "comparison" or not self._may_act(n):
+            action = "report"
+        figure = (found.estimate, found.lower, found.upper)
+        test = (found.kind, found.scope, found.name, found.monitor)
+        moved = tuple(Moved(*one) for one in found.moved)
+        evidence = (found.log_wealth, found.threshold, found.since)
+        return Alarm(n, *test, *evidence, *figure, action, moved)
+
+    def _may_act(self, n: int) -> bool:
+        """Return whether an alarm after the n-th example is acted on; record it if so."""
+        if self._config.on_drift == "report":
+            return False
+        self._acted = [earlier for earlier in self._acted if earlier > n - CHANGE_PERIOD_EXAMPLES]
+        if self._acted and n < self._acted[-1] + SAME_CHANGE_EXAMPLES:
+            return True
+        if len(self._acted) == MAX_CHANGES_PER_PERIOD:
+            return False
+        self._acted.append(n)
+        return True
+
+    def cut(
+        self, block: PredictionBlock | None, alarms: Sequence[Alarm]
+    ) -> list[PredictionBlock | Alarm]:
+        """Return answers and alarms, in order; open alarms reduce the guarantee of the answers.
+
+        `block`: answers given while the alarms were raised.
+        `alarms`: each is open from the example that raised it, so the block is cut there.
+        """
+        if not alarms:
+            return [] if block is None else [self._marked(block)]
+        found: list[PredictionBlock | Alarm] = []
+        begin, size = 0, 0 if block is None else len(block)
+        for n, raised in groupby(alarms, key=lambda alarm: alarm.n):
+            if block is not None and (stop := int(np.searchsorted(block.n, n))) > begin:
+                found.append(self._marked(block.part(begin, stop)))
+                begin = stop
+            for alarm in raised:
+                self.open(alarm)
+                found.append(alarm)
+        if block is not None and begin < size:
+            found.append(self._marked(block.part(begin, size)))
+        return found
+
+    def open(self, alarm: Alarm) -> None:
+        """Keep an alarm until `close`; it replaces an older alarm of the same test."""
+        self._open[(alarm.kind, alarm.scope, alarm.name, alarm.monitor)] = alarm
+        self.raised += 1
+
+    def close(self, since: int) -> None:
+        """Close alarms with n <= `since`: model and calibration use no example before `since`."""
+        self._open = {key: alarm for key, alarm in self._open.items() if alarm.n > since}
+
+    def _marked(self, block: PredictionBlock) -> PredictionBlock:
+        guarantee, reason = self.guarantee(block.guarantee, block.reason)
+        if (guarantee, reason) == (block.guarantee, block.reason):
+            return block
+        return replace(block, guarantee=guarantee, reason=reason)
+
+    def guarantee(self, guarantee: Guarantee, reason: str | None) -> tuple[Guarantee, str | None]:
+        """Return the guarantee that remains while alarms are open, and the reason.
+
+        An exchangeability alarm removes the guarantee. A calibration alarm makes it approximate,
+        with its estimate in the reason. A comparison alarm leaves it unchanged.
+        """
+        if guarantee == "none":
+            return guarantee, reason
+        broken = self._newest("exchangeability") if self._open else None
+        if broken is not None:
+            return "none", _reason(broken)
+        off = self._newest("calibration") if self._open else None
+        if off is None:
+            return guarantee, self._proviso if guarantee == "exact" else reason
+        return "approximate", "; ".join(filter(None, (reason, _reason(off))))
+
+    @property
+    def _proviso(self) -> str | None:
+        """Proviso of an exact guarantee: refits that alarms trigger depend on the labels."""
+        if self._config.on_drift == "report":
+            return None
+        return f"but for the probability {self._config.alarm_level:g} that an alarm is false"
+
+    def report(self) -> MonitorsReport:
+        """Return the state of the tests and the open alarms, the oldest first."""
+        ordered = sorted(self._open.values(), key=lambda alarm: alarm.n)
+        return MonitorsReport(self.raised, tuple(ordered), self._tests.report()["tests"])
+
+    def state(self) -> State:
+        """Return the tests and the open alarms."""
+        header = {
+            "raised": self.raised,
+            "acted": self._acted,
+            "open": [asdict(alarm) for alarm in self._open.values()],
+        }
+        return State(header, nest("tests", self._tests.state()))
+
+    @classmethod
+    def from_state(cls, state: State, config: PredictorConfig) -> Self:
+        """Return the monitors described by `state`."""
+        header, arrays = state
+        in_order, tests = config.maturity == "horizon", under("tests", arrays)
+        monitors = cls(config, MonitorSet.from_state(tests, config, config.seed, in_order=in_order))
+        for fields in header["open"]:
+            alarm = Alarm.of(fields)
+            if fields.keys() != asdict(alarm).keys():
+                raise ValueError("an open alarm has other fields")
+            _count(alarm.n)
+            monitors.open(alarm)
+        monitors.raised = _count(header["raised"])
+        monitors._acted = [_count(n) for n in header["acted"]]
+        return monitors
+
+    def _newest(self, kind: str) -> Alarm | None:
+        found: Sequence[Alarm] = [alarm for alarm in self._open.values() if alarm.kind == kind]
+        return max(found, key=lambda alarm: alarm.n, default=None)
+
+
+def _reason(alarm: Alarm) -> str:
+    return f"{alarm.kind} alarm at n = {alarm.n:,}: {alarm.finding}"
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value

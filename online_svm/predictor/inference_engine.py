@@ -1,0 +1,295 @@
+"""InferenceEngine: answer and learn rows in order, in blocks that one model answers."""
+
+from collections.abc import Sequence
+from copy import copy, deepcopy
+from typing import Self
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.metrics.cost_matrix import CostMatrix
+from online_svm.predictor.active_model import ActiveModel
+from online_svm.predictor.answer_scoring import AnswerScoring
+from online_svm.predictor.batch import Answers, DelayedRows, LearningOrder, Waits
+from online_svm.predictor.delayed_labels import Correction, LabelStep
+from online_svm.predictor.ensemble import Ensemble
+from online_svm.predictor.frozen_predictor import FrozenPredictor, request_schema, warming_answers
+from online_svm.predictor.guarantee import LabelGaps
+from online_svm.predictor.pending_examples import (
+    AnswerTimeOutputs,
+    PendingExample,
+    answer_time_outputs,
+    give,
+)
+from online_svm.predictor.refit_schedule import DueModel, RefitSchedule
+from online_svm.storage.state import State, nest, under
+from online_svm.storage.state_schema import StateSchema, number
+from online_svm.stream.alarm import Alarm
+from online_svm.stream.answer_columns import Guarantee
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.schema import FeatureSchema
+from online_svm.types import Bools, Ints
+
+_SCHEMA = StateSchema(number("_models"), number("_calibrations"))
+_NO_COLUMNS: Ints = np.empty(0, dtype=np.int64)
+
+
+class InferenceEngine:
+    """Answers rows with the active model, and has them scored as they are learned.
+
+    `schedule`: holds the learned examples, and decides when a model takes effect.
+    `model`: None while warming up.
+    """
+
+    def __init__(self, config: PredictorConfig, schedule: RefitSchedule) -> None:
+        self._config, self._schedule = config, schedule
+        self.model: ActiveModel | None = None
+        self._models = self._calibrations = 0
+        self._mixed = Ensemble.of_calibrators(config)
+        self._gaps = LabelGaps(config)
+        self.scoring = AnswerScoring(config)
+        self._costs = CostMatrix.of(config)
+
+    def follow(self, order: LearningOrder) -> Waits[Answers]:
+        """Answer and learn rows in this order; pause when a refit result is needed."""
+        self._schedule.hold(order)
+        answers: Answers = []
+        begin = 0
+        while begin < len(order):
+            self._schedule.freeze_what_is_held()
+            if self._schedule.is_waiting:
+                yield
+            self.activate_if_due()
+            block, answered = self._answer_block(order, begin)
+            answers += answered
+            begin += len(block)
+        return answers
+
+    def follow_steps(self, steps: Sequence[LabelStep]) -> Waits[Answers]:
+        """Execute steps in order: answer and learn examples, correct labels."""
+        answers: Answers = []
+        begin = 0
+        for i, step in enumerate(steps):
+            if step.correction is not None:
+                answers += yield from self._follow_rows(steps[begin:i])
+                yield from self._relabel(step.correction)
+                begin = i + 1
+        return answers + (yield from self._follow_rows(steps[begin:]))
+
+    def know(self, schema: FeatureSchema) -> None:
+        """Adopt the names and number of the features."""
+        self.scoring.features = schema.names
+        self.scoring.watched = schema.dimension if schema.is_mixed else None
+
+    def activate_if_due(self) -> None:
+        """Activate the refit that is due now; wait for its result if it has to take effect now."""
+        due = self._schedule.due_model()
+        if due is None:
+            return
+        self.model = self._activated(due)
+        self._schedule.activated()
+        self._schedule.freeze_what_is_held()  # the result may set the next freeze
+        self.scoring.encoder = self.model.result.scaling.encoder
+        self.scoring.close(due.start)
+
+    def frozen(self, schema: FeatureSchema) -> FrozenPredictor:
+        """Return a frozen copy that answers rows without a label as this does now."""
+        guarantee: tuple[Guarantee, str | None] = ("none", None)
+        if self.model is not None:
+            guarantee = self.scoring.guarantee(*self.model.guarantee(self._lacks))
+        requests = request_schema(self._config).of_features(
+            schema.names, schema.dimension, schema.first
+        )
+        n, model = self._schedule.n, self.model
+        return FrozenPredictor(self._config, n, requests, model, self._mixed, guarantee)
+
+    def state(self) -> State:
+        """Return everything but configuration and schedule. No refit may be due."""
+        scores, arrays = self.scoring.state()
+        header = _SCHEMA.header_of(self) | self._gaps.state() | scores
+        if self._mixed is not None:
+            arrays |= nest("mixture", self._mixed.state())
+        if self.model is not None:
+            header["active"], parts = self.model.state()
+            arrays |= nest("active", parts)
+        return State(header, arrays)
+
+    @classmethod
+    def from_state(
+        cls,
+        state: State,
+        config: PredictorConfig,
+        schedule: RefitSchedule,
+        waiting: Sequence[PendingExample] = (),
+    ) -> Self:
+        """Return the engine described by `state` and the examples that wait for labels."""
+        header, arrays = state
+        engine = cls(config, schedule)
+        _SCHEMA.fill(engine, header, {})
+        engine._gaps = LabelGaps.from_state(header, config)
+        engine.scoring = AnswerScoring.from_state(state, config, waiting)
+        if engine._mixed is not None:
+            engine._mixed.restore(under("mixture", arrays))
+        if "active" in header:
+            active = State(header["active"], under("active", arrays))
+            engine.model = ActiveModel.from_state(active, config)
+            engine.scoring.encoder = engine.model.result.scaling.encoder
+        return engine
+
+    def _activated(self, due: DueModel) -> ActiveModel:
+        self._models += 1
+        self._calibrations += 1
+        active = ActiveModel(self._config, due.result, due.view, self._models, due.training_codes)
+        if self.model is not None and due.is_successor:
+            active.follow(self.model)
+        active.calibrate(due.outside, due.since, self._calibrations)
+        return active
+
+    def _follow_rows(self, steps: Sequence[LabelStep]) -> Waits[Answers]:
+        learned = [step.example.label for step in steps if step.example and step.kind == "learn"]
+        codes = self._schedule.labels.codes(learned)
+        order = LearningOrder.of_steps(steps, codes, self._schedule.n)
+        return (yield from self.follow(order)) if len(order) else []
+
+    def _relabel(self, correction: Correction) -> Waits[None]:
+        """Change the label of a learned example for the next refit."""
+        if self._schedule.is_waiting:
+            yield
+        self.activate_if_due()  # calibrated with the old label
+        self._schedule.relabel(correction.n, correction.label)
+        self._gaps.correct(correction.n)
+
+    def _answer_block(self, order: LearningOrder, begin: int) -> tuple[LearningOrder, Answers]:
+        """Answer and learn rows from `begin` up to the next change of the answering."""
+        schedule, due = self._schedule, self._next_change()
+        block = order.part(begin, self._end_of_block(order, begin, due))
+        block, answered = self._answer_until_acted(block)
+        if not block.learns_all and block.gaps.any():
+            self._gaps.unlabelled = int(block.before[block.gaps][-1])
+        if schedule.acts and _acted_at(answered) is not None:
+            self._restart()
+        if schedule.acts and schedule.n == due:
+            schedule.freeze_what_is_held()
+        return block, answered
+
+    def _answer_until_acted(self, block: LearningOrder) -> tuple[LearningOrder, Answers]:
+        """Answer a block up to the first row whose alarm is acted on; return the answered part.
+
+        Only answering the block shows which row that is. If it is not the last row, the state
+        before the block is restored, and the block is answered again up to that row.
+        """
+        schedule, lacks = self._schedule, self._lacks
+        before = self._copy() if schedule.acts and len(block) > 1 else None
+        schedule.n = block.after
+        answers = self._answer(block, lacks)
+        n = _acted_at(answers) if schedule.acts else None
+        stop = len(block) if n is None else int(np.searchsorted(block.before, n))
+        if before is None or stop == len(block):
+            return block, answers
+        self.model, self.scoring, self._mixed = before.model, before.scoring, before._mixed
+        block = block.part(0, stop)
+        schedule.n = block.after
+        return block, self._answer(block, lacks)
+
+    def _copy(self) -> Self:
+        """Return a copy of the state that answering a block changes; the rest is shared."""
+        other = copy(self)
+        other.scoring, other._mixed = self.scoring.copy(), deepcopy(self._mixed)
+        other.model = None if self.model is None else self.model.copy()
+        return other
+
+    def _restart(self) -> None:
+        """Restart refits and tests with later examples.
+
+        With the policy "reset" the active model is dropped too, and the predictor warms up again.
+        """
+        self._schedule.restart()
+        self.scoring.restart()
+        if self._config.on_drift == "reset":
+            self.model, self._mixed = None, Ensemble.of_calibrators(self._config)
+            self.scoring.encoder = None
+
+    def _next_change(self) -> int | None:
+        """Return the smallest n above the present one at which the answering changes."""
+        due = self._schedule.changes
+        if self.model is not None:
+            due += self._gaps.ends(self._schedule.n)
+        return min(due, default=None)
+
+    def _end_of_block(self, order: LearningOrder, begin: int, due: int | None) -> int:
+        """Return the end of the block: at `due` learned examples at the latest.
+
+        The first row with a probability changes the guarantee, and so does the first without a
+        label: the block ends with that row.
+        """
+        stop = len(order) if due is None else int(order.before.searchsorted(due))
+        if self.model is None:
+            return stop
+        if self._config.learner == "psvm" and not self.model.has_probabilities:
+            stop = begin + _with_first(~np.isnan(order.probs[begin:stop]))
+        if not (order.learns_all or self._gaps.lies_in_window(self._schedule.n)):
+            stop = begin + _with_first(order.gaps[begin:stop])
+        return stop
+
+    @property
+    def _lacks(self) -> str | None:
+        """Why the window's labels do not support an exact guarantee; None if they do."""
+        return self._gaps.reason(self._schedule.n)
+
+    def _answer(self, order: LearningOrder, lacks: str | None) -> Answers:
+        """Answer rows with one model and one fit of its calibrators, then score them."""
+        block: PredictionBlock | None
+        columns = _NO_COLUMNS
+        if order.delayed is None:
+            block, columns = self._block(order, lacks)
+        else:
+            block = self._delayed_block(order, order.delayed, lacks)
+        if block is not None and self._costs is not None:
+            block = self._costs.decided(block)
+        return self.scoring.scored(order, block, columns, self._schedule.since)
+
+    def _delayed_block(
+        self, order: LearningOrder, delayed: DelayedRows, lacks: str | None
+    ) -> PredictionBlock | None:
+        """Answer the rows that ask for it and store the answers with their examples."""
+        rows = order.computed(delayed.answers)
+        if not len(rows):
+            return None
+        is_computed = order.learns | delayed.answers
+        outputs = answer_time_outputs(delayed.chosen(is_computed), rows.learns)
+        block, _ = self._block(rows, lacks, outputs)
+        answered = block.taken(delayed.answers[is_computed])
+        give(delayed.chosen(delayed.answers), answered)
+        return answered
+
+    def _block(
+        self, rows: LearningOrder, lacks: str | None, earlier: AnswerTimeOutputs | None = None
+    ) -> tuple[PredictionBlock, Ints]:
+        """Return the answers to rows, and the label columns that were learned after each answer.
+
+        With delayed labels, a row that is learned is answered a second time, because `answer` is
+        where the model learns; the caller drops that answer.
+        """
+        active = self.model
+        if active is None:
+            is_mixed = self.scoring.watched is not None
+            block = warming_answers(self._config, rows.before, is_mixed=is_mixed)
+            return block, rows.codes
+        columns = active.view.columns(rows.codes)
+        block = active.answer(rows.X, columns, rows.before, lacks=lacks, earlier=earlier)
+        if self._mixed is not None:
+            block = self._mixed.added_to(block, columns)
+        active.note_learned(rows.learned().codes)
+        return block, columns
+
+
+def _acted_at(answers: Answers) -> int | None:
+    """Return n at the first alarm that is acted on, or None."""
+    acted = (a.n for a in answers if isinstance(a, Alarm) and a.action != "report")
+    return next(acted, None)
+
+
+def _with_first(marked: Bools) -> int:
+    """Return the number of rows up to and including the first marked one, or all."""
+    places = np.flatnonzero(marked)
+    return int(places[0]) + 1 if len(places) else len(marked)

@@ -1,0 +1,131 @@
+/* Class intervals from recent probabilities: a shift of the log-odds in each bin. */
+#include <math.h>
+
+#include "compiled/elementary.h"
+#include "compiled/kernel.h"
+#include "metrics/binomial_interval.h"
+#include "predictor/frequency_interval.h"
+
+enum { BINS = 10 }; /* of each class */
+#define FLOOR 1e-6  /* as in the mixture; keeps the odds finite */
+#define CEILING (1.0 - FLOOR)
+
+/* `Shifts` of Python: the edges of the bins of each class, and how they shift the odds. */
+typedef struct {
+    double *edges, *low, *high;
+} Shifts;
+
+#define SHIFTS "shifts: (edges: =f64[c,9] low: =f64[c,10] high: =f64[c,10])"
+enum { SHIFTS_SLOTS = 3 };
+
+static Shifts shifts_of(const Slot *a) { return (Shifts){a[0].matrix.at, a[1].matrix.at, a[2].matrix.at}; }
+
+/* `RecentPoints` of Python: labelled examples in order of arrival. */
+typedef struct {
+    Matrix points;
+    int64_t *columns;
+} RecentPoints;
+
+/* `RowsToAnswer` of Python: rows to answer, and the arrays for their intervals. */
+typedef struct {
+    IntVector columns;
+    const double *point;
+    double *lower, *upper;
+} RowsToAnswer;
+
+/* Write the intervals of rows from `row` on and append labelled rows, until `size` reaches `until`. */
+static void answer(Shifts shifts, RowsToAnswer rows, int64_t *row, RecentPoints recent, int64_t *size, int64_t until) {
+    int64_t n_classes = recent.points.columns;
+    for (; *row < rows.columns.n && *size < until; ++*row) {
+        const double *point = rows.point + *row * n_classes;
+        for (int64_t y = 0; y < n_classes; y++) {
+            int64_t b = y * BINS + bin_of(shifts.edges + y * (BINS - 1), BINS - 1, point[y]);
+            double q = bounded_by(point[y], FLOOR, CEILING), raised = q * shifts.low[b];
+            rows.lower[*row * n_classes + y] = lesser(raised / (1.0 - q + raised), point[y]);
+            rows.upper[*row * n_classes + y] = greater(q / (q + (1.0 - q) * shifts.high[b]), point[y]);
+        }
+        if (rows.columns.at[*row] < 0) continue;
+        for (int64_t y = 0; y < n_classes; y++) recent.points.at[*size * n_classes + y] = point[y];
+        recent.columns[*size] = rows.columns.at[*row];
+        ++*size;
+    }
+}
+
+static inline double deviation(double p) { return sqrt(p * (1.0 - p)); }
+
+/* Write the edges of bins of about equal sum of sqrt(p (1 - p)); equal values stay together. */
+static void cut(const double *ascending, int64_t n, double edges[BINS - 1]) {
+    double total = 0.0, so_far = 0.0;
+    for (int64_t i = 0; i < n; i++) total += deviation(ascending[i]);
+    for (int64_t i = 0, b = 0; i < n; i++) {
+        so_far += deviation(ascending[i]);
+        for (; b < BINS - 1 && so_far * (double)BINS >= total * (double)(b + 1); b++) edges[b] = ascending[i];
+    }
+}
+
+/* The examples of a bin, the hits of the class among them, and the sum of its probabilities. */
+typedef struct {
+    int64_t total, hits;
+    double together;
+} Bin;
+
+/* Count the examples of each bin of class y. */
+static void count_bins(RecentPoints recent, int64_t y, const double *edges, Bin bins[BINS]) {
+    for (int64_t b = 0; b < BINS; b++) bins[b] = (Bin){0, 0, 0.0};
+    for (int64_t i = 0; i < recent.points.rows; i++) {
+        double p = recent.points.at[i * recent.points.columns + y];
+        Bin *bin = bins + bin_of(edges, BINS - 1, p);
+        bin->total++;
+        bin->hits += recent.columns[i] == y;
+        bin->together += p;
+    }
+}
+
+/* Write the edges and shifts of each class; `ascending` are its probabilities, sorted. */
+static void count(const BinomialIntervals *intervals, RecentPoints recent, const double *ascending, Shifts shifts) {
+    Bin bins[BINS];
+    for (int64_t y = 0; y < recent.points.columns; y++) {
+        /* 1. The examples of each bin. */
+        double *edges = shifts.edges + y * (BINS - 1);
+        cut(ascending + y * recent.points.rows, recent.points.rows, edges);
+        count_bins(recent, y, edges, bins);
+        /* 2. Odds ratios between the mean probability and the ends of the interval. */
+        for (int64_t b = 0; b < BINS; b++) {
+            double *low = shifts.low + y * BINS + b, *high = shifts.high + y * BINS + b;
+            *low = *high = 0.0;
+            if (bins[b].total == 0) continue;
+            Interval ends = binomial_interval(intervals, bins[b].hits, bins[b].total);
+            double mean = bounded_by(bins[b].together / (double)bins[b].total, FLOOR, CEILING);
+            *low = ends.low * (1.0 - mean) / ((1.0 - ends.low) * mean);
+            *high = (1.0 - ends.high) * mean / (ends.high * (1.0 - mean));
+        }
+    }
+}
+
+static void call_answer(const Slot *a, Slot *r) {
+    Shifts shifts = shifts_of(a);
+    a += SHIFTS_SLOTS;
+    RowsToAnswer rows = {a[0].int_vector, a[1].matrix.at, a[2].matrix.at, a[3].matrix.at};
+    RecentPoints recent = {a[5].matrix, a[6].int_vector.at};
+    r[0].integer = a[4].integer;
+    r[1].integer = a[7].integer;
+    answer(shifts, rows, &r[0].integer, recent, &r[1].integer, a[8].integer);
+}
+
+static void call_count(const Slot *a, Slot *r) {
+    (void)r;
+    BinomialIntervals intervals = binomial_intervals_of(a);
+    a += BINOMIAL_INTERVALS_SLOTS;
+    RecentPoints recent = {a[0].matrix, a[1].int_vector.at};
+    count(&intervals, recent, a[2].matrix.at, shifts_of(a + 3));
+}
+
+const Kernel predictor_recent_interval_kernels[] = {
+    {"predictor.recent_interval._answer",
+     SHIFTS " rows: (columns: i64[m] point: f64[m,c] lower: =f64[m,c] upper: =f64[m,c]) row: int<=m"
+            " recent: (points: =f64[N,c] columns: =i64[N]) room: (size: int<=N until: int) -> int int",
+     call_answer, false},
+    {"predictor.recent_interval._count",
+     BINOMIAL_INTERVALS " recent: (points: f64[n,c] columns: i64[n]) ascending: f64[c,n] " SHIFTS, call_count, true},
+    {0},
+};

@@ -1,0 +1,174 @@
+/* Sigmoids and stack of the members of a committee; see `stack.py`. Shapes: n rows, M members, S decisions. */
+#include "compiled/elementary.h"
+#include "compiled/extremes.h"
+#include "compiled/kernel.h"
+#include "refit/committee/ridge_logistic.h"
+
+#define MOST_LOG_ODDS 8.0
+#define WEIGHT_RIDGE 10.0
+enum { MOST_STEPS = 12 };
+
+/* The clipped log-odds of a score by a sigmoid. */
+static inline double sigmoid_log_odds(double slope, double score, double intercept) {
+    double value = multiply_add(slope, score, intercept);
+    value = -MOST_LOG_ODDS > value ? -MOST_LOG_ODDS : value;
+    return MOST_LOG_ODDS < value ? MOST_LOG_ODDS : value;
+}
+
+static void call_log_odds(const Slot *a, Slot *r) {
+    (void)r;
+    Cube scores = a[0].cube;
+    const double *slope = a[1].matrix.at, *intercept = a[2].matrix.at;
+    double *odds = a[3].cube.at;
+    int64_t one = scores.rows * scores.columns;
+    for (int64_t i = 0; i < scores.planes; i++)
+        for (int64_t j = 0; j < one; j++)
+            odds[i * one + j] = sigmoid_log_odds(slope[j], scores.at[i * one + j], intercept[j]);
+}
+
+/* Write the stacked log-odds; members are summed in their order. */
+static void call_apply(const Slot *a, Slot *r) {
+    (void)r;
+    Cube scores = a[0].cube;
+    const double *slope = a[1].matrix.at, *intercept = a[2].matrix.at, *weights = a[3].vector.at;
+    double constant = a[4].vector.at[0], *out = a[5].matrix.at;
+    int64_t members = scores.rows, decisions = scores.columns;
+    for (int64_t i = 0; i < scores.planes; i++)
+        for (int64_t s = 0; s < decisions; s++) {
+            double total = constant;
+            for (int64_t m = 0; m < members; m++) {
+                int64_t at = m * decisions + s;
+                double score = scores.at[i * members * decisions + at];
+                total = multiply_add(weights[m], sigmoid_log_odds(slope[at], score, intercept[at]), total);
+            }
+            out[i * decisions + s] = total;
+        }
+}
+
+/* The weights of a softmax stack, and scratch. */
+typedef struct {
+    Cube odds;                                   /* shape (n, M, S) */
+    const int64_t *codes;                        /* shape (n,) */
+    double *gradient, *direction, *start, *mean; /* shape (M,) */
+    double *hessian;                             /* shape (M, M) */
+    double *p;                                   /* shape (S,) */
+} Stack;
+
+/* Write the softmax of the weighted sums of one row to p. */
+static void softmax_of_row(const Stack *of, const double *odds, const double *weights) {
+    int64_t members = of->odds.rows, classes = of->odds.columns;
+    double highest = -INFINITY, whole = 0.0;
+    for (int64_t k = 0; k < classes; k++) {
+        double total = 0.0;
+        for (int64_t m = 0; m < members; m++) total = multiply_add(weights[m], odds[m * classes + k], total);
+        of->p[k] = total;
+        highest = total > highest ? total : highest;
+    }
+    for (int64_t k = 0; k < classes; k++) {
+        of->p[k] = exp_nonpositive(of->p[k] - highest);
+        whole += of->p[k];
+    }
+    for (int64_t k = 0; k < classes; k++) of->p[k] /= whole;
+}
+
+/* Write the gradient and the lower half of the Hessian of the penalised negative log-likelihood.
+
+The gradient by w_m is sum_i (E_i[l_m] - l_m of the true class), where E_i is the mean over the classes by their
+probability; the Hessian is the sum of the covariances of the l_m. */
+static void write_moments(const Stack *of, const double *weights) {
+    int64_t members = of->odds.rows, classes = of->odds.columns;
+    /* 1. The penalty, centred at equal weights. */
+    for (int64_t k = 0; k < members * members; k++) of->hessian[k] = 0.0;
+    for (int64_t m = 0; m < members; m++) {
+        of->gradient[m] = WEIGHT_RIDGE * (weights[m] - 1.0 / (double)members);
+        of->hessian[m * members + m] = WEIGHT_RIDGE;
+    }
+    for (int64_t i = 0; i < of->odds.planes; i++) {
+        /* 2. The probabilities of the classes. */
+        const double *odds = of->odds.at + i * members * classes;
+        softmax_of_row(of, odds, weights);
+        /* 3. Means and covariances of the log-odds of the members. */
+        for (int64_t m = 0; m < members; m++) {
+            of->mean[m] = 0.0;
+            for (int64_t k = 0; k < classes; k++)
+                of->mean[m] = multiply_add(of->p[k], odds[m * classes + k], of->mean[m]);
+            of->gradient[m] += of->mean[m] - odds[m * classes + of->codes[i]];
+        }
+        for (int64_t m = 0; m < members; m++)
+            for (int64_t l = 0; l <= m; l++) {
+                double total = 0.0;
+                for (int64_t k = 0; k < classes; k++) {
+                    double apart = (odds[m * classes + k] - of->mean[m]) * (odds[l * classes + k] - of->mean[l]);
+                    total = multiply_add(of->p[k], apart, total);
+                }
+                of->hessian[m * members + l] += total;
+            }
+    }
+}
+
+/* Write A^-1 b to b by Cholesky; A is positive definite, and only its lower half is read. */
+static void solve(double *A, double *b, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            double total = A[i * n + j];
+            for (int64_t k = 0; k < j; k++) total -= A[i * n + k] * A[j * n + k];
+            A[i * n + j] = i == j ? sqrt(total) : total / A[j * n + j];
+        }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < i; k++) b[i] -= A[i * n + k] * b[k];
+        b[i] /= A[i * n + i];
+    }
+    for (int64_t i = n - 1; i >= 0; i--) {
+        for (int64_t k = i + 1; k < n; k++) b[i] -= A[k * n + i] * b[k];
+        b[i] /= A[i * n + i];
+    }
+}
+
+/* Maximise the penalised softmax likelihood by Newton's method; a step is halved while its end slopes uphill. */
+static void fit_more(const Stack *of, double *weights, double tol) {
+    int64_t members = of->odds.rows;
+    write_moments(of, weights);
+    for (int k = 0; k < MOST_STEPS; k++) {
+        if (!(largest_magnitude(of->gradient, members) > tol)) return;
+        for (int64_t m = 0; m < members; m++) of->direction[m] = of->gradient[m];
+        solve(of->hessian, of->direction, members);
+        double slope = 0.0, step = 1.0;
+        for (int64_t m = 0; m < members; m++) slope = multiply_add(of->gradient[m], of->direction[m], slope);
+        for (int64_t m = 0; m < members; m++) of->start[m] = weights[m];
+        for (int halving = 0; halving < MOST_HALVINGS; halving++) {
+            for (int64_t m = 0; m < members; m++) weights[m] = of->start[m] - step * of->direction[m];
+            write_moments(of, weights);
+            double uphill = 0.0;
+            for (int64_t m = 0; m < members; m++) uphill = multiply_add(-of->gradient[m], of->direction[m], uphill);
+            if (uphill <= OVERSHOOT * slope) break;
+            step *= 0.5;
+        }
+    }
+}
+
+static void call_fit_more(const Slot *a, Slot *r) {
+    (void)r;
+    int64_t members = a[0].cube.rows;
+    double *scratch = a[4].matrix.at;
+    Stack of = {.odds = a[0].cube,
+                .codes = a[1].int_vector.at,
+                .gradient = scratch,
+                .direction = scratch + members,
+                .start = scratch + 2 * members,
+                .mean = scratch + 3 * members,
+                .hessian = scratch + 4 * members,
+                .p = a[5].vector.at};
+    fit_more(&of, a[2].vector.at, a[3].real);
+}
+
+const Kernel refit_committee_stack_kernels[] = {
+    {"refit.committee.stack._log_odds", "scores: f64[n,m,s] slope: f64[m,s] intercept: f64[m,s] odds: =f64[n,m,s]",
+     call_log_odds, false},
+    {"refit.committee.stack._apply",
+     "scores: f64[n,m,s] slope: f64[m,s] intercept: f64[m,s] weights: f64[m] constant: f64[1] out: =f64[n,s]",
+     call_apply, false},
+    {"refit.committee.stack._fit_more",
+     "odds: f64[n,m,s] codes: i64[n] weights: =f64[m] tol: float of_members: =f64[m+4,m] p: =f64[s]", call_fit_more,
+     true},
+    {0},
+};

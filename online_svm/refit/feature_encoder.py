@@ -1,0 +1,390 @@
+"""Feature encoder: from the cells of named rows to numeric columns.
+
+It is determined by the proper training set T alone, frozen with each refit, and saved with it.
+
+========  =====================================================================================
+kind      columns
+========  =====================================================================================
+number    its value, scaled like a feature without a name
+boolean   as a category with two values
+category  one 0/1 column for each value, divided by `WIDTH`: two rows that differ in it are at
+          distance 1, like two typical values of a number (half of the pairs of normal values are
+          more than .95 apart), however rare the value is
+time      sine and cosine of the hour of the day, the day of the week and the day of the year; and
+          the days since 1970, scaled as a number
+text      none: the feature is ignored
+========  =====================================================================================
+
+Boosted trees take all columns of a category as one feature (`committee.ranks`).
+
+If T has missing values of a feature, one more 0/1 column marks them. Beyond `max_categories` the
+rarest values share one column; a value that is not in T is 0 in every column. 0/1 columns are
+centred but not scaled by their spread, which keeps the distances.
+
+A new encoder restarts the machines. So it is adopted only when the scaling is fitted
+(`WindowScaling`), and only if T contains a name or kind that the present one lacks, or a category
+or missing values in at least one row in a hundred.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from online_svm.compiled.kernel import kernel
+from online_svm.refit.time_columns import WAVES, fill_times
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, floats, ints
+from online_svm.stream.cells import (
+    FALSE,
+    FALSE_TEXTS,
+    FIXED_FROM,
+    KINDS,
+    MAX_FEATURE_SIZE,
+    NOTHING,
+    PASSED_OVER,
+    TRUE,
+    TRUE_TEXTS,
+    found_kind,
+    sorts,
+)
+from online_svm.stream.validity_report import FeatureReport
+from online_svm.types import Arrays, Bools, Floats, Ints
+
+_NUMBER, _BOOLEAN, _CATEGORY, _TIME, _TEXT = range(len(KINDS))
+
+MOST_COLUMNS = 8192
+"""Largest number of columns for the categories of all features, which lowers the limit of each."""
+
+WIDTH = math.sqrt(2.0)
+"""Divisor of 0/1 columns and of sines and cosines, instead of a standard deviation.
+
+Over ten shuffles, this width gives a log loss .0020 lower than a width of 1 on Adult (3,000 rows),
+.0020 with a fifth of its cells removed, .0007 on Car and .0010 on Pima with missing values. On
+German credit it is .0002 higher (standard error .0005).
+"""
+
+_KNOWN_FROM_ONE_IN = 100
+"""A name is known if at least one row of T in this many has a value.
+
+The same threshold decides whether an unknown category or missing values require a new encoder.
+"""
+
+_TRUTHS = np.concatenate([[1.0, TRUE], TRUE_TEXTS, [0.0, FALSE], FALSE_TEXTS])
+_TRUTH_PLACES = np.array([0] * (2 + len(TRUE_TEXTS)) + [1] * (2 + len(FALSE_TEXTS)))
+ENCODER_SCHEMA = StateSchema(
+    ints("sources", "c"), ints("kinds", "c", below=len(KINDS)), ints("fixed", "c", below=2),
+    ints("starts"), ints("firsts"), ints("gaps", "c", least=-1), floats("cells", "t"),
+    ints("places", "t"), floats("missing", "c"), ints("further", "1", below=2),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureEncoder:
+    """The encoder of named rows.
+
+    Examples
+    --------
+    >>> from online_svm.stream.cells import cell
+    >>> T = np.array([[1.0, cell("a")], [2.0, cell("b")], [3.0, cell("a")], [4.0, cell("b")]])
+    >>> encoder = FeatureEncoder.fit(T)
+    >>> encoder.encode(np.array([[5.0, cell("a")], [cell("?"), cell("c")]]))
+    array([[ 5.,  0.,  1.],
+           [nan,  0.,  0.]])
+    """
+
+    # Shape (c,); indices of the known features in a row of cells, in the order of their names.
+    sources: Ints
+    kinds: Ints  # shape (c,); codes of their kinds
+    fixed: Ints  # shape (c,); 1 if the kind no longer changes
+    starts: Ints  # shape (c + 1,); first encoded column of each feature; last, their number
+    firsts: Ints  # shape (c + 1,); first category of each feature in `cells`; last, their number
+    gaps: Ints  # shape (c,); encoded column of a feature that marks missing values; -1 for none
+    cells: Floats  # shape (t,); the categories, ascending within each feature
+    places: Ints  # shape (t,); column of each category among the columns of its feature
+    missing: Floats  # shape (c,); share of the rows of T in which each feature is missing
+    further: Ints  # shape (1,); 1 if a row of T had a name beyond the limit of the feed
+
+    @classmethod
+    def fit(
+        cls,
+        T: Floats,
+        max_categories: int = 64,
+        declared: Sequence[str] = (),
+        before: "FeatureEncoder | None" = None,
+        order: Ints | None = None,
+    ) -> Self:
+        """Return the encoder of the training rows.
+
+        `T`, shape (n, n_features): cells.
+        `max_categories`: largest number of encoded columns of a category.
+        `declared`: declared kinds of the first features.
+        `before`: the previous encoder, whose fixed kinds are kept.
+        `order`, shape (n_features,): feature indices sorted by name, the order of encoding. The
+            index of a feature itself depends on the first example that named it, which may be a
+            calibration example.
+        """
+        what = sorts(T)
+        stays = {} if before is None else dict(
+            zip(before.sources.tolist(), np.where(before.fixed, before.kinds, -1), strict=True)
+        )  # fmt: skip
+        has_value = (what != NOTHING).sum(axis=0)
+        known: list[tuple[int, int]] = []
+        few = _few(T)
+        for f in range(T.shape[1]) if order is None else order.tolist():
+            is_declared = f < len(declared)
+            if f >= T.shape[1] or has_value[f] < (1 if is_declared else few):
+                continue
+            if is_declared:
+                known.append((f, KINDS.index(declared[f])))
+            elif stays.get(f, -1) >= 0:
+                known.append((f, int(stays[f])))
+            else:
+                known.append((f, found_kind(T[:, f], what[:, f])))
+        return cls._of_kinds(T, known, has_value, max_categories)
+
+    @classmethod
+    def _of_kinds(
+        cls,
+        T: Floats,
+        known: Sequence[tuple[int, int]],
+        has_value: Ints,
+        max_categories: int,
+    ) -> Self:
+        """Return the encoder of features given as (index, kind)."""
+        n_categories = sum(kind == _CATEGORY for _, kind in known)
+        most = min(max_categories, max(2, MOST_COLUMNS // max(1, n_categories)))
+        starts, firsts, gaps = [0], [0], list[int]()
+        cells, places, missing = list[Floats](), list[Ints](), list[float]()
+        for f, kind in known:
+            held, at, width = _columns(T[:, f], kind, most)
+            count = int(np.count_nonzero(_are_gaps(T[:, f], kind)))
+            is_gap = kind != _TEXT and count > 0
+            missing.append(count / len(T))
+            gaps.append(width if is_gap else -1)
+            cells.append(held)
+            places.append(at)
+            firsts.append(firsts[-1] + len(held))
+            starts.append(starts[-1] + width + is_gap)
+        sources = np.array([f for f, _ in known], dtype=np.int64)
+        return cls(
+            sources,
+            np.array([kind for _, kind in known], dtype=np.int64),
+            (has_value[sources] >= FIXED_FROM).astype(np.int64),
+            np.array(starts, dtype=np.int64),
+            np.array(firsts, dtype=np.int64),
+            np.array(gaps, dtype=np.int64),
+            np.concatenate([np.empty(0), *cells]),
+            np.concatenate([np.empty(0, dtype=np.int64), *places]),
+            np.array(missing),
+            np.array([np.count_nonzero(T[:, -1:] == PASSED_OVER) > 0], dtype=np.int64),
+        )
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns, at least one; it is always 0 if no feature has columns."""
+        return max(1, int(self.starts[-1]))
+
+    @property
+    def has_times(self) -> bool:
+        """Whether a feature is a time."""
+        return bool((self.kinds == _TIME).any())
+
+    @property
+    def lacks_names(self) -> bool:
+        """Whether names in T were ignored."""
+        return bool(self.further[0])
+
+    @property
+    def are_scaled(self) -> Bools:
+        """Whether each encoded column is numeric, and so scaled; shape (width,)."""
+        scaled = np.zeros(self.width, dtype=np.bool_)
+        scaled[self.starts[:-1][self.kinds == _NUMBER]] = True
+        scaled[self.starts[:-1][self.kinds == _TIME] + WAVES] = True
+        return scaled
+
+    @property
+    def categories(self) -> Ints | None:
+        """Number of the category or boolean of each encoded column, shape (width,).
+
+        -1 marks columns of numbers and times; None if all columns are. The column of missing values
+        belongs to its category.
+        """
+        of = np.isin(self.kinds, (_BOOLEAN, _CATEGORY)) & (np.diff(self.starts) > 0)
+        if not of.any():
+            return None
+        return np.repeat(np.where(of, np.cumsum(of) - 1, -1), np.diff(self.starts))
+
+    def reports(self) -> dict[int, FeatureReport]:
+        """Return kind and missing share of each feature, by its index in a row of cells."""
+        columns = (self.sources.tolist(), self.kinds.tolist(), self.missing.tolist())
+        return {f: FeatureReport(KINDS[k], share) for f, k, share in zip(*columns, strict=True)}
+
+    def encode(self, rows: Floats) -> Floats:
+        """Return the encoded columns of rows of cells, shape (n, width); NaN for a missing number.
+
+        Rows may have fewer or more features than are known.
+        """
+        if self._is_plain(rows):
+            return rows
+        encoded = np.zeros((len(rows), self.width))
+        self._run(rows, encoded, np.empty(0, dtype=np.int64))
+        return encoded
+
+    def imputed(self, rows: Floats) -> Ints:
+        """Return the number of missing known features of each row of cells, shape (n,)."""
+        counts = np.zeros(len(rows), dtype=np.int64)
+        if not self._is_plain(rows):
+            self._run(rows, np.empty((0, 0)), counts)
+        return counts
+
+    def decoded(
+        self, encoded: Sequence[float], is_same: Bools, n_features: int
+    ) -> tuple[list[float | None], list[bool | None]]:
+        """Return values of numbers, and whether other features equal another row's by `is_same`.
+
+        Entries are None for unknown features and texts.
+        """
+        values: list[float | None] = [None] * n_features
+        same: list[bool | None] = [None] * n_features
+        for c, f in enumerate(self.sources.tolist()):
+            if f >= n_features:
+                continue
+            if self.kinds[c] == _NUMBER:
+                values[f] = encoded[self.starts[c]]
+            elif self.kinds[c] != _TEXT:
+                same[f] = bool(is_same[self.starts[c] : self.starts[c + 1]].all())
+        return values, same
+
+    def updated(self, fresh: "FeatureEncoder") -> "FeatureEncoder":
+        """Return this encoder with the missing shares and fixed kinds of a later T."""
+        found = dict(zip(fresh.sources.tolist(), fresh.missing.tolist(), strict=True))
+        # A feature without any value in the later T is missing in all its rows.
+        missing = [found.get(f, 1.0) for f in self.sources.tolist()]
+        kinds = (fresh.sources.tolist(), fresh.kinds.tolist(), fresh.fixed.tolist())
+        stays = {(f, kind) for f, kind, is_fixed in zip(*kinds, strict=True) if is_fixed}
+        own = zip(self.sources.tolist(), self.kinds.tolist(), strict=True)
+        fixed = self.fixed | np.array([one in stays for one in own], dtype=np.int64)
+        return replace(self, missing=np.array(missing), fixed=fixed, further=fresh.further)
+
+    def lacks(self, fresh: "FeatureEncoder", T: Floats) -> bool:
+        """Return whether T, whose own encoder is `fresh`, contains something this encoder lacks."""
+        own = dict(zip(self.sources.tolist(), self.kinds.tolist(), strict=True))
+        pairs = zip(fresh.sources.tolist(), fresh.kinds.tolist(), strict=True)
+        if any(own.get(f) != kind for f, kind in pairs):
+            return True
+        if self._is_plain(T):
+            return False
+        few = max(2, _few(T))
+        places = {f: c for c, f in enumerate(self.sources.tolist())}
+        for c, f in enumerate(fresh.sources.tolist()):
+            mine, kind = places[f], int(fresh.kinds[c])
+            if fresh.gaps[c] >= 0 and self.gaps[mine] < 0:
+                missing = _are_gaps(T[:, f], kind)
+                if int(missing.sum()) >= few:
+                    return True
+            if kind == _CATEGORY:
+                found, counts = np.unique(T[~np.isnan(T[:, f]), f], return_counts=True)
+                known = self.cells[self.firsts[mine] : self.firsts[mine + 1]]
+                if np.isin(found[counts >= few], known, invert=True).any():
+                    return True
+        return False
+
+    def state(self) -> Arrays:
+        """Return the attributes by name."""
+        return ENCODER_SCHEMA.arrays_of(self)
+
+    @classmethod
+    def from_state(cls, state: Arrays) -> Self:
+        """Return the encoder described by `state`."""
+        encoder = cls(**ENCODER_SCHEMA.values(cls, None, state))
+        c, t = len(encoder.sources), len(encoder.cells)
+        require(len(encoder.starts) == len(encoder.firsts) == c + 1, "coding")
+        for edges, last in ((encoder.starts, None), (encoder.firsts, t)):
+            require(edges[0] == 0 and bool((np.diff(edges) >= 0).all()), "coding")
+            require(last is None or edges[-1] == last, "coding")
+        widths, held = np.diff(encoder.starts), np.diff(encoder.firsts)
+        least = np.where(encoder.kinds == _NUMBER, 1, np.where(encoder.kinds == _TIME, 7, 0))
+        require(bool((widths >= least).all() and (encoder.gaps < widths).all()), "coding")
+        require(bool((encoder.places < np.repeat(widths, held)).all()), "coding")
+        return encoder
+
+    def _is_plain(self, rows: Floats) -> bool:
+        """Return whether encoding is the identity: all features are numbers, none is missing."""
+        c = len(self.sources)
+        return (
+            rows.shape[1] == c == self.width
+            and bool((self.sources == np.arange(c)).all())
+            and not np.count_nonzero(self.kinds)
+            and bool(np.abs(rows).max(initial=0.0) <= MAX_FEATURE_SIZE)
+        )
+
+    def _run(self, rows: Floats, encoded: Floats, counts: Ints) -> None:
+        encoder = _Columns(
+            self.sources, self.kinds, self.starts, self.firsts, self.gaps, self.cells, self.places
+        )
+        _code(np.ascontiguousarray(rows), encoder, encoded, counts)
+
+
+def _few(T: Floats) -> int:
+    return max(1, -(-len(T) // _KNOWN_FROM_ONE_IN))
+
+
+def _columns(cells: Floats, kind: int, most: int) -> tuple[Floats, Ints, int]:
+    """Return the categories of a feature, their columns, and the number of columns.
+
+    The number excludes the column of missing values.
+    """
+    none = np.empty(0), np.empty(0, dtype=np.int64)
+    if kind == _NUMBER:
+        return *none, 1
+    if kind == _TIME:
+        return *none, WAVES + 1
+    if kind == _TEXT:
+        return *none, 0
+    if kind == _BOOLEAN:
+        order = np.argsort(_TRUTHS)
+        return _TRUTHS[order], _TRUTH_PLACES[order], 2
+    found, counts = np.unique(cells[~np.isnan(cells)], return_counts=True)
+    if len(found) <= most:
+        return found, np.arange(len(found)), len(found)
+    # The rarest share the last column; on ties the larger cell counts as rarer.
+    places = np.full(len(found), most - 1, dtype=np.int64)
+    often = np.argsort(-counts, kind="stable")[: most - 1]
+    places[np.sort(often)] = np.arange(most - 1)
+    return found, places, most
+
+
+def _are_gaps(cells: Floats, kind: int) -> Bools:
+    """Return which cells of a feature are missing."""
+    if kind in (_CATEGORY, _TEXT):
+        return np.isnan(cells)
+    if kind == _BOOLEAN:
+        return np.isin(cells, _TRUTHS, invert=True)
+    if kind == _NUMBER:
+        return ~(np.abs(cells) <= MAX_FEATURE_SIZE)
+    times = np.empty(len(cells))
+    fill_times(np.ascontiguousarray(cells), times)
+    return np.isnan(times)
+
+
+class _Columns(NamedTuple):
+    """The arrays of a `FeatureEncoder` that determine its columns."""
+
+    sources: Ints
+    kinds: Ints
+    starts: Ints
+    firsts: Ints
+    gaps: Ints
+    cells: Floats
+    places: Ints
+
+
+@kernel
+def _code(rows: Floats, encoder: _Columns, encoded: Floats, counts: Ints) -> None:
+    """Write columns to `encoded`, shape (m, width), and missing counts to `counts`, shape (m,).
+
+    `encoded` is 0 before. An array without rows is skipped.
+    """

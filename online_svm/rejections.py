@@ -1,0 +1,211 @@
+"""List the cases in which an example is rejected, and the sentence readers see for each.
+
+A feed stores the case and its parameters, in the form of `InvalidExample.about`. They are bytes of
+answers and stay the same until `SEMANTICS` is raised. A sentence may be improved at any time: only
+feeds of semantics 4 store sentences, and `SENTENCES_OF_4` keeps the ones that have changed since.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+PARSER_WORDS = "words"
+"""Parameter that is not stored: another library's message may change with its version."""
+
+CASES: dict[str, dict[str, str]] = {
+    "no_features": {
+        "no_x": "the entry has neither x nor xb",
+    },
+    "unparsable": {
+        "x_not_json": "x is not JSON",
+        "x_no_collection": "x is not a JSON array or object",
+        "x_too_deep": "x is nested too deeply",
+        "x_of_type": "x is a {type}, not an array or object",
+        "x_no_row": "x must be one row of numbers",
+        "x_without_names": 'features is "infer": send named features',
+        "x_with_names": "this feed takes arrays of {features} numbers, not names",
+        "feature_no_number": "feature {feature!r} is not a number",
+        "name_length": "a feature name has 1 to {most} characters",
+        "name_with_nul": "a feature name contains NUL",
+        "p_no_decimal": "p is not a decimal number of at most {most} bytes",
+        "p_no_number": "p is not a number",
+        "field_with_nul": "{field} contains NUL",
+        "field_not_utf8": "{field} is not UTF-8; send its text in UTF-8",
+    },
+    "not_finite": {
+        "feature_nan": "feature {feature!r} is NaN; send a finite number",
+        "feature_infinite": "feature {feature!r} is infinite; send a finite number",
+        "p_not_finite": "p is not finite; send a number from 0 to 1",
+    },
+    "out_of_range": {
+        "feature_out_of_range": "feature {feature!r} is {value!r}; send 0 or a size from 1e-307 to "
+        "1e100",
+        "p_out_of_range": "p is {p!r}; send a number from 0 to 1",
+    },
+    "dimension": {
+        "features_other": "x has {found} features, this feed takes {features}",
+        "features_too_many": "x has {found} features, the limit is {most}",
+        "features_none": "x is empty; send at least one feature",
+        "names_none": "x has no feature whose name can be used; send at least one",
+        "array_for_names": "this feed takes named features, not arrays",
+        "xb_length": "xb has {bytes} bytes, not a multiple of 8",
+    },
+    "unknown_feature": {
+        "feature_unknown": "feature {feature!r} is unknown",
+        "name_no_text": "feature names are text",
+    },
+    "missing_feature": {
+        "feature_missing": "feature {feature!r} is missing; send a number, or set missing to "
+        '"mean"',
+        "gaps_too_many": "{missing} of {features} features are missing, more than max_missing = "
+        "{most:g} of them",
+    },
+    "label": {
+        "label_of_type": "a label is text or an integer, not {type}",
+        "label_no_integer": "label {label!r} is not an integer of 18 digits or less",
+        "label_length": "a label has 1 to {most} characters",
+        "label_undeclared": "label {label!r} is not declared; declared: {declared}",
+        "y_bytes": "y has more than {most} bytes",
+        "y_characters": "y has more than {most} characters",
+        "labels_differ": "the sources carry different labels: {labels}",
+    },
+    "too_many_classes": {
+        "label_too_many": "label {label!r} is not among the first {most} of this feed, its limit",
+    },
+    "unknown_field": {
+        "field_unknown": "field {field!r}; known: {known}",
+        "request_field": "field {field!r}; a request has x or xb, and id",
+    },
+    "duplicate_field": {
+        "field_twice": "field {field!r} is sent twice",
+        "x_and_xb": "both x and xb are sent; send one",
+        "y_and_p": "both y and p are sent; send one",
+        "feature_twice": "a feature name is in x twice",
+        "slice_twice": "a name is in s twice",
+    },
+    "too_large": {
+        "entry_bytes": "the entry has {bytes} bytes, the limit is {most}",
+        "request_bytes": "the request has {bytes} bytes, too many",
+        "x_values": "x holds more than {most} names, values, arrays and objects",
+        "id_characters": "{field} has more than {most} characters",
+        "a_bytes": "a has more than {most} bytes",
+    },
+    "slice": {
+        "s_not_json": "s is not JSON",
+        "s_no_object": "s is not an object of text values",
+        "s_bytes": "s has more than {most} bytes",
+        "slice_unknown": "s: the feed has no slice {slice!r}; it has {known}",
+        "slice_no_text": "s: {slice!r} is not text",
+        "slice_characters": "s: {slice!r} has more than {most} characters",
+    },
+    "label_entry": {
+        "label_with_features": "a label entry has for, y and id; {field} is of an example",
+        "label_without_y": "a label entry needs y, the label",
+    },
+    "unknown_id": {
+        "id_unknown": "no example with id {id!r} waits for a label: none came, or too long ago, or "
+        "it comes later; send a label after its example",
+    },
+    "after_horizon": {
+        "id_given_up": "the example with id {id!r} was given up without a label before; a longer "
+        "horizon waits longer",
+    },
+    "after_window": {
+        "id_left_window": "the example with id {id!r} has left the window: another label would "
+        "change nothing",
+    },
+    "conflict": {
+        "id_with_probability": "the example with id {id!r} came with a probability in the place of "
+        "a label",
+        "id_with_other_features": "the example with id {id!r} waits for its label and had other "
+        "features",
+    },
+    "time": {
+        "time_absent": "time is absent; the horizon of this feed counts it",
+        "time_no_milliseconds": "time is not milliseconds from 0 to {most}",
+    },
+    "answer": {
+        "answer_without_y": "a: an answer is scored by the label y, which is absent",
+        "answer_not_json": "a: it is not JSON",
+        "answer_of_no_model": "a: it is no answer of a model, whose status is ok",
+        "answer_of_other_classes": "a: its classes are not those of the feed, sorted",
+        "answer_without_intervals": "a: intervals are not a list with one for each class",
+        "answer_sum": "a: probabilities do not sum to one",
+        "answer_outside_interval": "a: an interval does not hold its probability",
+        "answer_no_list": "a: probabilities: not a list of {count} numbers",
+        "answer_no_shares": "a: probabilities: not numbers in [0, 1]",
+        "answer_no_pair": "a: an interval: not a list of 2 numbers",
+        "answer_no_ends": "a: an interval: not numbers in [0, 1]",
+    },
+    "unsupported": {
+        "c_planned": "field 'c', a control entry, is not supported yet; known: {known}",
+        "field_of_example": "field {field!r} is of an example; a request has features alone",
+        "for_without_horizon": "field 'for', the label of an earlier id, needs a horizon; set "
+        "horizon to how long a label may take: so many further examples, as 500, or a time, as 30m",
+        "time_not_counted": "field 'time', the time of an example, needs a horizon that counts it; "
+        "set horizon to a time, as 30m",
+        "s_without_slices": "s is sent, but the feed has no slices; set slices",
+        "p_of_other_learner": "p is sent, but the learner takes labels only; set learner to psvm",
+        "text_for_number": "feature {feature!r} is text, which is not supported yet; send a number",
+        "boolean_for_number": "feature {feature!r} is true or false, which is not supported yet; "
+        "send a number",
+        "array_for_number": "feature {feature!r} is an array, which is not supported yet; send a "
+        "number",
+        "object_for_number": "feature {feature!r} is an object, which is not supported yet; send a "
+        "number",
+        "value_array": "a value is an array; send a number, text, boolean or null",
+        "value_object": "a value is an object; send a number, text, boolean or null",
+        "value_of_type": "a value is a {type}; send a number, text, boolean or null",
+        "feature_value_array": "feature {feature!r}: a value is an array; send a number, text, "
+        "boolean or null",
+        "feature_value_object": "feature {feature!r}: a value is an object; send a number, text, "
+        "boolean or null",
+        "feature_value_of_type": "feature {feature!r}: a value is a {type}; send a number, text, "
+        "boolean or null",
+    },
+    "no_id": {
+        "answer_without_id": "an answer of feed {feed!r} has no own id",
+    },
+    "unmatched": {
+        "answer_missing": "feed {feed!r} has no answer to id {id!r} within {places} places",
+    },
+    "no_answer": {
+        "sources_rejected": "every source rejected the example",
+    },
+}
+"""Sentence of each case, grouped by reason code; parameters stand in braces."""
+
+SENTENCES_OF_4: dict[str, str] = {
+    "field_not_utf8": "{field} is not UTF-8",
+    "x_not_json": "x is not JSON: {words}",
+    "for_without_horizon": "field 'for', the label of an earlier id, needs a horizon; set horizon "
+    "to how many further examples, or milliseconds, a label may take",
+    "time_not_counted": "field 'time', the time of an example, needs a horizon that counts it; set "
+    "horizon_in to time",
+    "p_of_other_learner": "p is sent, but the learner takes labels only; use learner psvm",
+}
+"""Sentences that feeds of semantics 4 store and that differ from `CASES`."""
+
+SENTENCES = {case: text for cases in CASES.values() for case, text in cases.items()}
+CODES = {case: code for code, cases in CASES.items() for case in cases}
+
+
+def sentence(text: str, given: Mapping[str, Any]) -> str:
+    """Return a sentence with its parameters filled in; list items are separated by commas."""
+    lists = {name: ", ".join(each) for name, each in given.items() if isinstance(each, list)}
+    return text.format(**{**given, **lists})
+
+
+def reason_of(about: object) -> str:
+    """Return the sentence of a stored case; an unknown case is returned as it was stored.
+
+    Parameters
+    ----------
+    about : mapping
+        As `InvalidExample.about`, or any other JSON value.
+    """
+    try:
+        given: dict[str, Any] = dict(about)  # type: ignore[call-overload]  # TypeError where it is none
+        return sentence(SENTENCES[given["case"]], given)
+    except (KeyError, TypeError, ValueError):
+        return json.dumps(about)[:400]

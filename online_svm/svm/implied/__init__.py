@@ -1,1 +1,0 @@
-"""The bank of machines that differ in the weight of the classes (Nalbantov & Ivanov)."""

@@ -1,1 +1,0 @@
-"""Class labels and probabilities as targets of one machine (Niaf et al.)."""

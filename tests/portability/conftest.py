@@ -1,0 +1,9 @@
+"""What the tests of other machines share."""
+
+import pytest
+from machine_variants import emulated_in
+
+
+@pytest.fixture(scope="session")
+def emulated(tmp_path_factory):
+    return emulated_in(tmp_path_factory.mktemp("aarch64") / "debian")

@@ -1,0 +1,253 @@
+"""Inputs of `online_svm.predictor`, and of kernels in `stream`, `refit` and `svm` that it calls."""
+
+from typing import Any
+
+import numpy as np
+
+from kernel_cases._inputs import bell, flag, pick, whole
+from online_svm.compiled.kernels import Kernel
+from online_svm.metrics.binomial_interval import binomial_intervals
+from online_svm.predictor import joint_prediction, pair_prediction, recent_ensemble, recent_interval
+from online_svm.predictor.ensemble import Ensemble, WeightUpdate
+from online_svm.predictor.frequency_interval import FrequencyIntervals
+from online_svm.predictor.neighbours import KEPT_EXAMPLES, N_VOTES, write_votes
+from online_svm.predictor.recent_interval import RecentIntervals, RecentPoints, Shifts
+from online_svm.refit.feature_encoder import FeatureEncoder
+from online_svm.refit.time_columns import fill_times
+from online_svm.stream import cells, split
+from online_svm.stream.cells import KINDS as COLUMN_KINDS
+from online_svm.stream.labels import ClassView
+from online_svm.svm.kernel_model import KernelModel
+from online_svm.types import Floats, Ints
+
+EXTREME = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e308, -1e308, 710.0, -710.0])
+LEVELS = (0.5, 0.8, 0.9, 0.99)
+
+
+def _with(rng: np.random.Generator, values: Floats, special: Floats, share: float) -> Floats:
+    """Return values, of some inputs with a share of special ones."""
+    if rng.random() < 0.7:
+        return values
+    return np.where(rng.random(values.shape) < share, rng.choice(special, values.shape), values)
+
+
+def _columns(rng: np.random.Generator, size: int, n_classes: int) -> Ints:
+    return rng.integers(-1, n_classes, size)
+
+
+def _probabilities(rng: np.random.Generator, *shape: int) -> Floats:
+    """Return probabilities that sum to one over the last axis: near certain, even, 0 and 1."""
+    points = np.ldexp(rng.random(shape), -rng.integers(0, rng.choice([1, 5, 60]), shape))
+    points[rng.random(shape) < rng.choice([0.0, 0.1])] = 0.0
+    total = points.sum(axis=-1, keepdims=True)
+    points = np.where(total > 0.0, points / np.where(total > 0.0, total, 1.0), 1.0 / shape[-1])
+    found: Floats = np.asarray(points, dtype=np.float64)
+    return found.round(2) if rng.random() < 0.2 else found
+
+
+def _frequency(rng: np.random.Generator) -> Any:
+    n_classes, size = whole(rng, 2, 4), whole(rng, 0, 80)
+    scores = np.round(bell(rng, size + 60, 1), whole(rng, 1, 5))
+    scores = _with(rng, scores, np.array([np.inf, -np.inf]), 0.05)
+    held = FrequencyIntervals(
+        pick(rng, LEVELS),
+        np.round(bell(rng, whole(rng, 0, 200), 1), whole(rng, 1, 5)),
+        scores[:size],
+        rng.integers(0, n_classes, size),
+        None if rng.random() < 0.3 else whole(rng, 1, 100),
+    )
+    written = []
+    for m in (0, 1, whole(rng, 59)):
+        point = _probabilities(rng, m, n_classes)
+        written.append(held.answer(scores[size : size + m], _columns(rng, m, n_classes), point))
+    return written, held._counts, held._bins.held, held._columns.held
+
+
+def _log_probabilities(rng: np.random.Generator) -> Any:
+    scores = rng.choice([1e-8, 1e-2, 1.0, 100.0]) * bell(rng, *rng.integers(0, 12, 2).tolist())
+    scores = _with(rng, scores, EXTREME, 0.2)
+    logs = np.empty(scores.shape)
+    joint_prediction._log_probabilities(scores, logs)
+    return logs
+
+
+def _stacked(rng: np.random.Generator) -> Any:
+    m, inputs, decisions = whole(rng, 0, 9), whole(rng, 1, 7), whole(rng, 1, 6)
+    odds = rng.choice([1.0, 30.0]) * bell(rng, m, inputs, decisions)
+    odds = _with(rng, odds, EXTREME, 0.1)
+    said = _probabilities(rng, m, max(decisions, 2) + whole(rng, 0, 3))
+    recent_ensemble._stacked(odds, bell(rng, inputs + 1), said)
+    return said
+
+
+def _mix(rng: np.random.Generator) -> Any:
+    n_components, n_classes = (int(k) for k in rng.integers(1, 7, 2))
+    first = 0.7 if n_components > 1 and rng.random() < 0.5 else None
+    share = pick(rng, [0.0, 0.001, 0.005])
+    update = WeightUpdate(share, pick(rng, [1.0, 0.03]), first)
+    experts = Ensemble(n_components, update)
+    written = []
+    for m in (0, 1, whole(rng, 40)):
+        components = _probabilities(rng, n_components, m, n_classes)
+        components = _with(rng, components, np.array([0.0, 5e-324, 1e-6]), 0.1)
+        if rng.random() < 0.02:
+            components[rng.random(components.shape) < 0.01] = np.nan
+        written += [experts.answer(components, _columns(rng, m, n_classes + 1)), experts._logs]
+        written[-1] = written[-1].copy()
+    return written
+
+
+def _write_votes(rng: np.random.Generator) -> Any:
+    d, m, n_classes = whole(rng, 1, 12), whole(rng, 0, 9), whole(rng, 2, 6)
+    size = pick(rng, [0, 1, 4, 9, 11, whole(rng, 300), KEPT_EXAMPLES - 3, KEPT_EXAMPLES + 20])
+    points = np.zeros((d, size + m))
+    points[:, :size] = bell(rng, d, size)
+    rows = bell(rng, m, d)
+    if rng.random() < 0.4:  # ties
+        points, rows = np.round(points), np.round(rows)
+    elif rng.random() < 0.05:
+        rows[rng.random(rows.shape) < 0.1] = np.nan
+    labels = np.zeros(size + m, dtype=np.int64)
+    labels[:size] = rng.integers(0, n_classes, size)
+    asks, columns = rng.random(m) < 0.8, _columns(rng, m, n_classes)
+    odds = np.zeros((m, N_VOTES, 1 if n_classes == 2 else n_classes))
+    size = write_votes((points, labels), size, rows, columns, asks, odds)
+    return size, points, labels, odds
+
+
+def _pair(rng: np.random.Generator) -> Any:
+    m = whole(rng, 0, 12)
+    scores = _with(rng, 4.0 * bell(rng, m, 1), EXTREME, 0.3)
+    mean, lower, upper = (_with(rng, rng.random((m, 3)), EXTREME, 0.1) for _ in range(3))
+    components = np.empty((3, m, 2))
+    pair_prediction._fill(scores, mean, lower, upper, components)
+    return components
+
+
+def _recent(rng: np.random.Generator) -> Any:
+    n_classes = whole(rng, 2, 6)
+    held = RecentIntervals(pick(rng, LEVELS), ClassView("abcdef"[:n_classes], True))
+    written = []
+    for m in (0, whole(rng, 1, 9), int(rng.choice([20, 90, 90, 700], p=[0.5, 0.2, 0.25, 0.05]))):
+        point = _probabilities(rng, m, n_classes)
+        columns = _columns(rng, m, n_classes)
+        if rng.random() < 0.5:  # labels that follow the probabilities
+            columns = np.where(
+                columns < 0, -1, (point.cumsum(axis=1) < rng.random((m, 1))).sum(axis=1)
+            )
+            columns = np.minimum(columns, n_classes - 1)
+        written.append(held.answer(np.empty((m, n_classes)), columns, point))
+    return written, tuple(held.state().values())
+
+
+def _count(rng: np.random.Generator) -> Any:
+    n_classes, n = whole(rng, 1, 6), pick(rng, [0, 1, 7, 64, 300])
+    points, shifts = _probabilities(rng, n, n_classes), Shifts.none(n_classes)
+    if rng.random() < 0.3:
+        points[:, 0] = rng.choice([0.0, 0.25, 1.0])
+    ascending = np.sort(np.ascontiguousarray(points.T), axis=1)
+    intervals = binomial_intervals(pick(rng, LEVELS))
+    said = RecentPoints(points, rng.integers(0, n_classes, n))
+    recent_interval._count(intervals, said, ascending, shifts)
+    return tuple(shifts)
+
+
+def _fill(rng: np.random.Generator) -> Any:
+    seed, start = whole(rng, 2**63) * 2 + whole(rng, 2), whole(rng, 2**40)
+    numbers = np.empty(whole(rng, 0, 20))
+    split._fill(seed, start, numbers)
+    return numbers, split.fold_numbers(start, start + 9, 5), split._uniform(3, 0, 5)
+
+
+def _cells(rng: np.random.Generator, *shape: int) -> Floats:
+    """Return cells of every kind, and bit patterns that are none."""
+    texts = np.array([cells.cell(text) for text in ("a", "b", "c", "yes", "No", "NA", "?")])
+    times = rng.integers(-(2**35), 2**38, shape)
+    of_times = [cells.of_milliseconds(int(t) * 1000 + 7) for t in times.ravel()]
+    bits = rng.integers(-(2**63), 2**63 - 1, shape, dtype=np.int64).view(np.float64)
+    edges = [cells.MAX_FEATURE_SIZE, -cells.MAX_FEATURE_SIZE, 1e101, np.inf, -np.inf]
+    edges += [cells.PASSED_OVER, 1e11, -1e11]
+    edges += [cells.of_milliseconds(t) for t in (1 - cells.BEFORE, cells.AFTER - 1, 0, -1)]
+    edges += [float(cells.AFTER), -float(cells.BEFORE), 0.0, -0.0, -0.5, 1.0]
+    kinds = (
+        bell(rng, *shape),
+        rng.choice([1.0, 1e6, 1e11, 1e14, 1e17], shape) * bell(rng, *shape),
+        rng.choice(texts, shape),
+        np.array(of_times).reshape(shape),
+        rng.choice([cells.TRUE, cells.FALSE], shape),
+        np.full(shape, np.nan),
+        rng.choice(edges, shape),
+        bits,
+    )
+    return np.choose(rng.integers(0, len(kinds), shape), kinds)
+
+
+def _watch(rng: np.random.Generator) -> Any:
+    found = np.full((7, whole(rng, 0, 8)), np.nan)
+    cells._watch(_cells(rng, 7, whole(rng, 0, 8)), found)
+    return found
+
+
+def _fill_times(rng: np.random.Generator) -> Any:
+    values = _cells(rng, whole(rng, 0, 40))
+    times = np.empty(len(values))
+    fill_times(values, times)
+    return times
+
+
+def _table(rng: np.random.Generator, rows: int) -> Floats:
+    """Return rows of cells: a number, a boolean, a category, a time and a text, each with gaps."""
+    texts = np.array([cells.cell(text) for text in "abcdefgh"])
+    times = rng.integers(-(2**45), 2**49, rows)
+    columns = [
+        bell(rng, rows),
+        rng.choice([cells.TRUE, cells.FALSE, 0.0, 1.0, cells.cell("yes"), cells.cell("no")], rows),
+        rng.choice(texts[: whole(rng, 1, 9)], rows),
+        np.array([cells.of_milliseconds(int(time)) for time in times]),
+        np.array([cells.cell(f"{k} words") for k in rng.integers(0, 99, rows).tolist()]),
+    ]
+    if rng.random() < 0.5:
+        columns[3] = rng.choice([1e8, 1e10, 1e12, 1e14]) * rng.random(rows)
+    table = np.stack([columns[k] for k in rng.permutation(5)[: whole(rng, 1, 6)]], axis=1)
+    table[rng.random(table.shape) < rng.choice([0.0, 0.1])] = np.nan
+    return table
+
+
+def _code(rng: np.random.Generator) -> Any:
+    T = _table(rng, whole(rng, 1, 25))
+    declared = rng.choice(COLUMN_KINDS, whole(rng, 0, 6)).tolist()
+    made = FeatureEncoder.fit(T, pick(rng, [2, 4, 64]), declared)
+    other = _cells(rng, 6, whole(rng, 0, 7))
+    shared = min(T.shape[1], other.shape[1])
+    other[:3, :shared] = T[0, :shared]
+    return [(made.encode(rows), made.imputed(rows)) for rows in (T, other, T[:0])]
+
+
+def _score(rng: np.random.Generator) -> Any:
+    name = pick(rng, ["linear", "poly", "rbf"])
+    gamma, degree = pick(rng, [0.01, 0.3, 5.0]), whole(rng, 1, 5)
+    kernel = Kernel(name, gamma, degree, float(rng.integers(3)), flag(rng, 2))  # type: ignore[arg-type]  # drawn
+    d, n = whole(rng, 1, 11), pick(rng, [0, 1, 63, 64, 65, whole(rng, 400)])
+    machines, m = whole(rng, 1, 4), pick(rng, [0, 1, 5, 15, 16, 17, 37])
+    scale = pick(rng, [1.0, 1.0, 1e-3, 100.0])
+    model = KernelModel.build(
+        kernel, scale * bell(rng, n, d), bell(rng, machines, n), bell(rng, machines)
+    )
+    return model.scores(scale * bell(rng, m, d))
+
+
+CASES = {
+    "feature_encoder._code": _code,
+    "frequency_interval._answer": _frequency,
+    "joint_prediction._log_probabilities": _log_probabilities,
+    "kernel_model._score": _score,
+    "recent_ensemble._stacked": _stacked,
+    "ensemble._mix": _mix,
+    "neighbours.write_votes": _write_votes,
+    "pair_prediction._fill": _pair,
+    "recent_interval._answer": _recent,
+    "recent_interval._count": _count,
+    "split._fill": _fill,
+    "time_columns.fill_times": _fill_times,
+    "watched._watch": _watch,
+}

@@ -1,1 +1,0 @@
-"""Erase a person's rows from a feed, which goes on without them."""

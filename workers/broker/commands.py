@@ -1,0 +1,93 @@
+"""Build the commands that read and append entries, and load the Lua scripts of `scripts/`.
+
+The header of each script lists its keys, arguments and replies.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha1
+from importlib.resources import files
+
+from workers.broker.pipeline import Argument
+
+Command = tuple[Argument, ...]
+
+
+def append(
+    stream: str, fields: Sequence[Argument], entry_id: bytes = b"*", most: int | None = None
+) -> Command:
+    """Append an entry; `most` trims the stream to about so many entries."""
+    trimmed: Command = () if most is None else ("MAXLEN", "~", most)
+    return "XADD", stream, *trimmed, entry_id, *fields
+
+
+def entries(
+    stream: str, first: bytes = b"-", last: bytes = b"+", count: int | None = None
+) -> Command:
+    """Read the oldest entries of a range; `after` excludes an ID."""
+    return "XRANGE", stream, first, last, *_count(count)
+
+
+def last_entries(stream: str, count: int, first: bytes = b"-", last: bytes = b"+") -> Command:
+    """Read the newest entries of a range, the newest first."""
+    return "XREVRANGE", stream, last, first, *_count(count)
+
+
+def read_after(
+    cursors: Sequence[tuple[str, bytes]], count: int | None = None, block_ms: int | None = None
+) -> Command:
+    """Read the entries after the ID given with each stream; wait up to `block_ms` for one.
+
+    Examples
+    --------
+    >>> read_after([("osvm:{f}:in", b"0-0")], count=9)
+    ('XREAD', 'COUNT', 9, 'STREAMS', 'osvm:{f}:in', b'0-0')
+    """
+    block: Command = () if block_ms is None else ("BLOCK", block_ms)
+    keys, ids = zip(*cursors, strict=True)
+    return "XREAD", *_count(count), *block, "STREAMS", *keys, *ids
+
+
+def stream_info(stream: str) -> Command:
+    """Read the length and the ends of a stream; see `streams.StreamInfo`."""
+    return "XINFO", "STREAM", stream
+
+
+def fields(key: str, *names: str) -> Command:
+    """Read some fields of a hash."""
+    return "HMGET", key, *names
+
+
+def field(key: str, name: str) -> Command:
+    """Read one field of a hash."""
+    return "HGET", key, name
+
+
+def key_type(key: str) -> Command:
+    """Read the type of a key; `none` if it does not exist."""
+    return "TYPE", key
+
+
+def after(entry_id: bytes) -> bytes:
+    """Return the bound of a range that begins, or ends, next to an ID and excludes it."""
+    return b"(" + entry_id
+
+
+def _count(count: int | None) -> Command:
+    return () if count is None else ("COUNT", count)
+
+
+_FILES = files("workers.broker") / "scripts"
+
+
+class Script:
+    """A Lua script, its hash in Redis, and the name of its failpoints."""
+
+    def __init__(self, text: str, name: str = "script") -> None:
+        self.text, self.name = text, name
+        self.sha1 = sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    @classmethod
+    def load(cls, *parts: str, name: str = "") -> "Script":
+        """Return the script of some files, joined; `name` or the last file names failpoints."""
+        text = "".join((_FILES / f"{part}.lua").read_text("utf-8") for part in parts)
+        return cls(text, name or parts[-1])

@@ -1,0 +1,57 @@
+"""Failpoints: points at which a test kills a worker, to show that nothing is lost.
+
+There is one before and one after every call to Redis, named after the command or the script:
+`before-xread`, `after-commit`. If the reply is read later, there is also one after the command was
+sent: `sent-commit`. ``ONLINE_SVM_FAILPOINT=after-commit:3`` ends the process when it reaches that
+point for the third time. Nothing is flushed or released, as in a power cut.
+"""
+
+import os
+from itertools import count
+
+VARIABLE = "ONLINE_SVM_FAILPOINT"
+
+EXIT_CODE = 86
+"""Exit code of a process that died at its failpoint; nothing else ends with it."""
+
+CALLS = (
+    "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd", "xadd",
+    "set", "eval", "fence", "check-input", "put", "commit", "lease-renew", "lease-replace",
+    "lease-release",
+)  # fmt: skip
+"""The calls of a worker to Redis: commands, then scripts."""
+
+SENT_AHEAD = ("xread", "put", "commit", "xadd", "set", "eval")
+"""Calls whose reply is read later, or never asked for."""
+
+NAMES = (
+    *(f"{side}-{call}" for call in CALLS for side in ("before", "after")),
+    *(f"sent-{call}" for call in SENT_AHEAD),
+)
+
+OF_ARCHIVE = ("archive-written", "archive-renamed", "archive-acknowledged")
+"""Points of `export --to`: a part has its temporary name, has its own, is acknowledged."""
+
+
+class Failpoint:
+    """One failpoint, ``name`` or ``name:nth``, and how often the process may still pass it.
+
+    An unknown name raises ValueError: a misspelt one would test nothing.
+    """
+
+    def __init__(self, text: str) -> None:
+        name, _, nth = text.partition(":")
+        known = NAMES + OF_ARCHIVE
+        if name not in known:
+            raise ValueError(f"{VARIABLE}: no failpoint {name[:80]!r}; known: {', '.join(known)}")
+        self._name = name
+        self._left = count(int(nth or 1) - 1, -1)  # one step is atomic among threads
+
+    def reach(self, name: str) -> None:
+        """Pass the point `name`; die if it is this failpoint, for the chosen time."""
+        if name == self._name and next(self._left) == 0:
+            os._exit(EXIT_CODE)
+
+
+chosen = Failpoint(_text) if (_text := os.environ.get(VARIABLE)) else None
+"""The failpoint of this process; None outside of tests."""

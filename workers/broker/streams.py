@@ -1,0 +1,260 @@
+"""Streams, and other keys, in the words of feeds: entries, ends, values.
+
+`Keys` is what `Connection` and `FeedReader` have in common. A range of IDs includes both of its
+bounds; `commands.after` excludes one.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Self
+
+from workers.broker import commands
+from workers.broker.pipeline import Argument
+from workers.errors import WorkerError
+
+Entry = tuple[bytes, list[bytes]]
+"""ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
+
+
+class StreamInfo(NamedTuple):
+    """What Redis knows about a stream."""
+
+    length: int
+    added: int | None  # entries ever; None on Redis before 7, which does not count them
+    first: Entry | None
+    last: Entry | None
+    last_id: bytes  # the largest ID so far, whether or not its entry is still there
+
+    @property
+    def gone(self) -> int:
+        """Entries that were trimmed or deleted; 0 on Redis before 7."""
+        return 0 if self.added is None else self.added - self.length
+
+    @classmethod
+    def parse(cls, reply: Sequence[Any]) -> Self:
+        """Return the fields of a reply."""
+        fields = pairs_of(reply)
+        added = fields.get(b"entries-added")
+        return cls(
+            int(fields[b"length"]),
+            None if added is None else int(added),
+            fields[b"first-entry"],
+            fields[b"last-entry"],
+            fields[b"last-generated-id"],
+        )
+
+
+class GroupInfo(NamedTuple):
+    """What Redis knows about a consumer group."""
+
+    name: bytes
+    consumers: int
+    pending: int  # entries that were delivered and not acknowledged
+    last_delivered: bytes  # ID
+    entries_read: int | None  # None on Redis before 7, or where Redis lost count
+    lag: int | None  # entries after those; None in the same cases
+
+    @classmethod
+    def parse(cls, reply: Sequence[Any]) -> Self:
+        """Return the fields of one row of a reply."""
+        row = pairs_of(reply)
+        return cls(
+            row[b"name"],
+            row[b"consumers"],
+            int(row[b"pending"]),
+            row[b"last-delivered-id"],
+            row.get(b"entries-read"),
+            row.get(b"lag"),
+        )
+
+
+class Keys(ABC):
+    """Reads and writes streams and other values, each named by its key."""
+
+    @abstractmethod
+    def call(self, *command: Argument) -> Any:
+        """Return the unparsed reply to a command."""
+
+    def call_all(self, sent: Iterable[commands.Command]) -> list[Any]:
+        """Return the unparsed replies to commands; a connection sends all before it reads one."""
+        return [self.call(*command) for command in sent]
+
+    def ping(self, key: str) -> None:
+        """Raise unless the server of a key answers, and lets this user read."""
+        self.call(*commands.key_type(key))
+
+    def exists(self, key: str) -> bool:
+        """Return whether there is such a key."""
+        return bool(self.call("EXISTS", key))
+
+    def key_type(self, key: str) -> str:
+        """Return the type of a key; `none` if it does not exist."""
+        return str(self.call(*commands.key_type(key)).decode())
+
+    def has_stream(self, stream: str) -> bool:
+        """Return whether the stream exists; unlike `exists`, readers may ask that."""
+        return self.key_type(stream) != "none"
+
+    def length(self, stream: str) -> int:
+        """Return the number of entries; 0 if the stream does not exist."""
+        return int(self.call("XLEN", stream))
+
+    def stream_info(self, stream: str) -> StreamInfo:
+        """Return what Redis knows about a stream that exists."""
+        return StreamInfo.parse(self.call(*commands.stream_info(stream)))
+
+    def entries(
+        self, stream: str, first: bytes = b"-", last: bytes = b"+", count: int | None = None
+    ) -> list[Entry]:
+        """Return the oldest entries of a range."""
+        return list(self.call(*commands.entries(stream, first, last, count)))
+
+    def entry(self, stream: str, entry_id: bytes) -> Entry | None:
+        """Return the entry with an ID, if it is kept."""
+        return next(iter(self.entries(stream, entry_id, entry_id)), None)
+
+    def first_entry(self, stream: str, after: bytes | None = None) -> Entry | None:
+        """Return the oldest entry, or the oldest one after an ID."""
+        begin = b"-" if after is None else commands.after(after)
+        return next(iter(self.entries(stream, begin, count=1)), None)
+
+    def last_entries(
+        self, stream: str, count: int, first: bytes = b"-", last: bytes = b"+"
+    ) -> list[Entry]:
+        """Return the newest entries of a range, the oldest of them first."""
+        found: list[Entry] = self.call(*commands.last_entries(stream, count, first, last))
+        return found[::-1]
+
+    def last_entry(self, stream: str, last: bytes = b"+") -> Entry | None:
+        """Return the newest entry up to a bound."""
+        return next(iter(self.last_entries(stream, 1, last=last)), None)
+
+    def wait_for_entries(self, stream: str, after: bytes, block_ms: int) -> list[Entry]:
+        """Return the entries after an ID; wait for the first, and return none if none comes."""
+        reply = self.call(*commands.read_after([(stream, after)], block_ms=block_ms))
+        return reply[0][1] if reply else []
+
+    def trim_before(self, stream: str, entry_id: bytes) -> int:
+        """Trim all entries before an ID; return their number."""
+        return int(self.call("XTRIM", stream, "MINID", "=", entry_id))
+
+    def add_entry(self, stream: str, *fields: Argument, most: int | None = None) -> None:
+        """Append an entry under an ID that Redis gives; keep about `most` entries."""
+        self.call(*commands.append(stream, fields, most=most))
+
+    def groups(self, stream: str) -> list[GroupInfo]:
+        """Return the consumer groups of a stream that exists."""
+        return [GroupInfo.parse(row) for row in self.call("XINFO", "GROUPS", stream)]
+
+    def value(self, key: str) -> bytes | None:
+        """Return a string; None if it does not exist."""
+        found: bytes | None = self.call("GET", key)
+        return found
+
+    def put_value(self, key: str, value: Argument, expires: int | None = None) -> None:
+        """Write a string; with `expires`, for so many seconds."""
+        self.call("SET", key, value, *(() if expires is None else ("EX", expires)))
+
+    def members(self, key: str) -> set[bytes]:
+        """Return the members of a set."""
+        return set(self.call("SMEMBERS", key))
+
+    def memory(self, key: str, samples: int) -> int | None:
+        """Return about how many bytes a key takes; None if it does not exist."""
+        found: int | None = self.call("MEMORY", "USAGE", key, "SAMPLES", samples)
+        return found
+
+    def wait_for_element(self, key: str, seconds: float) -> bytes | None:
+        """Wait for the element of a list, and leave it there; None if it does not come."""
+        found: bytes | None = self.call("BLMOVE", key, key, "LEFT", "LEFT", seconds)
+        return found
+
+    def delete(self, *keys: str) -> int:
+        """Delete keys; return how many there were."""
+        return int(self.call("DEL", *keys))
+
+
+def pairs_of(flat: Sequence[Any]) -> dict[bytes, Any]:
+    """Return the fields of a reply, which Redis gives as name, value, name, value, ..."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+class Group:
+    """A consumer group, whether it exists or not."""
+
+    def __init__(self, connection: Keys, stream: str, name: str) -> None:
+        self._connection, self._stream, self._name = connection, stream, name
+
+    def create(self, position: bytes, makes_stream: bool = False) -> bool:
+        """Create the group if there is none; return whether this call did."""
+        options = ("MKSTREAM",) if makes_stream else ()
+        try:
+            self._call("CREATE", position, *options)
+        except WorkerError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+            return False
+        return True
+
+    def destroy(self) -> None:
+        """Delete the group, if there is one."""
+        self._call("DESTROY")
+
+    def move(self, position: bytes, entries_read: int | None = None) -> None:
+        """Set the position, and the number of entries read up to there; raises UnknownGroup."""
+        counted = () if entries_read is None else ("ENTRIESREAD", entries_read)
+        self._call("SETID", position, *counted)
+
+    def info(self) -> GroupInfo | None:
+        """Return what Redis knows about the group; None if there is none."""
+        return self._among(self._connection.groups(self._stream))
+
+    def oldest_pending(self) -> bytes | None:
+        """Return the ID of the oldest entry that was delivered and not acknowledged."""
+        found: bytes | None = self._connection.call("XPENDING", self._stream, self._name)[1]
+        return found
+
+    def acknowledge(self, entry_id: bytes) -> None:
+        """Take an entry off the list of those that were delivered."""
+        self._connection.call("XACK", self._stream, self._name, entry_id)
+
+    def delivered_before(self, consumer: str) -> list[Entry]:
+        """Return the oldest entry that this consumer was given and did not acknowledge, if any."""
+        reply = self._connection.call(*self._read(consumer, "0"))
+        return list(reply[0][1]) if reply else []
+
+    def next_entry(self, consumer: str) -> tuple[list[Entry], StreamInfo, GroupInfo]:
+        """Deliver the next entry, if any, after stream and group were read, sent together."""
+        stream, groups, reply = self._connection.call_all(
+            [
+                commands.stream_info(self._stream),
+                ("XINFO", "GROUPS", self._stream),
+                self._read(consumer, ">"),
+            ]
+        )
+        group = self._among([GroupInfo.parse(row) for row in groups])
+        assert group is not None  # else the read would have failed
+        return list(reply[0][1]) if reply else [], StreamInfo.parse(stream), group
+
+    def idle_ms(self) -> dict[bytes, int]:
+        """Return the consumers, and for how many milliseconds each has done nothing."""
+        rows = self._connection.call("XINFO", "CONSUMERS", self._stream, self._name)
+        return {row[b"name"]: int(row[b"idle"]) for row in map(pairs_of, rows)}
+
+    def add_consumer(self, consumer: bytes) -> None:
+        """Make a consumer, if it is none."""
+        self._call("CREATECONSUMER", consumer)
+
+    def remove_consumer(self, consumer: bytes) -> None:
+        """Delete a consumer, and the entries that were delivered to it."""
+        self._call("DELCONSUMER", consumer)
+
+    def _call(self, command: str, *arguments: Argument) -> None:
+        self._connection.call("XGROUP", command, self._stream, self._name, *arguments)
+
+    def _read(self, consumer: str, after: str) -> tuple[Argument, ...]:
+        of = ("GROUP", self._name, consumer, "COUNT", 1, "STREAMS", self._stream, after)
+        return ("XREADGROUP", *of)
+
+    def _among(self, groups: list[GroupInfo]) -> GroupInfo | None:
+        return next((one for one in groups if one.name == self._name.encode()), None)

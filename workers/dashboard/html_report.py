@@ -1,0 +1,188 @@
+"""The report of a past run: sentences, and one HTML file with all its scripts, styles and data."""
+
+import math
+from collections.abc import Iterator
+
+from bokeh.document import Document
+from bokeh.embed import file_html
+from bokeh.models import Column
+from bokeh.resources import Resources
+
+from workers.dashboard.answer_cards import worst
+from workers.dashboard.card import grid, markup
+from workers.dashboard.handlers import asset, template
+from workers.dashboard.page import CARDS
+from workers.dashboard.reports import as_dict, as_list, cumulative, recent, windows
+from workers.dashboard.shown_feed import Excerpt
+from workers.dashboard.text import banner, safe
+from workers.reading.answers import number
+from workers.reading.events import moment
+from workers.reading.incidents import RaisedAlarm
+from workers.text import counted, printable
+
+MAX_SENTENCES = 5
+"""Alarms, and notes, that have their own sentence."""
+
+_FAR_Z = 3.0  # from which a part is named: one of a thousand is off so far by chance
+
+_MAX_FINDING = 400  # characters of the finding of an alarm
+_MAX_NAME = 60  # characters of a label or a name
+_MAX_SENTENCE = 1000  # characters
+
+
+def html_report(past: Excerpt) -> str:
+    """Return the report of a past run as HTML."""
+    cards = [kind(past.axis, is_linked=False) for kind in CARDS if not kind.is_of_flow]
+    for card in cards:
+        card.refresh(past)
+    place = grid("28rem")
+    place.children = [card.root for card in cards]
+    told = "".join(f"<li>{safe(text, _MAX_SENTENCE)}</li>" for text in sentences(past)[1:])
+    head = markup(
+        f"<h1>{safe(past.feed, 64)}</h1>{banner(past.trust())}<h2>Summary</h2><ul>{told}</ul>"
+        '<p class="soft">docs/monitoring.md of online-svm says what each figure means.</p>'
+    )
+    document = Document()
+    document.add_root(Column(children=[head, place], sizing_mode="stretch_width"))
+    text: str = file_html(
+        document,
+        Resources(mode="inline"),
+        title=f"{past.feed} - online-svm report",
+        template=template(),
+        template_variables={
+            "links": [], "theme": "auto", "script": "", "style": asset("page.css"),
+        },
+        suppress_callback_warning=True,
+    )  # fmt: skip
+    return text
+
+
+def sentences(past: Excerpt) -> list[str]:
+    """Return the summary, a sentence an item, as plain text on one line each."""
+    parts = (_verdict, _span, _accuracy, _notes, _alarms, _parts, _costs, _guarantee)
+    return [printable(text) for part in parts for text in part(past)]
+
+
+def _verdict(past: Excerpt) -> Iterator[str]:
+    """Yield the verdict at the end, in one item: the page of the report has it as its head."""
+    found = past.trust()
+    yield f"{found.sentence}. {found.advice}".strip()
+
+
+def _span(past: Excerpt) -> Iterator[str]:
+    reports = past.reports
+    if not reports:
+        yield f"Feed {past.feed} has answers of this time, but no validity report yet."
+        return
+    first, last = reports[0], reports[-1]
+    yield (
+        f"The reports of feed {past.feed} from {moment(first.time)} to {moment(last.time)} (UTC) "
+        f"end with {counted(last.n, 'example')} learned, of which {last.scored:,} were scored."
+    )
+
+
+def _accuracy(past: Excerpt) -> Iterator[str]:
+    if not past.reports:
+        return
+    every, last = cumulative(past.reports, "headline")[-1], recent(past.reports)[-1]
+    if math.isnan(every[0]):
+        yield "No answer was scored: none carried a probability and then got a label."
+        return
+    yield f"Over all scored examples {_beside(every[0], every[2])}."
+    if not math.isnan(last[0]):
+        yield f"Over the last ones {_beside(last[0], last[2])}."
+
+
+def _beside(accuracy: float, announced: float) -> str:
+    return f"{_percent(accuracy)} were right and {_percent(announced)} was announced"
+
+
+def _percent(share: float) -> str:
+    return "an unknown share" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def _notes(past: Excerpt) -> Iterator[str]:
+    said = [event for event in past.events if event.is_note]
+    for event in said[-MAX_SENTENCES:]:
+        yield f"{event.writer[:_MAX_NAME]} noted at example {event.n:,.0f}: {event.detail}."
+
+
+def _alarms(past: Excerpt) -> Iterator[str]:
+    if not past.has_alarms:
+        yield "An exported file does not tell of alarms: see the feed itself."
+        return
+    if not past.alarms:
+        yield "No alarm was raised."
+        return
+    count = len(past.alarms)
+    yield f"{counted(count, 'alarm')} {'was' if count == 1 else 'were'} raised."
+    yield from _incidents(past)
+    for alarm in past.alarms[:MAX_SENTENCES]:
+        yield _alarm(alarm, past)
+    rest = count - MAX_SENTENCES
+    if rest > 0:
+        last = past.alarms[-1]
+        yield f"{counted(rest, 'alarm')} followed, the last at {moment(last.time)}."
+
+
+def _incidents(past: Excerpt) -> Iterator[str]:
+    if not past.incidents:
+        return
+    last = past.incidents[-1]
+    until = "and is open" if last.until is None else f"until example {last.until:,}"
+    count = counted(len(past.incidents), "incident")
+    yield (
+        f"They are of {count}; the last one began at example {last.since:,} {until}: {last.cause}."
+    )
+
+
+def _alarm(raised: RaisedAlarm, past: Excerpt) -> str:
+    alarm = raised.alarm
+    text = f"At {moment(raised.time)}, example {alarm.n:,}: {alarm.words[:_MAX_FINDING]}"
+    committed = past.committed.get(raised.entry)
+    if committed is not None:
+        text += f", committed at {moment(committed)}"
+    return f"{text}{_class_figures(raised, past)}."
+
+
+def _class_figures(raised: RaisedAlarm, past: Excerpt) -> str:
+    """Return how often the class of an alarm came, by the first report that covers it."""
+    alarm = raised.alarm
+    report = next((r for r in past.reports if r.n >= alarm.n), None)
+    if alarm.scope != "class" or report is None:
+        return ""
+    classes = map(as_dict, as_list(windows(report).get("classes")))
+    found = next((one for one in classes if str(one.get("label")) == alarm.name), None)
+    if found is None:
+        return ""
+    came, said = (number(found.get(name)) for name in ("frequency", "probability"))
+    return f"; it was announced at {said:.3f} and came at {came:.3f}"
+
+
+def _parts(past: Excerpt) -> Iterator[str]:
+    for part in worst(past.reports[-1])[:1] if past.reports else []:
+        if abs(part.z) >= _FAR_Z:
+            yield (
+                f"Of the parts, {part.name[:_MAX_NAME]} is farthest off at the end: "
+                f"{_percent(part.happened)} came true and {_percent(part.announced)} was "
+                f"announced, over {part.examples:,.0f} examples."
+            )
+
+
+def _costs(past: Excerpt) -> Iterator[str]:
+    told = as_dict(past.reports[-1].message.get("costs")) if past.reports else {}
+    own, by_label = number(told.get("mean")), number(told.get("by_label"))
+    if not math.isnan(own):
+        yield (
+            f"The actions that answers named cost {own:.4g} an example, those of the most probable "
+            f"label {by_label:.4g}."
+        )
+
+
+def _guarantee(past: Excerpt) -> Iterator[str]:
+    last = next((a.message for a in reversed(past.answers) if "guarantee" in a.message), None)
+    if last is None:
+        return
+    reason = last.get("reason")
+    because = f": {str(reason)[:300]}" if reason else ""
+    yield f"The last answer has the guarantee {str(last['guarantee'])[:_MAX_NAME]}{because}."

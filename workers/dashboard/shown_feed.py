@@ -1,0 +1,283 @@
+"""One feed as the page knows it, the choice of a viewer, and the excerpt that this choice shows."""
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, Self
+from urllib.parse import urlencode
+
+import numpy as np
+
+from online_svm.types import Floats
+from workers.broker.streams import Entry
+from workers.dashboard.reports import Report
+from workers.feed.state_fields import PendingLabels
+from workers.reading.answers import message, newest_answer
+from workers.reading.events import Event
+from workers.reading.incidents import Incident, RaisedAlarm, ReportedOpenAlarms
+from workers.reading.status import FeedStatus
+from workers.reading.true_labels import TrueLabels, Truth
+from workers.reading.verdict import Verdict, trust, verdict
+
+MAX_REPORTS = 2000
+MAX_ANSWERS = 2000
+MAX_ALARMS = 1000
+MAX_EVENTS = 50
+MAX_FEATURES = 200
+"""Features of an example, up to which they are kept."""
+
+MAX_FLOW_POINTS = 900
+"""Points of rate and lag that are kept: a quarter of an hour, at one a second."""
+
+MAX_POINTS = 400
+"""Points of a curve: about the pixels that a card is wide."""
+
+_RATE_SECONDS = 10.0
+_MAX_NOTE = 32  # characters of a note in a plot; the table of events has the rest
+_MS = 3_600_000.0  # milliseconds in an hour
+
+Axis = Literal["n", "time"]
+
+HOURS = {"1h": 1.0, "6h": 6.0, "1d": 24.0, "7d": 168.0}
+EXAMPLES = {"1000": 1_000, "5000": 5_000, "20000": 20_000}
+RANGES = {
+    "all": "all that is kept",
+    **{name: f"last {count:,} examples" for name, count in EXAMPLES.items()},
+    "1h": "last hour",
+    "6h": "last 6 hours",
+    "1d": "last day",
+    "7d": "last 7 days",
+}
+"""Ranges of the page by their name in its address."""
+
+
+class FlowPoint(NamedTuple):
+    """A point of the curves of rate and lag."""
+
+    time: float  # seconds since 1970, by the clock of the page
+    seq: int  # entries answered
+    rate: float  # entries answered a second, over the last seconds
+    waiting: int
+
+
+class ShownAnswer(NamedTuple):
+    """An entry of `out`, and what became known of its label."""
+
+    entry_id: bytes
+    message: dict[str, Any]
+    truth: Truth
+
+
+def bounded(truth: Truth) -> Truth:
+    """Return what became known of an example, without very many features."""
+    is_wide = truth.features is not None and len(truth.features) > MAX_FEATURES
+    return replace(truth, features=None) if is_wide else truth
+
+
+def shown_answers(entries: Sequence[Entry], truths: TrueLabels) -> list[ShownAnswer]:
+    """Return entries of `out` with their labels, without entries of other programs."""
+    messages = [message(entry) for entry in entries]
+    return [
+        ShownAnswer(entry[0], found, bounded(truth))
+        for entry, found, truth in zip(entries, messages, truths.of(entries, messages), strict=True)
+        if isinstance(found, dict)
+    ]
+
+
+@dataclass
+class ShownFeed:
+    """The status of one feed and the newest entries of its streams, the oldest first."""
+
+    status: FeedStatus
+    flow: deque[FlowPoint] = field(default_factory=lambda: deque(maxlen=MAX_FLOW_POINTS))
+    marks: deque[ReportedOpenAlarms] = field(default_factory=lambda: deque(maxlen=MAX_REPORTS))
+    reports: deque[Report] = field(default_factory=deque)
+    answers: deque[ShownAnswer] = field(default_factory=deque)
+    alarms: deque[RaisedAlarm] = field(default_factory=deque)
+    events: deque[Event] = field(default_factory=deque)
+    incidents: list[Incident] = field(default_factory=list)
+    committed: dict[bytes, int] = field(default_factory=dict)  # milliseconds of alarms' commits
+    version: int = 0  # grows whenever reports, answers or alarms change
+
+    @property
+    def feed(self) -> str:
+        """Name of the feed."""
+        return self.status.feed
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the feed was read once, or found unreadable."""
+        return bool(self.status.now or self.status.problem)
+
+    @property
+    def rate(self) -> float:
+        """Entries answered a second, over the last seconds."""
+        return self.flow[-1].rate if self.flow else 0.0
+
+    def take(self, status: FeedStatus) -> None:
+        """Replace the status; add a point to the curves."""
+        now, flow = status.now, self.flow
+        since = [p for p in flow if now - p.time <= _RATE_SECONDS] or [*flow][-1:]
+        rate = 0.0
+        if since and now > since[0].time:
+            rate = max(0.0, (status.seq - since[0].seq) / (now - since[0].time))
+        flow.append(FlowPoint(now, status.seq, rate, status.waiting))
+        is_watched = now - flow[0].time >= _RATE_SECONDS
+        self.status = replace(status, rate=rate if is_watched else None)
+
+    def clear(self) -> None:
+        """Forget all: the feed is gone, or was made again."""
+        self.status = FeedStatus(feed=self.feed)
+        for kept in (self.flow, self.marks, self.reports, self.answers, self.alarms, self.events):
+            kept.clear()
+        self.incidents, self.committed = [], {}
+        self.version += 1
+
+    def fail(self, problem: str) -> None:
+        """Note why the feed cannot be read."""
+        self.status = replace(self.status, problem=problem)
+
+    def verdict(self) -> Verdict:
+        """Return the verdict on the feed."""
+        if not self.is_loaded:
+            return Verdict("wait", "Loading …")
+        return verdict(replace(self.status, now=time.time()))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The choice of a viewer. It is the address of the page, so that a link shows the same.
+
+    Examples
+    --------
+    >>> Choice.of({"feed": "mail", "range": "1h"}).address()
+    '?feed=mail&range=1h'
+    >>> Choice.of({"range": "<script>"}).address()
+    '?'
+    """
+
+    feed: str = ""  # empty for the table of all feeds
+    range: str = "all"  # one of `RANGES`
+    axis: Axis = "n"
+    sort: str = "verdict"  # column of the table of feeds
+    theme: str = "auto"
+    tab: str = ""  # shown below the pictures; empty for the first
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, str]) -> Self:
+        """Return the choice of an address; what is unknown there is ignored."""
+        asked = arguments.get("range", "all")
+        theme = arguments.get("theme", "auto")
+        return cls(
+            feed=arguments.get("feed", "")[:80],
+            range=asked if asked in RANGES else "all",
+            axis="time" if arguments.get("axis") == "time" else "n",
+            sort=arguments.get("sort", "verdict")[:20],
+            theme=theme if theme in ("light", "dark") else "auto",
+            tab=arguments.get("tab", "")[:20],
+        )
+
+    @property
+    def title(self) -> str:
+        """Title of the page."""
+        return f"{self.feed or 'feeds'} - online-svm"
+
+    def address(self, **changes: str) -> str:
+        """Return the link to this choice, with some of it changed."""
+        usual = {"feed": "", "range": "all", "axis": "n", "sort": "verdict", "theme": "auto"}
+        shown = {name: changes.get(name, getattr(self, name)) for name in usual}
+        return "?" + urlencode({k: v for k, v in shown.items() if v != usual[k]})
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The part of a feed that is drawn; lists have the oldest first."""
+
+    feed: str
+    axis: Axis = "n"  # whether curves run over examples learned or over time
+    reports: list[Report] = field(default_factory=list)
+    answers: list[ShownAnswer] = field(default_factory=list)
+    flow: list[FlowPoint] = field(default_factory=list)
+    alarms: list[RaisedAlarm] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    has_alarms: bool = True  # False if the source cannot tell whether there were any
+    committed: dict[bytes, int] = field(default_factory=dict)  # milliseconds by ID of an alarm
+    pending: PendingLabels | None = None  # awaited labels, where that is known
+    incidents: list[Incident] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, shown: ShownFeed, choice: Choice) -> Self:
+        """Return the part of a feed that a choice asks for."""
+        # One call copies a deque as a whole, while the thread that reads may append to it.
+        reports, answers, flow = list(shown.reports), list(shown.answers), list(shown.flow)
+        drawn = within(reports, choice.range)
+        # Alarms and notes before the first report of a range are not part of it.
+        first = drawn[0].n if len(drawn) < len(reports) else 0
+        alarms = [one for one in list(shown.alarms) if one.alarm.n >= first]
+        # Without an example the n of an event is NaN: it is kept, so this is no >=.
+        events = [event for event in list(shown.events) if not event.n < first]
+        return cls(
+            shown.feed, choice.axis, drawn, answers, flow, alarms, events,
+            committed=shown.committed, pending=shown.status.lag.labels,
+            incidents=shown.incidents,
+        )  # fmt: skip
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether any report has scored examples."""
+        return any(report.scored for report in self.reports)
+
+    def trust(self) -> Verdict:
+        """Return whether the answers at the end can be trusted, from the excerpt alone."""
+        last = self.incidents[-1] if self.incidents else None
+        answers = (one.message for one in self.answers if "status" in one.message)
+        found = trust(
+            FeedStatus(
+                feed=self.feed,
+                answer=newest_answer(answers),
+                report=self.reports[-1].message if self.reports else None,
+                incident=last if last is not None and last.until is None else None,
+            )
+        )
+        if self.has_alarms or found.level != "well":
+            return found
+        sentence = found.sentence.replace("Probabilities hold", "As far as an exported file tells")
+        return Verdict("wait", sentence, "It holds answers alone, and nothing of alarms.")
+
+    def x(self) -> Floats:
+        """Return where each report stands on the axis."""
+        return np.array([r.n if self.axis == "n" else r.time for r in self.reports], dtype=float)
+
+    def alarm_x(self) -> list[float]:
+        """Return where the alarms stand on the axis; several at one place are one."""
+        return sorted({a.alarm.n if self.axis == "n" else a.time for a in self.alarms})
+
+    def notes(self) -> dict[str, list[float] | list[str]]:
+        """Return where the notes stand on the axis, and their texts, as columns of a plot."""
+        notes = [event for event in self.events if event.is_note]
+        return {
+            "x": [event.n if self.axis == "n" else event.time for event in notes],
+            "text": [_short(event.detail) for event in notes],
+        }
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_NOTE else f"{text[: _MAX_NOTE - 1]}…"
+
+
+def within(reports: Sequence[Report], name: str) -> list[Report]:
+    """Return the reports of a range, which ends at the newest of them."""
+    if not reports or name == "all":
+        return list(reports)
+    last = reports[-1]
+    if name in EXAMPLES:
+        return [r for r in reports if r.n > last.n - EXAMPLES[name]]
+    return [r for r in reports if r.time >= last.time - HOURS[name] * _MS]
+
+
+def thinned(count: int) -> np.ndarray:
+    """Return indices of at most `MAX_POINTS` of so many points, evenly spaced, with the last."""
+    if count <= MAX_POINTS:
+        return np.arange(count)
+    return np.linspace(0, count - 1, MAX_POINTS).round().astype(int)

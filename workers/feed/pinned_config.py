@@ -1,0 +1,158 @@
+"""The configuration that a feed keeps from its start, and the checks of it."""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from pydantic import BaseModel
+
+from online_svm.config import semantics
+from online_svm.errors import InvalidConfig
+from workers.config.text_values import option
+from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
+from workers.feed.state import PinnedConfig
+
+Groups = Mapping[str, Mapping[str, Any]]
+"""Settings by name, in groups by name, as JSON has them."""
+
+
+def pinned_config(predictor: BaseModel, limits: BaseModel) -> PinnedConfig:
+    """Return the configuration of a new feed with these settings."""
+    return bound_to({"predictor": predictor, "limits": limits})
+
+
+def bound_to(parts: Mapping[str, BaseModel]) -> PinnedConfig:
+    """Return the configuration of a new feed with these named groups of settings."""
+    groups = {name: part.model_dump(mode="json") for name, part in parts.items()}
+    config = json.dumps(groups, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return PinnedConfig(config, sha256(config.encode()).hexdigest())
+
+
+def stored_groups(feed: str, stored: PinnedConfig) -> Groups:
+    """Return all settings of a stored configuration, by group.
+
+    Raises BadConfiguration if this version does not compute its semantics; StateLost if it is
+    damaged.
+    """
+    check_whole(feed, stored)
+    check_computed(feed, stored)
+    groups = _read(stored)
+    if groups is None:
+        raise StateLost(
+            f"feed {feed!r}: its configuration is damaged: restore it from a backup, or: "
+            f"online-svm reset {feed}"
+        )
+    try:
+        semantics.check(semantics.of(groups))
+    except InvalidConfig as error:
+        raise BadConfiguration(f"feed {feed!r}: {error}, or: {_anew(feed)}") from error
+    return groups
+
+
+def given_up(stored: PinnedConfig) -> int | None:
+    """Return the semantics of a stored configuration if only earlier versions compute them."""
+    groups = _read(stored)
+    number = None if groups is None else semantics.of(groups)
+    return number if isinstance(number, int) and semantics.is_given_up(number) else None
+
+
+def check_computed(feed: str, stored: PinnedConfig) -> None:
+    """Raise BadConfiguration, with the way on, for the semantics of an earlier version."""
+    number = given_up(stored)
+    if number is None:
+        return
+    sources = json.loads(stored.config).get("join", {}).get("feeds")
+    way = (
+        f"online-svm fork {feed} --to NEW (a new feed with its kept input and today's defaults)"
+        if sources is None
+        else f"online-svm fork each of {', '.join(sources)}, and combine the new feeds"
+    )
+    raise BadConfiguration(
+        f"feed {feed!r} was begun under semantics {number}, which is no longer computed "
+        f"({semantics.COMPUTED_SHOWN} are). Go on with: {way}; or: online-svm reset {feed}"
+    )
+
+
+def check_names(feed: str, stored: Mapping[str, Any], model: type[BaseModel]) -> None:
+    """Raise BadConfiguration, with every name, unless stored settings match the model's fields."""
+    names = sorted(stored.keys() ^ model.model_fields.keys())
+    if names:
+        shown = ", ".join(name[:80] for name in names[:5])
+        raise BadConfiguration(
+            f"feed {feed!r} was begun by another version, with other settings ({shown}): go on "
+            f"with that version, or: {_anew(feed)}"
+        )
+
+
+def check_config(feed: str, stored: PinnedConfig, ours: PinnedConfig) -> None:
+    """Raise ConfigurationChanged, with every difference, unless the settings are the same."""
+    if stored.config == ours.config:  # as nearly always: nothing has to be read
+        check_whole(feed, stored)
+        return
+    check_settings(feed, stored_groups(feed, stored), json.loads(ours.config))
+
+
+def check_settings(feed: str, before: Groups, now: Groups) -> None:
+    """Raise ConfigurationChanged, with every difference, unless groups of settings are equal."""
+    if before == now:
+        return
+    raise ConfigurationChanged(
+        f"feed {feed!r} was begun with another configuration: {changes(before, now)}. Use the "
+        f"stored one{_options(before, now)}, or: {_anew(feed)}"
+    )
+
+
+def changes(before: Groups, now: Groups) -> str:
+    """Return every setting that differs between groups; an empty text if none does."""
+    old, new = _settings(before), _settings(now)
+    return "; ".join(
+        f"{name}: feed {old.get(name)!r}, here {new.get(name)!r}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    )
+
+
+def check_whole(feed: str, stored: PinnedConfig) -> None:
+    """Raise StateLost unless the stored configuration has the stored hash."""
+    if sha256(stored.config.encode()).hexdigest() != stored.config_hash:
+        raise StateLost(
+            f"feed {feed!r}: its state is damaged: field 'config_hash' is not the SHA-256 of field "
+            f"'config'; restore it from a backup, or: online-svm reset {feed}"
+        )
+
+
+def _anew(feed: str) -> str:
+    """Return the commands that begin a feed again."""
+    return (
+        f"online-svm fork {feed} --to NEW (a new feed over the kept input, for other settings), "
+        f"or: online-svm reset {feed}"
+    )
+
+
+def _read(stored: PinnedConfig) -> Groups | None:
+    """Return the groups of a stored configuration; None if it is damaged."""
+    try:
+        groups = json.loads(stored.config)
+    except ValueError:
+        return None
+    is_whole = isinstance(groups, dict) and all(isinstance(part, dict) for part in groups.values())
+    return groups if is_whole else None
+
+
+def _settings(config: Groups) -> dict[str, Any]:
+    """Return all settings of a configuration by name."""
+    return {name: value for part in config.values() for name, value in part.items()}
+
+
+def _options(before: Groups, now: Groups) -> str:
+    """Return, in brackets, the options that give a worker the settings of the feed."""
+    if not ("predictor" in before and "predictor" in now):
+        return ""  # some settings of a combination are not options
+    stored, ours = _settings(before), _settings(now)
+    options = [
+        option(name, stored[name])
+        for name in sorted(stored.keys() & ours.keys())
+        if stored[name] != ours[name]
+    ]
+    return f" ({' '.join(options)})" if options else ""

@@ -1,1 +1,0 @@
-"""Past runs: what was answered, with the labels that were learned."""

@@ -1,1 +1,0 @@
-"""A feed as Parquet files: written as it is answered, and read again as a history."""

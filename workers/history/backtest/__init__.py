@@ -1,1 +1,0 @@
-"""Several configurations over one recorded history, each example answered before it is learned."""

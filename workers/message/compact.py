@@ -1,0 +1,285 @@
+"""Compact form of an answer (`payload = "compact"`): its fields, and how readers expand it.
+
+docs/messages.md takes the order of the fields from here. `parse` reads any message that a feed
+published, and any other bytes.
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+import orjson
+
+from online_svm.rejections import reason_of
+from online_svm.stream.answer_columns import COLUMNS
+from workers.message import VERSION
+
+COMPACT_KEY = "c"
+"""The field that an answer in the compact form has, and no other message of `out`."""
+
+MILLION = 10**6
+"""Probabilities are whole millionths. A log loss counts no probability below 1e-6 either."""
+
+DECIMALS = 6
+"""Of each score."""
+
+NO_CODE = -1
+"""Stands for no class, and for no category."""
+
+COMPACT_NAME = "compact"
+"""Value of `payload` in an answer that was expanded from this form."""
+
+
+class Place(NamedTuple):
+    """One value, or one run of values, in the list `c`."""
+
+    name: str
+    meaning: str
+
+
+ROWS = (
+    Place("n", "As in a full answer."),
+    Place("label", "Index in `classes`; -1 for none."),
+    Place("svm_label", "The same."),
+    Place("category", "-1 for none."),
+    Place("category_size", "As in a full answer."),
+)
+"""Integers that differ from row to row; they come first."""
+
+TEXTS = (
+    "exact",
+    "approximate",
+    "none",
+    "venn",
+    "venn-abers-mixed",
+    "joint",
+    "classes are discovered, not declared",
+    "split is crossfit: the calibration scores are out of fold, by machines that trained on the "
+    "rest of the calibration set",
+    "some examples have a probability instead of a label: exact for those that get a label, for "
+    "all only if which they get does not depend on the example",
+    "maturity is arrival: an example is learned when its label comes, and those whose labels come "
+    "soon may be unlike the others",
+    "an entry without a label lies in the window: exact for those that get a label, for all only "
+    "if which get one does not depend on the example",
+    "an example of the window was given up without its label: exact for those that get one in "
+    "time, for all only if which get one does not depend on the example",
+)
+"""Frequent texts of `guarantee`, `method` and `reason`, by number. New ones go to the end."""
+
+CONSTANTS = (
+    Place("model", "As in a full answer."),
+    Place("calibration", "The same."),
+    Place("taxonomy", "The same."),
+    Place("guarantee", "A number of the texts below."),
+    Place("reason", "Null, text, or a number of the texts below."),
+    Place("method", "Null, text, or a number of the texts below."),
+    Place("interval_level", "As in a full answer."),
+    Place("classes", "A list."),
+)
+"""Values that change with the model or the calibration only; they come second."""
+
+CODED = ("guarantee", "reason", "method")
+
+NUMBERS = (
+    Place("probabilities", "k values, in millionths."),
+    Place("intervals", "k pairs, flat, in millionths."),
+    Place("venn", "k pairs, flat, in millionths."),
+    Place("scores", "The numbers that are left, with six decimals."),
+)
+"""The numbers come last; k is 1 for two classes, else the number of classes."""
+
+DERIVED = ("status", "label", "lower", "upper", "probability", "svm_label")
+"""Fields of a full answer that follow from others. Of two classes, so do the values of the first:
+1 minus the value of the second, with the ends of an interval exchanged."""
+
+DECISION_FIELDS = ("action", "expected_cost")
+"""Fields of a full answer that are sent unchanged, next to the list; only if `costs` is set."""
+
+COUNT_FIELDS = ("imputed",)
+"""Counts that stand before the list; only where features have names."""
+
+ABSENT = ("maps", "map_intervals")
+"""Fields of a full answer that the compact form leaves out."""
+
+HEAD_VALUES = len(ROWS) + len(CONSTANTS)
+"""Values before the numbers."""
+
+
+_NUMBERS = {text: number for number, text in enumerate(TEXTS)}
+
+
+def code(text: str | None) -> int | str | None:
+    """Return the number of a text, if it has one."""
+    return text if text is None else _NUMBERS.get(text, text)
+
+
+def width(classes: int) -> int:
+    """Return k: how many classes have numbers."""
+    return 1 if classes == 2 else classes
+
+
+class NotCompact(ValueError):
+    """A message that has the field of the compact form, and is none."""
+
+
+Message = dict[str, Any]
+Pairs = list[list[int]]
+
+_ORDER = [column.name for column in COLUMNS if column.name != "map_intervals"]
+_UNKNOWN = {column.name: column.unknown for column in COLUMNS}
+
+
+def parse(data: bytes) -> Any:
+    """Return a published message; one in the compact form in the shape of a full answer.
+
+    A rejection that stores its case has the sentence too, as `reason`. Raises ValueError if the
+    bytes, which may be any, are not JSON, or have the compact form's field and are none.
+    """
+    message = orjson.loads(data)
+    if not isinstance(message, dict):
+        return message
+    if message.get("status") == "rejected" and "about" in message:
+        return message | {"reason": reason_of(message["about"])}
+    return expand(message) if COMPACT_KEY in message else message
+
+
+def expand(message: Message) -> Message:
+    """Return an answer in the compact form in the shape of a full answer.
+
+    Its last field, `payload`, is "compact": the numbers have six decimals, the numbers for the
+    first of two classes are derived from the second's, and `maps` is empty because the form omits
+    maps. Raises NotCompact if it is no answer in this form.
+
+    Examples
+    --------
+    >>> sent = [40, 1, 1, 3, 99, 7, 7, 7, 0, None, 3, None, ["ham", "spam"]]
+    >>> sent += [750_000, 500_000, 875_000, 500_000, 1_000_000, 1.25]
+    >>> found = expand({"v": 2, "seq": 41, "c": sent})
+    >>> found["label"], found["probability"], found["probabilities"], found["scores"]
+    ('spam', 0.75, [0.25, 0.75], [1.25])
+    """
+    sent = message[COMPACT_KEY]
+    if message.get("v") != VERSION or not isinstance(sent, list) or len(sent) < HEAD_VALUES:
+        raise NotCompact("no answer in the compact form")
+    columns = _of_rows(sent[: len(ROWS)]) | _constants(sent[len(ROWS) : HEAD_VALUES])
+    columns |= _numbers(sent[HEAD_VALUES:], len(columns["classes"]))
+    columns |= _own(columns)
+    for name in ("label", "svm_label"):
+        columns[name] = _class_of(columns["classes"], columns[name])
+    if columns["category"] == NO_CODE:
+        columns["category"] = None
+    columns["maps"] = {}
+    columns |= _decided(message)
+    for name in COUNT_FIELDS:
+        if name in message:
+            _check(_is_count(message[name]), name)
+            columns[name] = message[name]
+    found = {name: columns[name] for name in _ORDER if name in columns}
+    return _head(message) | found | {"payload": COMPACT_NAME}
+
+
+def _head(message: Message) -> Message:
+    """Return what stands before the columns."""
+    given = message.get("id")
+    _check(given is None or isinstance(given, str), "id")
+    _check(_is_count(message.get("seq")), "seq")
+    sent = {} if given is None else {"id": given}
+    return {"v": VERSION, "status": "ok", **sent, "seq": message["seq"]}
+
+
+def _decided(message: Message) -> Message:
+    """Return the fields of a decision, if there is one; they are next to the list."""
+    found = {name: message[name] for name in DECISION_FIELDS if name in message}
+    if found:
+        _check(isinstance(found.get("action"), str), "action")
+        _check(_is_number(found.get("expected_cost")), "expected_cost")
+    return found
+
+
+def _of_rows(values: Sequence[Any]) -> Message:
+    columns = dict(zip((place.name for place in ROWS), values, strict=True))
+    for name, value in columns.items():
+        may_be_none = name in ("label", "svm_label", "category")
+        _check(_is_count(value) or (may_be_none and type(value) is int and value == NO_CODE), name)
+    return columns
+
+
+def _constants(values: Sequence[Any]) -> Message:
+    columns = dict(zip((place.name for place in CONSTANTS), values, strict=True))
+    for name in ("model", "calibration", "taxonomy"):
+        _check(_is_count(columns[name]), name)
+    for name in CODED:
+        columns[name] = _text(columns[name], name)
+    _check(columns["guarantee"] in ("exact", "approximate", "none"), "guarantee")
+    level, classes = columns["interval_level"], columns["classes"]
+    _check(level is None or _is_number(level), "interval_level")
+    _check(isinstance(classes, list) and len(classes) > 0, "classes")
+    _check(all(name is None or isinstance(name, str) for name in classes), "classes")
+    return columns
+
+
+def _text(value: object, name: str) -> str | None:
+    """Return a text that is sent as it is, or by its number."""
+    if type(value) is int:
+        _check(0 <= value < len(TEXTS), name)
+        return TEXTS[value]
+    _check(value is None or isinstance(value, str), name)
+    return value  # type: ignore[return-value]  # checked above
+
+
+def _numbers(values: Sequence[Any], classes: int) -> Message:
+    """Return the numbers by column; the first of two classes is derived from the second."""
+    k = width(classes)
+    sent, scores = values[: 5 * k], values[5 * k :]
+    _check(all(_is_count(value) and value <= MILLION for value in sent), "probabilities")
+    _check(len(scores) > 0 and all(map(_is_number, scores)), "scores")
+    points, intervals, venn = sent[:k], _pairs(sent[k : 3 * k]), _pairs(sent[3 * k :])
+    if classes == 2:
+        points = [MILLION - points[0], *points]
+        intervals, venn = _with_first(intervals), _with_first(venn)
+    found = (
+        [point / MILLION for point in points],
+        *([[end / MILLION for end in pair] for pair in pairs] for pairs in (intervals, venn)),
+        [float(score) for score in scores],
+    )
+    return dict(zip((place.name for place in NUMBERS), found, strict=True))
+
+
+def _pairs(flat: Sequence[int]) -> Pairs:
+    return [[lower, upper] for lower, upper in zip(flat[::2], flat[1::2], strict=True)]
+
+
+def _with_first(pairs: Pairs) -> Pairs:
+    """Return the intervals of both classes, given the interval of the second."""
+    ((lower, upper),) = pairs
+    return [[MILLION - upper, MILLION - lower], [lower, upper]]
+
+
+def _own(columns: Message) -> Message:
+    """Return probability and interval of the predicted label."""
+    names = ("lower", "upper", "probability")
+    label = columns["label"]
+    if label == NO_CODE:
+        return {name: _UNKNOWN[name] for name in names}
+    _check(label < len(columns["classes"]), "label")
+    found = (*columns["intervals"][label], columns["probabilities"][label])
+    return dict(zip(names, found, strict=True))
+
+
+def _class_of(classes: list[str | None], index: int) -> str | None:
+    _check(index < len(classes), "label")
+    return None if index == NO_CODE else classes[index]
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]  # narrowed
+
+
+def _check(is_right: bool, name: str) -> None:
+    if not is_right:
+        raise NotCompact(f"{name} of an answer in the compact form is not what it can be")

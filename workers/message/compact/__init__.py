@@ -1,1 +1,0 @@
-"""The compact form of an answer: the setting `payload = "compact"`."""

@@ -1,0 +1,121 @@
+"""Encode answers in the form that the setting `payload` asks for, and the compact form itself."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import attrgetter
+
+import numpy as np
+
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.types import Floats, Ints
+from workers.config.settings import Payload
+from workers.message import VERSION
+from workers.message.compact import (
+    CODED,
+    COMPACT_KEY,
+    CONSTANTS,
+    COUNT_FIELDS,
+    DECIMALS,
+    MILLION,
+    ROWS,
+    code,
+    width,
+)
+from workers.message.encode import (
+    action_texts,
+    cost_texts,
+    encode_block,
+    id_parts,
+    integers,
+    interleave,
+    literal,
+    numbers,
+)
+
+_rows = attrgetter(*(place.name for place in ROWS))
+_constant_values = attrgetter(*(place.name for place in CONSTANTS))
+
+_LARGE = 1e9
+"""From here on a 64-bit float has no more than about six decimals."""
+
+
+def encode_answers(
+    block: PredictionBlock,
+    seqs: Sequence[int] | Ints,
+    ids: Sequence[str | None],
+    form: Payload = "full",
+) -> list[bytes]:
+    """Return the payloads of a block of predictions in a form; see `encode_block`."""
+    encode = encode_compact if form == "compact" else encode_block
+    return encode(block, seqs, ids)
+
+
+def encode_compact(
+    block: PredictionBlock, seqs: Sequence[int] | Ints, ids: Sequence[str | None]
+) -> list[bytes]:
+    """Return the payloads of a block of predictions, as `CompactMessage` describes them.
+
+    A warming answer has the full form: there are few of them, and they are short.
+    """
+    if block.status != "ok":
+        return encode_block(block, seqs, ids)
+    counted = tuple(name for name in COUNT_FIELDS if getattr(block, name)[0] >= 0)
+    template = _template(_constant_values(block), counted, bool(block.actions))
+    texts = (
+        id_parts(ids),
+        integers(np.asarray(seqs, dtype=np.int64)),
+        *(integers(getattr(block, name)) for name in counted),
+        numbers(np.stack(_rows(block), axis=1)),
+        numbers(_millionths(_probabilities(block))),
+        numbers(rounded(block.scores)),
+        *action_texts(block),
+        *cost_texts(block),
+    )
+    return [template % row for row in zip(*texts, strict=True)]
+
+
+# As for full answers, it changes with the model only.
+@lru_cache(maxsize=16)
+def _template(constants: tuple[object, ...], counted: tuple[str, ...], is_decided: bool) -> bytes:
+    names = (place.name for place in CONSTANTS)
+    values = (
+        code(value) if name in CODED else value  # type: ignore[arg-type]  # these are texts
+        for name, value in zip(names, constants, strict=True)
+    )
+    common = b",".join(map(literal, values))
+    decided = b',"action":%b,"expected_cost":%b' if is_decided else b""
+    more = b"".join(b'"%b":%%b,' % name.encode() for name in counted)
+    head = b'{"v":%d,%%b"seq":%%b,%b"%b"' % (VERSION, more, COMPACT_KEY.encode())
+    return head + b":[%%b,%b,%%b,%%b]" % common + decided + b"}"
+
+
+def _probabilities(block: PredictionBlock) -> Floats:
+    """Return the probabilities of each row and the ends of its intervals, one after the other."""
+    m, classes = block.point.shape
+    first = classes - width(classes)
+    parts = (
+        block.point[:, first:],
+        interleave(block.lower[:, first:], block.upper[:, first:]).reshape(m, -1),
+        interleave(block.venn_lower[:, first:], block.venn_upper[:, first:]).reshape(m, -1),
+    )
+    return np.concatenate(parts, axis=1)
+
+
+def _millionths(probabilities: Floats) -> Ints:
+    """Return whole millionths."""
+    if not np.isfinite(probabilities).all():
+        raise ValueError("a prediction holds a number that is not finite")
+    return np.rint(probabilities * MILLION).astype(np.int64)
+
+
+def rounded(values: Floats) -> Floats:
+    """Return numbers rounded to `DECIMALS`; large ones, which have hardly more, as they are.
+
+    Examples
+    --------
+    >>> rounded(np.array([0.12345678, -1e-9, 1e300])).tolist()
+    [0.123457, 0.0, 1e+300]
+    """
+    is_large = np.abs(values) >= _LARGE
+    small = np.where(is_large, 0.0, values)
+    return np.where(is_large, values, np.round(small, DECIMALS) + 0.0)

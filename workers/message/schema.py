@@ -1,0 +1,408 @@
+"""The schema of messages, version 2: every message that enters or leaves a feed.
+
+These models describe the schema; the columns of an answer come from
+`online_svm.stream.answer_columns`, the parts of a report are the classes that the predictor fills.
+They generate docs/messages.md, they parse in clients and tools,
+and the tests hold the hot path's encoders to them byte for byte.
+"""
+
+from collections.abc import Iterable
+from dataclasses import MISSING, fields, replace
+from typing import Any, Literal, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from online_svm.stream.alarm import Alarm, Moved
+from online_svm.stream.answer_columns import COLUMNS, Column, Probability, Status
+from online_svm.stream.validity_report import (
+    ClassFigures,
+    CostReport,
+    Descriptive,
+    Done,
+    FeatureReport,
+    LabelCounts,
+    LabelReport,
+    LateLabelReport,
+    MeanBounds,
+    MethodReport,
+    MonitorsReport,
+    ReliabilityBin,
+    SliceScores,
+    ValidityReport,
+    WeightedScores,
+    WindowedReport,
+    WindowScores,
+)
+from workers.message.codes import EventCode
+from workers.message.encode import dumps
+
+OPTIONAL = (
+    "id", "action", "expected_cost", "map_intervals", "imputed", "windowed", "monitors", "labels",
+    "costs", "features",
+)  # fmt: skip
+"""Keys that are absent where others would be null."""
+
+
+class Message(BaseModel):
+    """A payload: compact JSON, its keys in the order of the fields."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the fields as they are sent: optional ones only if they have a value."""
+        fields = self.model_dump()
+        for name in OPTIONAL:
+            if fields.get(name, "") is None:
+                del fields[name]
+        return fields
+
+    def payload(self) -> bytes:
+        """Return the message as it is stored in the stream."""
+        return dumps(self.plain())
+
+
+class Versioned(Message):
+    """A message that stands alone in an entry."""
+
+    v: Literal[2] = Field(2, description="Version of the schema.")
+
+
+class AnswerHead(Versioned):
+    """What the service puts in front of the columns of a prediction."""
+
+    status: Status = Field(
+        description="`warming` until two classes were in the training set: label, probability"
+        " and category are null, lists empty."
+    )
+    id: str | None = Field(None, description="The producer's id, only if it sent one.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
+
+
+def fields_of(columns: Iterable[Column]) -> dict[str, Any]:
+    """Return columns as the fields of a model; an optional one may be absent."""
+    return {
+        column.name: (
+            column.type,
+            Field(None if column.name in OPTIONAL else ..., description=column.description),
+        )
+        for column in columns
+    }
+
+
+PredictionMessage = create_model(
+    "PredictionMessage",
+    __base__=AnswerHead,
+    __doc__="Answer to one accepted example, in `out`; its entry ID is the ID of the input entry.",
+    **fields_of(COLUMNS),
+)
+
+
+class CompactMessage(Versioned):
+    """The same answer in the compact form, in `out` of a feed with `payload = "compact"`.
+
+    Only such an answer has `c`. While warming up, and for any other entry, messages have the
+    full form. `workers.message.compact.parse` returns the fields of a full answer.
+    """
+
+    id: str | None = Field(None, description="The producer's id, only if it sent one.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
+    imputed: int | None = Field(None, ge=0, description="As in a full answer.")
+    c: list[Any] = Field(description="The values below, in their order.")
+    action: str | None = Field(None, description="As in a full answer.")
+    expected_cost: float | None = Field(None, description="As in a full answer.")
+
+
+class RejectedMessage(Versioned):
+    """Answer to one input entry that could not be used, in `out`. It changed nothing else.
+
+    `tail`, `export`, the page and the gateway add `reason`, the sentence that the case and its
+    parameters make. A feed of semantics 4 stores `reason`, and no `about`.
+    """
+
+    status: Literal["rejected"] = Field("rejected", description="Always `rejected`.")
+    id: str | None = Field(None, description="The producer's id, if it could be read.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
+    n: int = Field(ge=0, description="Examples learned before this entry.")
+    code: str = Field(description="[Reason code](#reason-codes).")
+    about: dict[str, Any] = Field(
+        description="What was wrong: `case`, the name of a [case](#cases-of-rejections), and the "
+        "parameters of its sentence."
+    )
+
+
+class DuplicateMessage(Versioned):
+    """Answer to one entry whose id was answered recently, in `out`. It was not learned again.
+
+    Only if `dedupe_window` is set. The window holds the ids of the last `dedupe_window` answered
+    examples that carried an id. Rejected entries are not in it, so they may be sent again.
+    """
+
+    status: Literal["duplicate"] = Field("duplicate", description="Always `duplicate`.")
+    id: str = Field(description="The producer's id.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
+    n: int = Field(ge=0, description="Examples learned before this entry.")
+    first: int = Field(ge=0, description="`seq` of the answer that the id got.")
+
+
+class LabelMessage(Versioned):
+    """Answer to one label entry, in `out`. A label that could not be used is answered `rejected`.
+
+    Only if `horizon` is set. An example that waits for its label and is sent again with it is
+    answered so too.
+    """
+
+    status: Literal["label"] = Field("label", description="Always `label`.")
+    id: str | None = Field(None, description="The entry's own id, only if it has one.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
+    n: int = Field(ge=0, description="Examples learned before this entry.")
+    example: str = Field(description="The id of the example.")
+    label: str = Field(description="Its label.")
+    done: Done = Field(
+        description="`accepted`: it had no label. `repeated`: it had this one. `corrected`: "
+        "it had another; the next refit uses this one, and figures stay."
+    )
+
+
+class CombinedSource(Message):
+    """The answer of one source of a combination about the last class."""
+
+    belief: Probability = Field(description="Bel of the last class.")
+    plausibility: Probability = Field(description="Pl of the last class.")
+
+
+_COMBINED = {
+    "n": "Labels learned before this entry.",
+    "label": "The label with the larger probability.",
+    "lower": "Bel of it, or `probability` where that is less.",
+    "upper": "Pl of it, or `probability` where that is more.",
+    "probability": "Recalibrated; the pignistic one before the first recalibration.",
+    "method": "`pignistic`, then `platt` or `isotonic`.",
+    "interval_level": "Always null.",
+    "probabilities": "Recalibrated probability of each class.",
+    "intervals": "Made as `lower` and `upper`.",
+    "venn": "Bel and Pl of each class.",
+    "maps": "`pignistic`: ignorance shared equally.",
+    "scores": "One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)).",
+    "svm_label": "The more plausible class.",
+    "category": "Always null.",
+    "category_size": "Labels of the recalibration.",
+    "imputed": "Always absent.",
+    "model": "Always 0.",
+    "calibration": "Version of the recalibration.",
+    "taxonomy": "Always 0.",
+    "guarantee": "Always `none`: sources that learned the same labels are no independent evidence.",
+}
+"""Meanings of the columns that differ in the answer of a combination."""
+
+_OF_SOURCES = (
+    Column("rule", "constant", Literal["dempster", "cautious"], "The rule."),
+    Column(
+        "sources",
+        "constant",
+        dict[str, CombinedSource | None],
+        "The answer of each; null (warming, rejected) counts as ignorance.",
+    ),
+)
+
+
+class CombinedHead(AnswerHead):
+    """What stands in front of the columns in the answer of a combination."""
+
+    status: Status = Field(description="`warming` while every source is.")
+    seq: int = Field(ge=0, description="Answers of the first source before this one.")
+
+
+CombinedMessage = create_model(
+    "CombinedMessage",
+    __base__=CombinedHead,
+    __doc__="""Answer of a combination to one id, in the `out` of the feed that `combine` writes.
+
+    Its entry ID is the ID of the first source's answer. It has the fields of any answer, with
+    the meanings below, and two more.
+    """,
+    **fields_of(
+        replace(
+            column,
+            type=Literal["none"] if column.name == "guarantee" else column.type,
+            description=_COMBINED.get(column.name, column.description),
+        )
+        for column in COLUMNS + _OF_SOURCES
+    ),
+)
+
+
+class InputEntry(BaseModel):
+    """An entry of `in`: fields of a Redis stream entry, not JSON as a whole.
+
+    An example has exactly one of `x` and `xb`. With a `horizon`, an entry with `for`, or one with
+    `id`, `y` and no features, is the label of an example that came before. Any other field, or one
+    sent twice, is rejected. The field `c` is kept for what is to come, and rejected as not
+    supported yet.
+    """
+
+    model_config = ConfigDict(extra="forbid", validate_by_name=True)
+
+    x: str | None = Field(
+        None,
+        description="Features as JSON: an array of numbers, `[0.5, 1]`, or an object of named"
+        ' cells, `{"age": 39}`.',
+    )
+    xb: bytes | None = Field(None, description="Features as little-endian 64-bit floats.")
+    y: str | None = Field(
+        None,
+        description="Label. Without it the example is answered, not learned; with a `horizon`"
+        " the label may follow.",
+    )
+    p: str | None = Field(
+        None,
+        description="In place of `y`, for the learner `psvm`: an annotator's probability of "
+        "the second class, in [0, 1]. It is learned, but not used for "
+        "calibration, maps or figures.",
+    )
+    id: str | None = Field(
+        None, description="The producer's id; the answer repeats it. See `dedupe_window`."
+    )
+    for_: str | None = Field(
+        None,
+        alias="for",
+        description="Id of an earlier example, whose label `y` is. Only with a `horizon`.",
+    )
+    time: str | None = Field(
+        None,
+        description="Milliseconds by the producer's clock, if the `horizon` counts time, and "
+        "only then.",
+    )
+    s: str | None = Field(
+        None,
+        description='Values of the feed\'s `slices`: `{"country": "DE"}`. They are no features.',
+    )
+    a: str | None = Field(
+        None,
+        description="The answer that a scorer gave, in full, to be scored in place of the "
+        "worker's own. Only with `given_answers`.",
+    )
+
+
+class DeadLetter(BaseModel):
+    """An entry of `dlq`: a copy of a rejected input entry, as fields, under the same entry ID.
+
+    A feed of semantics 4 has `reason`, the sentence itself, in the place of `about`.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = Field(description="[Reason code](#reason-codes).")
+    about: str = Field(description="`about` of the answer, as JSON.")
+    size: int = Field(ge=0, description="Bytes of the entry.")
+    head: bytes = Field(
+        max_length=1024, description="Its fields as lines `name=value`, up to a KiB."
+    )
+
+
+def _fields_of(reported: type) -> dict[str, Any]:
+    """Return the fields of a dataclass as fields of a model."""
+    types = get_type_hints(reported, include_extras=True)
+    return {
+        field.name: (types[field.name], ... if field.default is MISSING else field.default)
+        for field in fields(reported)
+    }
+
+
+_REPORT = _fields_of(ValidityReport)
+
+MetricsMessage = create_model(
+    "MetricsMessage",
+    __base__=Versioned,
+    __doc__="Validity, in `met`: cumulative, and recent. Every `metrics_every` learned examples."
+    "\n\nIts entry ID is the ID of the last input entry it covers.",
+    n=_REPORT.pop("n"),
+    seq=(int, Field(ge=0, description="`seq` of the last input entry it covers.")),
+    **_REPORT,
+)
+
+
+class AlarmsMessage(Versioned):
+    """The alarms that one entry raised, in `alarms`; its entry ID is the ID of the input entry."""
+
+    seq: int = Field(ge=0, description="`seq` of the input entry.")
+    alarms: list[Alarm] = Field(description="At least one.")
+
+
+class EventMessage(Versioned):
+    """An operational event, in `events`, which keeps about a thousand. Best effort.
+
+    Its entry ID is given by Redis, and holds the time. Events are no function of the examples and
+    no part of the digest.
+    """
+
+    code: EventCode = Field(description="[What happened](#codes-of-events).")
+    writer: str = Field(description="Name of the worker; user and host of a person.")
+    epoch: int = Field(ge=0, description="Number of writers so far.")
+    detail: str = Field(description="For a person.")
+    alarm: str | None = Field(None, description="Of an acknowledgement: the ID in `alarms`.")
+    until: int | None = Field(
+        None, description="Of a silence: its end, in milliseconds since 1970."
+    )
+    n: int | None = Field(
+        None, ge=0, description="Of a note: examples learned before what it is about."
+    )
+
+
+class RequestEntry(BaseModel):
+    """An entry of `req`: an example without a label, for a scorer. Any other field is rejected."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    x: str | None = Field(None, description="Features, as in `in`.")
+    xb: bytes | None = Field(None, description="Features as raw floats, as in `in`.")
+    id: str | None = Field(
+        None,
+        description="Names the key of the answer, `osvm:{F}:ans:<id>`. Without a readable id "
+        "that is the entry ID. A repeated id gets the first answer while that is "
+        "kept.",
+    )
+
+
+class ReplyMessage(Versioned):
+    """The one element of the list `ans:<id>`, which goes after a while (`scorer --keep`)."""
+
+    state: str | None = Field(
+        description="The published state: its n and eight digits of its checksum."
+    )
+    behind: int | None = Field(ge=0, description="Examples learned since that state.")
+    age: int | None = Field(ge=0, description="Milliseconds since it was published.")
+    answer: dict[str, Any] = Field(
+        description="An answer as in `out`, `RejectedMessage` or `UnavailableMessage`. `seq` "
+        "and `n` are the state's."
+    )
+
+
+class UnavailableMessage(Versioned):
+    """Answer to a request that no state can answer now. Ask again later, under a new id."""
+
+    status: Literal["unavailable"] = Field("unavailable", description="Always `unavailable`.")
+    id: str | None = Field(None, description="The request's id, if it could be read.")
+    code: Literal["no_state", "stale", "failed", "late"] = Field(
+        description="[Why](#codes-of-requests)."
+    )
+    reason: str = Field(description="The same for a person.")
+
+
+STREAMS: dict[str, tuple[type, ...]] = {
+    "in": (InputEntry,),
+    "out": (
+        PredictionMessage, CompactMessage, RejectedMessage, DuplicateMessage, LabelMessage,
+        CombinedMessage, CombinedSource,
+    ),
+    "met": (
+        MetricsMessage, MethodReport, LabelReport, WindowedReport, WindowScores, WeightedScores,
+        ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, LateLabelReport,
+        LabelCounts, MeanBounds, CostReport, FeatureReport,
+    ),
+    "alarms": (AlarmsMessage, Alarm, Moved),
+    "dlq": (DeadLetter,),
+    "events": (EventMessage,),
+    "req": (RequestEntry,),
+    "ans": (ReplyMessage, UnavailableMessage),
+}  # fmt: skip
+"""The messages of each stream, and the parts of which they are made."""

@@ -1,0 +1,147 @@
+"""Answers as a CSV table that a spreadsheet opens as values, never as formulas."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TextIO
+
+from workers.broker.store import Store
+from workers.broker.streams import Entry
+from workers.errors import BadConfiguration
+from workers.reading.answers import answer, no_answer
+from workers.reading.true_labels import TrueLabels, Truth
+from workers.text import printable
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+_PAIRS = {"intervals": "", "venn": "venn "}
+"""Lists of pairs, each with the prefix of its columns "lower" and "upper"."""
+
+
+class AnswerTable:
+    """The kept answers of a feed, one row each; `trimmed` counts rows whose input is gone."""
+
+    def __init__(self, store: Store, features: bool) -> None:
+        self._store, self._features, self.trimmed = store, features, 0
+        self._truths = TrueLabels(store, features, with_late=True)
+        last = store.last_entries(store.keys.out, 1)
+        self._last = last[0][0] if last else b"0-0"
+        # The columns depend on all rows, because new classes appear in the stream. So the rows are
+        # read twice, both times up to `last`.
+        names = (name for row in self._rows(reads_input=features) for name in row)
+        self._columns = list(dict.fromkeys(("entry", *names)))
+
+    def write(self, target: TextIO, raw: bool) -> int:
+        """Write the table; return the number of rows."""
+        return write_table(target, self._columns, self._checked(), raw)
+
+    def _checked(self) -> Iterator[dict[str, Any]]:
+        known = frozenset(self._columns)
+        for row in self._rows():
+            if not known.issuperset(row):
+                raise BadConfiguration(
+                    f"the feed was begun anew while it was exported (entry {row['entry']} has "
+                    "columns it had not): export it again"
+                )
+            yield row
+
+    def _rows(self, reads_input: bool = True) -> Iterator[dict[str, Any]]:
+        """Yield the rows; unless `reads_input`, their true labels are None."""
+        self.trimmed = 0
+        for page in self._store.pages(self._store.keys.out, b"0-0", self._last):
+            messages = [answer(entry) for entry in page]
+            truths = self._truths.of(page, messages) if reads_input else [Truth()] * len(page)
+            for entry, message, truth in zip(page, messages, truths, strict=True):
+                self.trimmed += not truth.is_kept
+                yield _row(entry, message, truth.fields(self._features))
+
+
+def write_table(
+    target: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], raw: bool = False
+) -> int:
+    """Write a heading and rows as CSV; return the number of rows."""
+    as_cell = _raw_cell if raw else cell
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(map(as_cell, columns))
+    count = 0
+    for count, row in enumerate(rows, 1):  # noqa: B007  (the number of rows is returned)
+        writer.writerow([as_cell(row.get(name)) for name in columns])
+    return count
+
+
+def cell(value: Any) -> Any:
+    r"""Return the content of a cell: a number unchanged, text so that it is never a formula.
+
+    Text that begins like a formula and is not a number gets a leading apostrophe, as OWASP advises
+    against CSV injection. A character that is not printable is escaped, so that each row is one
+    line.
+
+    Examples
+    --------
+    >>> [cell(value) for value in (-0.5, "-1", "+1", None, True, "spam")]
+    [-0.5, '-1', '+1', None, 1, 'spam']
+    >>> print(cell("=HYPERLINK(1)"), cell("-1+1"), cell("\t=1"), cell("a\nb"))
+    '=HYPERLINK(1) '-1+1 '\t=1 a\nb
+    """
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, str):
+        return value if value is None or isinstance(value, int | float) else cell(str(value))
+    is_formula = value.startswith(_FORMULA) and not _NUMBER.fullmatch(value)
+    return f"'{printable(value)}" if is_formula else printable(value)
+
+
+def _raw_cell(value: Any) -> Any:
+    return int(value) if isinstance(value, bool) else value
+
+
+def _row(entry: Entry, message: dict[str, Any], truth: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"entry": entry[0].decode()} | flat(message | truth)
+    except (TypeError, ValueError, AttributeError):
+        raise no_answer(entry) from None
+
+
+def flat(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as a flat row: lists become one column for each class.
+
+    Examples
+    --------
+    >>> flat({"seq": 0, "classes": ["a", "b"], "probabilities": [0.25, 0.75], "maps": {}})
+    {'seq': 0, 'probability a': 0.25, 'probability b': 0.75}
+    >>> flat({"classes": ["a"], "venn": [[0.25, 0.75]]})
+    {'venn lower a': 0.25, 'venn upper a': 0.75}
+    """
+    classes = ["(unseen)" if name is None else name for name in message.pop("classes", [])]
+    row: dict[str, Any] = {}
+    for name, value in message.items():
+        if name == "probabilities":
+            row |= _spread("probability", classes, value)
+        elif name in _PAIRS:
+            row |= _spread_pairs(_PAIRS[name], classes, value)
+        elif name == "maps":
+            for method, values in value.items():
+                row |= _spread(method, classes, values)
+        elif name == "map_intervals":
+            for method, values in value.items():
+                row |= _spread_pairs(f"{method} ", classes, values)
+        elif name == "scores":
+            row |= _spread("score", classes[-1:] if len(value) == 1 else classes, value)
+        elif name == "features":  # by name, or by index from 0
+            pairs = value.items() if isinstance(value, dict) else enumerate(value or ())
+            row |= {f"feature {key}": sent for key, sent in pairs}
+        else:
+            row[name] = value
+    return row
+
+
+def _spread(prefix: str, classes: list[str], values: list[float]) -> dict[str, float]:
+    return {f"{prefix} {name}": value for name, value in zip(classes, values, strict=False)}
+
+
+def _spread_pairs(prefix: str, classes: list[str], values: list[list[float]]) -> dict[str, float]:
+    return {
+        **_spread(f"{prefix}lower", classes, [lower for lower, _ in values]),
+        **_spread(f"{prefix}upper", classes, [upper for _, upper in values]),
+    }

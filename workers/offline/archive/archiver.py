@@ -1,0 +1,240 @@
+"""Write what a feed answers to an archive, and let Redis trim it only then.
+
+Answers are the cursor. A batch of them goes to disk together with its input, labels, reports and
+alarms, which one commit made visible with it; then the consumer group of `out` moves behind it.
+After a kill the archive resumes from the disk, not from Redis: it skips batches on the disk, and
+Redis still has the others.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.admin.erased_streams import erased_of
+from workers.admin.verify import no_answers
+from workers.broker import failpoints
+from workers.broker.client import UnknownGroup
+from workers.broker.store import Store
+from workers.broker.streams import Entry
+from workers.errors import BadConfiguration, InputLost
+from workers.feed.position import parse_id, previous_id
+from workers.feed.retention import DOWNSTREAM
+from workers.log import Logger
+from workers.offline.archive.layout import claim
+from workers.offline.archive.parquet import HeldRows
+from workers.offline.archive.reader import BegunAnew, last_archived
+from workers.offline.archive.rows import Gathered, Gatherer
+from workers.offline.archive.writer import ArchiveWriter
+from workers.stop import Stop
+
+DEFAULT_SECONDS = 30.0  # seconds that rows of a feed that is followed wait for more, at most
+HELD_ROWS = 20_000  # answers that are held in memory, about, before they are written
+HELD_BYTES = 1 << 23  # bytes of all rows, likewise
+_IDLE = 0.5  # seconds between two looks at a feed that has nothing new
+
+log = Logger("online_svm.archive")
+
+
+@dataclass(slots=True)
+class Archived:
+    """Counts of what one run added."""
+
+    answers: int = 0
+    inputs: int = 0
+    missing: int = 0  # answers among them whose input was no longer kept
+
+
+class Archiver:
+    """Archives one feed to its directory, which this process holds; see `layout.locked`.
+
+    `accept_gap` goes on where answers or input were trimmed before they were archived; for
+    `takes_group` see `Acknowledgement`. `was_archived` is the `seq` of the last answer that was on
+    disk before; None without any.
+
+    Raises BadConfiguration if the feed has no state, or is not the one that was archived so far.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        directory: Path,
+        group: str = DOWNSTREAM,
+        accept_gap: bool = False,
+        takes_group: bool = False,
+    ) -> None:
+        self._store, self._directory, self._group = store, directory, group
+        self._accept_gap = accept_gap
+        self.done = Archived()
+        state = store.state()
+        if state is None:
+            raise no_answers(store.keys.feed)
+        self.identity = claim(directory, store.keys.feed, state.pinned)
+        self._gatherer = Gatherer(store, state)
+        self._writer = ArchiveWriter(directory)
+        self._seq = last_archived(store, state, directory)
+        self._group_moves = Acknowledgement(store, group, self.identity.archive, takes_group)
+        self.was_archived = self._seq
+        self._begin()
+
+    def run(self, stop: Stop, follow: bool = False, every: float = DEFAULT_SECONDS) -> None:
+        """Archive what is answered: to the present end, or until a stop is requested.
+
+        Raises BadConfiguration if the archive cannot be written, or another one has the consumer
+        group. Raises InputLost if answers or input are gone that were not archived.
+        """
+        self._acknowledge()  # first: the group may be another archive's
+        upto = b"+" if follow else _id(self._store.last_entry(self._store.keys.out))
+        since = time.monotonic()
+        while not stop.requested:
+            is_full = self._read(stop, upto)
+            if is_full or (follow and self._is_due(since, every)):
+                self._flush()
+                since = time.monotonic()
+            elif not follow:
+                break
+            else:
+                if not self._held.count("answers"):
+                    since = time.monotonic()
+                stop.wait(_IDLE)
+        self._flush()
+
+    def _begin(self) -> None:
+        """Hold no rows, and stand behind the last answer that is on disk."""
+        self._after = self._writer.last["answers"]
+        if self._seq is None:  # what is older than all kept answers is no part of the archive
+            self._after = previous_id(_id(self._store.first_entry(self._store.keys.out)))
+        self._held = HeldRows()
+
+    def _read(self, stop: Stop, upto: bytes) -> bool:
+        """Read what is new up to an entry; return whether as much is held as may be."""
+        if upto != b"+" and parse_id(upto) <= parse_id(self._after):
+            return False
+        for page in self._store.pages(self._store.keys.out, self._after, upto):
+            if self._take(page):
+                return True
+            if stop.requested:
+                break
+        return False
+
+    def _take(self, page: Sequence[Entry]) -> bool:
+        """Hold the rows of a page of answers, or of the first; return whether that is enough."""
+        found = self._gatherer.gather(self._after, page)
+        self._check_gap(found.messages)
+        if self._gatherer.reads_input:
+            self._check_input(found)
+        self._held.add(found.rows)
+        self._after = found.ids[-1]
+        is_much = self._held.count("answers") >= HELD_ROWS or self._held.bytes >= HELD_BYTES
+        return is_much or len(found.ids) < len(page)
+
+    def _is_due(self, since: float, every: float) -> bool:
+        """Return whether to write what is held: it is old, or Redis may soon have no room."""
+        held = self._held.count("answers")
+        if not held:
+            return False
+        is_much = 2 * held >= self._store.length(self._store.keys.out)
+        return is_much or time.monotonic() - since >= every
+
+    def _check_gap(self, messages: Sequence[dict[str, object]]) -> None:
+        """Raise InputLost if answers are missing before or between these, and BegunAnew if fewer.
+
+        An answer counts the entries before it, from 0.
+        """
+        for message in messages:
+            seq = message.get("seq")
+            if not isinstance(seq, int):
+                continue
+            expected = seq if self._seq is None else self._seq + 1
+            if seq < expected:
+                raise BegunAnew(self._store.keys.feed, self._directory)
+            if seq != expected:
+                erased = {entry.seq for entry in erased_of(self._store).entries.values()}
+                if not erased.issuperset(range(expected, seq)):
+                    self._lost(f"answers {expected:,} to {seq - 1:,}")
+            self._seq = seq
+
+    def _check_input(self, found: Gathered) -> None:
+        """Count the answers whose input is gone. Only before all archived input may any be."""
+        held = set(found.given)
+        gone = [at for at in found.ids if at not in held]
+        if not gone:
+            return
+        has_begun = self._held.count("input") or self._writer.last["input"] != b"0-0"
+        if has_begun or (found.given and parse_id(found.given[0]) < parse_id(gone[-1])):
+            self._lost(f"the input of {len(gone):,} answers up to {gone[-1].decode()}")
+        self.done.missing += len(gone)
+
+    def _lost(self, what: str) -> None:
+        text = (
+            f"feed {self._store.keys.feed!r} gave up {what} before they were archived. A worker "
+            f"with --downstream block waits for an archive of the group {DOWNSTREAM!r}"
+        )
+        if not self._accept_gap:
+            raise InputLost(f"{text}; to go on without them: --accept-gap")
+        log.warning(f"{text}; going on without them")
+
+    def _flush(self) -> None:
+        """Write what is held, then acknowledge it; what was erased meanwhile is not written."""
+        tables = self._held.tables(erased_of(self._store).entries)
+        counts = {kind: table.num_rows for kind, table in tables.items()}
+        answers = counts.get("answers", 0)
+        if answers:
+            self._writer.add(tables)
+        self._begin()
+        self._acknowledge()
+        self.done.answers += answers
+        self.done.inputs += counts.get("input", 0)
+
+    def _acknowledge(self) -> None:
+        self._group_moves.move(self._writer.last["answers"])
+
+
+def _id(entry: Entry | None) -> bytes:
+    """Return the ID of an entry; b"0-0" without one."""
+    return b"0-0" if entry is None else entry[0]
+
+
+class Acknowledgement:
+    """Moves a consumer group of the answers behind the last one that is on disk.
+
+    `archive`, a name, is the only consumer of the group. `takes_group` takes the group from other
+    consumers, which are given up.
+    """
+
+    def __init__(self, store: Store, group: str, archive: str, takes_group: bool = False) -> None:
+        self._store, self._name, self._own = store, group, archive.encode()
+        self._group = store.group(store.keys.out, group)
+        self._takes_group, self._has_group = takes_group, False
+
+    def move(self, last: bytes) -> None:
+        """Move the group behind an answer; raise BadConfiguration if the group is another's."""
+        if not self._store.length(self._store.keys.out):
+            return
+        if not self._has_group:
+            self._join(last)
+        try:
+            self._group.move(last)
+        except UnknownGroup:  # it was dropped meanwhile
+            self._join(last)
+        if failpoints.chosen is not None:
+            failpoints.chosen.reach("archive-acknowledged")
+
+    def _join(self, last: bytes) -> None:
+        """Make the group, and this archive its only consumer."""
+        self._group.create(last)
+        for name in self._group.idle_ms():
+            if name != self._own:
+                self._remove(name)
+        self._group.add_consumer(self._own)
+        self._has_group = True
+
+    def _remove(self, consumer: bytes) -> None:
+        if not self._takes_group:
+            raise BadConfiguration(
+                f"the consumer group {self._name!r} of {self._store.keys.out} has another "
+                "consumer: an archive needs one of its own, --group NAME, and --downstream block "
+                f"waits for {DOWNSTREAM!r} alone. If that consumer was given up for good: "
+                "--take-group"
+            )
+        self._group.remove_consumer(consumer)

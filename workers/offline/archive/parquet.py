@@ -1,0 +1,112 @@
+"""Rows as tables of pyarrow, and parts that are read.
+
+pyarrow is imported here alone: it is an optional extra, and takes a while.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workers.errors import BadConfiguration
+from workers.offline.archive.layout import ENTRY_KINDS, KINDS, kind_of
+from workers.offline.archive.rows import Row, schema
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+MISSING = "archives are Parquet files, which need pyarrow: pip install 'online-svm[archive]'"
+
+
+def arrow() -> "ModuleType":
+    """Return `pyarrow` with its parts loaded; raise BadConfiguration if it is not installed."""
+    # Its own pools keep what was used once: a fifth more memory, and no faster here. It looks at
+    # this when it is imported.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.parquet
+    except ImportError:
+        raise BadConfiguration(MISSING) from None
+    found: Any = pyarrow
+    return found  # type: ignore[no-any-return]  # it ships no type information
+
+
+@contextmanager
+def opened(part: Path, columns: Sequence[str]) -> Iterator[Any]:
+    """Open a part to read some of its columns.
+
+    Raises BadConfiguration if it cannot be read, there or within the block, or has no such columns.
+    """
+    pa = arrow()
+    try:
+        with part.open("rb") as raw, pa.parquet.ParquetFile(raw) as source:
+            _check(part, columns, source, pa)
+            yield source
+    except (OSError, pa.ArrowException) as error:
+        raise BadConfiguration(
+            f"{part}: cannot be read: {error}. Restore that file from a copy of the archive"
+        ) from None
+
+
+def last_row(part: Path, columns: Sequence[str]) -> list[Any]:
+    """Return the values of the last row of a part; raise BadConfiguration if it cannot be read."""
+    with opened(part, columns) as source:
+        group = source.read_row_group(source.num_row_groups - 1, columns=list(columns))
+        return [group.column(name)[-1].as_py() for name in columns]
+
+
+def _check(part: Path, columns: Sequence[str], source: Any, pa: Any) -> None:
+    """Raise BadConfiguration if another program wrote a file under the name of a part."""
+    expected, found = schema(kind_of(part), pa), source.schema_arrow
+    wrong = [
+        name
+        for name in columns
+        if name not in found.names or found.field(name).type != expected.field(name).type
+    ]
+    if wrong or not source.metadata.num_rows:
+        what = f"has no column {wrong[0]!r} as archives have it" if wrong else "has no rows"
+        raise BadConfiguration(f"{part}: is no part of an archive: it {what}. Move it away")
+
+
+def without(table: Any, erased: Collection[bytes]) -> Any:
+    """Return a table without the rows of erased entries."""
+    if not erased:
+        return table
+    pa = arrow()
+    gone = pa.array([at.decode() for at in erased], pa.string())
+    is_gone = pa.compute.is_in(table.column("entry"), gone)
+    return table.filter(pa.compute.invert(is_gone))
+
+
+class HeldRows:
+    """Rows that wait to be written, by kind, in the order of their entries; they take `bytes`.
+
+    They are held as columns: objects of Python take several times the memory.
+    """
+
+    def __init__(self) -> None:
+        self._pa = arrow()
+        self._tables: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+        self.bytes = 0
+
+    def add(self, rows: Mapping[str, Sequence[Row]]) -> None:
+        """Hold more rows."""
+        for kind, of_kind in rows.items():
+            if of_kind:
+                table = self._pa.Table.from_pylist(of_kind, schema=schema(kind, self._pa))
+                self._tables[kind].append(table)
+                self.bytes += table.nbytes
+
+    def count(self, kind: str) -> int:
+        """Return the number of rows of a kind."""
+        return sum(table.num_rows for table in self._tables[kind])
+
+    def tables(self, erased: Collection[bytes]) -> dict[str, Any]:
+        """Return the rows of each kind that has any, without those of erased entries."""
+        found = {kind: self._pa.concat_tables(held) for kind, held in self._tables.items() if held}
+        for kind in found.keys() & {*ENTRY_KINDS}:
+            found[kind] = without(found[kind], erased)
+        return found

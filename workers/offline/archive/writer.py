@@ -1,0 +1,181 @@
+"""Parts of an archive on disk: each is replaced as a whole, so a reader never sees half of one.
+
+Rows are added to the last part of their day while it is small: it is written again with them, under
+another name, synced, and renamed over the old one. So no row is ever there twice, or half, and a
+feed of few examples has one part a day.
+"""
+
+import os
+import secrets
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any
+
+from workers.broker import failpoints
+from workers.errors import BadConfiguration
+from workers.feed.position import parse_id
+from workers.offline.archive.layout import (
+    KINDS,
+    day_of,
+    part_name,
+    parts,
+    temporaries,
+)
+from workers.offline.archive.parquet import arrow, last_row, opened
+from workers.offline.archive.rows import schema
+
+PART_ROWS = 50_000  # rows beyond which no rows are added to a part
+PART_BYTES = 1 << 25  # bytes of a part in memory, likewise; so this bounds what the writer holds
+GROUP_ROWS = 8192  # rows of a row group, about: a part is written group by group
+
+
+class ArchiveWriter:
+    """The parts of a feed, written to its directory; `last` has the last entry of each kind."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self.pyarrow = directory, arrow()
+        self._schemas = {kind: schema(kind, self.pyarrow) for kind in KINDS}
+        with _writing(directory):
+            for left in temporaries(directory):
+                left.unlink()
+        self.last = {kind: self._last(kind) for kind in KINDS}
+
+    def add(self, tables: Mapping[str, Any]) -> None:
+        """Add rows by kind, in the order of their entries; those on disk already are left out.
+
+        When it returns, all rows are on disk.
+
+        Raises BadConfiguration if they cannot be written. What is on disk stays whole.
+        """
+        new: dict[str, dict[str, Any]] = {}
+        for kind, table in tables.items():
+            for day, of_day in self._days(kind, table):
+                new.setdefault(day, {})[kind] = of_day
+        for day in sorted(new):  # a whole day before the next: answers are never ahead of input
+            for kind in KINDS:
+                if kind in new[day]:
+                    self._add(kind, day, new[day][kind])
+
+    def replace(self, part: Path, table: Any) -> None:
+        """Replace a part by a table, or drop it where that has no rows."""
+        with _writing(part):
+            if table.num_rows:
+                self._write(part, table.to_batches(), table.schema)
+            else:
+                part.unlink()
+                _sync(part.parent)
+
+    def _days(self, kind: str, table: Any) -> Iterator[tuple[str, Any]]:
+        """Yield the rows of each day that are not on disk."""
+        entries = [text.encode() for text in table.column("entry").to_pylist()]
+        begin = bisect_right(entries, parse_id(self.last[kind]), key=parse_id)
+        for day, of_day in groupby(entries[begin:], key=day_of):
+            count = len(list(of_day))
+            yield day, table.slice(begin, count)
+            begin += count
+
+    def _add(self, kind: str, day: str, table: Any) -> None:
+        first, last = (table.column("entry")[place].as_py().encode() for place in (0, -1))
+        part = self._small_part(kind, day, table)
+        held: Iterator[Any] = iter(())
+        if part is None:
+            place = self._directory / f"kind={kind}" / f"day={day}"
+            part = place / part_name(first)
+            with _writing(place):
+                _make(place)
+        else:
+            held = self._batches(part)
+        with _writing(part):
+            self._write(part, chain(held, table.to_batches()), table.schema)
+        self.last[kind] = last
+
+    def read(self, part: Path) -> Any:
+        """Return a part as a table."""
+        with opened(part, ("entry",)) as source:
+            return source.read(use_threads=False)
+
+    def _batches(self, part: Path) -> Iterator[Any]:
+        with opened(part, ("entry",)) as source:
+            yield from source.iter_batches(GROUP_ROWS, use_threads=False)
+
+    def _small_part(self, kind: str, day: str, table: Any) -> Path | None:
+        """Return the last part of a day if there is room in it, and it has these columns alone."""
+        of_day = parts(self._directory, kind, day)
+        if not of_day:
+            return None
+        with opened(of_day[-1], ("entry",)) as source:
+            held, columns = source.metadata, source.schema_arrow
+        size = sum(held.row_group(i).total_byte_size for i in range(held.num_row_groups))
+        has_room = held.num_rows + table.num_rows <= PART_ROWS and size + table.nbytes <= PART_BYTES
+        return of_day[-1] if has_room and columns.equals(self._schemas[kind]) else None
+
+    def _write(self, part: Path, batches: Iterable[Any], schema: Any) -> None:
+        """Write batches of rows; only the rows of one group are held meanwhile."""
+        pq = self.pyarrow.parquet
+        partial = part.with_name(f".{part.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            with partial.open("xb") as target:
+                with pq.ParquetWriter(target, schema, compression="zstd") as sink:
+                    for table in self._groups(batches):
+                        sink.write_table(table)
+                _reach("archive-written")
+                target.flush()
+                os.fsync(target.fileno())
+            partial.replace(part)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        _reach("archive-renamed")
+        _sync(part.parent)
+
+    def _groups(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield tables of about `GROUP_ROWS` rows."""
+        held: list[Any] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(each.num_rows for each in held) >= GROUP_ROWS:
+                yield self.pyarrow.Table.from_batches(held)
+                held = []
+        if held:
+            yield self.pyarrow.Table.from_batches(held)
+
+    def _last(self, kind: str) -> bytes:
+        found = parts(self._directory, kind)
+        return str(last_row(found[-1], ["entry"])[0]).encode() if found else b"0-0"
+
+
+def _reach(name: str) -> None:
+    if failpoints.chosen is not None:
+        failpoints.chosen.reach(name)
+
+
+@contextmanager
+def _writing(place: Path) -> Iterator[None]:
+    """Report in one line why something cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise BadConfiguration(
+            f"{place}: cannot be written: {error.strerror or error}. Nothing was acknowledged that "
+            "is not on disk: make room, and run the same command again"
+        ) from None
+
+
+def _make(directory: Path) -> None:
+    """Make a directory that survives a power cut."""
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        _sync(each.parent)
+
+
+def _sync(directory: Path) -> None:
+    """Make sure that the names in a directory are on disk."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,147 @@
+"""The configurations to compare: sections of a TOML file, and ``NAME:key=value,...`` texts.
+
+The first one is the base: the others have its settings but for those that they name.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from online_svm.config import PredictorConfig
+from workers.config.setting_sources import parsed, refuse_unknown
+from workers.config.settings import Limits, WorkerSettings
+from workers.config.text_values import explain
+from workers.errors import BadConfiguration
+
+BASE_NAME = "base"  # name of the first configuration where no file names one
+MAX_FILE_BYTES = 1 << 20  # bytes of a file of configurations, at most
+
+Sections = dict[str, dict[str, Any]]
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,23}", re.ASCII)
+_BETWEEN = re.compile(r",(?=\s*\w+\s*=)")
+_FIELDS = (*PredictorConfig.model_fields, *Limits.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One way to answer a history; `changes` are the settings given for it and its base."""
+
+    name: str
+    predictor: PredictorConfig
+    limits: Limits
+    changes: dict[str, Any]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings by group, as JSON has them."""
+        return {
+            "predictor": self.predictor.model_dump(mode="json"),
+            "limits": self.limits.model_dump(mode="json"),
+        }
+
+
+def sections_of(path: Path | None, texts: Sequence[str] = ()) -> Sections:
+    """Return the settings of each configuration by its name, the base first.
+
+    The file has a table for each; without it there is `BASE_NAME`, which sets nothing. Each text
+    ``NAME:key=value,...`` is one more configuration, or more settings for one. Raises
+    BadConfiguration if the file cannot be read, or a text or a name cannot be used.
+    """
+    sections = {BASE_NAME: {}} if path is None else read_sections(path)
+    for text in texts:
+        name, changes = _split(text)
+        sections[name] = sections.get(name, {}) | changes
+    for name in sections:
+        if not _NAME.fullmatch(name):
+            raise BadConfiguration(
+                f"configuration {name[:80]!r}: a name has 1 to 24 letters, digits and _ . + -, and "
+                "begins with a letter or digit"
+            )
+    return sections
+
+
+def configurations(given: WorkerSettings, sections: Sections) -> list[Configuration]:
+    """Return the configurations, checked as a worker checks its settings.
+
+    `given` has the settings that no section names. Raises BadConfiguration with one line that names
+    the configuration, the setting and what is wrong.
+    """
+    base = next(iter(sections.values()))
+    return [_configured(name, given, base | own) for name, own in sections.items()]
+
+
+def _configured(name: str, given: WorkerSettings, changes: Mapping[str, Any]) -> Configuration:
+    try:
+        refuse_unknown(changes, _FIELDS, "setting")
+        values = {field: getattr(given, field) for field in _FIELDS} | parsed(
+            changes, WorkerSettings.model_fields
+        )
+        predictor = PredictorConfig.model_validate(_part(values, PredictorConfig.model_fields))
+        limits = Limits.model_validate(_part(values, Limits.model_fields))
+    except ValidationError as error:
+        raise BadConfiguration(f"configuration {name}: {explain(error)}") from None
+    except BadConfiguration as error:
+        raise BadConfiguration(f"configuration {name}: {error}") from None
+    whole = predictor.model_dump(mode="json") | limits.model_dump(mode="json")
+    return Configuration(name, predictor, limits, {field: whole[field] for field in changes})
+
+
+def _part(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in names}
+
+
+def read_sections(path: Path) -> Sections:
+    """Return the sections of a TOML file by name.
+
+    Raises BadConfiguration if it cannot be read, is no TOML, or holds anything but sections.
+    """
+    try:
+        with path.open("rb") as source:
+            data = source.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise BadConfiguration(
+                f"{path}: more than {MAX_FILE_BYTES:,} bytes; is it another file?"
+            )
+        found = tomllib.loads(data.decode())
+    except OSError as error:
+        raise BadConfiguration(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfiguration(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise BadConfiguration(f"{path}: not TOML that can be used: nested too deeply") from None
+    if not found:
+        raise BadConfiguration(f"{path}: no configuration; write [name] and its settings below")
+    for name, section in found.items():
+        if not isinstance(section, dict):
+            raise BadConfiguration(
+                f"{path}: {name[:80]!r} stands outside a configuration; write [name] above it"
+            )
+    return found
+
+
+def _split(text: str) -> tuple[str, dict[str, str]]:
+    """Return the name and the settings of ``NAME:key=value,...``.
+
+    A comma ends a value where ``key=`` follows, so that lists need no quotes.
+
+    Examples
+    --------
+    >>> _split('b:classes=no,yes,C=2,class_weight={"no":1,"yes":3}')
+    ('b', {'classes': 'no,yes', 'C': '2', 'class_weight': '{"no":1,"yes":3}'})
+    """
+    name, colon, rest = text.partition(":")
+    changes: dict[str, str] = {}
+    for part in _BETWEEN.split(rest):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if not (colon and key and equals):
+            raise BadConfiguration(f"--set {text[:200]}: write NAME:setting=value,setting=value")
+        if key in changes:
+            raise BadConfiguration(f"--set {text[:200]}: {key[:80]} is given twice; keep one")
+        changes[key] = value
+    return name.strip(), changes

@@ -1,0 +1,129 @@
+"""The figures for people: a line a published probability, in 80 columns."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from textwrap import wrap
+
+from workers.offline.backtest.prequential import HEADLINE
+from workers.offline.backtest.result import SURE_STANDARD_ERRORS, EntryCounts, Scores
+from workers.offline.backtest.run import Finished
+from workers.text import counted
+
+WIDTH = 80
+
+_wrapped = partial(wrap, width=WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+_NAME = 21
+_COLUMNS = (("log loss", 9), ("vs base", 9), ("Brier", 7), ("acc.", 6), ("AUC", 6), ("calib.", 7))
+_COVERAGE = (("cover", 9), ("width", 6))
+
+LEGEND = (
+    f"vs base  log loss less that of {HEADLINE} in the first configuration",
+    "calib.   calibration error beyond chance: 0 where chance alone explains it",
+    "cover    % of answers in bins whose frequency lies in the mean interval; in",
+    "         brackets the same if every probability were right",
+)
+
+
+def table(finished: Sequence[Finished]) -> list[str]:
+    """Return the lines of the table, the base first."""
+    headings = "".join(f"{text:>{width}}" for text, width in (*_COLUMNS, *_COVERAGE))
+    base = finished[0].result.methods.get(HEADLINE)
+    lines = [" " * _NAME + headings]
+    for one in finished:
+        lines += _heading(one)
+        for name, scores in one.result.methods.items():
+            lines.append(f"  {name:<{_NAME - 2}}{_figures(scores, base)}".rstrip())
+    return [*lines, "", *_least(finished), *_memory(finished), *LEGEND]
+
+
+def _least(finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield which configuration lost least, and what it takes; nothing where there is one."""
+    first = finished[0]
+    scored = [one for one in finished if HEADLINE in one.result.methods]
+    if first not in scored or len(scored) == 1:
+        return
+    losses = {id(one): one.result.methods[HEADLINE].log_loss for one in scored}
+    best = min(scored, key=lambda one: losses[id(one)])
+    if best is first:
+        yield from _wrapped(f"least log loss of {HEADLINE}: {first.configuration.name}")
+    else:
+        less = losses[id(first)] - losses[id(best)]
+        cost = best.result.microseconds / first.result.microseconds
+        yield from _wrapped(
+            f"least log loss of {HEADLINE}: {best.configuration.name}, {less:.4f} below "
+            f"{first.configuration.name}, at {cost:.1f} times its time"
+        )
+    yield ""
+
+
+def _memory(finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield the verdict on older rows, if there is one configuration and the verdict is known."""
+    found = finished[0].result.older_rows
+    if (
+        len(finished) > 1
+        or found is None
+        or not (found.helps or found.errors <= -SURE_STANDARD_ERRORS)
+    ):
+        return
+    rows = "all rows" if found.is_all else f"the last {found.most:,} rows"
+    losses = (
+        f"a logistic regression on {rows} loses {_share(found.older_loss)} an example, on the last "
+        f"{found.window:,} {_share(found.window_loss)} (by {abs(found.errors):.1f} standard errors)"
+    )
+    if found.helps:
+        tried = "all:window=none" if found.is_all else f"long:window={found.most}"
+        yield from _wrapped(f"Older rows would help: {losses}; try --set {tried}.")
+    else:
+        yield from _wrapped(f"Older rows would not help: {losses}.")
+    yield ""
+
+
+def _share(loss: float) -> str:
+    return f"{loss:.3f}".removeprefix("0")
+
+
+def _heading(one: Finished) -> Iterator[str]:
+    counts, cost = one.result.counts, one.result.microseconds
+    name, kept = one.configuration.name, " (kept)" if one.was_kept else ""
+    yield f"{name}{kept}: {counted(counts.scored, 'answer')} scored, {cost:,.1f} us an entry"
+    if others := _others(counts):
+        yield from _wrapped(f"not scored: {', '.join(others)}")
+    if counts.reason is not None:
+        yield from _wrapped(f"the first rejected: {counts.reason}")
+
+
+def _others(counts: EntryCounts) -> list[str]:
+    kinds = {
+        "warming up": counts.warming,
+        "without label": counts.unlabelled,
+        "repeated": counts.repeated,
+        "rejected": sum(counts.rejected.values()),
+    }
+    return [f"{count:,} {kind}" for kind, count in kinds.items() if count]
+
+
+def _figures(scores: Scores, base: Scores | None) -> str:
+    difference = None if base is None else scores.log_loss - base.log_loss
+    texts = (
+        _decimals(scores.log_loss, 4),
+        "" if difference is None else f"{difference:+.4f}",
+        _decimals(scores.brier, 4),
+        _decimals(scores.accuracy, 3),
+        _decimals(scores.auc, 3),
+        _decimals(scores.calibration_error, 3),
+        _coverage(scores),
+        _decimals(scores.width, 3),
+    )
+    widths = (width for _, width in (*_COLUMNS, *_COVERAGE))
+    return "".join(f"{text:>{width}}" for text, width in zip(texts, widths, strict=True))
+
+
+def _coverage(scores: Scores) -> str:
+    if scores.coverage is None or scores.coverage_of_perfect is None:
+        return ""
+    return f"{100 * scores.coverage:.0f}({100 * scores.coverage_of_perfect:.0f})"
+
+
+def _decimals(value: float | None, places: int) -> str:
+    return "" if value is None else f"{value:.{places}f}"

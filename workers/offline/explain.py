@@ -1,0 +1,167 @@
+"""Rebuild one old answer for an auditor: what it rested on, and proof by replay. Reads only."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from online_svm.predictor.explanation import Explanation, explain
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.admin.verify import no_answers
+from workers.broker.store import Store
+from workers.broker.streams import Entry
+from workers.config.settings import Limits
+from workers.errors import BadConfiguration, InputLost, StateLost
+from workers.feed.position import Position, parse_id, previous_id
+from workers.message.compact import parse
+from workers.message.decode import decode
+from workers.message.entry_decode import pairs
+from workers.reading.answers import answer, payload
+from workers.session.replay import Replay, restored
+
+Value = float | str | bool | None  # value of a feature, as it was sent
+
+_ID = b"0123456789-"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An answer, recomputed."""
+
+    entry: str  # its entry ID
+    answer: dict[str, Any]  # the committed payload, parsed, in the full form
+    is_identical: bool  # whether the replay gave the same bytes
+    from_seq: int  # where the replay began
+    replayed: int  # entries that it answered before this one
+    features: tuple[str, ...] | None  # their names, where they have names
+    values: tuple[Value, ...]  # the features of the example, as they were sent
+    rests_on: Explanation | None  # None while warming up, and for what was rejected
+    noted: dict[str, Any] | None  # `n`, `writer`, `detail` of the last note before it
+
+
+def explain_answer(store: Store, name: str) -> Explained:
+    """Return what an answer rests on.
+
+    Its name is its entry ID, or the id that its producer sent: of several the newest answer counts.
+    Raises BadConfiguration if there is no such answer or feed; InputLost if the input that led to
+    it is no longer kept.
+    """
+    feed = store.keys.feed
+    state = store.state()
+    if state is None:
+        raise no_answers(feed)
+    committed = _find(store, name)
+    target = committed[0]
+    given = store.entries(store.keys.input, target, target)
+    if not given:
+        raise _lost(feed, target)
+    early = [pointer for pointer in state.snapshots if parse_id(pointer.cursor) < parse_id(target)]
+    replay = restored(store, state, early) or Replay.of(feed, state)
+    from_seq = replay.position.seq
+    before = _answer_until(store, replay, target)
+    rests_on, names, values = _basis(replay.predictor, replay.limits, given)
+    outcome = replay.answer(given)
+    data = payload(committed)
+    if data != outcome.out[0]:
+        rests_on = None
+    return Explained(
+        entry=target.decode(),
+        answer=answer(committed),
+        is_identical=data == outcome.out[0],
+        from_seq=from_seq,
+        replayed=before.seq - from_seq,
+        features=names,
+        values=values,
+        rests_on=rests_on,
+        noted=_noted(store, before.n),
+    )
+
+
+def _find(store: Store, name: str) -> Entry:
+    """Return the entry of `out` with an entry ID or a producer's id."""
+    out = store.keys.out
+    sent = name.encode()
+    if sent.count(b"-") == 1 and sent.strip(_ID) == b"" and all(sent.split(b"-")):
+        found = store.entry(out, sent)
+        if found is not None:
+            return found
+    kept = None
+    for page in store.pages(out, b"0-0"):
+        for entry in page:
+            if sent in payload(entry) and _id_of(entry) == name:
+                kept = entry
+    if kept is None:
+        raise BadConfiguration(
+            f"feed {store.keys.feed!r} keeps no answer {name[:80]!r}: give the ID of its entry, as "
+            f"in redis-cli XRANGE {out} - +, or the id that its producer sent"
+        )
+    return kept
+
+
+def _id_of(entry: Entry) -> Any:
+    try:
+        message = parse(payload(entry))
+    except ValueError:
+        return None
+    return message.get("id") if isinstance(message, dict) else None
+
+
+def _answer_until(store: Store, replay: Replay, target: bytes) -> Position:
+    """Answer the input up to an entry again; return the position before it."""
+    begin, upto = replay.position, previous_id(target)
+    if parse_id(upto) <= parse_id(begin.cursor):
+        return begin
+    position = replay.run(store, upto)
+    (answered,) = store.entries(store.keys.out, target, target)
+    if answer(answered)["seq"] != position.seq:
+        raise _lost(store.keys.feed, target)
+    return position
+
+
+def _basis(
+    predictor: OnlinePredictor, limits: Limits, given: Sequence[Entry]
+) -> tuple[Explanation | None, tuple[str, ...] | None, tuple[Value, ...]]:
+    """Return what the answer to an entry will rest on, and its features."""
+    decoded = decode(given, predictor.schema, limits)
+    if not len(decoded.X):
+        return None, None, ()
+    names = decoded.schema.names
+    values: tuple[Value, ...] = tuple(decoded.X[0].tolist())
+    if decoded.schema.is_mixed and names is not None:
+        values = _sent(given[0], names) or values
+    active = predictor.active
+    return (None if active is None else explain(active, decoded.X[0])), names, values
+
+
+def _sent(entry: Entry, names: tuple[str, ...]) -> tuple[Value, ...] | None:
+    """Return the values of named features as they were sent; None if they were sent as an array."""
+    fields = dict(pairs(entry[1]))
+    try:
+        x = json.loads(fields.get(b"x", b""), parse_int=float)
+    except ValueError:
+        return None
+    return tuple(map(x.get, names)) if isinstance(x, dict) else None
+
+
+def _noted(store: Store, n: int) -> dict[str, Any] | None:
+    """Return the last note about the feed when `n` examples were learned; None without any."""
+    found: dict[str, Any] | None = None
+    for page in store.pages(store.keys.events, b"0-0"):
+        for entry in page:
+            try:
+                said = answer(entry)
+            except StateLost:  # another program wrote it
+                continue
+            at = said.get("n")
+            if said.get("code") != "note" or not isinstance(at, int) or at > n:
+                continue
+            if found is None or at >= found["n"]:
+                found = {name: said.get(name) for name in ("n", "writer", "detail")}
+    return found
+
+
+def _lost(feed: str, target: bytes) -> InputLost:
+    return InputLost(
+        f"feed {feed!r}: the input that led to answer {target.decode()} is no longer kept, so it "
+        "cannot be rebuilt; online-svm worker --keep-input keeps it"
+    )

@@ -1,0 +1,221 @@
+"""Columns of a source: the summary of its first rows, texts that are no number."""
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import accumulate, islice, pairwise
+from typing import Any
+
+from online_svm.stream.cells import time_of
+from workers.push.rows import BadSource, Layout, Row, number
+from workers.text import counted
+
+MAX_ROWS = 1000  # rows that are looked at, at most
+MAX_CELLS = 1_000_000  # cells of them, at most
+_MAX_NAMES_SHOWN = 8  # names of columns or classes in one line
+_ID_NAMES = ("id", "uuid", "guid", "key", "index", "rowid", "row")
+_MIN_ROWS_FOR_ID = 20  # rows: in fewer, consecutive whole numbers may be chance
+_MAX_TEXTS = 5  # different ones: a column of numbers with more holds more than missing values
+_SHOWN_COLUMNS = 6  # columns with their texts
+_MAX_OPTIONS_LENGTH = 400  # characters of options
+_MAX_NAME_LENGTH = 200  # characters of a name
+
+
+def head_of(rows: Iterator[Row], count: int = MAX_ROWS) -> list[Row]:
+    """Return the first rows; fewer if they are very wide."""
+    head: list[Row] = []
+    cells = 0
+    for row in rows:
+        head.append(row)
+        cells += len(row.x)
+        if len(head) >= count or cells >= MAX_CELLS:
+            break
+    return head
+
+
+def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[str]:
+    """Return lines that say how the first rows of a source are read.
+
+    Examples
+    --------
+    >>> rows = [Row({"age": 39, "id": 1}, "ham"), Row({"age": None, "id": 2}, "spam")]
+    >>> for line in summary(rows, Layout("kind", dropped=["name"])):
+    ...     print(line)
+    the first 2 rows are read like this:
+      label     kind: ham 1, spam 1
+      features  2 numbers, sent by name: age, id
+      left out  name
+      blank     age 1: sent as null, a gap
+      warning   id looks like an identifier and is a feature: --id id sends it as the id, \
+--drop id leaves it out
+    """
+    if not head:
+        return ["the source has no rows"]
+    lines = [f"the first {counted(len(head), 'row')} are read like this:"]
+    if len(head) == 1:
+        lines = ["the first row is read like this:"]
+    names = list(dict.fromkeys(name for row in head for name in _columns(row)))
+    lines.append(f"  label     {_label(head, layout)}")
+    others = {"id": layout.id, "prob": layout.prob, "time": layout.time}
+    others["slices"] = _listed(layout.slices) or None
+    lines += [f"  {kind:<10}{name}" for kind, name in others.items() if name is not None]
+    lines.append(f"  features  {_features(head, names, arrays)}")
+    if layout.dropped:
+        lines.append(f"  left out  {_listed(layout.dropped)}")
+    if blank := _blank(head):
+        where = _listed([f"{name} {count:,}" for name, count in blank.items()])
+        is_array = arrays or not isinstance(head[0].x, Mapping)
+        means = "which a feed rejects unless its worker has --missing mean"
+        lines.append(f"  blank     {where}: sent as null, {means if is_array else 'a gap'}")
+    lines += [_warning(name) for name in names if _is_identifier(name, head)]
+    return lines
+
+
+def _columns(row: Row) -> Sequence[str]:
+    if isinstance(row.x, Mapping):
+        return list(row.x)
+    return [f"[{i}]" for i in range(len(row.x))]
+
+
+def _label(head: Sequence[Row], layout: Layout) -> str:
+    if layout.label is None:
+        return "none"
+    classes = Counter(row.y for row in head if row.y is not None)
+    told = _listed([f"{name} {count:,}" for name, count in classes.most_common()])
+    without = sum(row.y is None and row.p is None for row in head)
+    blank = f"; {counted(without, 'row')} without, answered and not learned" if without else ""
+    guess = "; the last column, as no --label names one" if layout.label_is_last else ""
+    return f"{layout.label}: {told or 'no class'}{blank}{guess}"
+
+
+def _features(head: Sequence[Row], names: Sequence[str], arrays: bool) -> str:
+    first = head[0].x
+    if not isinstance(first, Mapping):
+        return f"{counted(len(first), 'number')}, sent as an array"
+    how = "as an array" if arrays else "by name"
+    rows = [row.x for row in head if isinstance(row.x, Mapping)]
+    others = [name for name in names if any(_is_other(row.get(name)) for row in rows)]
+    times = [name for name in others if _are_times([row.get(name) for row in rows])]
+    kinds = [counted(len(names) - len(others), "number")] if len(others) < len(names) else []
+    if times:
+        kinds.append(counted(len(times), "time"))
+    if len(others) > len(times):
+        kinds.append(f"{len(others) - len(times)} of text")
+    told = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
+    return f"{told}, sent {how}: {_listed(names)}"
+
+
+def _are_times(values: Sequence[object]) -> bool:
+    """Return whether all values that are there are texts that a feed reads as times."""
+    there = [value for value in values if value is not None]
+    return all(isinstance(value, str) and time_of(value) is not None for value in there)
+
+
+def _is_other(value: object) -> bool:
+    """Return whether a value is there, and no number."""
+    return value is not None and (isinstance(value, bool) or not isinstance(value, int | float))
+
+
+def _blank(head: Sequence[Row]) -> dict[str, int]:
+    count: Counter[str] = Counter()
+    for row in head:
+        values = row.x.values() if isinstance(row.x, Mapping) else row.x
+        pairs = zip(_columns(row), values, strict=True)
+        count.update(name for name, value in pairs if value is None)
+    return dict(count.most_common())
+
+
+def _is_identifier(name: str, head: Sequence[Row]) -> bool:
+    """Return whether a named column seems to identify rows rather than to describe them."""
+    if name.startswith("["):
+        return False
+    plain = name.strip().lower()
+    if plain in _ID_NAMES or plain.endswith(("_id", " id", "-id")):
+        return True
+    values: list[Any] = [row.x.get(name) for row in head if isinstance(row.x, Mapping)]
+    if len(values) < _MIN_ROWS_FOR_ID or not all(map(_is_whole, values)):
+        return False
+    return all(later - value == 1 for value, later in pairwise(values))  # a row number
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value == int(value)
+
+
+def _warning(name: str) -> str:
+    quoted = shlex.quote(name)
+    return (
+        f"  warning   {name} looks like an identifier and is a feature: --id {quoted} sends it as "
+        f"the id, --drop {quoted} leaves it out"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, shortened, and the number of the others."""
+    shown = ", ".join(name[:40] for name in names[:_MAX_NAMES_SHOWN])
+    more = len(names) - _MAX_NAMES_SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+class NotNumbers(BadSource):
+    """Columns that cannot be features, with their texts; `mixed` ones have numbers too."""
+
+    def __init__(self, texts: Mapping[str, Sequence[str]], mixed: Iterable[str], line: int) -> None:
+        self.line = line
+        first = islice(texts.items(), _SHOWN_COLUMNS)
+        shown = [f"{name[:40]} is {found[0][:20]!r}" for name, found in first]
+        more = f" and {len(texts) - _SHOWN_COLUMNS:,} more" if len(texts) > _SHOWN_COLUMNS else ""
+        what = "not a number: encode it" if len(texts) == 1 else "not numbers: encode them"
+        super().__init__(
+            f"{', '.join(shown)}{more}, {what}, or type {_options(texts, mixed)} (--drop leaves a "
+            "column out, --na says that a text stands for a missing value)"
+        )
+
+
+def _options(texts: Mapping[str, Sequence[str]], mixed: Iterable[str]) -> str:
+    """Return the options with which these columns are no features, or are numbers."""
+    # Columns of numbers whose texts may all stand for a missing value
+    blank = {
+        name
+        for name in mixed
+        if len(texts[name]) <= _MAX_TEXTS and max(map(len, texts[name])) < _MAX_NAME_LENGTH
+    }
+    missing = dict.fromkeys(text for name in texts if name in blank for text in texts[name])
+    options = [
+        f"--drop {shlex.quote(name[:_MAX_NAME_LENGTH])}" for name in texts if name not in blank
+    ]
+    options += [f"--na {shlex.quote(text)}" for text in missing]
+    shown = sum(length <= _MAX_OPTIONS_LENGTH for length in accumulate(map(len, options)))
+    more = [f"and {len(options) - shown:,} more"] if shown < len(options) else []
+    return " ".join([*options[:shown], *more])
+
+
+def not_numbers(
+    first: Mapping[str, Any],
+    later: Iterable[Mapping[str, Any]],
+    names: Sequence[str],
+    missing: frozenset[str],
+    line: int,
+) -> NotNumbers:
+    """Return the columns whose cells are no numbers, in `first` and later rows."""
+    texts: dict[str, dict[str, None]] = {}
+    mixed: set[str] = set()
+
+    def look_at(row: Mapping[str, Any]) -> None:
+        for name in names:
+            try:
+                if number(row.get(name), missing) is not None:
+                    mixed.add(name)
+            except ValueError:
+                found = texts.setdefault(name, {})
+                if len(found) <= _MAX_TEXTS:
+                    found[row[name].strip()[:_MAX_NAME_LENGTH]] = None
+
+    look_at(first)
+    # Other errors of later rows are reported when they are read.
+    with suppress(Exception):
+        for row in islice(later, min(MAX_ROWS, MAX_CELLS // len(names))):
+            look_at(row)
+    return NotNumbers({name: [*found] for name, found in texts.items()}, mixed & {*texts}, line)

@@ -1,0 +1,107 @@
+"""The configurations of a backtest as tasks on a cluster of Ray."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from threadpoolctl import (  # type: ignore[import-untyped]  # ships no type information
+    threadpool_limits,
+)
+
+from online_svm.errors import OnlineSVMError
+from workers.errors import BadConfiguration, WorkerError
+from workers.offline.backtest.configurations import Configuration
+from workers.offline.backtest.history import Recording, read
+from workers.offline.backtest.kept_results import libraries
+from workers.offline.backtest.prequential import answer
+from workers.offline.backtest.result import BacktestResult, result_of
+from workers.offline.backtest.run import Finish, ProcessDied, Progress
+
+POLL_SECONDS = 2.0
+"""Seconds between two looks at what has ended, where nothing ends."""
+
+
+class RayTasks:
+    """Computes configurations on a cluster, one a processor; see `run.Compute`.
+
+    The history goes to the machines once. A task whose machine is lost begins again on another: a
+    result depends on history and configuration alone.
+
+    Parameters
+    ----------
+    ray : module
+        Connected; see `connection.connected`.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+
+    def __call__(
+        self,
+        configurations: Sequence[Configuration],
+        waiting: Sequence[int],
+        recording: Recording,
+        finish: Finish,
+        told: Progress,
+    ) -> None:
+        """Compute the configurations at some places, and hand over each result when it is there.
+
+        Raises ProcessDied if a task was killed again and again. Raises BadConfiguration if a
+        machine of the cluster has other libraries than this one. Raises WorkerError, OnlineSVMError
+        of a task.
+        """
+        history = self._ray.put(recording.path.read_bytes())
+        measure = self._ray.remote(_measure).options(num_cpus=1)
+        ours, done = libraries(), [0] * len(configurations)
+        places = {measure.remote(configurations[place], history, ours): place for place in waiting}
+        pending = list(places)
+        try:
+            while pending:
+                ended, pending = self._ray.wait(pending, timeout=POLL_SECONDS)
+                for one in ended:
+                    place = places[one]
+                    finish(place, self._result(one))
+                    done[place] = recording.entries
+                told(done)
+        except BaseException:
+            for one in pending:
+                self._ray.cancel(one, force=True)
+            raise
+
+    def _result(self, ended: Any) -> BacktestResult:
+        errors = self._ray.exceptions
+        try:
+            found: BacktestResult = self._ray.get(ended)
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, WorkerError | OnlineSVMError):
+                raise error.cause from None
+            raise
+        except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError):
+            raise ProcessDied(
+                "a task of the backtest was killed again and again, or ran out of memory; give the "
+                "machines of the cluster fewer processors (ray start --num-cpus)"
+            ) from None
+        return found
+
+
+def _measure(
+    configuration: Configuration, history: bytes, wanted: dict[str, str]
+) -> BacktestResult:
+    """Return the result of one configuration; this runs on a machine of the cluster."""
+    ours = libraries()
+    if ours != wanted:
+        other = ", ".join(f"{name} {ours[name]}" for name in wanted if ours[name] != wanted[name])
+        raise BadConfiguration(
+            f"a machine of the cluster has {other}: results would not be the same as here; install "
+            "the versions of this machine on all"
+        )
+    with TemporaryDirectory(prefix="online-svm-backtest-") as directory:
+        path = Path(directory) / "history"
+        path.write_bytes(history)
+        with threadpool_limits(1):  # one task a processor
+            return result_of(answer(configuration, read(path), _ignore))
+
+
+def _ignore(_entries: int) -> None:
+    """Report no progress: a task on another machine has no terminal."""

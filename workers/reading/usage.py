@@ -1,0 +1,128 @@
+"""Use of a feed in Redis: consumer groups of its answers, scorers of its requests, memory."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from workers.broker.feed_reader import FeedReader
+from workers.errors import AccessDenied
+from workers.feed.keys import SCORERS
+from workers.feed.retention import NAMES, Retention
+from workers.feed.state import FeedState, Publication
+from workers.reading.lag import backlog
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SAMPLES = 5  # nodes of a stream that are measured: a few microseconds for any length
+
+
+def permitted(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    """Return the reply of a question; None if this user may not ask it."""
+    try:
+        return ask(*args, **kwargs)
+    except AccessDenied:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """A consumer group of `out`."""
+
+    name: str  # `archive` by default, if `online-svm export --to` reads
+    upto: str  # ID of the last entry delivered to it; an archive has all up to it on disk
+    pending: int  # entries that were delivered to it and not acknowledged
+    behind: int  # entries after `upto`
+    behind_is_at_least: bool  # whether there may be more: counting stopped
+
+
+def consumer_groups(reader: FeedReader) -> list[ConsumerGroup]:
+    """Return the consumer groups of `out`; none if this user may not ask."""
+    out = reader.keys.out
+    if not reader.has_stream(out):
+        return []
+    found = []
+    for group in permitted(reader.groups, out) or ():
+        upto = group.last_delivered
+        behind, is_at_least = (
+            backlog(reader, out, upto)[:2] if group.lag is None else (group.lag, False)
+        )
+        name = group.name.decode(errors="backslashreplace")
+        found.append(ConsumerGroup(name, upto.decode(), group.pending, behind, is_at_least))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerStatus:
+    """The newest published state of a feed, and its requests; None if this user may not ask."""
+
+    n: int | None  # examples learned in the newest published state; None without one
+    size: int | None  # of it, in bytes
+    behind: int | None  # examples that the feed has learned since
+    age: float | None  # seconds since it was published, by the clock of Redis
+    scorers: int | None  # of the group, with those that were killed less than an hour ago
+    waiting: int  # requests without an answer
+    pending: int | None  # of these, those that a scorer has taken
+
+
+def scorer_status(reader: FeedReader, n: int, published: Publication | None) -> ScorerStatus | None:
+    """Return the scoring of a feed with `n` examples learned; None without state and requests."""
+    requests = reader.keys.requests
+    asked = permitted(reader.key_type, requests) == "stream"
+    if published is None and not asked:
+        return None
+    group = permitted(reader.group(requests, SCORERS).info) if asked else None
+    return ScorerStatus(
+        n=None if published is None else published.n,
+        size=None if published is None else published.size,
+        behind=None if published is None else n - published.n,
+        age=None if published is None else _age(reader, published),
+        scorers=None if group is None else group.consumers,
+        waiting=reader.length(requests) if asked else 0,
+        pending=None if group is None else group.pending,
+    )
+
+
+def _age(reader: FeedReader, published: Publication) -> float | None:
+    now = permitted(reader.server_time)
+    return None if now is None else max(0.0, (now * 1000 - published.at) / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Memory of the keys of a feed, by kind: `in`, output streams, `snapshots`, `published`."""
+
+    bytes: dict[str, int | None]  # of a stream an estimate; None if this user may not ask
+    bounds: dict[str, int]  # bytes that are kept of an output stream by default
+
+
+NO_MEMORY = MemoryUse({}, {})
+
+
+def memory_use(
+    reader: FeedReader, state: FeedState | None, published: Publication | None
+) -> MemoryUse:
+    """Return what the keys of a feed take: one MEMORY USAGE each, which reads no stream."""
+    keys = reader.keys
+    pointers = () if state is None else state.snapshots
+    kinds: dict[str, Iterable[str]] = {
+        "in": [keys.input],
+        **{name: [key] for name, key in zip(NAMES, keys.outputs, strict=True)},
+        "snapshots": [key for pointer in pointers for key in pointer.keys(keys)],
+        "published": [] if published is None else published.keys(keys),
+    }
+    bounds = {} if state is None else Retention().bytes._asdict()
+    return MemoryUse(
+        {kind: _size(reader, held) for kind, held in kinds.items()},
+        {name: bound for name, bound in bounds.items() if bound},
+    )
+
+
+def _size(reader: FeedReader, keys: Iterable[str]) -> int | None:
+    total = 0
+    for key in keys:
+        size = permitted(reader.memory, key, _SAMPLES)
+        if size is None and reader.has_stream(key):
+            return None
+        total += size or 0
+    return total

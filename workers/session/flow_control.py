@@ -1,0 +1,254 @@
+"""Flow control: read input ahead, bound what is answered at once, wait for slow consumers.
+
+No bound changes an answer. With the policy `trim`, answers beyond what is kept are trimmed, whether
+they were read or not. With `block`, they are trimmed only after the consumer group acknowledged
+them; so are their input, reports and alarms. While as many answers are kept, or as many bytes, and
+the oldest is not acknowledged, the worker reads no input. The input waits in `in`; nothing is lost.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from online_svm.predictor.online_predictor import OnlinePredictor
+from workers.broker.large_replies import BatchSize
+from workers.broker.pipeline import PendingReply
+from workers.broker.store import Store
+from workers.broker.streams import Entry
+from workers.errors import InputLost, ReadTooLarge
+from workers.feed.position import LAST_ID, format_id, next_id, parse_id
+from workers.log import Logger
+from workers.refit.refitter import PooledRefitter
+from workers.session.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Bounds what is answered at once, beyond the batch; no bound changes an answer."""
+
+    refits: PooledRefitter
+    slice: int  # entries that are answered at once, at most: other feeds wait for so long
+
+    def room(self, predictor: OnlinePredictor) -> int:
+        """Return how many entries may be answered at once."""
+        return min(self.slice, predictor.until_wait)
+
+    def waits(self, predictor: OnlinePredictor) -> bool:
+        """Return whether the next answer has to wait for a refit that is not finished."""
+        return predictor.is_waiting and not self.refits.is_ready
+
+    def may_snapshot(self, predictor: OnlinePredictor) -> bool:
+        """Return whether a snapshot would not wait for the refit under way or the learner's state.
+
+        The state is requested first, so that it comes right behind the result.
+        """
+        has_state = self.refits.has_state
+        return has_state and (self.refits.is_ready or not predictor.is_refitting)
+
+
+class InputReader:
+    """Reads the entries to answer next, in batches that begin small, ahead of their need.
+
+    After a failure, make a new one at the cursor.
+    """
+
+    def __init__(self, store: Store, size: BatchSize) -> None:
+        self._store, self._size = store, size
+        size.begin_small()
+        self._buffer: list[Entry] = []
+        self._prefetched: PendingReply | None = None
+        self._may_be_more = False
+
+    @property
+    def is_at_the_end(self) -> bool:
+        """Whether the last batch held all entries that there were when it was read."""
+        return not self._buffer and not self._may_be_more
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether `next_now` has nothing to return before `hand_in` is called."""
+        return not self._buffer and self._prefetched is None and not self._may_be_more
+
+    @property
+    def count(self) -> int:
+        """Entries that are read at once, as many as are answered at once."""
+        return self._size.count
+
+    def hand_in(self, entries: Sequence[Entry], may_be_more: bool) -> None:
+        """Put entries behind those that are buffered; note whether there may be more."""
+        self._buffer += entries
+        self._may_be_more = may_be_more
+
+    def next_now(self, cursor: bytes, limit: int) -> list[Entry]:
+        """Return the entries after a cursor, a batch or `limit` at most, without a wait."""
+        if self._prefetched is not None or (not self._buffer and self._may_be_more):
+            self._buffer += self._read(cursor)
+        first = self._buffer[: self._size.count]
+        count = self._size.first_of(first) if first else 0
+        count = min(count, limit)
+        taken, self._buffer = self._buffer[:count], self._buffer[count:]
+        return taken
+
+    def prefetch(self, cursor: bytes) -> None:
+        """Request the entries after the buffered ones, or after the cursor if none are buffered.
+
+        Nothing is requested if a whole batch is buffered, or the last read reached the end of the
+        stream. The rest of a batch is answered together with the entries that follow.
+        """
+        if self._may_be_more and len(self._buffer) < self._size.count:
+            last = self._buffer[-1][0] if self._buffer else cursor
+            self._prefetched = self._store.send_read(last, self._size.count, self._size.reply_limit)
+
+    def _read(self, cursor: bytes) -> list[Entry]:
+        """Return the prefetched entries, or read some now; fewer if they are large."""
+        sent, self._prefetched = self._prefetched, None
+        last = self._buffer[-1][0] if self._buffer else cursor
+        size = self._size
+        while True:
+            count = size.count
+            if sent is None:
+                sent = self._store.send_read(last, count, size.reply_limit)
+            try:
+                entries = self._store.receive_read(sent)
+            except ReadTooLarge as error:
+                sent = None
+                self._store.check_entry_is_given(error, self._store.keys.input, last, count)
+                size.halve(error)
+                continue
+            self._may_be_more = len(entries) >= count
+            return entries
+
+
+def check_held(store: Store, after: bytes, held: Sequence[bytes]) -> None:
+    """Raise InputLost if an entry after an ID that was read is gone; new entries are no error."""
+    pages = store.pages(store.keys.input, after, held[-1])
+    present = {entry[0] for page in pages for entry in page}
+    gone = sorted((i for i in held if i not in present), key=parse_id)
+    if gone:
+        raise InputLost(
+            f"input lost: {len(gone)} of the {len(held)} entries that were read, from "
+            f"{gone[0].decode()} on, were trimmed or deleted before their answers were "
+            f"committed. Restore them under their IDs, or: online-svm reset "
+            f"{store.keys.feed}"
+        )
+
+
+CHECK_SECONDS = 0.5
+"""Seconds between two checks of a group that is behind."""
+
+_OUT = 0
+_WITH_ANSWERS = (1, 2)
+"""Places of reports and alarms among the outputs: their entries belong to answers."""
+
+log = Logger("online_svm.worker")
+
+
+class ConsumerBackpressure:
+    """Holds a feed with the policy `block` up while a consumer group of its answers is behind.
+
+    `out` holds at most as many answers as the store's bounds say and one batch, or as many bytes
+    and two batches. The store's retention must say `is_held`, so that a commit trims nothing of
+    answers, reports and alarms. While there is no group, nothing counts as acknowledged.
+    """
+
+    def __init__(self, store: Store, group: str, telemetry: Telemetry | None = None) -> None:
+        self._store, self._group = store, group
+        self._telemetry = telemetry or Telemetry()
+        self._had_room = True
+
+    def has_room(self, batch: int) -> bool:
+        """Trim acknowledged answers; return whether `batch` more may be written."""
+        has_room = self._has_room_for_bytes() and self._has_room_for_entries(batch)
+        if has_room != self._had_room:
+            self._report(has_room)
+        return has_room
+
+    def trimmable(self, upto: bytes) -> bytes:
+        """Return `upto`, or the first ID that is not acknowledged where that comes before."""
+        if not upto or not self._store.has_stream(self._store.keys.out):
+            return b""  # no consumer has read any answer
+        limit = self._acknowledged()
+        if limit >= parse_id(upto):
+            return upto
+        return format_id(limit) if limit > (0, 0) else b""
+
+    def _has_room_for_bytes(self) -> bool:
+        retained = self._store.retained
+        bound = retained.retention.bytes.out
+        if not bound or retained.kept.streams[_OUT].kept < bound:
+            return True
+        limit = self._acknowledged()
+        if gone := self._trim_bytes(_OUT, limit):
+            self._trim_with_answers(gone, limit)
+        return retained.kept.streams[_OUT].kept < bound
+
+    def _has_room_for_entries(self, batch: int) -> bool:
+        retain = self._store.retained.retention.entries[_OUT]
+        if not retain:
+            return True
+        kept = self._store.length(self._store.keys.out)
+        if kept < retain:
+            return True
+        limit = self._acknowledged()
+        gone = self._trim_entries(self._store.keys.out, kept - retain + batch, limit)
+        if gone:
+            self._trim_with_answers(gone, limit)
+        return kept - gone < retain
+
+    def _trim_with_answers(self, gone: int, limit: tuple[int, int]) -> None:
+        """Trim reports and alarms beyond their bounds, after so many answers went."""
+        for place in _WITH_ANSWERS:
+            stream = self._store.keys.outputs[place]
+            retain = self._store.retained.retention.entries[place]
+            excess = self._store.length(stream) - retain if retain else 0
+            if excess > 0:
+                self._trim_entries(stream, min(excess, 2 * gone), limit)
+            self._trim_bytes(place, limit)
+
+    def _trim_bytes(self, place: int, limit: tuple[int, int]) -> int:
+        """Trim a stream to below its bound of bytes, as far as it stands before `limit`."""
+        retained = self._store.retained
+        kept, bound = retained.kept.streams[place], retained.retention.bytes[place]
+        left = kept.room_from(bound, lambda entry_id: parse_id(entry_id) < limit)
+        if left.marks == kept.marks:
+            return 0
+        retained.note_trimmed(place, left)
+        return self._trim_upto(self._store.keys.outputs[place], left.marks[0].cursor)
+
+    def _trim_entries(self, stream: str, count: int, limit: tuple[int, int]) -> int:
+        """Trim up to `count` of the oldest entries, as far as they stand before `limit`."""
+        oldest = self._store.entries(stream, count=count)
+        going = [entry[0] for entry in oldest if parse_id(entry[0]) < limit]
+        return self._trim_upto(stream, going[-1]) if going else 0
+
+    def _trim_upto(self, stream: str, last: bytes) -> int:
+        """Trim the entries up to one that may go; return their number."""
+        # Up to the ID after it, so only entries that were checked go. No ID follows the last one
+        # that a stream can have; that entry stays.
+        return self._store.trim_before(stream, next_id(last) or LAST_ID)
+
+    def _acknowledged(self) -> tuple[int, int]:
+        """Return the ID before which every answer is acknowledged."""
+        group = self._store.group(self._store.keys.out, self._group)
+        info = group.info()
+        if info is None:
+            return 0, 0
+        if not info.pending:
+            time, count = parse_id(info.last_delivered)
+            return time, count + 1  # only compared with; it need not be a valid ID
+        oldest = group.oldest_pending()
+        return parse_id(oldest) if oldest else (0, 0)
+
+    def _report(self, has_room: bool) -> None:
+        self._had_room = has_room
+        group = self._group
+        self._telemetry.waits(None if has_room else f"waits for the consumer group {group!r}")
+        if has_room:
+            log.info("the consumer group acknowledges again; going on", group=self._group)
+        else:
+            log.warning(
+                "waiting for the consumer group: its oldest answer that is not acknowledged is "
+                "also the oldest that is kept",
+                group=self._group,
+                retain_out=self._store.retained.retention.entries[_OUT],
+                retain_bytes=self._store.retained.retention.bytes.out,
+            )

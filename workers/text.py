@@ -1,0 +1,79 @@
+"""Text that is shown to people: counts with nouns, bytes with units, and what others wrote escaped.
+
+All text from Redis passes through `printable` before it is shown. A label, an id, a feature name,
+the holder of a lease or an error of the server may contain escape sequences that a terminal obeys,
+line breaks that forge a line, or marks that reverse the text after them.
+"""
+
+
+def counted(count: int, one: str, more: str | None = None) -> str:
+    """Return a number with its noun: `one`, or `more`, which is `one` with an s unless given.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(0, "entry", "entries")
+    ('1 row', '2,000 rows', '0 entries')
+    """
+    return f"{count:,} {one if count == 1 else more or f'{one}s'}"
+
+
+def magnitude(size: int) -> str:
+    """Return bytes with the unit that suits them.
+
+    Examples
+    --------
+    >>> magnitude(0), magnitude(999), magnitude(1_480), magnitude(67_108_864), magnitude(3 * 10**9)
+    ('0 B', '999 B', '1.5 kB', '67 MB', '3.0 GB')
+    """
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 999.5 or unit == "GB":
+            return f"{size} B" if unit == "B" else f"{value:.{1 if value < 9.95 else 0}f} {unit}"
+        value /= 1000
+    raise AssertionError("the last unit has no bound")
+
+
+def printable(text: str | bytes) -> str:
+    r"""Return a text on one line, with every unprintable character escaped.
+
+    Unprintable are control characters, line and paragraph separators, direction marks, lone
+    surrogates and unassigned code points. Letters of any script are not changed.
+
+    Examples
+    --------
+    >>> print(printable("été \x1b[2J\n\u202e"))
+    été \x1b[2J\n\u202e
+    >>> print(printable(b"caf\xc3\xa9 \xff"))
+    café \xff
+    """
+    if isinstance(text, bytes):
+        text = text.decode(errors="backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def printable_json(text: bytes | str) -> str:
+    r"""Return equivalent JSON on one line, with every unprintable character escaped.
+
+    Examples
+    --------
+    >>> print(printable_json('{"label":"\x9b2J"}'))
+    {"label":"\u009b2J"}
+    """
+    if isinstance(text, bytes):
+        text = text.decode(errors="backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped_in_json(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _escaped_in_json(character: str) -> str:
+    if character in "\t\n\r":
+        return " "  # in JSON these occur only between tokens, as white space
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
