@@ -41,6 +41,12 @@ def mail(feeds, embedded_url, feed):
     made.delete()
 
 
+def row_of(page, name):
+    """Find a row by its link: in its text, `feed-1` and a 5 beside it read like `feed-15`."""
+    link = page.get_by_role("link", name=name, exact=True)
+    return page.get_by_role("row").filter(has=link)
+
+
 def test_the_table_leads_to_a_feed_whose_answers_appear_as_they_come_and_back(
     browser, page_of, mail
 ):
@@ -48,7 +54,7 @@ def test_the_table_leads_to_a_feed_whose_answers_appear_as_they_come_and_back(
     mail.answer()
     mail.report(1)
     with tab(browser, page_of) as page:
-        row = page.get_by_role("row").filter(has_text=mail.name)
+        row = row_of(page, mail.name)
         expect(row).to_contain_text("Too early to say: 1 answer scored")
         row.get_by_role("link").click()
         expect(page.get_by_role("heading", level=1)).to_have_text(mail.name)
@@ -58,7 +64,7 @@ def test_the_table_leads_to_a_feed_whose_answers_appear_as_they_come_and_back(
         mail.answer(label="eggs", y="spam")  # it appears by itself
         expect(page.get_by_text("wrong spam")).to_be_visible()
         page.get_by_role("link", name="all feeds").click()
-        expect(page.get_by_role("row").filter(has_text=mail.name)).to_be_visible()
+        expect(row_of(page, mail.name)).to_be_visible()
 
 
 def test_hostile_labels_ids_reasons_and_maps_stay_text(browser, page_of, mail):
@@ -72,7 +78,7 @@ def test_hostile_labels_ids_reasons_and_maps_stay_text(browser, page_of, mail):
         expect(page.get_by_text("$$x$$").first).to_be_visible()
         assert page.locator("img").count() == 0
         page.goto(page_of)
-        expect(page.get_by_role("row").filter(has_text=mail.name)).to_be_visible()
+        expect(row_of(page, mail.name)).to_be_visible()
         assert page.locator("img").count() == 0
 
 
@@ -216,12 +222,8 @@ def test_a_worker_of_many_feeds_serves_their_page_and_posts_their_alarms(
             wait_until(lambda: "the page is at" in worker.said)
             with tab(browser, re.search(r"the page is at (\S+)", worker.said)[1]) as page:
 
-                def row(name):  # by its link: the text of -1 and a 5 beside it reads like -15
-                    link = page.get_by_role("link", name=name, exact=True)
-                    return page.get_by_role("row").filter(has=link)
-
                 def cell(name, place):
-                    return expect(row(name).get_by_role("cell").nth(place))
+                    return expect(row_of(page, name).get_by_role("cell").nth(place))
 
                 cell(first, 4).to_have_text("300", timeout=60_000)
                 cell(first, 0).to_contain_text("Probabilities hold: ")
@@ -233,6 +235,6 @@ def test_a_worker_of_many_feeds_serves_their_page_and_posts_their_alarms(
                 assert {message["feed"] for message in received.wait(1)} == {late}
                 with Store(embedded_url, late) as store:
                     note(store, "labels swapped", 300)
-                row(late).get_by_role("link").click()
+                row_of(page, late).get_by_role("link").click()
                 expect(page.get_by_role("cell", name="example 300: labels swapped")).to_be_visible()
             worker.stopped(30)
