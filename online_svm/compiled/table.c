@@ -29,9 +29,11 @@ extern const Kernel predictor_frequency_interval_kernels[];
 extern const Kernel predictor_joint_prediction_kernels[];
 extern const Kernel predictor_recent_ensemble_kernels[];
 extern const Kernel predictor_ensemble_kernels[];
+extern const Kernel predictor_label_history_kernels[];
 extern const Kernel predictor_neighbours_kernels[];
 extern const Kernel predictor_pair_prediction_kernels[];
 extern const Kernel predictor_recent_interval_kernels[];
+extern const Kernel predictor_simple_experts_kernels[];
 extern const Kernel refit_feature_encoder_kernels[];
 extern const Kernel refit_committee_boosting_kernels[];
 extern const Kernel refit_committee_forest_kernels[];
@@ -83,9 +85,11 @@ const Kernel *const kernel_table[] = {
     predictor_joint_prediction_kernels,
     predictor_recent_ensemble_kernels,
     predictor_ensemble_kernels,
+    predictor_label_history_kernels,
     predictor_neighbours_kernels,
     predictor_pair_prediction_kernels,
     predictor_recent_interval_kernels,
+    predictor_simple_experts_kernels,
     refit_feature_encoder_kernels,
     refit_committee_boosting_kernels,
     refit_committee_forest_kernels,

@@ -12,6 +12,8 @@ number  change
 4       the first release
 5       `review` is an action like others (`CostMatrix`); a rejection stores the name of its
         case and parameters, not a sentence (`workers.message.encode.rejection`)
+6       the experts of `ExpertEnsemble` join the primary prediction, which starts with the first
+        label; its interval is that of `RecentIntervals` for two classes as well
 ======  ======================================================================================
 
 Raise `SEMANTICS`, once in a release, with the first change of
@@ -27,9 +29,9 @@ from typing import Any
 
 from online_svm.errors import InvalidConfig, InvalidSnapshot
 
-SEMANTICS = 5
+SEMANTICS = 6
 
-COMPUTED = (4, SEMANTICS)
+COMPUTED = (4, 5, SEMANTICS)
 """Numbers of the feeds that this version continues, each under its own rules."""
 
 COMPUTED_SHOWN = " and ".join(map(str, COMPUTED))

@@ -14,6 +14,12 @@ from online_svm.predictor.calibrators import (
     implied_probabilities,
     interval_calibrators,
 )
+from online_svm.predictor.expert_ensemble import (
+    EXPERTS,
+    ExpertEnsemble,
+    FittedModel,
+    RowsToLearn,
+)
 from online_svm.predictor.frequency_interval import FrequencyIntervals
 from online_svm.predictor.pair_prediction import PairPrediction, PrimaryAnswers, PrimaryPrediction
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
@@ -99,8 +105,25 @@ class ActiveModel:
         self.has_probabilities = False
         self._set: VennSet | None = None
         self._intervals: FrequencyIntervals | RecentIntervals | None = None
-        if config.interval_level is not None and view.n_known > 2:
+        if self._has_recent_intervals:
+            assert config.interval_level is not None
             self._intervals = RecentIntervals(config.interval_level, view)
+
+    @property
+    def _has_recent_intervals(self) -> bool:
+        """Whether this model makes intervals from recent predictions, not the expert ensemble."""
+        if self.config.interval_level is None:
+            return False
+        if self.config.semantics < 6:
+            return self.view.n_known > 2
+        return self.recent_ensemble is None
+
+    @property
+    def for_experts(self) -> FittedModel | None:
+        """What the expert ensemble needs; None if only the Venn predictor answers."""
+        if self.recent_ensemble is None:
+            return None
+        return FittedModel(self.version, self.result.scaling, self.recent_ensemble)
 
     @property
     def calibration(self) -> VennSet:
@@ -163,6 +186,7 @@ class ActiveModel:
         *,
         lacks: str | None = None,
         earlier: AnswerTimeOutputs | None = None,
+        experts: ExpertEnsemble | None = None,
     ) -> PredictionBlock:
         """Answer rows in order; a labelled row joins the calibration set after its answer.
 
@@ -171,6 +195,7 @@ class ActiveModel:
         `n`, shape (m,): examples learned before each row.
         `lacks`: why the window's labels do not support an exact guarantee; None if they do.
         `earlier`: answer-time outputs of the rows that are learned, with delayed labels.
+        `experts`: the ensemble that the primary prediction joins, if any.
         """
         rows = self.result.scaling.transform(X)
         model = self.result.model
@@ -186,10 +211,19 @@ class ActiveModel:
             given = MemberOutputs(X, rows, odds)
             point, outputs = self.recent_ensemble.answer(given, primary.point, columns, earlier)
             primary = PrimaryAnswers.within(point, venn)
-        lower, upper, level = primary.lower, primary.upper, None
+        method, lower, upper, level = self.primary.method, primary.lower, primary.upper, None
         if self._intervals is not None:
             level = self.config.interval_level
             lower, upper = self._intervals.answer(scores, columns, primary.point)
+        if experts is not None and self.recent_ensemble is not None:
+            method, joining = EXPERTS, RowsToLearn(X, rows, columns, earlier)
+            found = experts.answer(joining, primary.point, len(self.recent_ensemble))
+            primary = PrimaryAnswers.within(found.point, venn)
+            lower, upper = primary.lower, primary.upper
+            if found.interval is not None:
+                level = self.config.interval_level
+                lower, upper = found.interval
+            outputs = None if outputs is None else outputs | found.outputs
         guarantee, reason = self.guarantee(lacks)
         return PredictionBlock(
             status="ok",
@@ -214,7 +248,7 @@ class ActiveModel:
             taxonomy=self.version,
             guarantee=guarantee,
             reason=reason,
-            method=self.primary.method,
+            method=method,
             interval_level=level,
             member_outputs=outputs,
         )
@@ -274,7 +308,8 @@ class ActiveModel:
 
     def _count_frequencies(self) -> None:
         """Build the intervals of a two-class model from its calibration set, if enabled."""
-        if self.config.interval_level is None or self.view.n_known > 2:
+        is_of_frequencies = self.config.semantics < 6 and self.view.n_known == 2
+        if self.config.interval_level is None or not is_of_frequencies:
             return
         self._intervals = FrequencyIntervals(
             self.config.interval_level,

@@ -1,7 +1,7 @@
 """FrozenPredictor: a predictor frozen at one n, for processes that only answer."""
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from online_svm.metrics.cost_matrix import CostMatrix
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.calibrators import interval_calibrators
 from online_svm.predictor.ensemble import Ensemble
+from online_svm.predictor.expert_ensemble import ExpertEnsemble, RowsToLearn
 from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import State, nest, require, under
 from online_svm.stream.answer_columns import Guarantee
@@ -75,6 +76,14 @@ def warming_block(
 _GUARANTEES = ("exact", "approximate", "none")
 
 
+class AnsweringParts(NamedTuple):
+    """What answers: each None if there is none."""
+
+    active: ActiveModel | None  # None while warming up
+    mixed: Ensemble | None
+    experts: ExpertEnsemble | None
+
+
 class FrozenPredictor:
     """Answers rows as the predictor would answer entries without a label; it cannot learn.
 
@@ -84,7 +93,7 @@ class FrozenPredictor:
 
     `n`: learned examples.
     `schema`: schema of a request: features without labels, times and slices.
-    `active`: the model that answers; None while warming up.
+    `parts`: what answers.
     `guarantee`: guarantee of every answer and its reason; see `PredictionBlock`.
 
     Examples
@@ -105,12 +114,11 @@ class FrozenPredictor:
         config: PredictorConfig,
         n: int,
         schema: FeatureSchema,
-        active: ActiveModel | None,
-        mixed: Ensemble | None,
+        parts: AnsweringParts,
         guarantee: tuple[Guarantee, str | None],
     ) -> None:
         self.config, self.n, self.schema = config, n, schema
-        self._active, self._mixed = active, mixed
+        self._active, self._mixed, self._experts = parts
         self._guarantee, self._reason = guarantee
         self._costs = CostMatrix.of(config)
 
@@ -140,10 +148,13 @@ class FrozenPredictor:
         """
         X = np.ascontiguousarray(X)
         n = np.full(len(X), self.n, dtype=np.int64)
-        if self._active is None:
-            return warming_answers(self.config, n, is_mixed=self.schema.is_mixed)
         unlabelled = np.full(len(X), -1, dtype=np.int64)
-        block = self._active.answer(X, unlabelled, n)
+        if self._active is None:
+            block = warming_answers(self.config, n, is_mixed=self.schema.is_mixed)
+            if self._experts is None:
+                return block
+            return self._experts.added_to(block, RowsToLearn(X, None, unlabelled, None))
+        block = self._active.answer(X, unlabelled, n, experts=self._experts)
         if self._mixed is not None:
             block = self._mixed.added_to(block, unlabelled)
         block = replace(block, guarantee=self._guarantee, reason=self._reason)
@@ -163,6 +174,9 @@ class FrozenPredictor:
         arrays: Arrays = {}
         if self._mixed is not None:
             arrays |= nest("mixture", self._mixed.state())
+        if self._experts is not None:
+            header["experts"], parts = self._experts.state()
+            arrays |= nest("experts", parts)
         if self._active is not None:
             header["active"], parts = self._active.state()
             arrays |= nest("active", parts)
@@ -199,7 +213,11 @@ class FrozenPredictor:
         mixed = Ensemble.of_calibrators(config)
         if mixed is not None:
             mixed.restore(under("mixture", arrays))
-        active = None
+        active = experts = None
+        if "experts" in header:
+            experts = ExpertEnsemble.from_state(
+                State(header["experts"], under("experts", arrays)), config
+            )
         if "active" in header:
             active = ActiveModel.from_state(
                 State(header["active"], under("active", arrays)), config
@@ -207,7 +225,8 @@ class FrozenPredictor:
             scaling = active.result.scaling
             encoded = scaling.encoder is not None or len(scaling.mean) == dimension
             require(encoded, "dimension")
-        return cls(config, n, schema, active, mixed, (header["guarantee"], header["reason"]))
+        parts = AnsweringParts(active, mixed, experts)
+        return cls(config, n, schema, parts, (header["guarantee"], header["reason"]))
 
 
 def request_schema(config: PredictorConfig) -> FeatureSchema:

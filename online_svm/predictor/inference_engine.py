@@ -13,7 +13,13 @@ from online_svm.predictor.answer_scoring import AnswerScoring
 from online_svm.predictor.batch import Answers, DelayedRows, LearningOrder, Waits
 from online_svm.predictor.delayed_labels import Correction, LabelStep
 from online_svm.predictor.ensemble import Ensemble
-from online_svm.predictor.frozen_predictor import FrozenPredictor, request_schema, warming_answers
+from online_svm.predictor.expert_ensemble import ExpertEnsemble, RowsToLearn
+from online_svm.predictor.frozen_predictor import (
+    AnsweringParts,
+    FrozenPredictor,
+    request_schema,
+    warming_answers,
+)
 from online_svm.predictor.guarantee import LabelGaps
 from online_svm.predictor.pending_examples import (
     AnswerTimeOutputs,
@@ -22,6 +28,7 @@ from online_svm.predictor.pending_examples import (
     give,
 )
 from online_svm.predictor.refit_schedule import DueModel, RefitSchedule
+from online_svm.predictor.simple_experts import next_fit
 from online_svm.storage.state import State, nest, under
 from online_svm.storage.state_schema import StateSchema, number
 from online_svm.stream.alarm import Alarm
@@ -49,6 +56,7 @@ class InferenceEngine:
         self._gaps = LabelGaps(config)
         self.scoring = AnswerScoring(config)
         self._costs = CostMatrix.of(config)
+        self._experts = None if config.semantics < 6 else ExpertEnsemble(config)
 
     def follow(self, order: LearningOrder) -> Waits[Answers]:
         """Answer and learn rows in this order; pause when a refit result is needed."""
@@ -82,15 +90,35 @@ class InferenceEngine:
         self.scoring.watched = schema.dimension if schema.is_mixed else None
 
     def activate_if_due(self) -> None:
-        """Activate the refit that is due now; wait for its result if it has to take effect now."""
+        """Activate the refit that is due now; wait for its result if it has to take effect now.
+
+        The simple experts are fitted if they are due.
+        """
         due = self._schedule.due_model()
-        if due is None:
-            return
+        if due is not None:
+            self._activate(due)
+        if self._experts is not None:
+            self._prepare(self._experts)
+
+    def _activate(self, due: DueModel) -> None:
         self.model = self._activated(due)
         self._schedule.activated()
         self._schedule.freeze_what_is_held()  # the result may set the next freeze
         self.scoring.encoder = self.model.result.scaling.encoder
         self.scoring.close(due.start)
+
+    def _prepare(self, experts: ExpertEnsemble) -> None:
+        """Give the experts the classes of the next answer, and let them fit if it is due."""
+        schedule, model = self._schedule, self.model
+        if model is not None and model.for_experts is None:
+            return
+        if model is not None:
+            experts.adopt(model.view)
+        elif not schedule.labels.declared:
+            experts.adopt(schedule.labels.view(experts.n_labels))
+        order = None if self.scoring.watched is None else schedule.order
+        fitted = None if model is None else model.for_experts
+        experts.fit_if_due(schedule.n, schedule.n - schedule.since, fitted, order)
 
     def frozen(self, schema: FeatureSchema) -> FrozenPredictor:
         """Return a frozen copy that answers rows without a label as this does now."""
@@ -100,8 +128,8 @@ class InferenceEngine:
         requests = request_schema(self._config).of_features(
             schema.names, schema.dimension, schema.first
         )
-        n, model = self._schedule.n, self.model
-        return FrozenPredictor(self._config, n, requests, model, self._mixed, guarantee)
+        parts = AnsweringParts(self.model, self._mixed, self._experts)
+        return FrozenPredictor(self._config, self._schedule.n, requests, parts, guarantee)
 
     def state(self) -> State:
         """Return everything but configuration and schedule. No refit may be due."""
@@ -109,6 +137,9 @@ class InferenceEngine:
         header = _SCHEMA.header_of(self) | self._gaps.state() | scores
         if self._mixed is not None:
             arrays |= nest("mixture", self._mixed.state())
+        if self._experts is not None:
+            header["experts"], parts = self._experts.state()
+            arrays |= nest("experts", parts)
         if self.model is not None:
             header["active"], parts = self.model.state()
             arrays |= nest("active", parts)
@@ -130,6 +161,9 @@ class InferenceEngine:
         engine.scoring = AnswerScoring.from_state(state, config, waiting)
         if engine._mixed is not None:
             engine._mixed.restore(under("mixture", arrays))
+        if engine._experts is not None:
+            experts = State(header["experts"], under("experts", arrays))
+            engine._experts = ExpertEnsemble.from_state(experts, config)
         if "active" in header:
             active = State(header["active"], under("active", arrays))
             engine.model = ActiveModel.from_state(active, config)
@@ -187,6 +221,7 @@ class InferenceEngine:
         if before is None or stop == len(block):
             return block, answers
         self.model, self.scoring, self._mixed = before.model, before.scoring, before._mixed
+        self._experts = before._experts
         block = block.part(0, stop)
         schedule.n = block.after
         return block, self._answer(block, lacks)
@@ -195,6 +230,7 @@ class InferenceEngine:
         """Return a copy of the state that answering a block changes; the rest is shared."""
         other = copy(self)
         other.scoring, other._mixed = self.scoring.copy(), deepcopy(self._mixed)
+        other._experts = deepcopy(self._experts)
         other.model = None if self.model is None else self.model.copy()
         return other
 
@@ -207,6 +243,7 @@ class InferenceEngine:
         self.scoring.restart()
         if self._config.on_drift == "reset":
             self.model, self._mixed = None, Ensemble.of_calibrators(self._config)
+            self._experts = None if self._experts is None else ExpertEnsemble(self._config)
             self.scoring.encoder = None
 
     def _next_change(self) -> int | None:
@@ -214,6 +251,8 @@ class InferenceEngine:
         due = self._schedule.changes
         if self.model is not None:
             due += self._gaps.ends(self._schedule.n)
+        if self._experts is not None and (self.model is None or self.model.for_experts is not None):
+            due.append(self._schedule.since + next_fit(self._schedule.n - self._schedule.since))
         return min(due, default=None)
 
     def _end_of_block(self, order: LearningOrder, begin: int, due: int | None) -> int:
@@ -224,12 +263,18 @@ class InferenceEngine:
         """
         stop = len(order) if due is None else int(order.before.searchsorted(due))
         if self.model is None:
-            return stop
+            return begin + self._until_new_label(order.codes[begin:stop])
         if self._config.learner == "psvm" and not self.model.has_probabilities:
             stop = begin + _with_first(~np.isnan(order.probs[begin:stop]))
         if not (order.learns_all or self._gaps.lies_in_window(self._schedule.n)):
             stop = begin + _with_first(order.gaps[begin:stop])
         return stop
+
+    def _until_new_label(self, codes: Ints) -> int:
+        """Return the number of rows up to the first new label: the next answer knows its class."""
+        if self._experts is None or self._schedule.labels.declared:
+            return len(codes)
+        return _with_first(codes >= self._experts.n_labels)
 
     @property
     def _lacks(self) -> str | None:
@@ -271,12 +316,19 @@ class InferenceEngine:
         where the model learns; the caller drops that answer.
         """
         active = self.model
+        if self._experts is not None:
+            self._experts.count_labels(rows.codes)
         if active is None:
             is_mixed = self.scoring.watched is not None
             block = warming_answers(self._config, rows.before, is_mixed=is_mixed)
+            if self._experts is not None:
+                columns = self._experts.view.columns(rows.codes)
+                block = self._experts.added_to(block, RowsToLearn(rows.X, None, columns, earlier))
             return block, rows.codes
         columns = active.view.columns(rows.codes)
-        block = active.answer(rows.X, columns, rows.before, lacks=lacks, earlier=earlier)
+        block = active.answer(
+            rows.X, columns, rows.before, lacks=lacks, earlier=earlier, experts=self._experts
+        )
         if self._mixed is not None:
             block = self._mixed.added_to(block, columns)
         active.note_learned(rows.learned().codes)

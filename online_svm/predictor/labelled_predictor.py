@@ -79,11 +79,11 @@ class LabelledPredictor:
     def probabilities(self, block: PredictionBlock) -> Floats:
         """Return the probability of each of `labels`, shape (m, K); rows sum to 1.
 
-        Without a model, all are equal. The model's probability of unseen labels is divided among
-        the labels learned since its freeze; without such labels, all others are scaled up.
+        Without a label so far, all are equal. The probability of unseen labels is divided among the
+        labels learned since the freeze; without such labels, all others are scaled up.
         """
         classes = self.predictor.classes
-        if block.status == "warming":
+        if not block.point.shape[1]:
             return np.full((len(block), len(classes)), 1.0 / max(1, len(classes)))
         if block.classes == classes:
             return block.point
@@ -103,7 +103,7 @@ class LabelledPredictor:
         """
         classes = self.predictor.classes
         found = np.tile([0.0, 1.0], (len(block), len(classes), 1))
-        if block.status == "warming":
+        if not block.point.shape[1]:
             return found
         if block.classes == classes:
             return np.stack([block.lower, block.upper], axis=2)

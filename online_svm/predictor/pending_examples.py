@@ -19,7 +19,12 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import MeanBounds, MethodReport
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-_OUTPUTS_SCHEMA = StateSchema(floats("odds", "m i s"), floats("parts", "m k c"))
+_OUTPUTS_SCHEMAS = {
+    "odds": floats("odds", "m i s"),
+    "parts": floats("parts", "m k c"),
+    "experts": floats("experts", "m e c"),
+    "history": floats("history", "m c f"),
+}
 
 
 class AnswerTimeOutputs(NamedTuple):
@@ -33,9 +38,11 @@ class AnswerTimeOutputs(NamedTuple):
 
 def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:
     """Return the stored member outputs of waiting examples."""
-    outputs = _OUTPUTS_SCHEMA.values("waiting answers", None, state)
-    parts = outputs["parts"]
-    require(bool(((parts >= 0.0) & (parts <= 1.0 + 1e-9)).all()), "parts")
+    schema = StateSchema(*(_OUTPUTS_SCHEMAS[name] for name in state))
+    outputs = schema.values("waiting answers", None, state)
+    for name in outputs.keys() & {"parts", "experts"}:
+        parts = outputs[name]
+        require(bool(((parts >= 0.0) & (parts <= 1.0 + 1e-9)).all()), name)
     return outputs
 
 
@@ -55,6 +62,7 @@ def use_answer_time_outputs(
             answer = {"odds": odds[here], "parts": parts[:, here]}
         if (
             answer is None
+            or "odds" not in answer
             or answer["parts"].shape != now.shape
             or answer["odds"].shape != odds[row].shape
         ):

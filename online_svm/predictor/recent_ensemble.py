@@ -83,6 +83,14 @@ class RecentEnsemble:
             self.__dict__.update(before.__dict__)
             self._scale(scaling)
 
+    def __len__(self) -> int:
+        return min(self._size, KEPT_EXAMPLES)
+
+    def examples(self) -> tuple[Floats, Ints]:
+        """Return the newest labelled examples and their class columns, as views."""
+        kept = slice(self._size - len(self), self._size)
+        return self._X[kept], self._columns[kept]
+
     def answer(
         self,
         given: MemberOutputs,

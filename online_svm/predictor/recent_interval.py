@@ -97,11 +97,14 @@ class RecentIntervals:
     def follow(self, before: "RecentIntervals") -> None:
         """Carry over the recent probabilities from the previous model, and count them again.
 
-        A class that the previous model did not know has probability 0 and no hits.
+        A class that the previous model did not know has probability 0 and no hits. A class that is
+        unknown now joins the unseen labels.
         """
-        places = np.array([self._classes.index(label) for label in before._classes])
+        index = {label: i for i, label in enumerate(self._classes)}
+        places = np.array([index.get(label, len(index) - 1) for label in before._classes])
         points = np.zeros((len(before._points), len(self._classes)))
-        points[:, places] = before._points.held
+        for place, values in zip(places, before._points.held.T, strict=True):
+            points[:, place] += values
         self._points = SlidingArray(points, before._points.first)
         self._columns = SlidingArray(places[before._columns.held], before._points.first)
         self._count(self._points.held, self._columns.held)

@@ -1,0 +1,298 @@
+"""The ensemble of experts behind the primary prediction, from the first example on.
+
+1. The committee's prediction, the base rate and two logistic regressions (`SimpleExperts`) are
+   averaged with weights that follow their likelihood. Before there is a model, the base rate takes
+   its place.
+2. `LabelHistory` corrects the average by the last labels, and a second ensemble weighs corrected
+   and uncorrected probabilities: on independent examples the correction loses its weight.
+3. The intervals are those of `RecentIntervals`, for any number of classes.
+
+With delayed labels, an example is learned with the experts' answers and the label statistics of the
+moment when it was answered. The ensemble spans models. It does not change the Venn intervals.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from online_svm.config import PredictorConfig
+from online_svm.predictor.ensemble import Ensemble, WeightUpdate
+from online_svm.predictor.label_history import N_FEATURES, LabelHistory
+from online_svm.predictor.pending_examples import AnswerTimeOutputs
+from online_svm.predictor.recent_ensemble import MAX_FEATURES, RecentEnsemble
+from online_svm.predictor.recent_interval import RecentIntervals
+from online_svm.predictor.simple_experts import N_EXPERTS, SimpleExperts, next_fit
+from online_svm.refit.feature_encoder import FeatureEncoder
+from online_svm.refit.scaling import Scaling
+from online_svm.storage.state import State, nest, require, under
+from online_svm.storage.state_schema import StateSchema, floats, ints, number, whole
+from online_svm.stream.cells import widened
+from online_svm.stream.labels import ClassView, LabelIndex
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.types import Floats, Ints
+
+EXPERTS = "experts"
+"""Its name as a method in answers."""
+
+EXPERTS_UPDATE = WeightUpdate(0.0005, first=0.5)
+"""Of the committee's prediction, which starts with half of the weight, and the simple experts."""
+
+HISTORY_UPDATE = WeightUpdate(0.002, first=0.7)
+"""Of uncorrected and corrected probabilities.
+
+On twenty-eight streams, a larger first weight of the correction gains little where it helps, and a
+smaller one loses less than .001 where it does not.
+"""
+
+DELAYED_RATE = 0.03
+"""Exponent of the likelihood with delayed labels: the weights are as old as the labels."""
+
+MAX_FIRST_EXAMPLES = 500
+"""Newest examples that are kept for fits, until the recent ensemble holds as many."""
+
+_SCHEMA = StateSchema(whole("_fitted_at"), number("_model"), number("n_labels"))
+_NO_LABELS: Ints = np.empty(0, dtype=np.int64)
+
+
+class ExpertAnswers(NamedTuple):
+    """Answers to m rows."""
+
+    point: Floats  # shape (m, n_classes)
+    interval: tuple[Floats, Floats] | None  # lower and upper; None without an interval level
+    outputs: dict[str, Floats]  # with delayed labels, to store with each row; else empty
+
+
+class RowsToLearn(NamedTuple):
+    """Rows in order; a labelled row is learned after its answer."""
+
+    X: Floats  # shape (m, n_features)
+    scaled: Floats | None  # shape (m, n_columns); rows scaled by the model, if there is one
+    columns: Ints  # shape (m,); class columns of the labels; -1 for a row without a label
+    earlier: AnswerTimeOutputs | None  # of rows that are learned, with delayed labels
+
+
+class FittedModel(NamedTuple):
+    """What the regressions need of the model that answers."""
+
+    version: int
+    scaling: Scaling
+    recent: RecentEnsemble
+
+
+class ExpertEnsemble:
+    """The experts of a feed; they span models."""
+
+    def __init__(self, config: PredictorConfig) -> None:
+        self._config, self._is_delayed = config, config.takes_delayed_labels
+        rate = DELAYED_RATE if self._is_delayed else 1.0
+        self._experts = Ensemble(1 + N_EXPERTS, EXPERTS_UPDATE._replace(rate=rate))
+        self._corrected = Ensemble(2, HISTORY_UPDATE._replace(rate=rate))
+        self.n_labels = len(config.classes or ())  # labels with a code that were learned
+        self._fitted_at = -1  # learned examples at the last fit
+        self._model = 0  # version of the model that the regressions fit
+        self._kept: list[tuple[Floats, Ints]] = []  # rows and class columns for the next fit
+        self._begin(LabelIndex(config.classes).view())
+
+    def _begin(self, view: ClassView) -> None:
+        self._view, n_classes = view, len(view.classes)
+        self._simple, self._history = SimpleExperts(n_classes), LabelHistory(n_classes)
+        level = self._config.interval_level
+        self._intervals = None if level is None else RecentIntervals(level, view)
+
+    @property
+    def view(self) -> ClassView:
+        """The classes of the answers."""
+        return self._view
+
+    @property
+    def scales_itself(self) -> bool:
+        """Whether the regressions need another scaling than that of a model."""
+        return self._config.scale != "standard"
+
+    def adopt(self, view: ClassView) -> None:
+        """Answer with other classes from now on.
+
+        What is known of a class that `view` lacks goes to the slot of unseen labels.
+        """
+        before, self._view = self._view, view
+        if before.classes == view.classes:
+            return
+        n_classes = len(view.classes)
+        index = {label: i for i, label in enumerate(view.classes)}
+        places = [index.get(label, n_classes - 1) for label in before.classes]
+        self._simple = self._simple.moved(places, n_classes)
+        self._history = self._history.moved(places, n_classes)
+        moved = np.array(places, dtype=np.int64)
+        self._kept = [(X, moved[columns]) for X, columns in self._kept]
+        self._fitted_at = -1
+        if self._intervals is not None:
+            earlier = self._intervals
+            self._intervals = RecentIntervals(earlier.level, view)
+            self._intervals.follow(earlier)
+
+    def fit_if_due(self, n: int, k: int, model: FittedModel | None, order: Ints | None) -> None:
+        """Fit the regressions if they are due after `n` learned examples.
+
+        `k`: learned examples since the last restart.
+        `model`: the model that answers, if any.
+        `order`, shape (n_features,): feature indices sorted by name; None if rows have no names.
+        """
+        changed = False
+        if model is not None and model.version != self._model:
+            self._model = model.version
+            changed = not (self.scales_itself or self._simple.scales_like(model.scaling))
+        is_new = self._fitted_at < 0 or changed
+        if self._fitted_at == n or not (is_new or (k >= 4 and next_fit(k - 1) == k)):
+            return
+        X, columns = self._examples(model)
+        if len(columns):
+            own = model is None or self.scales_itself
+            self._fitted_at = n
+            scaling = self._scaling(X, order) if own or model is None else model.scaling
+            self._simple.fit(X, columns, scaling)
+
+    def answer(self, rows: RowsToLearn, point: Floats | None, recent: int = 0) -> ExpertAnswers:
+        """Answer rows in order.
+
+        `point`, shape (m, n_classes): the committee's prediction; None without a model.
+        `recent`: examples that the recent ensemble holds.
+        """
+        shape = (len(rows.columns), len(self._view.classes))
+        experts = np.empty((1 + N_EXPERTS, *shape))
+        if point is not None:
+            experts[0] = point
+        features = np.empty((shape[0] if self._is_delayed else 1, shape[1], N_FEATURES))
+        sources = np.full(shape[0], -1, dtype=np.int64)
+        if rows.earlier is not None:
+            _fill_in_earlier(rows.earlier, sources, experts, features)
+        scaled = None if self.scales_itself else rows.scaled
+        self._simple.answer(
+            rows.X, scaled, rows.columns, sources, experts, has_model=point is not None
+        )
+        average = self._experts.answer(experts, rows.columns)
+        corrected = self._history.answer(average, rows.columns, sources, features)
+        mixed = self._corrected.answer([average, corrected], rows.columns)
+        interval = None
+        if self._intervals is not None:
+            interval = self._intervals.answer(average, rows.columns, mixed)
+        self._keep(rows, recent)
+        outputs = {}
+        if self._is_delayed:
+            outputs = {"experts": experts.swapaxes(0, 1), "history": features}
+        return ExpertAnswers(mixed, interval, outputs)
+
+    def added_to(self, warming: PredictionBlock, rows: RowsToLearn) -> PredictionBlock:
+        """Return the answers to rows before there is a model, with everything else as in `warming`.
+
+        While no label is known, they stay empty.
+        """
+        if not self._view.n_known:
+            return warming
+        found = self.answer(rows, None)
+        lower, upper = found.interval or (np.zeros_like(found.point), np.ones_like(found.point))
+        return replace(
+            warming,
+            classes=self._view.classes,
+            label=found.point.argmax(axis=1).astype(np.int64, copy=False),
+            point=found.point,
+            lower=lower,
+            upper=upper,
+            method=EXPERTS,
+            interval_level=self._config.interval_level,
+            member_outputs=found.outputs or None,
+        )
+
+    def count_labels(self, codes: Ints) -> None:
+        """Count the labels of learned rows."""
+        self.n_labels = max(self.n_labels, int(codes.max(initial=-1)) + 1)
+
+    def state(self) -> State:
+        """Return everything but the configuration."""
+        header = _SCHEMA.header_of(self) | {"labels": list(self._view.labels)}
+        arrays = nest("weights", self._experts.state()) | nest("corrected", self._corrected.state())
+        arrays |= nest("simple", self._simple.state()) | nest("history", self._history.state())
+        if self._intervals is not None:
+            arrays |= nest("intervals", self._intervals.state())
+        if self._kept:
+            arrays["X"], arrays["columns"] = self._join_kept()
+        return State(header, arrays)
+
+    @classmethod
+    def from_state(cls, state: State, config: PredictorConfig) -> Self:
+        """Return the ensemble described by `state`."""
+        header, arrays = state
+        ensemble = cls(config)
+        _SCHEMA.fill(ensemble, header, {})
+        view = ClassView(header["labels"], config.classes is not None)
+        ensemble._begin(view)
+        k = len(view.classes)
+        ensemble._experts.restore(under("weights", arrays))
+        ensemble._corrected.restore(under("corrected", arrays))
+        ensemble._simple = SimpleExperts.from_state(under("simple", arrays), k)
+        ensemble._history = LabelHistory.from_state(under("history", arrays), k)
+        if ensemble._intervals is not None:
+            ensemble._intervals.restore(under("intervals", arrays))
+        if "X" in arrays:
+            schema = StateSchema(floats("X", "n f", optional=True), ints("columns", "n", below=k))
+            kept = schema.values(cls, None, arrays)
+            require(kept["X"].shape[1] <= MAX_FEATURES, "X")
+            ensemble._kept = [(kept["X"], kept["columns"])]
+        return ensemble
+
+    def _examples(self, model: FittedModel | None) -> tuple[Floats, Ints]:
+        """Return labelled examples of known classes for a fit."""
+        X, columns = self._join_kept()
+        if model is not None and not len(columns):
+            X, columns = model.recent.examples()
+        known = columns < self._view.n_known
+        return (X, columns) if known.all() else (X[known], columns[known])
+
+    def _join_kept(self) -> tuple[Floats, Ints]:
+        """Return the kept examples, the newest `MAX_FIRST_EXAMPLES`."""
+        if not self._kept:
+            return np.empty((0, 0)), _NO_LABELS
+        if len(self._kept) > 1:
+            width = max(X.shape[1] for X, _ in self._kept)
+            X = np.concatenate([widened(X, width) for X, _ in self._kept])[-MAX_FIRST_EXAMPLES:]
+            columns = np.concatenate([columns for _, columns in self._kept])[-MAX_FIRST_EXAMPLES:]
+            self._kept = [(X, columns)]
+        return self._kept[0]
+
+    def _keep(self, rows: RowsToLearn, recent: int) -> None:
+        """Keep labelled rows, until the recent ensemble has enough of them."""
+        if recent >= MAX_FIRST_EXAMPLES:
+            self._kept = []
+            return
+        labelled = rows.columns >= 0
+        if labelled.any():
+            last = slice(-MAX_FIRST_EXAMPLES, None)
+            self._kept.append((rows.X[labelled][last], rows.columns[labelled][last]))
+            if len(self._kept) > MAX_FIRST_EXAMPLES:
+                self._join_kept()
+
+    def _scaling(self, X: Floats, order: Ints | None) -> Scaling:
+        encoder = None
+        if order is not None:
+            config = self._config
+            encoder = FeatureEncoder.fit(
+                X, config.max_categories, config.declared_kinds, None, order
+            )
+        return Scaling.fit(X, standard=True, encoder=encoder)
+
+
+def _fill_in_earlier(
+    earlier: AnswerTimeOutputs, sources: Ints, experts: Floats, features: Floats
+) -> None:
+    """Set the sources of learned rows, and copy the outputs that were stored with their answers.
+
+    Without outputs for these classes, a row is learned with outputs of now.
+    """
+    for row in np.flatnonzero(earlier.learns).tolist():
+        sources[row] = earlier.rows[row]
+        stored = earlier.answers[row]
+        if sources[row] >= 0 or stored is None or "experts" not in stored:
+            continue
+        if stored["experts"].shape == experts[:, row].shape:
+            experts[:, row], features[row] = stored["experts"], stored["history"]
+            sources[row] = row

@@ -1,0 +1,129 @@
+"""Label history: an expert that corrects probabilities by what the last labels were.
+
+Where labels depend on the ones before them, a model that knows only the features is too cautious.
+The expert is a softmax regression over the classes. Its features of a class are
+
+- the logarithm of the given probability,
+- the logarithms of the frequency of the class, at half-lives of 1, 5 and 50 labels,
+- the mean of label (0 or 1) minus probability, at half-lives of 5 and 50 labels, and
+- the logarithm of its frequency after the last label.
+
+All classes share the weights. They start at the unchanged probability, and each label moves them by
+a Newton step with a memory of 1,000 labels.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from online_svm.compiled.kernel import kernel
+from online_svm.storage.state import require
+from online_svm.storage.state_schema import StateSchema, floats, ints
+from online_svm.types import Arrays, Floats, Ints
+
+N_FEATURES = 7
+
+RIDGE = 10.0
+"""Precision of the prior of each weight; as in label_history.c."""
+
+
+class HistoryState(NamedTuple):
+    """Statistics of the labels, and the weights; updated in place."""
+
+    frequencies: Floats  # shape (3, n_classes); each row sums to one
+    residuals: Floats  # shape (2, n_classes)
+    transitions: Floats  # shape (n_classes, n_classes); counts of each label after another
+    weights: Floats  # shape (N_FEATURES,)
+    precision: Floats  # shape (N_FEATURES, N_FEATURES); of the weights
+    last: Ints  # shape (1,); column of the last label, or -1
+
+
+class LabelHistory:
+    """The expert of a stream with `n_classes` classes.
+
+    Examples
+    --------
+    >>> history = LabelHistory(2)
+    >>> points, labels = np.full((300, 2), 0.5), np.arange(300) % 2  # the label alternates
+    >>> history.answer(points, labels)[-1].round(2).tolist()
+    [0.01, 0.99]
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        weights = np.zeros(N_FEATURES)
+        weights[0] = 1.0
+        self._state = HistoryState(
+            np.full((3, n_classes), 1.0 / n_classes),
+            np.zeros((2, n_classes)),
+            np.zeros((n_classes, n_classes)),
+            weights,
+            RIDGE * np.eye(N_FEATURES),
+            np.full(1, -1, dtype=np.int64),
+        )
+
+    def answer(
+        self,
+        points: Floats,
+        columns: Ints,
+        sources: Ints | None = None,
+        features: Floats | None = None,
+    ) -> Floats:
+        """Return corrected probabilities in order; a label is learned after its answer.
+
+        `points`, shape (m, n_classes): the probabilities to correct.
+        `columns`, shape (m,): class columns of the labels; -1 for a row without a label.
+        `sources`, shape (m,): -1, or for an example that was answered before, the row that has its
+            features: its own, or an earlier one. By default no row has a source.
+        `features`, shape (m, n_classes, N_FEATURES): gets the features of each row.
+        """
+        points, outputs = np.ascontiguousarray(points), np.empty(points.shape)
+        if sources is None:
+            sources = np.full(len(points), -1, dtype=np.int64)
+        if features is None:
+            features = np.empty((1, points.shape[1], N_FEATURES))
+        _answer(self._state, points, columns, sources, features, outputs)
+        return outputs
+
+    def moved(self, places: Sequence[int], n_classes: int) -> "LabelHistory":
+        """Return the expert of other classes: column i becomes `places[i]` of `n_classes`."""
+        other, old = LabelHistory(n_classes), self._state
+        new, columns = other._state, np.array(places, dtype=np.int64)
+        new.frequencies[:] = 0.0
+        for held, onto in ((old.frequencies, new.frequencies), (old.residuals, new.residuals)):
+            for i, place in enumerate(places):
+                onto[:, place] += held[:, i]
+        np.add.at(new.transitions, (columns[:, None], columns[None, :]), old.transitions)
+        new.weights[:], new.precision[:] = old.weights, old.precision
+        new.last[:] = -1 if old.last[0] < 0 else columns[old.last[0]]
+        return other
+
+    def state(self) -> Arrays:
+        """Return statistics and weights."""
+        return {name: part.copy() for name, part in self._state._asdict().items()}
+
+    @classmethod
+    def from_state(cls, state: Arrays, n_classes: int) -> "LabelHistory":
+        """Return the expert described by `state`."""
+        history, k, n = cls(n_classes), n_classes, N_FEATURES
+        schema = StateSchema(
+            floats("frequencies", f"3 {k}"), floats("residuals", f"2 {k}"),
+            floats("transitions", f"{k} {k}"), floats("weights", f"{n}"),
+            floats("precision", f"{n} {n}"), ints("last", "1", least=-1, below=k),
+        )  # fmt: skip
+        history._state = HistoryState(**schema.values(cls, None, state))
+        for name in ("frequencies", "transitions"):
+            require(bool((getattr(history._state, name) >= 0.0).all()), name)
+        return history
+
+
+@kernel
+def _answer(
+    state: HistoryState,
+    points: Floats,
+    columns: Ints,
+    sources: Ints,
+    features: Floats,
+    outputs: Floats,
+) -> None:
+    """Write the answers and features of rows, and learn their labels; see `LabelHistory.answer`."""

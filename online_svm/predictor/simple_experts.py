@@ -1,0 +1,198 @@
+"""Simple experts: the base rate of each class, and two logistic regressions.
+
+They are ready with the first labels, long before a committee is, and keep their weight in the
+ensemble while they are better. The regressions are fitted at 4, 5, 6, 8, 10, 12, 16, ... learned
+examples (4, 5 and 6 times each power of two), to the newest ones.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from online_svm.compiled.kernel import kernel
+from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
+from online_svm.refit.scaling import Scaling
+from online_svm.storage.state import nest, require, under
+from online_svm.storage.state_schema import StateSchema, floats, ints
+from online_svm.types import Arrays, Floats, Ints
+
+PENALTIES = (10.0, 1.0)
+"""Strength of the quadratic penalty of each regression, on standardised features."""
+
+INTERCEPT_PENALTY = 0.1
+
+N_EXPERTS = 1 + len(PENALTIES)
+
+LARGEST_VALUE = 5.0
+"""Standardised features are clipped at this size: a regression must not extrapolate."""
+
+MAX_ROWS, MAX_CELLS = 1000, 200_000
+"""Newest examples of a fit, at most, and their cells; 50 rows are always taken."""
+
+FIT_STEPS, FIT_TOLERANCE = 20, 1e-2
+
+
+def next_fit(n: int) -> int:
+    """Return the smallest number of learned examples above `n` at which regressions are fitted.
+
+    >>> [next_fit(n) for n in (0, 4, 6, 8, 13, 1024)]
+    [4, 5, 8, 10, 16, 1280]
+    """
+    power = 1
+    while 6 * power <= n:
+        power *= 2
+    return next(factor * power for factor in (4, 5, 6) if factor * power > n)
+
+
+class Regressions(NamedTuple):
+    """The fitted regressions: one decision for two classes, else one a class against the rest."""
+
+    weights: Floats  # shape (len(PENALTIES), n_decisions, n_columns + 1); the last is the intercept
+    fitted: Ints  # shape (n_fitted,); class columns that were fitted, ascending
+
+
+class SimpleExperts:
+    """Base rate and logistic regressions of a stream with `n_classes` classes."""
+
+    def __init__(self, n_classes: int) -> None:
+        self._counts = np.zeros(n_classes)
+        self._scaling: Scaling | None = None
+        self._regressions = _unfitted()
+
+    def fit(self, X: Floats, columns: Ints, scaling: Scaling) -> None:
+        """Fit the regressions to labelled examples; without two classes, they give base rates.
+
+        `X`, shape (n, n_features): features as they came.
+        `columns`, shape (n,): class columns.
+        `scaling`: of the features.
+        """
+        fitted = np.unique(columns)
+        self._scaling, before = scaling, self._regressions
+        if len(fitted) < 2:
+            self._regressions = _unfitted()
+            return
+        last = slice(-self._room(scaling), None)
+        columns, rows = columns[last], self._scaled(X[last])
+        features = np.ascontiguousarray(np.vstack([rows.T, np.ones(len(rows))]))
+        decisions = fitted[1:] if len(fitted) == 2 else fitted
+        weights = np.zeros((len(PENALTIES), len(decisions), len(features)))
+        if weights.shape == before.weights.shape and np.array_equal(fitted, before.fitted):
+            weights[:] = before.weights
+        for penalty, of_decisions in zip(PENALTIES, weights, strict=True):
+            for column, own in zip(decisions.tolist(), of_decisions, strict=True):
+                _fit(features, columns == column, penalty, own)
+        self._regressions = Regressions(weights, fitted)
+
+    def scales_like(self, scaling: Scaling) -> bool:
+        """Return whether the regressions take rows scaled by `scaling`."""
+        if self._scaling is None:
+            return False
+        ours, theirs = self._scaling.state(), scaling.state()
+        return ours.keys() == theirs.keys() and all(
+            np.array_equal(part, theirs[name], equal_nan=part.dtype.kind == "f")
+            for name, part in ours.items()
+        )
+
+    def answer(
+        self,
+        X: Floats,
+        rows: Floats | None,
+        columns: Ints,
+        sources: Ints,
+        experts: Floats,
+        *,
+        has_model: bool,
+    ) -> None:
+        """Write the answers to rows in order; a label is counted after its answer.
+
+        `X`, shape (m, n_features).
+        `rows`, shape (m, n_columns): `X` scaled as in `fit`, or None.
+        `columns`, shape (m,): class columns of the labels; -1 for a row without a label.
+        `sources`, shape (m,): -1, or for an example that was answered before, the row of `experts`
+            that has its answers: its own, or an earlier one.
+        `experts`, shape (1 + N_EXPERTS, m, n_classes): written. The first part holds the model's
+            answers; without a model it gets the base rates.
+        """
+        if not len(self._regressions.fitted):
+            rows = np.empty((len(X), 0))
+        else:
+            rows = self._scaled(X) if rows is None else _clipped(rows)
+        _answer(self._counts, rows, self._regressions, columns, sources, has_model, experts)
+
+    def moved(self, places: Sequence[int], n_classes: int) -> "SimpleExperts":
+        """Return the experts of other classes: column i becomes `places[i]` of `n_classes`.
+
+        The regressions are to be fitted again.
+        """
+        other = SimpleExperts(n_classes)
+        np.add.at(other._counts, np.array(places, dtype=np.int64), self._counts)
+        return other
+
+    def state(self) -> Arrays:
+        """Return counts, weights and scaling."""
+        arrays = {"counts": self._counts.copy()}
+        arrays |= {name: part.copy() for name, part in self._regressions._asdict().items()}
+        return arrays | ({} if self._scaling is None else nest("scaling", self._scaling.state()))
+
+    @classmethod
+    def from_state(cls, state: Arrays, n_classes: int) -> "SimpleExperts":
+        """Return the experts described by `state`."""
+        experts = cls(n_classes)
+        schema = StateSchema(
+            floats("counts", f"{n_classes}"), floats("weights", f"{len(PENALTIES)} s p"),
+            ints("fitted", "f", below=n_classes),
+        )  # fmt: skip
+        found = schema.values(cls, None, state)
+        weights, fitted = found["weights"], found["fitted"]
+        require(bool((found["counts"] >= 0.0).all()), "counts")
+        require(bool((np.diff(fitted) > 0).all()) and len(fitted) != 1, "fitted")
+        require(weights.shape[1] == (1 if len(fitted) <= 2 else len(fitted)), "weights")
+        require(weights.shape[2] >= 1, "weights")
+        experts._counts, experts._regressions = found["counts"], Regressions(weights, fitted)
+        if "scaling.mean" in state:
+            experts._scaling = Scaling.from_state(under("scaling", state))
+            width = len(experts._scaling.mean)
+            require(not len(fitted) or weights.shape[2] == width + 1, "scaling")
+        else:
+            require(not len(fitted), "scaling")
+        return experts
+
+    def _scaled(self, X: Floats) -> Floats:
+        assert self._scaling is not None
+        return _clipped(self._scaling.transform(X))
+
+    @staticmethod
+    def _room(scaling: Scaling) -> int:
+        """Return the number of examples to fit."""
+        return min(MAX_ROWS, max(50, MAX_CELLS // max(1, len(scaling.mean))))
+
+
+def _unfitted() -> Regressions:
+    return Regressions(np.zeros((len(PENALTIES), 1, 1)), np.empty(0, dtype=np.int64))
+
+
+def _clipped(rows: Floats) -> Floats:
+    return np.minimum(np.maximum(rows, -LARGEST_VALUE), LARGEST_VALUE)
+
+
+def _fit(features: Floats, hits: Ints, penalty: float, weights: Floats) -> None:
+    """Fit one decision in place, from the given weights."""
+    p, n = features.shape
+    ridge = np.full(p, penalty)
+    ridge[-1] = INTERCEPT_PENALTY
+    problem = Regression(features, hits.astype(np.float64), np.ones(n), np.zeros(p), ridge)
+    fit_ridge_logistic(problem, weights, FIT_STEPS, FIT_TOLERANCE)
+
+
+@kernel
+def _answer(
+    counts: Floats,
+    rows: Floats,
+    regressions: Regressions,
+    columns: Ints,
+    sources: Ints,
+    has_model: bool,
+    experts: Floats,
+) -> None:
+    """Write the answers of the experts, and count the labels; see `SimpleExperts.answer`."""
