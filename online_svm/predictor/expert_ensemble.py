@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.ensemble import Ensemble, WeightUpdate
+from online_svm.predictor.ensemble import DELAYED_UPDATE, Ensemble, WeightUpdate
 from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.recent_ensemble import MAX_FEATURES, RecentEnsemble
@@ -45,8 +45,9 @@ On twenty-eight streams, a larger first weight of the correction gains little wh
 smaller one loses less than .001 where it does not.
 """
 
-DELAYED_RATE = 0.03
-"""Exponent of the likelihood with delayed labels: the weights are as old as the labels."""
+DELAYED_EXPERTS_UPDATE = WeightUpdate(0.0005, rate=0.03, first=0.9)
+"""Of the same with delayed labels: the weights are as old as the labels, and the committee improves
+while these are on their way. Tuned for horizons of 50 and 250."""
 
 MAX_FIRST_EXAMPLES = 500
 """Newest examples that are kept for fits, until the recent ensemble holds as many."""
@@ -85,9 +86,11 @@ class ExpertEnsemble:
 
     def __init__(self, config: PredictorConfig) -> None:
         self._config, self._is_delayed = config, config.takes_delayed_labels
-        rate = DELAYED_RATE if self._is_delayed else 1.0
-        self._experts = Ensemble(1 + N_EXPERTS, EXPERTS_UPDATE._replace(rate=rate))
-        self._corrected = Ensemble(2, HISTORY_UPDATE._replace(rate=rate))
+        of_experts, of_history = EXPERTS_UPDATE, HISTORY_UPDATE
+        if self._is_delayed:
+            of_experts, of_history = DELAYED_EXPERTS_UPDATE, DELAYED_UPDATE
+        self._experts = Ensemble(1 + N_EXPERTS, of_experts)
+        self._corrected = Ensemble(2, of_history)
         self.n_labels = len(config.classes or ())  # labels with a code that were learned
         self._fitted_at = -1  # learned examples at the last fit
         self._model = 0  # version of the model that the regressions fit

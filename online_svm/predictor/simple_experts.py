@@ -1,8 +1,8 @@
 """Simple experts: the base rate of each class, and two logistic regressions.
 
 They are ready with the first labels, long before a committee is, and keep their weight in the
-ensemble while they are better. The regressions are fitted at 4, 5, 6, 8, 10, 12, 16, ... learned
-examples (4, 5 and 6 times each power of two), to the newest ones.
+ensemble while they are better. The regressions are fitted to the newest examples when 4, 5, 6, 8,
+10, 12, 16, ... are learned (4, 5 and 6 times each power of two), and from 512 on at each doubling.
 """
 
 from collections.abc import Sequence
@@ -27,18 +27,23 @@ N_EXPERTS = 1 + len(PENALTIES)
 LARGEST_VALUE = 5.0
 """Standardised features are clipped at this size: a regression must not extrapolate."""
 
-MAX_ROWS, MAX_CELLS = 1000, 200_000
+MAX_ROWS, MAX_CELLS = 1000, 60_000
 """Newest examples of a fit, at most, and their cells; 50 rows are always taken."""
 
-FIT_STEPS, FIT_TOLERANCE = 20, 1e-2
+RARE_FROM = 512
+"""Learned examples from which fits are at doublings."""
+
+FIT_STEPS, FIT_TOLERANCE = 6, 0.1
 
 
 def next_fit(n: int) -> int:
     """Return the smallest number of learned examples above `n` at which regressions are fitted.
 
-    >>> [next_fit(n) for n in (0, 4, 6, 8, 13, 1024)]
-    [4, 5, 8, 10, 16, 1280]
+    >>> [next_fit(n) for n in (0, 4, 6, 8, 13, 512)]
+    [4, 5, 8, 10, 16, 1024]
     """
+    if n >= RARE_FROM:
+        return RARE_FROM << (n // RARE_FROM).bit_length()
     power = 1
     while 6 * power <= n:
         power *= 2
