@@ -26,7 +26,7 @@ from online_svm.predictor.simple_experts import N_EXPERTS, SimpleExperts, next_f
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.state import State, nest, require, under
-from online_svm.storage.state_schema import StateSchema, floats, ints, number, whole
+from online_svm.storage.state_schema import StateSchema, flag, floats, ints, number
 from online_svm.stream.cells import widened
 from online_svm.stream.labels import ClassView, LabelIndex
 from online_svm.stream.prediction import PredictionBlock
@@ -52,7 +52,7 @@ while these are on their way. Tuned for horizons of 50 and 250."""
 MAX_FIRST_EXAMPLES = 500
 """Newest examples that are kept for fits, until the recent ensemble holds as many."""
 
-_SCHEMA = StateSchema(whole("_fitted_at"), number("_model"), number("n_labels"))
+_SCHEMA = StateSchema(number("_fitted_at"), flag("_is_stale"), number("_model"), number("n_labels"))
 _NO_LABELS: Ints = np.empty(0, dtype=np.int64)
 
 
@@ -92,7 +92,8 @@ class ExpertEnsemble:
         self._experts = Ensemble(1 + N_EXPERTS, of_experts)
         self._corrected = Ensemble(2, of_history)
         self.n_labels = len(config.classes or ())  # labels with a code that were learned
-        self._fitted_at = -1  # learned examples at the last fit
+        self._fitted_at = 0  # learned examples at the last fit
+        self._is_stale = False  # the regressions no longer fit classes or scaling
         self._model = 0  # version of the model that the regressions fit
         self._kept: list[tuple[Floats, Ints]] = []  # rows and class columns for the next fit
         self._begin(LabelIndex(config.classes).view())
@@ -128,7 +129,7 @@ class ExpertEnsemble:
         self._history = self._history.moved(places, n_classes)
         moved = np.array(places, dtype=np.int64)
         self._kept = [(X, moved[columns]) for X, columns in self._kept]
-        self._fitted_at = -1
+        self._is_stale = True
         if self._intervals is not None:
             earlier = self._intervals
             self._intervals = RecentIntervals(earlier.level, view)
@@ -141,17 +142,16 @@ class ExpertEnsemble:
         `model`: the model that answers, if any.
         `order`, shape (n_features,): feature indices sorted by name; None if rows have no names.
         """
-        changed = False
         if model is not None and model.version != self._model:
             self._model = model.version
-            changed = not (self.scales_itself or self._simple.scales_like(model.scaling))
-        is_new = self._fitted_at < 0 or changed
-        if self._fitted_at == n or not (is_new or (k >= 4 and next_fit(k - 1) == k)):
+            self._is_stale |= not (self.scales_itself or self._simple.scales_like(model.scaling))
+        is_due = self._is_stale or (k >= 4 and next_fit(k - 1) == k)
+        if self._fitted_at == n or not is_due:
             return
+        self._fitted_at, self._is_stale = n, False
         X, columns = self._examples(model)
         if len(columns):
             own = model is None or self.scales_itself
-            self._fitted_at = n
             scaling = self._scaling(X, order) if own or model is None else model.scaling
             self._simple.fit(X, columns, scaling)
 
