@@ -78,8 +78,8 @@ def test_the_body_is_signed_the_key_of_an_alarm_stays_and_no_log_line_shows_what
 
 @pytest.mark.parametrize("answer", [302, 404, 429, 500, None], ids=lambda one: one or "too late")
 def test_what_is_not_taken_is_posted_until_it_is(begun, answer):
-    seconds, failure = (0.5, f"status {answer}") if answer else (0.1, "TimeoutError")
-    with receiving() as received, delivering(begun, received, seconds=seconds) as webhook:
+    options, failure = ({}, f"status {answer}") if answer else ({"seconds": 0.1}, "TimeoutError")
+    with receiving() as received, delivering(begun, received, **options) as webhook:
         if answer:
             received.status = answer
         else:
