@@ -79,7 +79,7 @@ def test_a_feed_with_more_entries_than_one_read_returns_says_so(reader, feeds):
 
 
 def test_a_few_feeds_have_blocked_reads_alone(cluster, reads, feeds):
-    with closing(NodeReader(reads, block_ms=300, blocked=24)) as reader:
+    with closing(NodeReader(reads, block_ms=60_000, blocked=24)) as reader:
         reader.cover([wanted(store) for store in feeds])
         assert (len(reader.descriptors), reader.seconds_left) == (12, float("inf"))
         add(feeds[7], 1)

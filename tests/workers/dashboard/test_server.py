@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from bokeh.util.token import generate_jwt_token, generate_session_id
+from processes import LIMIT
 
 from workers.dashboard import server
 from workers.dashboard.handlers import read_token
@@ -26,7 +27,7 @@ def serve(embedded_url):
         running.append(page.__enter__())
 
         def ask(method, path, body=None, **headers):
-            client = http.client.HTTPConnection("127.0.0.1", page.port, timeout=10)
+            client = http.client.HTTPConnection("127.0.0.1", page.port, timeout=LIMIT)
             form = {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
             client.request(method, path, body, headers | form)
             reply = client.getresponse()
@@ -100,7 +101,7 @@ def socket_of(ask, token, cookie=""):
         "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
         f"Sec-WebSocket-Protocol: bokeh, {token}", f"Cookie: {cookie}", "", "",
     ]  # fmt: skip
-    with socket.create_connection(("127.0.0.1", ask.page.port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", ask.page.port), timeout=LIMIT) as client:
         client.sendall("\r\n".join(lines).encode())
         found = b""
         while b"ACK" not in found and (more := client.recv(4096)):

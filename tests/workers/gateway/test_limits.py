@@ -2,9 +2,9 @@
 
 import json
 import socket
-import time
 
 import pytest
+from processes import LIMIT
 from served_gateway import serving
 from structlog.testing import capture_logs
 from world import wait_until
@@ -79,7 +79,7 @@ def head(client, *headers):
 
 def replied(client, sent):
     """Return the first line of what comes back for these bytes."""
-    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as line:
+    with socket.create_connection(("127.0.0.1", client.port), timeout=LIMIT) as line:
         line.sendall(sent)
         return line.recv(1000)[:12]
 
@@ -89,9 +89,7 @@ def test_a_client_that_does_not_get_on_is_disconnected(answered, monkeypatch):
     with serving(answered, "plain") as client:
         begun = head(client, "Content-Length: 100")
         for sent, status in ((b"", b""), (begun, b""), (begun + b"\r\n{", b"HTTP/1.1 408")):
-            began = time.monotonic()
             assert replied(client, sent) == status, sent
-            assert time.monotonic() - began < 10
 
 
 def test_a_length_that_lies_is_413_before_the_body_comes(gateway):
