@@ -173,7 +173,7 @@ def test_an_entry_of_100_mib_is_rejected_under_a_memory_limit_and_the_worker_sto
             with Worker(*command, preexec_fn=limited) as worker:
                 worker.wait_for(world.store, world.pushed, 90.0)
                 wait_until(lambda epoch=epoch: world.store.state().epoch == epoch)
-                worker.stopped(10.0)
+                worker.stopped()
         answers = [json.loads(payload) for _, payload in world.payloads()[0]]
         assert [a.get("code") for a in answers] == [None, *["too_large"] * 23, None]
         assert verify(world.store).is_identical

@@ -172,7 +172,7 @@ def test_scorers_follow_the_slot_of_their_feed_to_another_node(cluster):
             (id,) = asker.send([b"[1,2,3]"])
             assert scorer.turn() == 1
             own = published_feed.own_answer(examples, n, [1, 2, 3], id)
-            assert asker.receive([id], timeout=5.0)[id].payload == own
+            assert asker.receive([id], timeout=60.0)[id].payload == own
             if turn == 0:
                 move = Move(cluster, feed)
                 move.finish()

@@ -137,7 +137,7 @@ def test_two_that_wait_for_one_entry_both_get_its_answer_and_nobody_is_kept(stor
 
 def test_an_entry_of_another_program_holds_nobody_up(store):
     async def work(answers):
-        waiting = asyncio.create_task(answers.wait([b"5-0", b"6-0"], LONG))
+        waiting = asyncio.create_task(answers.wait([b"5-0", b"6-0"], 3.0))
         await asyncio.sleep(0.02)
         store.call("XADD", store.keys.out, "5-0", "q", "no answer")
         answer(store, "6-0")

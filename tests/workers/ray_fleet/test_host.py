@@ -19,7 +19,7 @@ from workers.runner.shard import owner
 from workers.stop import Stop
 
 COUNT = 120
-TOLD = SETTINGS | {"classes": ["a", "b"], "lease": 1.0}
+TOLD = SETTINGS | {"classes": ["a", "b"]}
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ import random
 import signal
 import time
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 from fault_redis import Server
@@ -176,7 +177,8 @@ def test_a_standby_begins_no_feed_whose_state_it_saw_while_it_waited(alone):
     standby = alone.worker("--lease", 1)
     wait_until(lambda: "waiting for the lease" in standby.said)
     store.call("HSET", store.keys.state, "epoch", "1")
-    time.sleep(1.0)
+    noted = Path(os.environ["XDG_STATE_HOME"]) / "online-svm" / "feeds"
+    wait_until(lambda: [*noted.rglob("f")], why="it has seen the state")
     store.call("FLUSHALL")
     alone.push(1)
     ended(standby, 4)

@@ -267,7 +267,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(answered, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500))
 
     ended = subprocess.run(
-        command, capture_output=True, text=True, preexec_fn=small_files, timeout=60
+        command, capture_output=True, text=True, preexec_fn=small_files, timeout=120
     )
     assert ended.returncode == 2, ended.stderr
     assert "cannot be written: File too large. Nothing was acknowledged that is not on disk" in (
@@ -306,7 +306,7 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(answered, tmp_path, point
     feed = answered.keys.feed
     ended = subprocess.run(
         (sys.executable, "-c", KILLED, answered.url, feed, str(tmp_path), point),
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     codes = ended.stdout.split()
     assert codes[0] == str(EXIT_CODE), ended.stderr
@@ -425,7 +425,7 @@ def test_without_pyarrow_one_line_names_the_extra(embedded_url, feed, tmp_path):
     (tmp_path / "pyarrow.py").write_text("raise ImportError('no')")
     ended = subprocess.run(
         (*COMMAND, feed, "--to", str(tmp_path / "cold"), "--redis", embedded_url),
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=120,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{Path.cwd()}"},
     )  # fmt: skip
     assert ended.returncode == 2
