@@ -8,17 +8,7 @@ import pytest
 from fault_workers import end
 from history_modes import FEEDS, Mode, entries_of
 from history_parts import difference, found_in, uninterrupted
-from world import (
-    drain,
-    flags_of,
-    outcome,
-    push,
-    restore,
-    rows,
-    saved,
-    seq_of,
-    session,
-)
+from world import drain, flags_of, outcome, push, restore, rows, saved, seq_of, session
 
 from workers.admin.reset import reset
 from workers.broker import embedded

@@ -44,10 +44,7 @@ class CutOff(Store):
 
 def test_a_copy_that_was_cut_off_goes_on_where_it_ends(store, redis_url, target):
     fill(store)
-    with (
-        CutOff(redis_url, target.keys.feed) as cut,
-        pytest.raises(Unavailable),
-    ):
+    with CutOff(redis_url, target.keys.feed) as cut, pytest.raises(Unavailable):
         forking.fork(store, cut)
     assert target.keys.feed.encode() in target.call("SMEMBERS", REGISTRY)
     assert target.length(target.keys.input) == PAGE + 300

@@ -175,11 +175,7 @@ def rows_of(angle, count=2250, seed=3):
 @pytest.mark.parametrize(
     ("angle", "helps", "told"),
     [
-        (
-            0.0,
-            True,
-            r"help: a logistic .* 2,000 rows loses \.\d{3} an ex.*window=2000\.",
-        ),
+        (0.0, True, r"help: a logistic .* 2,000 rows loses \.\d{3} an ex.*window=2000\."),
         (2.0, False, r"Older rows would not help: .* standard errors\)\."),
     ],
 )

@@ -69,8 +69,7 @@ def test_the_port_of_a_worker_that_runs_is_no_reason_to_refuse(run_command, embe
 
 
 @pytest.mark.parametrize(
-    ("kind", "named"),
-    [("embedded", "Valkey 9."), ("oldest", "Redis 6.2."), ("system", "Redis 7.")],
+    ("kind", "named"), [("embedded", "Valkey 9."), ("oldest", "Redis 6.2."), ("system", "Redis 7.")]
 )
 def test_it_names_the_server_and_its_version(request, run_command, feed, kind, named):
     url = request.getfixturevalue(f"{kind}_url")

@@ -13,14 +13,7 @@ from workers.reading.events import Event
 from workers.reading.incidents import Incident
 from workers.reading.lag import Lag
 from workers.reading.status import FeedStatus
-from workers.reading.verdict import (
-    LEVELS,
-    PARKED_SECONDS,
-    Verdict,
-    of_end,
-    summary,
-    verdict,
-)
+from workers.reading.verdict import LEVELS, PARKED_SECONDS, Verdict, of_end, summary, verdict
 from workers.runner.feed_task import LAST_RETRY
 
 NOW = 1_700_000_000.0
@@ -232,11 +225,7 @@ def test_a_feed_that_was_set_aside_has_a_worker_until_the_longest_wait_of_one_is
     "later", [{"status": "label"}, {"status": "duplicate"}, REJECTED, None, []]
 )
 def test_what_says_nothing_of_a_guarantee_does_not_give_it_back(later):
-    for said, sentence in (
-        (UNCALIBRATED, NO_GUARANTEE),
-        (WARMING, "Warming up"),
-        (EXACT, HOLD),
-    ):
+    for said, sentence in ((UNCALIBRATED, NO_GUARANTEE), (WARMING, "Warming up"), (EXACT, HOLD)):
         answer = newest_answer([EXACT, said, later, later])
         assert answer == said
         assert verdict(replace(WELL, answer=answer)).sentence == sentence

@@ -55,10 +55,7 @@ def test_a_process_that_fails_while_it_takes_feeds_over_leaves_them_as_usual(
 
     monkeypatch.setattr(FeedLoop, "_wait", failing)
     monkeypatch.setattr(FeedLoop, "_start_some", lambda loop: loop.collections.put_off())
-    with (
-        pytest.raises(RuntimeError, match="a fault"),
-        running([feed], embedded_url) as process,
-    ):
+    with pytest.raises(RuntimeError, match="a fault"), running([feed], embedded_url) as process:
         wait_until(lambda: process.error is not None)
     assert gc.get_threshold() == usual
 

@@ -5,15 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 from fault_redis import Server
-from many_feeds import (
-    alone,
-    contents,
-    fill,
-    newest_event,
-    running,
-    settings,
-    wait_for,
-)
+from many_feeds import alone, contents, fill, newest_event, running, settings, wait_for
 from refits import slow_refits
 from structlog.testing import capture_logs
 from world import push, rows, wait_until

@@ -20,11 +20,7 @@ from workers.broker.request_queue import Request
 from workers.config.settings import Limits
 from workers.errors import Unavailable
 from workers.feed.position import Position
-from workers.message.schema import (
-    PredictionMessage,
-    RejectedMessage,
-    UnavailableMessage,
-)
+from workers.message.schema import PredictionMessage, RejectedMessage, UnavailableMessage
 from workers.scorer import newest_state
 from workers.scorer.scorer import answered
 from workers.session.answer import process

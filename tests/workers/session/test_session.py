@@ -9,12 +9,7 @@ from world import CONFIG, COUNT, World, drain, payloads, rows, take_back
 
 from workers.broker.leases import holding
 from workers.broker.store import Store
-from workers.errors import (
-    Fenced,
-    InputLost,
-    SnapshotsLost,
-    Unavailable,
-)
+from workers.errors import Fenced, InputLost, SnapshotsLost, Unavailable
 from workers.feed.position import parse_id
 from workers.feed.state import Pointer
 from workers.session import session as session_module
