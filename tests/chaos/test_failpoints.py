@@ -39,7 +39,7 @@ def ended(store, worker, goal, failpoint):
     """Return how a worker ends that dies at a failpoint, or that has answered `goal` entries."""
     # The input of a feed is checked when nothing has come for a while: the worker dies idle.
     if failpoint is not None and failpoint.endswith("check-input"):
-        return worker.wait(30)
+        return worker.wait()
     return end(store, worker, goal)
 
 

@@ -36,7 +36,7 @@ lone = lru_cache(lone_outcome)
 
 @pytest.fixture
 def cluster(tmp_path):
-    with running_cluster(tmp_path) as cluster:
+    with running_cluster(tmp_path, node_timeout=1000) as cluster:
         yield cluster
 
 

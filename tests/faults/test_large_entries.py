@@ -75,7 +75,7 @@ def test_the_worst_entry_within_bounds_costs_little_memory_and_time(kind, featur
         taken.append(time.process_time() - began)
     assert found.rejected
     assert grown() < 20 * len(raw)
-    assert min(taken) < 0.05
+    assert min(taken) < 0.25
 
 
 @pytest.mark.parametrize("kind", KINDS)

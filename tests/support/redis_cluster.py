@@ -80,9 +80,13 @@ def feed_on(place, prefix="clustered"):
 
 
 class Cluster:
-    """Three primaries, each with `replicas` replicas."""
+    """Three primaries, each with `replicas` replicas.
 
-    def __init__(self, directory, *options, replicas=1, node_timeout=1000, tls=None):
+    A node counts as failed after `node_timeout` milliseconds of silence: by default longer than a
+    busy machine may keep a node that works from answering.
+    """
+
+    def __init__(self, directory, *options, replicas=1, node_timeout=30_000, tls=None):
         ports = [free_port() for _ in range(3 * (1 + replicas))]
         self.nodes = [
             Node(directory / str(port), port, "--cluster-enabled", "yes",
@@ -213,9 +217,13 @@ def running_cluster(*given, **options):
 
 
 class Watched:
-    """A primary, replicas of it, and three sentinels that watch them under the name `main`."""
+    """A primary, replicas of it, and three sentinels that watch them under the name `main`.
 
-    def __init__(self, directory, *options, replicas=1):
+    The primary counts as failed after `down_after` milliseconds of silence, as in a `Cluster`.
+    """
+
+    def __init__(self, directory, *options, replicas=1, down_after=30_000):
+        self._down_after = down_after
         ports = [free_port() for _ in range(1 + replicas + 3)]
         first, rest = ports[0], ports[1 : 1 + replicas]
         self.nodes = [Node(directory / str(first), first, *options)]
@@ -235,7 +243,7 @@ class Watched:
         settings.write_text(
             f"port {port}\nbind 127.0.0.1\ndir {place}\n"
             f"sentinel monitor main 127.0.0.1 {first} 2\n"
-            f"sentinel down-after-milliseconds main 500\n"
+            f"sentinel down-after-milliseconds main {self._down_after}\n"
             "sentinel failover-timeout main 3000\n"
         )
         command = [redis_server(7), str(settings), "--sentinel"]

@@ -19,7 +19,7 @@ from workers.stop import Stop
 def cluster(tmp_path_factory):
     options = ("--cluster-require-full-coverage", "no")
     directory = tmp_path_factory.mktemp("cluster")
-    with running_cluster(directory, *options, replicas=0, node_timeout=60_000) as cluster:
+    with running_cluster(directory, *options, replicas=0) as cluster:
         yield cluster
 
 

@@ -28,7 +28,6 @@ def cluster(tmp_path_factory):
         tmp_path_factory.mktemp("cluster"),
         *("--cluster-require-full-coverage", "no"),
         replicas=0,
-        node_timeout=60_000,
     ) as cluster:
         yield cluster
 
@@ -132,7 +131,7 @@ def longest_wait_beside(cluster, embedded_url, failure, seconds, lease=2.0):
 
 @pytest.mark.scale
 def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(webhook, "ROUND", 1)  # nothing tells of alarms that no worker raised
+    monkeypatch.setattr(webhook, "POLLS_PER_ROUND", 1)  # nothing tells of alarms that no worker raised
     with running_cluster(tmp_path) as cluster:
         names = [cluster.feed_on(place) for place in range(3)]
         names += [f"{names[0]}-{i}" for i in range(77)]  # more than have blocked reads
