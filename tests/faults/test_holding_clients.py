@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 import pytest
 from processes import LIMIT
@@ -14,7 +14,6 @@ from system_tools import package
 package("starlette", "pip install 'online-svm[http]'")
 package("uvicorn", "pip install 'online-svm[http]'")
 
-from fault_redis import Proxy  # noqa: E402
 from served_gateway import gateway_process, serving  # noqa: E402
 from structlog.testing import capture_logs  # noqa: E402
 from world import wait_until  # noqa: E402
@@ -219,19 +218,3 @@ def test_a_status_that_takes_long_holds_up_no_example(world, monkeypatch):
             assert time.monotonic() - began < LIMIT / 2
         finally:
             stop.set()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("view", ["status", "alarms"])
-def test_all_who_look_at_a_silent_redis_wait_for_it_together(server, view):
-    with (
-        closing(Proxy(server.port)) as proxy,
-        serving(f"redis://127.0.0.1:{proxy.port}/0", "f") as client,
-        ThreadPoolExecutor(PLACES) as threads,
-    ):
-        wait_until(lambda: client.get("/feeds/f/alarms").status == 200)
-        proxy.is_black_hole = True
-        began = time.monotonic()
-        asked = [threads.submit(client.get, f"/feeds/f/{view}") for _ in range(PLACES)]
-        assert {one.result().status for one in asked} == {503}
-        assert time.monotonic() - began < 50, "some five seconds, once or twice for all"

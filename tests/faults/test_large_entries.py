@@ -158,7 +158,7 @@ def limited():
 
 
 @pytest.mark.slow
-def test_an_entry_of_100_mib_is_rejected_under_a_memory_limit_and_the_worker_stops_when_told(
+def test_a_worker_with_little_memory_rejects_an_entry_of_100_mib(
     own_redis,
 ):
     small = ["x", "[1,2]", "y", "a"]

@@ -147,9 +147,7 @@ class Refusing(Store):
 
 
 @pytest.mark.parametrize("refusal", [Stopped("no answer"), PositionMoved("elsewhere")])
-def test_a_stop_in_a_batch_that_was_not_committed_leaves_no_snapshot_of_it(
-    embedded_url, feed, expected, refusal
-):
+def test_a_stop_leaves_no_snapshot_of_an_uncommitted_batch(embedded_url, feed, expected, refusal):
     """With the feed moved, the position is read again, and the stop ends the replay."""
     stop = Stop()
     with World(embedded_url, feed) as world, Refusing(embedded_url, feed, stop, block_ms=20) as bad:

@@ -61,7 +61,7 @@ def test_a_snapshot_that_holds_all_is_saved_without_asking(store):
     assert store.call("EXISTS", store.keys.wanted) == 0
 
 
-def test_without_a_worker_at_work_the_newest_snapshot_is_saved_and_what_it_lacks_is_told(store):
+def test_without_a_worker_the_newest_snapshot_is_saved(store):
     push(store, rows(120))
     answering = session(store, batch=10)
     drain(answering, 60)

@@ -125,9 +125,7 @@ def test_input_that_is_trimmed_while_it_is_copied_leaves_no_hole(redis_url, feed
     assert not whole
 
 
-def test_a_fork_of_a_live_feed_with_its_settings_gives_the_answers_a_new_feed_over_them_gives(
-    redis_url, store, target, feed
-):
+def test_a_fork_with_other_settings_answers_as_a_new_feed(redis_url, store, target, feed):
     push(store, rows(600))
     drain(session(store, batch=10, snapshot_every=40), 600)
     kept = entries_of(store)

@@ -71,9 +71,7 @@ def test_a_server_is_started_once_and_then_attached_to(directory):
     assert first.url == second.url == embedded.running(directory).url
 
 
-def test_it_is_private_durable_and_on_its_socket_only_whatever_settings_an_earlier_one_left(
-    directory, tmp_path
-):
+def test_a_server_is_private_durable_and_only_on_its_socket(directory, tmp_path):
     directory.mkdir(mode=0o700)
     stale = f"port 6399\nappendonly no\ndir {tmp_path}\nmaxmemory-policy allkeys-lru\n"
     (directory / "redis.conf").write_text(stale)

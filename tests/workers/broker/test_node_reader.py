@@ -52,9 +52,7 @@ def ids(arrival):
     return [entry[0] for entry in arrival.entries]
 
 
-def test_the_entries_of_each_feed_come_once_and_in_order_over_one_connection_to_a_node(
-    reader, feeds
-):
+def test_entries_arrive_once_in_order_over_one_connection_a_node(reader, feeds):
     came, stores = {}, {store.keys.feed: store for store in feeds}
     reader.cover([wanted(store) for store in feeds])
     for number in (1, 2, 3):
@@ -123,9 +121,7 @@ def test_a_stream_that_cannot_be_read_with_the_others_is_to_be_read_alone(
     assert quiet == []
 
 
-def test_where_a_node_ends_its_feeds_are_quiet_and_the_failure_counts_for_them_alone(
-    cluster, reader, reads, feeds
-):
+def test_the_failure_of_a_node_counts_for_its_feeds_alone(cluster, reader, reads, feeds):
     asked = [wanted(store) for store in feeds]
     reader.cover(asked)
     assert reader.arrivals() == ([], [])

@@ -57,9 +57,7 @@ def test_after_a_wait_without_input_all_are_quiet(reader, twelve):
 
 
 @pytest.mark.parametrize("fault", ["type", "size"])
-def test_where_one_stream_cannot_be_read_with_the_others_each_is_to_be_read_alone(
-    reader, twelve, fault, monkeypatch
-):
+def test_beside_an_unreadable_stream_each_is_read_alone(reader, twelve, fault, monkeypatch):
     monkeypatch.setattr(shared_reader, "MAX_REPLY_BYTES", 10_000)
     if fault == "type":
         twelve[1].call("SET", twelve[1].keys.input, "no stream")

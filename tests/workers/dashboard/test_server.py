@@ -150,9 +150,7 @@ TOKENS = ["", "no-token", "e30.x", "bnVsbA.x", "\u00fc.x", too_old]
 
 
 @pytest.mark.parametrize("token", TOKENS, ids=lambda token: getattr(token, "__name__", None))
-def test_a_websocket_with_a_token_that_was_not_given_out_or_is_too_old_is_refused(
-    serve, caplog, token
-):
+def test_a_websocket_with_an_unknown_or_expired_token_is_refused(serve, caplog, token):
     ask = serve()
     assert ask("GET", "/")[0] == 200
     assert socket_of(ask, token if isinstance(token, str) else token(ask)) == (403, False)

@@ -32,7 +32,7 @@ def test_no_response_lets_a_page_of_another_site_read_it(gateway):
 
 
 @pytest.mark.servers("embedded", "oldest")
-def test_a_feed_that_lags_is_429_with_when_to_come_again_and_nothing_is_added(world):
+def test_a_lagging_feed_is_429_and_nothing_is_added(world):
     with serving(world.url, world.feed, high_water=5) as client:
         path = f"/feeds/{world.feed}/examples?timeout=0"
         wait_until(lambda: client.post(path, {"x": X}).status == 202)
@@ -46,7 +46,7 @@ def test_a_feed_that_lags_is_429_with_when_to_come_again_and_nothing_is_added(wo
         wait_until(lambda: client.post(path, {"x": X}).status == 202)
 
 
-def test_a_feed_that_warms_up_is_503_for_who_asks_for_that_and_nothing_is_added(gateway, stores):
+def test_a_warming_feed_is_503_on_request_and_adds_nothing(gateway, stores):
     keys = stores["named"].keys
     before = stores["named"].length(keys.input)
     reply = gateway.post("/feeds/named/examples?warming=refuse", {"x": {"age": 1}})

@@ -35,7 +35,7 @@ def post(world):
         def send(timeout=0):
             return client.post(f"/feeds/{world.feed}/examples?timeout={timeout}", {"x": X})
 
-        send.proxy = proxy
+        send.proxy, send.client = proxy, client
         wait_until(lambda: send().status == 202)
         yield send
 
@@ -143,11 +143,16 @@ def test_who_asks_for_an_entry_of_the_future_holds_up_nobody(world):
         assert asked.result().status == 200
 
 
-def test_while_redis_does_not_answer_nobody_waits_for_each_of_the_others(post):
+@pytest.mark.parametrize("view", [None, *(pytest.param(one, marks=pytest.mark.slow)
+                                          for one in ("status", "alarms"))])  # fmt: skip
+def test_while_redis_does_not_answer_all_requests_wait_together(post, world, view):
+    path = f"/feeds/{world.feed}/{view}"
+    wait_until(lambda: view is None or post.client.get(path).status == 200)
     post.proxy.is_black_hole = True
     began = time.monotonic()
     with ThreadPoolExecutor(20) as threads:
-        replies = list(threads.map(lambda _: post(), range(20)))
+        ask = post if view is None else lambda: post.client.get(path)
+        replies = list(threads.map(lambda _: ask(), range(20)))
     assert {reply.status for reply in replies} == {503}
     assert time.monotonic() - began < 50, "some five seconds of silence, once or twice for all"
 

@@ -134,9 +134,7 @@ STATES = {
 
 
 @pytest.mark.parametrize(("happens", "ready", "live"), STATES.values(), ids=STATES)
-def test_the_probes_tell_a_state_in_one_line_and_a_failure_that_passes_ends_no_life(
-    store, happens, ready, live
-):
+def test_probes_tell_each_state_in_one_line(store, happens, ready, live):
     with serve(store, live=30.0) as served:
         happens(served)
         for path, (status, line) in (("/readyz", ready), ("/livez", live)):
@@ -254,9 +252,7 @@ def probed(served, count=20):
 
 
 @pytest.mark.parametrize("begins", [None, b"", b"GET /liv", b"GET /metrics HTTP/1.1\r\n"])
-def test_probes_are_answered_beside_clients_that_say_nothing_or_drip_their_request(
-    patient, served, begins
-):
+def test_silent_and_slow_clients_delay_no_probe(patient, served, begins):
     ended = threading.Event()
     with ExitStack() as opened:
         count = 3 * MAX_WAITING_CONNECTIONS if begins is None else MAX_WAITING_CONNECTIONS
@@ -277,9 +273,7 @@ def test_probes_are_answered_beside_clients_that_say_nothing_or_drip_their_reque
             dripping.join()
 
 
-def test_probes_are_answered_while_scrapes_take_long_and_further_scrapes_are_refused(
-    patient, served
-):
+def test_slow_scrapes_delay_no_probe_and_are_bounded(patient, served):
     begun, goes_on = threading.Semaphore(0), threading.Event()
 
     class Slow:

@@ -217,7 +217,7 @@ def test_nothing_holds_while_an_incident_is_open_and_no_state_is_without_words(f
         assert facts.holder is not None
 
 
-def test_a_feed_that_was_set_aside_has_a_worker_until_the_longest_wait_of_one_is_over():
+def test_a_parked_feed_has_a_worker_until_the_longest_retry_passes():
     assert PARKED_SECONDS - LAST_RETRY == 60.0
 
 
@@ -267,7 +267,7 @@ def test_an_input_that_has_ended_is_told_whoever_stops_or_begins_afterwards():
     assert lifecycle(began, ended, failed) == failed
 
 
-def test_where_no_label_is_among_the_answers_none_has_come_since_the_first_of_them():
+def test_without_a_label_among_the_answers_none_came_since():
     entries = [(b"%d-0" % i, {"status": "ok"}) for i in (5, 6, 7)]
     assert newest_label(entries) == 5.0
     assert newest_label([*entries, (b"8-0", {"status": "label"}), (b"9-0", None)]) == 8.0

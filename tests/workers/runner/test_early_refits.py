@@ -58,7 +58,7 @@ def timed(count, seed):
         pytest.param(LATE, [timed(60, 1)[:40], timed(60, 1)[40:]], 41, id="within one entry"),
     ],
 )
-def test_a_feed_is_answered_while_a_refit_that_takes_effect_at_once_runs_for_another(
+def test_a_refit_of_one_feed_delays_no_other(
     feeds, redis_url, monkeypatch, given, entries, held_at
 ):
     new, settled = feeds("new", "settled")
@@ -79,9 +79,7 @@ def test_a_feed_is_answered_while_a_refit_that_takes_effect_at_once_runs_for_ano
     assert contents(new) == alone(redis_url, whole, **given)
 
 
-def test_the_next_refit_is_submitted_while_the_one_before_it_is_computed(
-    feeds, redis_url, monkeypatch
-):
+def test_a_refit_is_submitted_while_another_is_computed(feeds, redis_url, monkeypatch):
     (feed,), added = feeds("ahead"), []
     submit = Schedule.submit
     monkeypatch.setattr(
@@ -102,9 +100,7 @@ def test_the_next_refit_is_submitted_while_the_one_before_it_is_computed(
             wait_for(105, feed)
 
 
-def test_a_snapshot_that_is_due_holds_up_nobody_while_the_pool_is_busy_and_is_left_afterwards(
-    feeds, redis_url, monkeypatch
-):
+def test_a_due_snapshot_waits_for_the_pool_and_delays_no_feed(feeds, redis_url, monkeypatch):
     new, settled = feeds("new", "settled")
     push(settled, rows(45, 0))
     given = leaving_snapshots(monkeypatch, 47)
@@ -125,9 +121,7 @@ def test_a_snapshot_that_is_due_holds_up_nobody_while_the_pool_is_busy_and_is_le
 
 
 @modes
-def test_a_feed_is_answered_while_another_is_replayed_through_such_refits(
-    feeds, redis_url, monkeypatch, mode
-):
+def test_the_replay_of_one_feed_delays_no_other(feeds, redis_url, monkeypatch, mode):
     killed, settled = feeds("killed", "settled")
     names, given = [killed.keys.feed, settled.keys.feed], lazy(**mode)
     push(settled, rows(45, 0))
@@ -148,9 +142,7 @@ def test_a_feed_is_answered_while_another_is_replayed_through_such_refits(
 
 
 @modes
-def test_a_feed_that_is_stopped_again_and_again_at_such_refits_has_the_same_bytes(
-    feeds, redis_url, monkeypatch, mode
-):
+def test_many_stops_at_refits_change_no_byte(feeds, redis_url, monkeypatch, mode):
     given = leaving_snapshots(monkeypatch, 15, **mode)
     (store,) = feeds("a")
     names = [store.keys.feed, f"{store.keys.feed}-none"]
@@ -162,9 +154,7 @@ def test_a_feed_that_is_stopped_again_and_again_at_such_refits_has_the_same_byte
     assert contents(store) == alone(redis_url, rows(COUNT, 4), **mode)
 
 
-def test_a_hot_feed_whose_every_batch_ends_at_a_refit_leaves_snapshots(
-    feeds, redis_url, monkeypatch
-):
+def test_a_hot_feed_leaves_snapshots_between_its_refits(feeds, redis_url, monkeypatch):
     (store,) = feeds("hot")
     push(store, rows(COUNT, 5))
     given = leaving_snapshots(monkeypatch, 15, refit_lag=0, refit_every=10)
@@ -174,9 +164,7 @@ def test_a_hot_feed_whose_every_batch_ends_at_a_refit_leaves_snapshots(
         assert store.state().previous.n > 90
 
 
-def test_a_feed_that_is_stopped_in_the_midst_of_an_entry_commits_it_and_leaves_a_snapshot(
-    feeds, redis_url, monkeypatch
-):
+def test_a_stop_within_an_entry_commits_it_and_leaves_a_snapshot(feeds, redis_url, monkeypatch):
     (store,) = feeds("a")
     names, given = [store.keys.feed, f"{store.keys.feed}-none"], lazy(**LATE)
     send, is_ending = Session.send_snapshot, threading.Event()

@@ -82,9 +82,7 @@ def test_a_hot_feed_does_not_hold_up_a_slow_one(feeds, redis_url):
     assert max(seen) < COUNT * 40, "the slow feed was answered after the hot one"
 
 
-def test_a_feed_that_cannot_go_on_is_set_aside_with_its_reason_and_the_others_go_on(
-    feeds, redis_url
-):
+def test_a_feed_that_fails_is_parked_and_the_others_go_on(feeds, redis_url):
     lost, anew, damaged, good = feeds("lost", "anew", "damaged", "good")
     for store in (lost, anew, good):
         push(store, rows(COUNT, 1)[:20])
@@ -117,9 +115,7 @@ def test_a_feed_that_was_set_aside_goes_on_once_it_is_repaired(feeds, redis_url,
         wait_for(40, store)
 
 
-def test_a_new_feed_of_the_registry_is_taken_up_and_no_more_than_max_feeds_are(
-    feeds, redis_url, feed
-):
+def test_new_feeds_are_taken_up_to_max_feeds(feeds, redis_url, feed):
     first, second, third = feeds("1", "2", "3")
     fill(rows(10, 0), first)
     with running([f"{feed}-*"], redis_url, settings=settings(max_feeds=2)):
@@ -185,7 +181,7 @@ def test_a_second_process_waits_and_takes_over_every_feed(feeds, redis_url):
     assert [contents(store) for store in stores] == [alone(redis_url, rows(80, 0))] * 3
 
 
-def test_one_that_was_replaced_waits_for_the_lease_again_and_never_writes_twice(feeds, redis_url):
+def test_a_fenced_process_waits_for_the_lease_again(feeds, redis_url):
     (store,) = feeds("a")
     push(store, rows(60, 0)[:40])
     with running([store.keys.feed, f"{store.keys.feed}-none"], redis_url, name="replaced"):
@@ -252,7 +248,7 @@ def test_a_flushed_feed_is_set_aside_until_it_is_reset(monkeypatch):
             wait_for(40, store)
 
 
-def test_a_process_that_waits_for_the_leases_begins_no_feed_that_was_flushed_meanwhile():
+def test_a_standby_begins_no_feed_that_was_flushed_meanwhile():
     names = ["f", "g", "other-*"]
     with embedded.temporary() as server, Store(server.url, "f") as store, capture_logs() as logged:
         push(store, rows(40, 0))

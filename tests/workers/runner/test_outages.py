@@ -51,9 +51,7 @@ def push_in_turn(inputs, done, seconds):
     return longest
 
 
-def test_feeds_of_the_other_nodes_are_answered_while_one_is_away_and_its_own_go_on_after(
-    cluster, embedded_url, monkeypatch
-):
+def test_a_node_that_is_away_delays_only_its_own_feeds(cluster, embedded_url, monkeypatch):
     for module in (outages, feed_supervisor, redis_context):
         monkeypatch.setattr(module, "REPLY_SECONDS", 20.0)
     longest = longest_wait_beside(cluster, embedded_url, "killed", 1.5, lease=5.0)
@@ -131,7 +129,9 @@ def longest_wait_beside(cluster, embedded_url, failure, seconds, lease=2.0):
 
 @pytest.mark.scale
 def test_feeds_on_three_primaries_have_the_bytes_of_workers_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(webhook, "POLLS_PER_ROUND", 1)  # nothing tells of alarms that no worker raised
+    monkeypatch.setattr(
+        webhook, "POLLS_PER_ROUND", 1
+    )  # nothing tells of alarms that no worker raised
     with running_cluster(tmp_path) as cluster:
         names = [cluster.feed_on(place) for place in range(3)]
         names += [f"{names[0]}-{i}" for i in range(77)]  # more than have blocked reads

@@ -27,9 +27,7 @@ def get(capsys, path, at=[]):  # noqa: B006  (the address is logged once)
         return error.code, error.read().decode()
 
 
-def test_it_tells_what_was_answered_how_old_the_state_is_and_when_it_is_too_old(
-    empty_desk, feed, capsys
-):
+def test_metrics_tell_answers_and_the_age_of_the_state(empty_desk, feed, capsys):
     desk = empty_desk
     counts = ScorerCounts()
     scorer = desk.scorer(counts=counts, max_stale=30)

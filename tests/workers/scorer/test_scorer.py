@@ -86,7 +86,7 @@ def test_what_was_read_ahead_is_lost_neither_by_a_death_nor_by_a_stop(desk):
         assert heir.counts.taken_over == (4 if end == "dies" else 0)
 
 
-def test_answers_that_come_too_late_are_written_anew_though_more_was_read_meanwhile(desk):
+def test_answers_that_come_too_late_are_computed_again(desk):
     ids = desk.asker.send([json.dumps(x).encode() for x in ASKED * 4])
     scorer = desk.scorer(batch=4)
     send, count = scorer._queue.send_answers, []
@@ -133,7 +133,7 @@ def test_a_scorer_that_was_only_slow_writes_no_second_answer(desk):
     assert desk.reply(id) == first
 
 
-def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(desk):
+def test_a_paused_scorer_answers_by_the_state_at_its_write(desk):
     (id,) = desk.asker.send([b"[1,2,3]"])
     scorer = desk.scorer(max_stale=50)
     held = scorer._queue.read().requests
@@ -394,7 +394,7 @@ def test_a_clock_of_redis_that_goes_back_makes_no_negative_age(desk):
     assert scorer.counts.age == 0
 
 
-def test_where_redis_has_no_memory_no_request_is_lost_and_none_is_half_answered(desk):
+def test_a_redis_without_memory_loses_no_request(desk):
     scorer, heir = desk.scorer("one"), desk.scorer("heir", claim_after=0.001)
     desk.request("id", "again", "x", "[1,2,3]")
     scorer.turn()
@@ -415,7 +415,7 @@ def test_where_redis_has_no_memory_no_request_is_lost_and_none_is_half_answered(
     assert desk.waiting() == (0, 0)
 
 
-def test_a_state_that_is_replaced_while_it_is_read_is_passed_over_for_the_next_one(desk):
+def test_a_state_that_is_replaced_during_its_read_is_passed_over(desk):
     scorer = desk.scorer()
     before = desk.ask(scorer, ASKED[:1])[0].state
     desk.learn(40)
@@ -435,7 +435,7 @@ def test_a_state_that_is_replaced_while_it_is_read_is_passed_over_for_the_next_o
     assert desk.ask(scorer, ASKED[:1])[0].state == newest
 
 
-def test_a_state_that_is_older_than_the_one_in_use_is_taken_since_it_is_what_redis_has(desk):
+def test_an_older_state_is_taken_if_redis_has_no_other(desk):
     """As after a fail-over to a replica that lacks the last writes."""
     scorer, keys = desk.scorer(), desk.store.keys
     older = desk.store.publication()
@@ -491,7 +491,7 @@ def test_large_requests_that_were_read_together_take_bounded_memory(desk, monkey
     assert all(desk.reply(id)["status"] == "ok" for id in sent)
 
 
-def test_a_request_that_waited_too_long_is_told_so_and_those_behind_it_are_answered(desk):
+def test_a_request_that_waited_too_long_is_answered_as_late(desk):
     now = int(desk.store.call("TIME")[0]) * 1000
     old = ("id", "old", "x", "[1,2,3]")
     desk.store.call("XADD", desk.store.keys.requests, f"{now - 3_600_000}-0", *old)
@@ -517,7 +517,7 @@ def test_the_largest_batch_is_written_by_one_script(desk):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_in_any_order_of_deaths_take_overs_and_lost_groups_a_request_has_one_answer(desk, seed):
+def test_a_request_has_one_answer_whatever_scorers_do(desk, seed):
     """Scorers take steps by chance; two of them even have one name."""
     dice, sent, first = random.Random(seed), [], {}
 

@@ -186,7 +186,7 @@ def test_a_standby_begins_no_feed_whose_state_it_saw_while_it_waited(alone):
 
 
 @pytest.mark.slow
-def test_a_feed_whose_state_was_deleted_is_not_begun_again_unless_one_is_told_to(alone):
+def test_a_feed_without_its_state_is_not_begun_again(alone):
     """Neither by the worker that runs nor by one that starts."""
     first, store = alone.worker(), alone.store
     alone.wait_for(alone.push(2))

@@ -86,7 +86,7 @@ def following(url, feed, root, every, **options):
     return Process(command, **options)
 
 
-def test_rows_say_what_the_streams_say_each_in_the_day_of_its_entry_in_utc(answered, tmp_path):
+def test_archived_rows_are_those_of_the_streams_by_utc_day(answered, tmp_path):
     feed = answered.keys.feed
     archive(answered, tmp_path)
     place = tmp_path / f"feed={feed}" / "kind=answers"
@@ -188,9 +188,7 @@ def test_an_archive_begins_with_the_oldest_answer_that_is_kept(answered, tmp_pat
     assert (done.answers, done.inputs, done.missing) == (40, 30, 10)
 
 
-def test_a_feed_that_was_begun_anew_is_another_archive_unless_its_answers_are_the_same(
-    answered, tmp_path
-):
+def test_a_restarted_feed_needs_another_archive_unless_answers_agree(answered, tmp_path):
     archive(answered, tmp_path)
     reset(answered, with_input=False)
     go_on(answered, 100, 120)
