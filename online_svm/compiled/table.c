@@ -1,4 +1,4 @@
-/* The kernels of all files. */
+/* The table of all kernels. */
 #include <stddef.h>
 
 #include "compiled/kernel.h"
