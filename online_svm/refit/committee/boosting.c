@@ -5,11 +5,11 @@
 #include "stream/split.h"
 
 #define SHRINKAGE 0.15
-#define RIDGE 1.0           /* penalty on the step of a leaf, in units of curvature */
-#define LEAST_CURVATURE 1.0 /* smallest curvature on either side of a cut */
-enum { TRIALS = 8, TRIALS_AT_ONCE = 4 };
+#define RIDGE 1.0                        /* penalty on the step of a leaf, added to its curvature */
+#define MIN_CURVATURE 1.0                /* on either side of a cut */
+enum { TRIALS = 8, TRIALS_AT_ONCE = 4 }; /* random cuts that a node tries */
 
-/* Training data of a forest: the bins of each row, shape (features, n), its class and its weight. */
+/* `Sample` of Python: the bins of each row, shape (features, n), its class and its weight. */
 typedef struct {
     const uint8_t *bins;
     const int64_t *codes;
@@ -17,13 +17,13 @@ typedef struct {
     int64_t features, n;
 } Sample;
 
-/* A gradient sum and a curvature sum in one integer: gradient * 2^32 + curvature, both integers. */
+/* A gradient and a curvature, both integers, in one integer: gradient * 2^32 + curvature. */
 typedef int64_t Pair;
 
-/* A growing tree: the rows in node order, and the range of rows of each node and leaf. */
+/* A growing tree; the rows of a node or leaf are order[starts] to order[stops - 1]. */
 typedef struct {
-    int32_t *order, *beyond;
-    Pair *pairs; /* of each row */
+    int32_t *order, *scratch; /* (n) */
+    Pair *pairs;              /* (n): gradient and curvature of each row */
     int64_t starts[NODES + LEAVES], stops[NODES + LEAVES];
     Pair totals[NODES + LEAVES];
     double unit; /* 2^s: gradients and curvatures are multiples of 2^-s */
@@ -31,24 +31,22 @@ typedef struct {
 } Growth;
 
 typedef struct {
-    int64_t feature, bin;
-    Pair left; /* the sum over rows up to the cut */
+    int64_t feature, bin; /* rows with a larger bin go right */
+    Pair left;            /* sum over the other rows */
 } Cut;
 
-/* The largest 2^s for which sums of n gradients of size 2 fit 32 bits. */
+/* The largest 2^s for which a sum of n gradients of size 2 fits in 32 bits. */
 static double unit_of(int64_t n) {
     double unit = 1.0;
     while (unit * (double)n < 0x1p29) unit *= 2.0;
     return unit;
 }
 
-/* The nearest integer: the low bits of the sum with ROUNDER. */
-static inline uint64_t whole_of(double value) {
-    return (uint64_t)bits_of(value + ROUNDER) - (uint64_t)bits_of(ROUNDER);
-}
+/* The nearest integer: adding ROUNDER leaves it in the low bits. */
+static inline uint64_t rounded(double value) { return (uint64_t)bits_of(value + ROUNDER) - (uint64_t)bits_of(ROUNDER); }
 
 static inline Pair packed(double gradient, double curvature) {
-    return (Pair)((whole_of(gradient) << 32) + whole_of(curvature));
+    return (Pair)((rounded(gradient) << 32) + rounded(curvature));
 }
 
 static inline double gradient_of(Pair total) { return (double)((total - (total & INT64_C(0xFFFFFFFF))) >> 32); }
@@ -64,10 +62,10 @@ static inline double gain_of(Pair total, double unit) {
 }
 
 /* A step of the log-odds in units of LEAF_UNIT, clipped. */
-static inline int64_t steps_of(double value) {
-    double whole = floor(value / LEAF_UNIT + 0.5);
-    const double most = MOST_LEAF;
-    return whole > most ? MOST_LEAF : whole >= -most ? (int64_t)whole : -MOST_LEAF; /* NaN takes the last branch */
+static inline int64_t in_leaf_units(double value) {
+    double nearest = floor(value / LEAF_UNIT + 0.5);
+    const double limit = MAX_LEAF;
+    return nearest > limit ? MAX_LEAF : nearest >= -limit ? (int64_t)nearest : -MAX_LEAF; /* the last for NaN */
 }
 
 static uint64_t key_of(int64_t seed, int64_t number) {
@@ -75,14 +73,14 @@ static uint64_t key_of(int64_t seed, int64_t number) {
 }
 
 /* The random number of (key, tree, node, trial). */
-static inline uint64_t drawn(uint64_t key, int64_t tree, int64_t node, int64_t trial) {
-    uint64_t place = ((uint64_t)(tree * (NODES + 1) + node) << 32) + (uint64_t)trial;
-    return mix(key + GOLDEN_GAMMA * place);
+static inline uint64_t random_bits(uint64_t key, int64_t tree, int64_t node, int64_t trial) {
+    uint64_t counter = ((uint64_t)(tree * (NODES + 1) + node) << 32) + (uint64_t)trial;
+    return mix(key + GOLDEN_GAMMA * counter);
 }
 
-/* Write the sums over the rows up to each of four cuts, in one branch-free pass. */
-static void sums_below(const Sample *sample, const Growth *growth, int64_t lo, int64_t hi, const int64_t *features,
-                       const int64_t *cuts, Pair *lefts) {
+/* Write the sum over the left rows of each of four cuts, in one branch-free pass. */
+static void left_sums(const Sample *sample, const Growth *growth, int64_t lo, int64_t hi, const int64_t *features,
+                      const int64_t *cuts, Pair *lefts) {
     const uint8_t *a = sample->bins + features[0] * sample->n, *b = sample->bins + features[1] * sample->n;
     const uint8_t *c = sample->bins + features[2] * sample->n, *d = sample->bins + features[3] * sample->n;
     Pair of_a = 0, of_b = 0, of_c = 0, of_d = 0;
@@ -97,51 +95,51 @@ static void sums_below(const Sample *sample, const Growth *growth, int64_t lo, i
     lefts[0] = of_a, lefts[1] = of_b, lefts[2] = of_c, lefts[3] = of_d;
 }
 
-/* The best cut that a node tries; its bin is NO_CUT if no cut gains. */
+/* The best of a node's random cuts; its bin is NO_CUT if no cut gains. */
 static Cut best_cut(const Sample *sample, const Growth *growth, int64_t tree, int64_t node) {
     int64_t lo = growth->starts[node], hi = growth->stops[node];
     Pair total = growth->totals[node];
     Cut best = {0, NO_CUT, total};
     /* 1. Stop if the curvature does not suffice for two sides. */
-    double least = LEAST_CURVATURE * growth->unit;
-    if (curvature_of(total) < 2.0 * least) return best;
+    double min_curvature = MIN_CURVATURE * growth->unit;
+    if (curvature_of(total) < 2.0 * min_curvature) return best;
     /* 2. Random features, each cut at the value of a random row. */
     int64_t features[TRIALS], cuts[TRIALS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        uint64_t bits = drawn(growth->key, tree, node, trial);
+        uint64_t bits = random_bits(growth->key, tree, node, trial);
         features[trial] = (int64_t)(((bits >> 32) * (uint64_t)sample->features) >> 32);
         int64_t place = (int64_t)(((bits & UINT64_C(0xFFFFFFFF)) * (uint64_t)(hi - lo)) >> 32);
         cuts[trial] = sample->bins[features[trial] * sample->n + growth->order[lo + place]];
     }
-    /* 3. The best cut with enough curvature on either side. */
+    /* 3. The cut of the largest gain, among those with enough curvature on either side. */
     Pair lefts[TRIALS];
     for (int trial = 0; trial < TRIALS; trial += TRIALS_AT_ONCE)
-        sums_below(sample, growth, lo, hi, features + trial, cuts + trial, lefts + trial);
-    double most = gain_of(total, growth->unit);
+        left_sums(sample, growth, lo, hi, features + trial, cuts + trial, lefts + trial);
+    double best_gain = gain_of(total, growth->unit);
     for (int trial = 0; trial < TRIALS; trial++) {
         Pair left = lefts[trial], right = total - left;
-        if (curvature_of(left) < least || curvature_of(right) < least) continue;
+        if (curvature_of(left) < min_curvature || curvature_of(right) < min_curvature) continue;
         double gain = gain_of(left, growth->unit) + gain_of(right, growth->unit);
-        if (gain > most) {
-            most = gain;
+        if (gain > best_gain) {
+            best_gain = gain;
             best = (Cut){features[trial], cuts[trial], left};
         }
     }
     return best;
 }
 
-/* Partition the rows of a node by its cut, stably; return where the rows beyond the cut begin. */
-static int64_t divide(const uint8_t *own, int64_t cut, int64_t lo, int64_t hi, Growth *growth) {
-    int32_t *order = growth->order + lo, *beyond = growth->beyond;
+/* Partition the rows of a node by a cut of the feature with these bins, stably; return the first of the right rows. */
+static int64_t partition(const uint8_t *bins, int64_t cut, int64_t lo, int64_t hi, Growth *growth) {
+    int32_t *order = growth->order + lo, *right_rows = growth->scratch;
     int64_t left = 0, right = 0;
     for (int64_t i = 0; i < hi - lo; i++) {
         int32_t row = order[i];
-        order[left] = beyond[right] = row;
-        int64_t goes_right = own[row] > cut;
+        order[left] = right_rows[right] = row;
+        int64_t goes_right = bins[row] > cut;
         left += 1 - goes_right;
         right += goes_right;
     }
-    for (int64_t i = 0; i < right; i++) order[left + i] = beyond[i];
+    for (int64_t i = 0; i < right; i++) order[left + i] = right_rows[i];
     return lo + left;
 }
 
@@ -156,63 +154,60 @@ static void grow(const Sample *sample, Growth *growth, int64_t tree, Forest *for
     for (int64_t node = 0; node < NODES; node++) {
         int64_t lo = growth->starts[node], hi = growth->stops[node], middle = hi;
         Cut cut = best_cut(sample, growth, tree, node);
-        if (cut.bin < NO_CUT) middle = divide(sample->bins + cut.feature * sample->n, cut.bin, lo, hi, growth);
+        if (cut.bin < NO_CUT) middle = partition(sample->bins + cut.feature * sample->n, cut.bin, lo, hi, growth);
         forest->features[tree * NODES + node] = (int32_t)cut.feature;
         forest->bins[tree * NODES + node] = (uint8_t)cut.bin;
-        int64_t below = 2 * node + 1, beyond = 2 * node + 2;
-        growth->starts[below] = lo, growth->stops[below] = middle, growth->totals[below] = cut.left;
-        growth->starts[beyond] = middle, growth->stops[beyond] = hi;
-        growth->totals[beyond] = growth->totals[node] - cut.left;
+        int64_t left = 2 * node + 1, right = 2 * node + 2;
+        growth->starts[left] = lo, growth->stops[left] = middle, growth->totals[left] = cut.left;
+        growth->starts[right] = middle, growth->stops[right] = hi;
+        growth->totals[right] = growth->totals[node] - cut.left;
     }
 }
 
 /* Write the gradient and curvature of each row, for two classes. */
 static void pairs_of_two(const Sample *sample, const double *values, double unit, Pair *pairs) {
     for (int64_t i = 0; i < sample->n; i++) {
-        double value = values[i] * LEAF_UNIT;
-        double e = exp_nonpositive(-fabs(value));
-        double p = (value >= 0.0 ? 1.0 : e) / (1.0 + e);
-        double scale = sample->weights[i] * unit;
+        double p = logistic(values[i] * LEAF_UNIT), scale = sample->weights[i] * unit;
         pairs[i] = packed(scale * (p - (double)sample->codes[i]), scale * (p * (1.0 - p)));
     }
 }
 
-/* The trees of the log-odds of class 1 of two. */
+/* Write the trees of the log-odds of class 1 of two. */
 static void grow_two(const Sample *sample, Growth *growth, double *values, Forest *forest) {
-    /* 1. The first tree begins with the smoothed frequency of class 1. */
+    /* 1. Start at the log-odds of the smoothed frequency of class 1; the first tree includes them. */
     double count = 0.0;
     for (int64_t i = 0; i < sample->n; i++) count += sample->weights[i] * (double)sample->codes[i];
     double base = log_of((count + 1.0) / ((double)sample->n - count + 1.0));
-    for (int64_t i = 0; i < sample->n; i++) values[i] = (double)steps_of(base);
+    for (int64_t i = 0; i < sample->n; i++) values[i] = (double)in_leaf_units(base);
     for (int64_t t = 0; t < forest->trees; t++) {
         /* 2. Gradient and curvature of each row; a tree. */
         pairs_of_two(sample, values, growth->unit, growth->pairs);
         grow(sample, growth, t, forest);
-        /* 3. A Newton step in each of its leaves. */
+        /* 3. A Newton step in each leaf. */
         for (int64_t leaf = 0; leaf < LEAVES; leaf++) {
             int64_t lo = growth->starts[NODES + leaf], hi = growth->stops[NODES + leaf];
             if (lo == hi) continue;
             double first = t == 0 ? base : 0.0;
-            int64_t step = steps_of(first + newton_step(growth->totals[NODES + leaf], growth->unit));
+            int64_t step = in_leaf_units(first + newton_step(growth->totals[NODES + leaf], growth->unit));
             forest->leaves[t * LEAVES + leaf] = (int16_t)step;
-            if (t == 0) step -= steps_of(base);
+            if (t == 0) step -= in_leaf_units(base);
             for (int64_t i = lo; i < hi; i++) values[growth->order[i]] += (double)step;
         }
     }
 }
 
-/* Values by class and row, shape (classes, n): class-major, so that loops over rows are vectorised. */
+/* Arrays for three or more classes. Those of shape (classes, n) are class-major: loops over rows are vectorised. */
 typedef struct {
-    double *values, *p;             /* logits in LEAF_UNIT, and their softmax */
-    Pair *pairs;                    /* gradient and curvature of each class */
-    double *highest, *whole;        /* shape (n,): maximum and sum of the softmax */
-    double *gradients, *curvatures; /* shape (n,): sums over the classes */
-    double *base;                   /* shape (classes,) */
+    double *values, *p;             /* (classes, n): logits in LEAF_UNIT, and their softmax */
+    Pair *pairs;                    /* (classes, n): gradient and curvature */
+    double *highest, *sum;          /* (n): largest logit, and denominator of the softmax */
+    double *gradients, *curvatures; /* (n): sums over the classes */
+    double *base;                   /* (classes): initial logits */
     int64_t classes;
 } Classes;
 
 static void softmax_of_rows(const Classes *of, int64_t n) {
-    for (int64_t i = 0; i < n; i++) of->highest[i] = -INFINITY, of->whole[i] = 0.0;
+    for (int64_t i = 0; i < n; i++) of->highest[i] = -INFINITY, of->sum[i] = 0.0;
     for (int64_t k = 0; k < of->classes; k++)
         for (int64_t i = 0; i < n; i++) {
             double value = of->values[k * n + i];
@@ -222,19 +217,19 @@ static void softmax_of_rows(const Classes *of, int64_t n) {
         for (int64_t i = 0; i < n; i++) {
             double p = exp_nonpositive((of->values[k * n + i] - of->highest[i]) * LEAF_UNIT);
             of->p[k * n + i] = p;
-            of->whole[i] += p;
+            of->sum[i] += p;
         }
-    for (int64_t i = 0; i < n; i++) of->whole[i] = 1.0 / of->whole[i];
+    for (int64_t i = 0; i < n; i++) of->sum[i] = 1.0 / of->sum[i];
     for (int64_t k = 0; k < of->classes; k++)
-        for (int64_t i = 0; i < n; i++) of->p[k * n + i] *= of->whole[i];
+        for (int64_t i = 0; i < n; i++) of->p[k * n + i] *= of->sum[i];
 }
 
-/* Write each class's gradient and curvature, and each row's sums over the classes; the sum of gradients has random signs. */
+/* Write the gradient and curvature of each class and row, and their sums over the classes, gradients with random signs. */
 static void pairs_of_more(const Sample *sample, const Classes *of, int64_t tree, Growth *growth) {
     int64_t n = sample->n;
     for (int64_t i = 0; i < n; i++) of->gradients[i] = of->curvatures[i] = 0.0;
     for (int64_t k = 0; k < of->classes; k++) {
-        double sign = drawn(growth->key, tree, NODES, k) >> 63 ? 1.0 : -1.0;
+        double sign = random_bits(growth->key, tree, NODES, k) >> 63 ? 1.0 : -1.0;
         for (int64_t i = 0; i < n; i++) {
             double p = of->p[k * n + i];
             double gradient = p - (sample->codes[i] == k ? 1.0 : 0.0), curvature = p * (1.0 - p);
@@ -250,22 +245,22 @@ static void pairs_of_more(const Sample *sample, const Classes *of, int64_t tree,
     }
 }
 
-/* The trees of the logits of three classes or more. */
+/* Write the trees of the logits of three or more classes. */
 static void grow_more(const Sample *sample, Growth *growth, const Classes *of, Forest *forest) {
     int64_t n = sample->n, classes = of->classes;
-    /* 1. The first tree begins with the smoothed frequencies. */
+    /* 1. Start at the logarithms of the smoothed frequencies; the first tree includes them. */
     for (int64_t k = 0; k < classes; k++) of->base[k] = 0.0;
     for (int64_t i = 0; i < n; i++) of->base[sample->codes[i]] += sample->weights[i];
     for (int64_t k = 0; k < classes; k++) {
         of->base[k] = log_of((of->base[k] + 1.0) / (double)(n + classes));
-        for (int64_t i = 0; i < n; i++) of->values[k * n + i] = (double)steps_of(of->base[k]);
+        for (int64_t i = 0; i < n; i++) of->values[k * n + i] = (double)in_leaf_units(of->base[k]);
     }
     for (int64_t t = 0; t < forest->trees; t++) {
         /* 2. Gradient and curvature of each class and row; a tree. */
         softmax_of_rows(of, n);
         pairs_of_more(sample, of, t, growth);
         grow(sample, growth, t, forest);
-        /* 3. A Newton step for each class in each of its leaves. */
+        /* 3. A Newton step for each class in each leaf. */
         for (int64_t leaf = 0; leaf < LEAVES; leaf++) {
             int64_t lo = growth->starts[NODES + leaf], hi = growth->stops[NODES + leaf];
             if (lo == hi) continue;
@@ -273,9 +268,9 @@ static void grow_more(const Sample *sample, Growth *growth, const Classes *of, F
                 Pair total = 0;
                 for (int64_t i = lo; i < hi; i++) total += of->pairs[k * n + growth->order[i]];
                 double first = t == 0 ? of->base[k] : 0.0;
-                int64_t step = steps_of(first + newton_step(total, growth->unit));
+                int64_t step = in_leaf_units(first + newton_step(total, growth->unit));
                 forest->leaves[(t * LEAVES + leaf) * classes + k] = (int16_t)step;
-                if (t == 0) step -= steps_of(of->base[k]);
+                if (t == 0) step -= in_leaf_units(of->base[k]);
                 for (int64_t i = lo; i < hi; i++) of->values[k * n + growth->order[i]] += (double)step;
             }
         }
@@ -293,7 +288,7 @@ static Sample sample_of(const Slot *a) {
 
 static Growth growth_of(const Slot *a, int64_t n) {
     return (Growth){.order = a[2].array.at,
-                    .beyond = (int32_t *)a[2].array.at + n,
+                    .scratch = (int32_t *)a[2].array.at + n,
                     .pairs = a[3].int_vector.at,
                     .unit = unit_of(n),
                     .key = key_of(a[0].integer, a[1].integer)};
@@ -322,7 +317,7 @@ static void call_grow_more(const Slot *a, Slot *r) {
                   .p = of_classes + classes * n,
                   .pairs = a[8].int_matrix.at,
                   .highest = of_rows,
-                  .whole = of_rows + n,
+                  .sum = of_rows + n,
                   .gradients = of_rows + 2 * n,
                   .curvatures = of_rows + 3 * n,
                   .base = a[10].vector.at,
