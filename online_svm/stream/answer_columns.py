@@ -1,8 +1,8 @@
 """List the columns of an answer, in the order of a message.
 
 The content of a message, its encoding, its documentation and a single `Prediction` are derived from
-this table. A new field of an answer needs a line here, an attribute of `PredictionBlock`, and the
-code that computes it.
+this table. A new field needs a line here, an attribute of `PredictionBlock`, and the code that
+computes it.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""How pydantic checks published values: no unknown fields, no NaN, no infinity."""
+"""Pydantic's checks of published values: no unknown fields, no NaN, no infinity."""
 
 Count = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -33,13 +33,13 @@ Kind = Literal[
     "lists_by_map",
     "pairs_by_map",
 ]
-"""How a block stores a column, which also decides its encoding.
+"""The form in which a block stores a column, which determines its encoding.
 
 - ``constant``: one value for all rows of the block;
-- ``count``: an integer a row;
-- ``optional``: an integer a row; all -1, and absent from the message, without such a column;
+- ``count``: an integer for each row;
+- ``optional``: an integer for each row; -1, and absent from the message, if it does not apply;
 - ``label``: an index into the classes, -1 for none;
-- ``category``: an integer a row, -1 for none;
+- ``category``: an integer for each row, -1 for none;
 - ``own``: the value of the predicted label, from an array of shape (m, K);
 - ``action``, ``cost``: the chosen action and its expected cost; absent without costs;
 - ``list``: a row of an array of shape (m, K);
@@ -63,8 +63,7 @@ class Column:
     description : str
         Text for the documentation of messages.
     source : tuple of str
-        Attributes of `PredictionBlock` that hold the column; empty for the attribute of the same
-        name.
+        Attributes of `PredictionBlock` with the values; empty for the attribute of the same name.
     unknown : object
         Value of a row without a predicted label. Constants and counts are always known.
     """
@@ -78,7 +77,7 @@ class Column:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Names of the attributes of `PredictionBlock` that hold this column."""
+        """Names of the attributes of `PredictionBlock` with the values."""
         return self.source or (self.name,)
 
 
@@ -218,4 +217,4 @@ COLUMNS = (
         "Why it is not `exact`; with `on_drift`, the small probability of a false alarm.",
     ),
 )
-"""All columns, except version, status, producer's id and `seq`, which the service adds in front."""
+"""All columns of the predictor; the service adds version, status, producer's id and `seq`."""
