@@ -218,7 +218,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
         Raises InvalidInput if X cannot be used.
         """
-        return self._of_classes(self._model.probabilities(self._answers(X)))
+        block = self._answers(X)
+        return self._of_classes(self._model.probabilities(block))
 
     def predict_interval(self, X: Any) -> Floats:
         """Return the lower and upper probability of each class, shape (n, K, 2).
@@ -227,14 +228,16 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
         Raises InvalidInput if X cannot be used.
         """
-        return self._of_classes(self._model.intervals(self._answers(X)))
+        block = self._answers(X)
+        return self._of_classes(self._model.intervals(block))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,); see also `class_weight`.
 
         Raises InvalidInput if X cannot be used.
         """
-        best = self._model.best(self._answers(X))
+        block = self._answers(X)
+        best = self._model.best(block)
         chosen: NDArray[Any] = self.classes_[np.argsort(self._order)[best]]
         return chosen
 
@@ -246,7 +249,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
         Raises InvalidInput if X cannot be used.
         """
-        weighed = self._of_classes(self._model.weighed(self._answers(X)))
+        block = self._answers(X)
+        weighed = self._of_classes(self._model.weighed(block))
         odds = logs(np.maximum(weighed, _MIN_PROBABILITY))
         return odds[:, 1] - odds[:, 0] if len(self.classes_) == 2 else odds
 
@@ -388,6 +392,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return LabelledPredictor(config, known), known
 
     def _answers(self, X: Any) -> PredictionBlock:
+        """Return the answers to rows; raise NotFittedError before `_model` exists."""
         check_is_fitted(self, "classes_")
         if frames.is_frame(X) and hasattr(self, "feature_names_in_"):
             rows = checked_frame(self, X)
