@@ -23,9 +23,7 @@ class Moved:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     feature: Annotated[str | int, Field(description="Its name, or its number from 0 on.")]
-    shift: Annotated[
-        float, Field(description="By how many standard deviations its recent mean moved.")
-    ]
+    shift: Annotated[float, Field(description="Shift of its recent mean, in standard deviations.")]
 
     def __str__(self) -> str:
         way = "risen" if self.shift > 0.0 else "fallen"
@@ -50,16 +48,18 @@ deviations'
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    n: Annotated[Count, Field(description="Examples learned when it was raised.")]
-    kind: Annotated[
-        AlarmKind, Field(description="[What the test is about](monitoring.md#monitors).")
+    n: Annotated[Count, Field(description="Number of examples learned at the alarm.")]
+    kind: Annotated[AlarmKind, Field(description="[Subject of the test](monitoring.md#monitors).")]
+    scope: Annotated[AlarmScope, Field(description="Part of the stream that was tested.")]
+    name: Annotated[
+        str | None, Field(description="Name of the class, category, bin or slice tested.")
     ]
-    scope: Annotated[AlarmScope, Field(description="What the test watched.")]
-    name: Annotated[str | None, Field(description="Of the class, category, bin or slice.")]
     monitor: Annotated[str, Field(description="Name of the test.")]
     log_wealth: Annotated[float, Field(description="Evidence: the natural log of the wealth.")]
-    threshold: Annotated[float, Field(description="What it had to reach.")]
-    since: Annotated[Count, Field(description="Examples learned when the test began.")]
+    threshold: Annotated[float, Field(description="`log_wealth` from which the test alarms.")]
+    since: Annotated[
+        Count, Field(description="Number of examples learned at the beginning of the test.")
+    ]
     estimate: Annotated[float | None, Field(description="Mean of y - p since then.")] = None
     lower: Annotated[float | None, Field(description="Lower end of its confidence sequence.")] = (
         None
@@ -67,11 +67,14 @@ deviations'
     upper: Annotated[float | None, Field(description="Upper end.")] = None
     action: Annotated[
         AlarmAction,
-        Field(description="What was done, by [`on_drift`](monitoring.md#what-follows-an-alarm)."),
+        Field(description="Action taken, by [`on_drift`](monitoring.md#what-follows-an-alarm)."),
     ] = "report"
     moved: Annotated[
         tuple[Moved, ...],
-        Field(description="Of exchangeability: the three features that moved most. Descriptive."),
+        Field(
+            description="For exchangeability: the three features with the largest shift. "
+            "Descriptive."
+        ),
     ] = ()
 
     @classmethod

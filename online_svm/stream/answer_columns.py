@@ -93,10 +93,10 @@ COLUMNS = (
         "lower",
         "own",
         Probability,
-        "Lower end of its interval; at most `probability`.",
+        "Lower end of the interval of `label`; at most `probability`.",
         unknown=0.0,
     ),
-    Column("upper", "own", Probability, "Upper end; at least `probability`.", unknown=1.0),
+    Column("upper", "own", Probability, "Its upper end; at least `probability`.", unknown=1.0),
     Column(
         "probability",
         "own",
@@ -115,22 +115,22 @@ COLUMNS = (
         "expected_cost",
         "cost",
         float | None,
-        "What that action costs on average, if `probabilities` are right; of `review` with its "
+        "Mean cost of that action if `probabilities` are right; for `review` it includes the "
         "price. Only if `costs` is set, and not while warming.",
     ),
     Column(
         "method",
         "constant",
         str | None,
-        "What made `probabilities` and `intervals`: `venn`, `venn-abers-mixed` (a committee, two "
-        "classes) or `joint` (more). Null while warming; may change at a refit.",
+        "Method of `probabilities` and `intervals`: `venn`, `venn-abers-mixed` (a committee, two "
+        "classes) or `joint` (a committee, more classes). Null while warming; may change at a "
+        "refit.",
     ),
     Column(
         "interval_level",
         "constant",
         Probability | None,
-        "Stated coverage of [`intervals`](measured.md#intervals); null where they are those of "
-        "`venn`.",
+        "Nominal coverage of [`intervals`](measured.md#intervals); null if they equal `venn`.",
     ),
     Column(
         "classes",
@@ -151,7 +151,7 @@ COLUMNS = (
         "intervals",
         "pairs",
         list[Interval],
-        "Interval of each class; holds its probability.",
+        "Interval of each class, which contains its probability.",
         source=("lower", "upper"),
         unknown=(),
     ),
@@ -159,8 +159,7 @@ COLUMNS = (
         "venn",
         "pairs",
         list[Interval],
-        "Hull of the Venn predictor's multiprobability: the least and the "
-        "greatest probability of each class.",
+        "Smallest and largest probability of each class in the Venn predictor's multiprobability.",
         source=("venn_lower", "venn_upper"),
         unknown=(),
     ),
@@ -168,10 +167,10 @@ COLUMNS = (
         "maps",
         "lists_by_map",
         dict[str, list[Probability]],
-        "Probability of each class by each published map. None has a guarantee. "
-        "`implied` of more than two classes is a heuristic. The learner `psvm` "
-        "adds `psvm`. `mixed` is the mean of `probabilities` and the other maps, "
-        "weighted by how probable they made the labels so far.",
+        "Probability of each class by each published map. None has a guarantee. `implied` is a "
+        "heuristic for more than two classes. The learner `psvm` adds `psvm`. `mixed` is the mean "
+        "of `probabilities` and the other maps, weighted by the probabilities that they gave the "
+        "labels so far.",
     ),
     Column(
         "map_intervals",
@@ -184,24 +183,24 @@ COLUMNS = (
         "scores",
         "list",
         list[float],
-        "Decision values: one for two classes, positive for `classes[1]`; else one a class.",
+        "Decision values: one for two classes, positive for `classes[1]`; else one for each class.",
         unknown=(),
     ),
     Column(
         "svm_label",
         "label",
         str | None,
-        "The SVM's own class: the sign of the score, or the largest score.",
+        "The SVM's own class: by the sign of the score, or by the largest score.",
     ),
     Column("category", "category", int | None, "Category of the taxonomy."),
-    Column("category_size", "count", Count, "Calibration examples in it."),
+    Column("category_size", "count", Count, "Number of calibration examples in it."),
     Column(
         "imputed",
         "optional",
         Count | None,
-        "Named features that the example lacks, or has of another kind.",
+        "Number of named features that the example lacks, or has with another kind.",
     ),
-    Column("model", "constant", Count, "Version of the machines; grows at each refit."),
+    Column("model", "constant", Count, "Version of the machines; increases at each refit."),
     Column("calibration", "constant", Count, "Version of the probability maps."),
     Column("taxonomy", "constant", Count, "Version of the taxonomy."),
     Column(
@@ -214,7 +213,7 @@ COLUMNS = (
         "reason",
         "constant",
         str | None,
-        "Why it is not `exact`; with `on_drift`, the small probability of a false alarm.",
+        "Why it is not `exact`. With `on_drift`: the small probability of a false alarm.",
     ),
 )
 """All columns of the predictor; the service adds version, status, producer's id and `seq`."""

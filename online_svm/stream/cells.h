@@ -6,8 +6,7 @@
 
 #define MAX_FEATURE_SIZE 1e100 /* limit of numbers; texts, times and booleans are larger */
 
-/* Prefix bits of a text, a time and a boolean, and the mask of the hash of a text. */
-#define TEXT_BITS (INT64_C(0x60) << 56)
+/* Prefix bits of a time and a boolean, and the mask of the hash of a text. */
 #define TIME_BITS (INT64_C(0x70) << 56)
 #define BOOLEAN_BITS (INT64_C(0x701) << 52)
 #define HASH_MASK ((INT64_C(1) << 60) - 1)
