@@ -68,9 +68,12 @@ typedef struct {
 static const struct {
     const char *text;
     Type type;
-} TYPE_NAMES[] = {
-    {"f64", FLOAT64}, {"f32", FLOAT32}, {"i64", INT64}, {"i32", INT32}, {"i16", INT16}, {"u8", UINT8}, {"bool", BOOL},
+    size_t width;
+} TYPES[] = {
+    {"f64", FLOAT64, 8}, {"f32", FLOAT32, 4}, {"i64", INT64, 8}, {"i32", INT32, 4},
+    {"i16", INT16, 2},   {"u8", UINT8, 1},    {"bool", BOOL, 1},
 };
+enum { N_TYPES = sizeof TYPES / sizeof *TYPES };
 
 static bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -160,8 +163,8 @@ static const char *read_kind(Bound *bound, const char *at, Parameter *parameter)
     parameter->kind = ARRAY;
     for (;;) {
         unsigned type = 0;
-        for (size_t i = 0; i < sizeof TYPE_NAMES / sizeof *TYPE_NAMES; i++)
-            if (strcmp(word, TYPE_NAMES[i].text) == 0) type = TYPE_NAMES[i].type;
+        for (int i = 0; i < N_TYPES; i++)
+            if (strcmp(word, TYPES[i].text) == 0) type = TYPES[i].type;
         if (type == 0) return NULL;
         parameter->types |= type;
         if (*after != '|') break;
@@ -236,8 +239,8 @@ static Type type_of(PyArrayObject *array) {
 
 static int refuse_array(const Bound *bound, const Parameter *parameter) {
     char need[160] = "a C-contiguous array of ";
-    for (size_t i = 0; i < sizeof TYPE_NAMES / sizeof *TYPE_NAMES; i++)
-        if (parameter->types & TYPE_NAMES[i].type) strcat(strcat(need, TYPE_NAMES[i].text), " ");
+    for (int i = 0; i < N_TYPES; i++)
+        if (parameter->types & TYPES[i].type) strcat(strcat(need, TYPES[i].text), " ");
     const char *dimensions[] = {"", "with 1 dimension", "with 2 dimensions", "with 3 dimensions"};
     strcat(need, dimensions[parameter->dimensions]);
     if (parameter->is_written) strcat(need, " that can be written");
@@ -339,16 +342,10 @@ static int check_limits(const Arguments *call) {
 }
 
 static size_t bytes_of(const Arguments *call, int i) {
-    static const struct {
-        Type type;
-        size_t width;
-    } WIDTHS[] = {
-        {FLOAT64, 8}, {FLOAT32, 4}, {INT64, 8}, {INT32, 4}, {INT16, 2}, {UINT8, 1}, {BOOL, 1},
-    };
     const Array *array = &call->slots[i].array;
     size_t bytes = 0;
-    for (size_t k = 0; k < sizeof WIDTHS / sizeof *WIDTHS; k++)
-        if (WIDTHS[k].type == array->type) bytes = WIDTHS[k].width;
+    for (int k = 0; k < N_TYPES; k++)
+        if (TYPES[k].type == array->type) bytes = TYPES[k].width;
     for (int k = 0; k < call->of_slot[i]->dimensions; k++) bytes *= (size_t)array->shape[k];
     return bytes;
 }

@@ -169,7 +169,11 @@ class DecisionConfig(Settings):
         if len(actions) > MAX_ACTIONS:
             raise ValueError(f"costs: {len(actions)} actions, the limit is {MAX_ACTIONS}")
         if self.reviews:
-            _check_review([row[REVIEW] for row in rows])
+            prices = {row[REVIEW] for row in rows}
+            if len(prices) != 1 or min(prices) < 0:
+                raise ValueError(
+                    f"costs: {REVIEW} has one price, at least 0, whatever the true label is"
+                )
         return self
 
     @property
@@ -177,11 +181,6 @@ class DecisionConfig(Settings):
         """Whether `review` is an action and not a label."""
         costs = self.costs or {}
         return REVIEW not in costs and any(REVIEW in row for row in costs.values())
-
-
-def _check_review(prices: list[float]) -> None:
-    if len(set(prices)) != 1 or prices[0] < 0:
-        raise ValueError(f"costs: {REVIEW} has one price, at least 0, whatever the true label is")
 
 
 UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}

@@ -57,12 +57,13 @@ class CostMatrix:
         others = sorted(set(costs[classes[0]]) - set(classes))
         self.actions = (*classes, *others)
         rows = [[costs[label][name] for name in self.actions] for label in classes]
-        self._costs = np.array(rows, dtype=np.float64)
+        # Total cost of each action by true label, shape (n_classes, n_actions).
+        self.costs: Floats = np.array(rows, dtype=np.float64)
         self._by_interval, self._price = NONE_BY_INTERVAL, 0.0
         if REVIEW in others:
             review = self.actions.index(REVIEW)
-            known = np.delete(self._costs, review, axis=1)
-            self._costs[:, review] += known.min(axis=1)
+            known = np.delete(self.costs, review, axis=1)
+            self.costs[:, review] += known.min(axis=1)
             if reviews_by_interval:
                 self._by_interval, self._price = review, float(costs[classes[0]][REVIEW])
 
@@ -74,11 +75,6 @@ class CostMatrix:
         assert config.classes is not None
         known = [label for label in LabelIndex(config.classes).view().classes if label is not None]
         return cls(config.costs, tuple(known), reviews_by_interval=config.semantics < 5)
-
-    @property
-    def costs(self) -> Floats:
-        """Total cost of each action by true label, shape (n_classes, n_actions)."""
-        return self._costs
 
     def decided(self, block: PredictionBlock) -> PredictionBlock:
         """Return the block with decisions added; a block answered during warm-up is unchanged."""
@@ -92,7 +88,7 @@ class CostMatrix:
         m = len(point)
         found = Decisions(np.empty(m, dtype=np.int64), np.empty(m))
         bounds = _Bounds(*map(np.ascontiguousarray, (point, lower, upper)))
-        _decide(self._costs, self._by_interval, self._price, bounds, found)
+        _decide(self.costs, self._by_interval, self._price, bounds, found)
         return found
 
 

@@ -1,5 +1,6 @@
 /* Encode rows of cells as numeric columns. */
 #include "compiled/kernel.h"
+#include "compiled/search.h"
 #include "refit/time_columns.h"
 #include "stream/cells.h"
 
@@ -16,15 +17,8 @@ typedef struct {
 
 /* Return the index of a value in the ascending cells [begin, stop); -1 if it is absent. */
 static int64_t place_of(const double *cells, int64_t begin, int64_t stop, double value) {
-    int64_t end = stop;
-    while (begin < stop) {
-        int64_t middle = (begin + stop) / 2;
-        if (cells[middle] < value)
-            begin = middle + 1;
-        else
-            stop = middle;
-    }
-    return begin < end && cells[begin] == value ? begin : -1;
+    int64_t at = begin + lower_bound(cells + begin, stop - begin, value);
+    return at < stop && cells[at] == value ? at : -1;
 }
 
 /* Write the columns of a cell of feature c to `encoded`, which must be 0, unless it is NULL; return whether the cell is

@@ -1,7 +1,7 @@
 /* The pairs (p0, p1) of Venn-Abers prediction on a calibration set that grows with every example; see
 `growing_venn_abers.py`. */
 #include "compiled/kernel.h"
-#include "venn/sorted_scores.h"
+#include "compiled/search.h"
 #include <string.h>
 
 /* `PooledScores` of Python: G lists of B buckets, with room for W scores each. */
@@ -133,7 +133,7 @@ static void pooled_insert(const PooledScores *lists, int64_t g, double score, in
     int64_t rank = rank_of(lists, g, score);
     int64_t bucket = bucket_at(lists, g, lists->order.at[g * lists->order.columns + rank]);
     Counts counts = counts_of(lists, bucket);
-    int64_t at = place(counts.scores, lists->lengths.at[bucket], score);
+    int64_t at = lower_bound(counts.scores, lists->lengths.at[bucket], score);
     lists->sizes.at[g]++;
     /* 1. An existing score. */
     if (at < lists->lengths.at[bucket] && counts.scores[at] == score) {
@@ -168,7 +168,7 @@ static void pooled_remove(const PooledScores *lists, int64_t g, double score, in
     int64_t rank = rank_of(lists, g, score);
     int64_t bucket = bucket_at(lists, g, lists->order.at[g * lists->order.columns + rank]);
     Counts counts = counts_of(lists, bucket);
-    int64_t at = place(counts.scores, lists->lengths.at[bucket], score);
+    int64_t at = lower_bound(counts.scores, lists->lengths.at[bucket], score);
     lists->sizes.at[g]--;
     counts.totals[at]--;
     counts.hits[at] -= hit;
@@ -208,7 +208,7 @@ static void isotonic_pair(const PooledScores *lists, int64_t g, double score, in
     int64_t rank = rank_of(lists, g, score), width = lists->scores.columns;
     int64_t bucket = bucket_at(lists, g, order[rank]), length = lists->lengths.at[bucket];
     Counts counts = counts_of(lists, bucket);
-    int64_t at = place(counts.scores, length, score);
+    int64_t at = lower_bound(counts.scores, length, score);
     bool has_tie = at < length && counts.scores[at] == score;
     /* 1. Stack the blocks below the score, the nearest on top. */
     Stack below = {work, work + room, -1};

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "compiled/kernel.h"
-#include "venn/sorted_scores.h"
+#include "compiled/search.h"
 
 /* `SortedScores` of Python: G lists, each with room for the same number of labelled scores. */
 typedef struct {
@@ -28,7 +28,7 @@ static void move(double *scores, int64_t *codes, int64_t from, int64_t stop, int
 static void sorted_insert(SortedScores lists, int64_t g, double score, int64_t code) {
     double *scores = lists.scores.at + g * lists.scores.columns;
     int64_t *codes = lists.codes.at + g * lists.codes.columns, size = lists.sizes.at[g];
-    int64_t at = place(scores, size, score);
+    int64_t at = lower_bound(scores, size, score);
     move(scores, codes, at, size, at + 1);
     scores[at] = score;
     codes[at] = code;
@@ -39,7 +39,7 @@ static void sorted_insert(SortedScores lists, int64_t g, double score, int64_t c
 static void sorted_remove(SortedScores lists, int64_t g, double score, int64_t code) {
     double *scores = lists.scores.at + g * lists.scores.columns;
     int64_t *codes = lists.codes.at + g * lists.codes.columns, size = lists.sizes.at[g];
-    int64_t at = place(scores, size, score);
+    int64_t at = lower_bound(scores, size, score);
     while (codes[at] != code) at++; /* equal scores may carry several labels */
     move(scores, codes, at + 1, size, at);
     lists.sizes.at[g] = size - 1;
@@ -65,7 +65,7 @@ last rank of the group. */
 static int64_t count(const double *scores, const int64_t *codes, int64_t size, double score, int64_t n_bins,
                      int64_t *label_counts) {
     /* 1. The ties of the example, and its bin by their middle rank. */
-    int64_t begin = place(scores, size, score), end = begin;
+    int64_t begin = lower_bound(scores, size, score), end = begin;
     while (end < size && scores[end] == score) end++;
     int64_t twice = 2 * (size + 1);
     int64_t bin = (begin + end) * n_bins / twice;
