@@ -24,7 +24,7 @@ static inline SortedEvents sorted_events_of(const Slot *a) {
     return (SortedEvents){a[0].vector.at, a[1].bool_vector.at, a[0].vector.n};
 }
 
-/* Return the position after the last example of the bin that starts at `begin`, for ascending p and 1 <= n_bins <= n. */
+/* Return the position after the last example of the bin that starts at `begin`; p ascends, and 1 <= n_bins <= n. */
 int64_t end_of_bin(const double *p, int64_t n, int64_t n_bins, int64_t begin);
 
 enum { RELIABILITY_COLUMNS = 5 };

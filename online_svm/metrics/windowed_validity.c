@@ -50,8 +50,8 @@ static Held held_of(const Slot *a) { return (Held){a[0].matrix, a[1].int_vector,
 
 static int64_t key_of(double p, bool happened) { return (int64_t)((uint64_t)bits_of(p) << 1 | (uint64_t)happened); }
 
-/* Two classes have one event: the second class is true. K > 2 classes have K + 1 events: class k is true, for each k, and
-the predicted label is correct. */
+/* Two classes have one event: the second class is true. K > 2 classes have K + 1 events: class k is true, for each k,
+and the predicted label is correct. */
 static void call_keys(const Slot *a, Slot *r) {
     (void)r;
     Matrix point = a[0].matrix;

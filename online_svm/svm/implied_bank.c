@@ -35,7 +35,7 @@ static void follow_bounds(const double *last, Bounds last_bounds, Bounds bounds,
     }
 }
 
-/* Move coefficients, or only the free ones, towards a bound until their sum has no excess; return the remaining excess. */
+/* Move coefficients, or only free ones, towards a bound until their sum has no excess; return the remaining excess. */
 static double remove_excess(double excess, Vector beta, Bounds bounds, bool only_free) {
     for (int64_t i = 0; i < beta.n && excess != 0.0; i++) {
         double *value = &beta.at[i];

@@ -224,7 +224,7 @@ static void softmax_of_rows(const Classes *of, int64_t n) {
         for (int64_t i = 0; i < n; i++) of->p[k * n + i] *= of->sum[i];
 }
 
-/* Write the gradient and curvature of each class and row, and their sums over the classes, gradients with random signs. */
+/* Write the gradient and curvature of each class and row, and their sums over classes: of gradients with random signs. */
 static void pairs_of_more(const Sample *sample, const Classes *of, int64_t tree, Growth *growth) {
     int64_t n = sample->n;
     for (int64_t i = 0; i < n; i++) of->gradients[i] = of->curvatures[i] = 0.0;

@@ -76,8 +76,8 @@ void join(const ActiveSet *active, const Rows *rows, const int64_t *joining, int
     }
     if (counts[SIZE] < last + 1) counts[SIZE] = last + 1;
     int64_t size = counts[SIZE];
-    /* 2. Fill its row of the small kernel matrix. If many points join, their rows are cached first: a whole row takes less
-        time than its part computed value by value. */
+    /* 2. Fill its row of the small kernel matrix. If many points join, their rows are cached first: a whole row takes
+        less time than its part computed value by value. */
     for (int64_t i = 0; i < n; i++) {
         if (n > FEW) fetch(rows, joining[i], 1);
         write_row(rows, joining[i], slots, size, K, places[i]);

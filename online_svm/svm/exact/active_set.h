@@ -11,8 +11,8 @@ the set is kept between solves and all variables are checked after each round. *
 
 enum { VACANT = -1 };
 
-/* Entries of `ActiveSet.counts`: number of leading places that include all used ones; whether all variables that should be
-active have a place; ordinal of the first training point added since the set was last assessed. */
+/* Entries of `ActiveSet.counts`: number of leading places that include all used ones; whether all variables that should
+be active have a place; ordinal of the first training point added since the set was last assessed. */
 enum { SIZE, FITS, CHECKED, N_COUNTS };
 
 /* The active set of one machine over T training slots, with at most A places. */

@@ -30,7 +30,7 @@ Extremes measure(const Machine *machine) {
     return (Extremes){up[highest_index((Vector){up, n})], lowest_slack((Vector){down, n})};
 }
 
-/* Write the violation of optimality by each variable given b, negative for none; infinity for the most violating pair. */
+/* Write the violation of optimality by each variable given b, negative for none, and +inf for the most violating pair. */
 static void write_violations(const Machine *machine, double b) {
     const double *up = machine->up, *down = machine->down;
     double *violation = machine->violation;
@@ -71,8 +71,8 @@ int64_t assess(const Machine *machine, const ActiveSet *active, const Rows *rows
     return fits ? joined : -1;
 }
 
-/* Add the training points that arrived since the last assessment and are within the margin or violate optimality; return
-whether the set is fit. */
+/* Add the training points that arrived since the last assessment and are within the margin or violate optimality;
+return whether the set is fit. */
 static bool join_new(const Machine *machine, const ActiveSet *active, const Rows *rows, double b) {
     const int64_t *counts = active->counts, *rings = rows->rings;
     double threshold = -WIDER * active->margin[0];
@@ -205,8 +205,8 @@ ActiveSolution solve_active(const Machine *machine, const ActiveSet *active, con
     Extremes slacks = measure(machine);
     bool is_fit = slacks.highest - slacks.lowest < tol || join_new(machine, active, rows, b);
     while (is_fit && slacks.highest - slacks.lowest >= tol && taken > 0 && steps < max_steps) {
-        /* 2. SMO over the active variables. The rounding of large slacks hides violations that are much smaller; the next
-            round finds them. */
+        /* 2. SMO over the active variables. The rounding of large slacks hides violations that are much smaller; the
+            next round finds them. */
         Part part = part_of(machine, active, rows->diagonal.at, b);
         double goal = greater(tol, resolution * (slacks.highest - slacks.lowest));
         taken = settle(&active->K, &part, goal, max_steps - steps);

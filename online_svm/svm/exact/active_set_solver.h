@@ -7,8 +7,8 @@ for any choice of the active set.
 
 The choice of the active set affects speed only. After each round a variable joins if its slack is within a margin of
 violating optimality; it leaves when the slack is beyond WIDER times the margin. The margin adapts: it grows after a
-solve of several rounds, and else shrinks a little. Except for new points, slacks are compared with the margin only after
-a round, because between forgetting and solving they are far from their final values. */
+solve of several rounds, and else shrinks a little. Except for new points, slacks are compared with the margin only
+after a round, because between forgetting and solving they are far from their final values. */
 #ifndef ONLINE_SVM_ACTIVE_SET_SOLVER_H
 #define ONLINE_SVM_ACTIVE_SET_SOLVER_H
 

@@ -197,8 +197,8 @@ static void move_along(const Line *line, Reach reach, const Programme *problem) 
         problem->F.at[k] = multiply_add(reach.length, line->change[k], problem->F.at[k]);
 }
 
-/* Move the first n of `room->free`, at most k, to the maximum over them, or up to the first bound. Return whether a bound
-stopped the step; another step over the remaining free variables then gains more. */
+/* Move the first n of `room->free`, at most k, to the maximum over them, or up to the first bound. Return whether a
+bound stopped the step; another step over the remaining free variables then gains more. */
 static bool free_step(const Rows *rows, const Programme *problem, int64_t n, const NewtonRoom *room) {
     double *part = room->parts.at, *ones = part + 3 * room->parts.columns;
     Line line = {room->free.at, n, part, part + room->parts.columns, part + 2 * room->parts.columns, room->change.at};

@@ -11,8 +11,8 @@ beta_j can shrink. Each step moves the pair chosen by second-order information (
 
 #include "svm/exact/kernel_cache.h"
 
-/* A programme over the first n training slots, and its current point. Slots with lower = upper are ignored, and their F is
-not updated. */
+/* A programme over the first n training slots, and its current point. Slots with lower = upper are ignored, and their F
+is not updated. */
 typedef struct {
     Vector z, lower, upper; /* linear term and bounds */
     Vector beta, F;         /* the coefficients, and F_i = sum_j beta_j k(x_i, x_j) */
@@ -27,8 +27,8 @@ static inline Programme programme_from(const Slot *a) {
     return (Programme){a[0].vector, a[1].vector, a[2].vector, a[3].vector, a[4].vector};
 }
 
-/* Steps taken, the largest slack of a variable that can grow, and the smallest of one that can shrink; the constant b lies
-between the two. */
+/* Steps taken, the largest slack of a variable that can grow, and the smallest of one that can shrink; the constant b
+lies between the two. */
 typedef struct {
     int64_t steps;
     double highest, lowest;
