@@ -30,7 +30,7 @@ Extremes measure(const Machine *machine) {
     return (Extremes){up[highest_index((Vector){up, n})], lowest_slack((Vector){down, n})};
 }
 
-/* Write the violation of optimality by each variable given b, negative for none, and +inf for the most violating pair. */
+/* Write the violation of optimality by each variable given b, negative for none, +inf for the most violating pair. */
 static void write_violations(const Machine *machine, double b) {
     const double *up = machine->up, *down = machine->down;
     double *violation = machine->violation;
