@@ -8,7 +8,7 @@ kind      columns
 number    its value, scaled like a feature without a name
 boolean   as a category with two values
 category  one 0/1 column for each value, divided by `WIDTH`: rows with different values, even rare
-          ones, are at distance 1, like two typical values of a number (the median distance of
+          ones, are at distance 1, like two typical values of a number (the median distance of two
           standard normal values is .95)
 time      sine and cosine of the hour of the day, the day of the week and the day of the year; and
           the days since 1970, scaled as a number
@@ -21,9 +21,9 @@ If a feature has missing values in T, a further 0/1 column marks them. Beyond `m
 rarest values share one column; for a value that is not in T all columns are 0. 0/1 columns are
 centred, but not divided by their standard deviation, which would change the distances.
 
-A new encoder restarts the machines. It is adopted only when the scaling is fitted (`WindowScaling`)
-and T has names or kinds that the present one lacks, or lacking categories or missing values in at
-least one row in a hundred.
+A new encoder restarts the machines, so it is adopted only when the scaling is fitted
+(`WindowScaling`). A fit is due if T has a name or kind that the present encoder lacks, or if at
+least one row in a hundred has an unknown category, or a missing value that no column marks.
 """
 
 import math
