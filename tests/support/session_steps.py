@@ -66,7 +66,7 @@ def advance(session):
         return
     if session.has_to_take_refit:
         session.take_refit()
-    session.input.hand_in((), may_be_more=True)
+    session.input.put((), may_be_more=True)
     predictor = session._predictor
     most = predictor.until_wait if predictor.is_refitting else 0
     entries = session.next_now(most or 1 << 20)

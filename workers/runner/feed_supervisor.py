@@ -141,11 +141,11 @@ def feed_supervisor(
     """Open what serves the selected feeds of a process; see `service.Worker`."""
     redis, url, stop = context.redis, context.redis.url, context.stop
     # A command on a cluster has keys of one slot, and the keys of one feed share a slot.
-    at_a_time = {"together": 1} if redis.is_cluster else {}
+    per_call = {"feeds_per_call": 1} if redis.is_cluster else {}
     fail_fast_for = FAIL_FAST_SECONDS if redis.is_cluster else 0.0
     with ExitStack() as opened:
         leases = opened.enter_context(
-            Leases(url, context.writer, settings.lease, stop.wake, **at_a_time)
+            Leases(url, context.writer, settings.lease, stop.wake, **per_call)
         )
         reader = (
             NodeReader(redis.reads, fail_fast_for=fail_fast_for)
@@ -158,7 +158,7 @@ def feed_supervisor(
         )
         opened.callback(looks.close)
         outages = opened.enter_context(Outages(url, leases, stop.wake))
-        registry = RegistryWatch(looks, selection, settings.max_feeds, redis.known, **at_a_time)
+        registry = RegistryWatch(looks, selection, settings.max_feeds, redis.known, **per_call)
         opened.callback(registry.close)
         loop = FeedLoop(context, leases, reader, outages)
         opened.callback(loop.collections.allow)

@@ -142,11 +142,11 @@ class FeedLoop:
 
     def _ask(self, task: FeedTask) -> None:
         task.stage = "lease"
-        task.lease = self._leases.ask(task.feed)
+        task.lease = self._leases.request(task.feed)
 
     def _follow_leases(self) -> None:
         """Begin the feeds whose lease was acquired; doubt those whose lease was lost."""
-        for lease in self._leases.changed():
+        for lease in self._leases.take_changes():
             task = self.feeds.get(lease.feed)
             if task is None or task.lease is not lease:
                 continue
@@ -284,7 +284,7 @@ class FeedLoop:
         for read, entries, may_be_more in arrived:
             task = self._uncovered(read)
             if task is not None:
-                read.input.hand_in(entries, may_be_more)
+                read.input.put(entries, may_be_more)
                 self._place(task, task.need())
         for read in quiet:
             task = self._uncovered(read)

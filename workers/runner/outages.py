@@ -81,7 +81,7 @@ class Outages:
         known = self._waiting.get(feed) or _Waiting(key, replicas)
         known.since, known.retry_at = now, now + next(known.delays)
         self._waiting[feed] = known
-        node = redacted(nodes_of(self._url).place(key) or "")
+        node = redacted(nodes_of(self._url).node_of_key(key) or "")
         if node not in self._told:
             self._told.add(node)
             log.warning("feeds of a node wait for it", node=node or "none", reason=reason)
@@ -113,7 +113,7 @@ class Outages:
 
     def _must_wait(self, one: _Waiting) -> bool:
         """Return True until the feed's current node answers a probe begun after the last try."""
-        place = nodes_of(self._url).place(one.key)
+        place = nodes_of(self._url).node_of_key(one.key)
         return self._answered.get((place, one.replicas > 0), -1.0) <= one.since
 
     def _run(self) -> None:
@@ -135,7 +135,7 @@ class Outages:
         waiting = self._waiting.copy()  # in one step: the loop's thread changes the dict meanwhile
         for feed, one in sorted(waiting.items(), key=lambda pair: -pair[1].replicas):
             if self._must_wait(one):
-                first.setdefault(nodes_of(self._url).place(one.key), (feed, one))
+                first.setdefault(nodes_of(self._url).node_of_key(one.key), (feed, one))
         return list(first.values())
 
     def _answers(self, connection: Connection, feed: str, one: _Waiting) -> bool:
@@ -145,11 +145,11 @@ class Outages:
             self._leases.probe(connection, feed, one.replicas)
         except WorkerError:
             acknowledged = False
-        place = nodes.place(one.key)
+        place = nodes.node_of_key(one.key)
         if not place:
             return False
         if acknowledged:
-            nodes.answers(place)
+            nodes.note_reply(place)
         elif nodes.health(place, REPLY_SECONDS) is not NodeHealth.NO_REPLICAS:
             return False
         self._answered[place, False] = began

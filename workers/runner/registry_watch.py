@@ -26,16 +26,16 @@ log = Logger("online_svm.worker")
 PAGE_NAMES = 1000
 """Names in a page of the list, or keys in a page of SCAN, about. A page blocks Redis for .3 ms."""
 
-PAGES_A_LOOK = 2
+PAGES_PER_LOOK = 2
 """Pages of the list in one look, which takes a few milliseconds."""
 
-SCAN_PAGES_A_LOOK = 10
+SCAN_PAGES_PER_LOOK = 10
 """Pages of SCAN of each server in one look: a scan of a million keys takes nine minutes."""
 
 MAX_NAME_BYTES = 64
 """Bytes of a name; a longer one is not transferred."""
 
-FEEDS_A_CALL = 200
+FEEDS_PER_CALL = 200
 """Feeds in one call of the script, which blocks Redis for some 0.2 ms."""
 
 _PAGE = Script.load("registry_page")
@@ -54,7 +54,7 @@ class RegistryWatch:
         Names kept of each rank, at most.
     known : KnownFeeds
         Each selected feed with state is added to it, even if another process answers the feed.
-    together : int
+    feeds_per_call : int
         Feeds in one call: 1 on a cluster, where all keys of a call must belong to one feed.
     """
 
@@ -64,10 +64,10 @@ class RegistryWatch:
         selection: Selection,
         most: int,
         known: KnownFeeds,
-        together: int = FEEDS_A_CALL,
+        feeds_per_call: int = FEEDS_PER_CALL,
     ) -> None:
         self._connection, self._selection = connection, selection
-        self._most, self._known, self._together = most, known, together
+        self._most, self._known, self._feeds_per_call = most, known, feeds_per_call
         self._cursor, self._is_whole = b"0", False
         self._inputs: InputScan | None = InputScan(connection) if selection.patterns else None
         self._ranked: tuple[set[str], set[str], set[str]] = (set(), set(), set())
@@ -95,7 +95,7 @@ class RegistryWatch:
         """Return the selected names on the next pages."""
         met: list[str] = []
         try:
-            for _ in range(PAGES_A_LOOK):
+            for _ in range(PAGES_PER_LOOK):
                 met += self._read_page()
                 if self._cursor == b"0":
                     self._is_whole = True
@@ -142,7 +142,9 @@ class RegistryWatch:
         A feed counts as having neither while its node does not answer.
         """
         asked = [name for name in dict.fromkeys(met) if name not in self._ranked[_STATE]]
-        parts = [asked[i : i + self._together] for i in range(0, len(asked), self._together)]
+        parts = [
+            asked[i : i + self._feeds_per_call] for i in range(0, len(asked), self._feeds_per_call)
+        ]
         sent = [self._connection.send_script(_RANK, _keys(part), ()) for part in parts]
         for part, each in zip(parts, sent, strict=True):
             ranks = [_NOTHING] * len(part)
@@ -211,7 +213,7 @@ class InputScan:
 
     def _of_server(self, url: str) -> list[str]:
         connection, met = self._connected(url), list[bytes]()
-        for _ in range(SCAN_PAGES_A_LOOK):
+        for _ in range(SCAN_PAGES_PER_LOOK):
             cursor = self._cursors.get(url, b"0")
             reply = connection.evaluate(_SCAN, [], [cursor, PAGE_NAMES, MAX_NAME_BYTES])
             self._cursors[url], names = reply

@@ -14,7 +14,7 @@ from workers.broker.connection import Connection
 from workers.feed.keys import FeedKeys
 from workers.stop import Stop
 
-MOST_WAITING = 100_000
+MAX_WAITING_REQUESTS = 100_000
 """Approximate limit of waiting requests: beyond it, a new request removes the oldest one."""
 
 _MAX_BLOCK_SECONDS = 1.0  # seconds that one read blocks, at most
@@ -61,7 +61,7 @@ class Asker:
         """Send requests, features as JSON; return their ids, which are made up if not given."""
         sent = [uuid.uuid4().hex for _ in rows] if ids is None else list(ids)
         self._connection.call_all(
-            commands.append(self.keys.requests, ("id", id, "x", x), most=MOST_WAITING)
+            commands.append(self.keys.requests, ("id", id, "x", x), maxlen=MAX_WAITING_REQUESTS)
             for id, x in zip(sent, rows, strict=True)
         )
         return sent

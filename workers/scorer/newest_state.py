@@ -43,31 +43,31 @@ class NewestState:
         """Why Redis does not give a state; None where the last attempt succeeded."""
         return self._reader.trouble
 
-    def of(self, standing: QueueStatus) -> Held | None:
+    def of(self, status: QueueStatus) -> Held | None:
         """Return the state to answer with; None if the feed has none.
 
         A newer state that cannot be used leaves the one before, which grows stale.
 
         Raises BadConfiguration if this software cannot answer as the feed's worker does.
         """
-        if standing.n is None or not standing.newest:
+        if status.n is None or not status.newest:
             self._held = None
             return None
         key = self._reader.keys.published
         try:
-            found = Publication.parse(standing.newest, key)
+            found = Publication.parse(status.newest, key)
             if self._held is None or found != self._held.publication:
-                self._load(found, standing)
+                self._load(found, status)
         except (InvalidPublication, InvalidSnapshot) as error:
-            self._refuse(standing, str(error))
+            self._refuse(status, str(error))
         # After a reset another feed has this name; a state of the old one answers nothing.
         held = self._held
-        if held is None or held.publication.config_hash != standing.config_hash:
+        if held is None or held.publication.config_hash != status.config_hash:
             return None
-        return held if held.publication.n <= standing.n else None
+        return held if held.publication.n <= status.n else None
 
-    def _load(self, found: Publication, standing: QueueStatus) -> None:
-        if found.config_hash != standing.config_hash:
+    def _load(self, found: Publication, status: QueueStatus) -> None:
+        if found.config_hash != status.config_hash:
             return  # of a feed that had this name; its worker publishes the next one
         if self._refused is not None:
             name, when = self._refused
@@ -98,8 +98,8 @@ class NewestState:
             )
         return stored
 
-    def _refuse(self, standing: QueueStatus, reason: str) -> None:
-        name = Publication.shown(standing.newest)
+    def _refuse(self, status: QueueStatus, reason: str) -> None:
+        name = Publication.shown(status.newest)
         if self._refused is None or self._refused[0] != name:
             log.warning("a published state cannot be used", state=name, reason=reason)
         self._refused = name, time.monotonic()

@@ -36,7 +36,7 @@ from workers.stop import Stop
 
 _FIELDS = frozenset((b"x", b"xb", b"id"))
 
-MOST_DELIVERIES = 5
+MAX_DELIVERIES = 5
 """Attempts before a request is refused: the request itself may crash scorers."""
 
 
@@ -143,7 +143,7 @@ class Scorer:
 
     def run(self) -> None:
         """Answer requests until a stop is requested; then leave the group."""
-        self._queue.begin()
+        self._queue.ensure_group()
         self.look()
         self.counts.is_at_work = True
         while not self._stop.requested:
@@ -174,28 +174,28 @@ class Scorer:
         if taken.is_full and not is_last:
             self._ahead = self._queue.send_read()
         if not taken.requests:
-            self._held(taken.standing)  # so that the next request finds the newest state here
+            self._held(taken.status)  # so that the next request finds the newest state here
             return self._confirmed()
-        answered = self._send(taken.requests, taken.standing, FRESH_MS)
+        answered = self._send(taken.requests, taken.status, FRESH_MS)
         done = self._confirmed()
         self._unconfirmed = answered
         return done if self._ahead is not None else done + self._confirmed()
 
     def look(self) -> None:
         """Read the newest state, if there is another one."""
-        self._held(self._queue.standing())
+        self._held(self._queue.status())
 
-    def _held(self, standing: QueueStatus) -> Held | None:
+    def _held(self, status: QueueStatus) -> Held | None:
         """Return the state to answer with, and note where it stands."""
-        held, counts = self._newest.of(standing), self.counts
+        held, counts = self._newest.of(status), self.counts
         counts.states = self._newest.loaded
         if held is None:
             counts.n, counts.stale = None, None
             return None
         used = held.publication
-        counts.n, counts.behind = used.n, standing.behind(used)
-        counts.age = standing.age(used) / 1000
-        counts.stale = self._too_old(held, standing)
+        counts.n, counts.behind = used.n, status.behind(used)
+        counts.age = status.age(used) / 1000
+        counts.stale = self._staleness(held, status)
         return held
 
     def _overdue(self) -> list[Request]:
@@ -212,7 +212,7 @@ class Scorer:
     def _answer(self, requests: Sequence[Request], most: int = FRESH_MS) -> int:
         """Answer requests with what is known now; return how many answers were written."""
         while True:
-            answered = self._send(requests, self._queue.standing(), most)
+            answered = self._send(requests, self._queue.status(), most)
             done = self._queue.written(answered.sent)
             if done is not None:
                 self._note(answered, done)
@@ -221,12 +221,12 @@ class Scorer:
             # that slow, the answers are written in the end.
             most *= 2
 
-    def _send(self, requests: Sequence[Request], standing: QueueStatus, most: int) -> _Answered:
+    def _send(self, requests: Sequence[Request], status: QueueStatus, most: int) -> _Answered:
         """Send the answers to requests; what they say of the state may be `most` ms old then."""
-        replies, used, missing = self._replies(requests, standing)
-        head = _head(used, standing)
+        replies, used, missing = self._replies(requests, status)
+        head = _head(used, status)
         answers = [(reply, head + reply.payload + b"}") for reply in replies]
-        sent = self._queue.send_answers(answers, standing.now, most, self._settings.keep)
+        sent = self._queue.send_answers(answers, status.now, most, self._settings.keep)
         return _Answered(requests, sent, missing)
 
     def _confirmed(self) -> int:
@@ -246,39 +246,37 @@ class Scorer:
         self.counts.unavailable += answered.missing
 
     def _replies(
-        self, requests: Sequence[Request], standing: QueueStatus
+        self, requests: Sequence[Request], status: QueueStatus
     ) -> tuple[list[AnsweredRequest], Publication | None, int]:
         """Return the answers, the state they name, and how many say that there is none now."""
-        held = self._held(standing)
+        held = self._held(status)
         if held is None:
             none = unavailable(requests, "no_state", "no state was published")
             return none, None, len(none)
         if self.counts.stale is not None:
             none = unavailable(requests, "stale", self.counts.stale)
             return none, held.publication, len(none)
-        given_up = {
-            i: why for i, r in enumerate(requests) if (why := self._why_not(r, standing.now))
-        }
+        given_up = {i: why for i, r in enumerate(requests) if (why := self._refusal(r, status.now))}
         fit = [request for i, request in enumerate(requests) if i not in given_up]
         replies = answered(held.state, held.publication.seq, fit, held.limits) if fit else []
         for i, (code, reason) in given_up.items():
             replies += unavailable([requests[i]], code, reason)
         return replies, held.publication, len(given_up)
 
-    def _why_not(self, request: Request, now: int) -> tuple[str, str] | None:
+    def _refusal(self, request: Request, now: int) -> tuple[str, str] | None:
         """Return code and reason of a request that is not answered any more; None of others."""
         most = self._settings.max_wait
-        if request.deliveries >= MOST_DELIVERIES:
-            tried = MOST_DELIVERIES - 1
+        if request.deliveries >= MAX_DELIVERIES:
+            tried = MAX_DELIVERIES - 1
             return "failed", f"{tried} scorers ended, or were cut off, while they had it"
         if most is not None and now - parse_id(request.entry[0])[0] > 1000 * most:
             return "late", f"it waited for more than {most:g} s"
         return None
 
-    def _too_old(self, held: Held, standing: QueueStatus) -> str | None:
+    def _staleness(self, held: Held, status: QueueStatus) -> str | None:
         """Return why a state may not answer any more; None while it may."""
         most, seconds = self._settings.max_stale, self._settings.max_age
-        behind, age = standing.behind(held.publication), standing.age(held.publication) / 1000
+        behind, age = status.behind(held.publication), status.age(held.publication) / 1000
         if most is not None and behind > most:
             return f"the newest state is {behind} examples old, the bound is {most}"
         if seconds is not None and age > seconds:
@@ -286,8 +284,8 @@ class Scorer:
         return None
 
 
-def _head(used: Publication | None, standing: QueueStatus) -> bytes:
+def _head(used: Publication | None, status: QueueStatus) -> bytes:
     """Return what answers say of the state that gave them, and how old it is."""
     if used is None:
         return reply_head(None, None, None)
-    return reply_head(used.name, standing.behind(used), standing.age(used))
+    return reply_head(used.name, status.behind(used), status.age(used))

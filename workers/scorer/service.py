@@ -59,7 +59,7 @@ def run(
             from workers.scorer.scorer import Scorer
 
             newest = NewestState(reader)
-            queue.most_bytes = newest.settings(state)[1].max_entry_bytes
+            queue.max_request_bytes = newest.settings(state)[1].max_entry_bytes
         reader.retry_forever()
         queue.retry_forever()
         counts = counts or ScorerCounts()

@@ -53,7 +53,7 @@ class InputReader:
 
     def __init__(self, store: Store, size: BatchSize) -> None:
         self._store, self._size = store, size
-        size.begin_small()
+        size.start_small()
         self._buffer: list[Entry] = []
         self._prefetched: PendingReply | None = None
         self._may_be_more = False
@@ -65,7 +65,7 @@ class InputReader:
 
     @property
     def is_spent(self) -> bool:
-        """Whether `next_now` has nothing to return before `hand_in` is called."""
+        """Whether `next_now` has nothing to return before `put` is called."""
         return not self._buffer and self._prefetched is None and not self._may_be_more
 
     @property
@@ -73,7 +73,7 @@ class InputReader:
         """Entries that are read at once, as many as are answered at once."""
         return self._size.count
 
-    def hand_in(self, entries: Sequence[Entry], may_be_more: bool) -> None:
+    def put(self, entries: Sequence[Entry], may_be_more: bool) -> None:
         """Put entries behind those that are buffered; note whether there may be more."""
         self._buffer += entries
         self._may_be_more = may_be_more
@@ -111,7 +111,7 @@ class InputReader:
                 entries = self._store.receive_read(sent)
             except ReadTooLarge as error:
                 sent = None
-                self._store.check_entry_is_given(error, self._store.keys.input, last, count)
+                self._store.check_entry_is_deliverable(error, self._store.keys.input, last, count)
                 size.halve(error)
                 continue
             self._may_be_more = len(entries) >= count

@@ -51,7 +51,7 @@ def taken_over(store, given):
 def arrive(task):
     """Tell a feed that there is input."""
     for read in task.reads():
-        read.input.hand_in([], True)
+        read.input.put([], True)
 
 
 def answer(task, store, count):

@@ -152,7 +152,7 @@ def test_each_look_reads_a_bounded_part_of_the_keys_and_all_are_read_in_the_end(
     connection, monkeypatch
 ):
     monkeypatch.setattr(registry_watch, "PAGE_NAMES", 100)
-    monkeypatch.setattr(registry_watch, "SCAN_PAGES_A_LOOK", 2)
+    monkeypatch.setattr(registry_watch, "SCAN_PAGES_PER_LOOK", 2)
     for i in range(40):
         connection.call("MSET", *(text for j in range(50) for text in (f"k-{i}-{j}", "")))
     give_input(connection, "f")

@@ -339,7 +339,7 @@ def test_a_commit_may_be_confirmed_without_a_wait_once_its_reply_was_read(own_re
         running = world.session()
         assert running.may_confirm, "there is nothing to confirm"
         other.call("CLIENT", "PAUSE", 200, "WRITE")
-        running.input.hand_in((), may_be_more=True)
+        running.input.put((), may_be_more=True)
         running.answer(running.next_now(2))
         assert not running.may_confirm
         connection = world.store._connection

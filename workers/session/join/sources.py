@@ -253,6 +253,6 @@ class _SourceInput:
     def __init__(self, source: Source) -> None:
         self.source, self.may_be_more = source, True
 
-    def hand_in(self, _entries: Sequence[Entry], may_be_more: bool) -> None:  # noqa: ARG002
+    def put(self, _entries: Sequence[Entry], may_be_more: bool) -> None:  # noqa: ARG002
         """Note that there are answers: their labels have to be read too."""
         self.may_be_more = True
