@@ -94,7 +94,7 @@ class Combination:
         return bool(rows) or not self.session.is_spent
 
     def _take_over(self):
-        while not self.session.recover_some():
+        while not self.session.recover_step():
             pass
 
     def abandon(self):

@@ -124,9 +124,9 @@ class FeedTask:
         return self._try(self._running.finish_commit)
 
     @property
-    def may_confirm(self) -> bool:
+    def can_confirm(self) -> bool:
         """Whether `finish_commit` need not wait."""
-        return self.session is None or self.session.may_confirm
+        return self.session is None or self.session.can_confirm
 
     def check_ownership(self) -> Need:
         """After a lost lease or connection, check that the feed is still this process's."""
@@ -173,9 +173,9 @@ class FeedTask:
         if session.is_recovering:
             self.stage = "starting"
             return "recovery"
-        if session.has_to_take_refit and not self._may_go_ahead(session):
+        if session.needs_refit and not self._may_go_ahead(session):
             # Before there is input, too: the answer to it then comes soon.
-            return "refit" if session.waits_for_refit else "turn"
+            return "refit" if session.is_refit_pending else "turn"
         if session.is_spent:
             return "input"
         return "consumers" if self.blocked_until > time.monotonic() else "turn"
@@ -265,7 +265,7 @@ class FeedTask:
         session = self.session = yield from self._opening.session(
             context, self.lease, self._committed, self._telemetry, self._opened
         )
-        while not session.recover_some():
+        while not session.recover_step():
             yield
         context.redis.known.add(self.feed)
         context.replays.note(self.feed, session.unsaved)
@@ -275,14 +275,14 @@ class FeedTask:
         if next(self._steps, _NO_MORE_STEPS) is None:
             return
         # Later ones begin where the session has to read its position again.
-        if self._running.recover_some():
+        if self._running.recover_step():
             self.stage, self.reason, self.error, self._failed = "working", None, None, 0
 
     def _work(self, is_alone: bool) -> None:
         session = self._running
-        if session.has_to_take_refit and not self._may_go_ahead(session):
+        if session.needs_refit and not self._may_go_ahead(session):
             # It may have been able to go ahead when it asked for this turn.
-            if not session.waits_for_refit:
+            if not session.is_refit_pending:
                 self._answer(session.take_refit)
             return
         if not session.may_answer():
@@ -297,7 +297,7 @@ class FeedTask:
 
     def _may_go_ahead(self, session: FeedSession[Any]) -> bool:
         is_blocked = self.blocked_until > time.monotonic()
-        return session.may_go_ahead and not is_blocked and not self._context.replays.is_exceeded
+        return session.may_start_early and not is_blocked and not self._context.replays.is_exceeded
 
     def _answer(self, step: Callable[[], None]) -> None:
         """Do a step of answering; after the last step, note what an entry cost."""

@@ -250,7 +250,7 @@ class FeedLoop:
             if not all_of_them:
                 if feed in self._turns:
                     continue  # its next commit confirms this one
-                if not task.may_confirm and since > long_ago:
+                if not task.can_confirm and since > long_ago:
                     continue
             del self._sent[feed]
             self._served.add(feed)

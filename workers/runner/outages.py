@@ -58,7 +58,7 @@ class Outages:
         self._waiting: dict[str, _Waiting] = {}
         self._told: set[str] = set()  # nodes whose silence was logged
         # Start of a node's last answered probe, by its URL. True: its replicas acknowledged, too.
-        self._answered: dict[tuple[str | None, bool], float] = {}
+        self._answered_at: dict[tuple[str | None, bool], float] = {}
         self._stop = Stop()
         self._asked = threading.Event()
         self._thread: threading.Thread | None = None
@@ -114,7 +114,7 @@ class Outages:
     def _must_wait(self, one: _Waiting) -> bool:
         """Return True until the feed's current node answers a probe begun after the last try."""
         place = nodes_of(self._url).node_of_key(one.key)
-        return self._answered.get((place, one.replicas > 0), -1.0) <= one.since
+        return self._answered_at.get((place, one.replicas > 0), -1.0) <= one.since
 
     def _run(self) -> None:
         connection = Connection(self._url, Stop(), timeout=REPLY_SECONDS)
@@ -152,7 +152,7 @@ class Outages:
             nodes.note_reply(place)
         elif nodes.health(place, REPLY_SECONDS) is not NodeHealth.NO_REPLICAS:
             return False
-        self._answered[place, False] = began
+        self._answered_at[place, False] = began
         if acknowledged:
-            self._answered[place, True] = began
+            self._answered_at[place, True] = began
         return acknowledged
