@@ -19,7 +19,7 @@ from workers.gateway.gateway import Gateway, check_key
 from workers.gateway.refused import Refused, outward
 from workers.gateway.rows import example, label
 from workers.gateway.tensors import OUTPUTS, check_outputs, inputs, labels, outputs, rows, taken
-from workers.message.entry_decode import MOST_ID_CHARS
+from workers.message.entry_decode import MAX_ID_CHARS
 from workers.push.ingest import Fields
 
 
@@ -135,8 +135,8 @@ def _ids(given: object, count: int) -> list[str] | None:
         return None
     if not isinstance(given, str):
         raise Refused(422, "id: send a text")
-    if len(given) > MOST_ID_CHARS:  # each row repeats it
-        raise Refused(422, f"id: send at most {MOST_ID_CHARS} characters")
+    if len(given) > MAX_ID_CHARS:  # each row repeats it
+        raise Refused(422, f"id: send at most {MAX_ID_CHARS} characters")
     return [given] if count == 1 else [f"{given}/{i}" for i in range(count)]
 
 

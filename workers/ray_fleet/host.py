@@ -145,8 +145,9 @@ class ShardHost:
             self._problem, self._watch = None, WorkerWatch(webhooks=webhooks)
             Worker(
                 Selection(defined.patterns, self._owns), settings, url, run,
-                name=f"{self._fleet}-{self._index}", watch=self._watch, look=REGISTRY_SECONDS,
-                settings_of=partial(self._settings, defined), known=KnownFeeds.of_user(url),
+                name=f"{self._fleet}-{self._index}", watch=self._watch,
+                poll_seconds=REGISTRY_SECONDS, settings_of=partial(self._settings, defined),
+                known=KnownFeeds.of_user(url),
             ).run()  # fmt: skip
 
     def _settings(self, defined: FleetDefinition, feed: str) -> WorkerSettings:

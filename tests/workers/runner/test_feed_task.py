@@ -41,11 +41,11 @@ def taken_over(store, given):
         task = FeedTask(
             store.keys.feed, StreamOpening(store.keys.feed, given, redis), context, Telemetry()
         )
-        task.begin()
-        while task.start_some() == "recovery":
+        task.start()
+        while task.start_step() == "recovery":
             pass
         yield task, budget
-        task.end()
+        task.stop()
 
 
 def arrive(task):

@@ -111,7 +111,7 @@ def test_all_of_a_full_queue_is_answered_in_one_round_trip_a_batch(desk):
     """A batch costs Redis one read, three looks and one script, however many requests it has."""
     scorer = desk.scorer(batch=16)
     desk.asker.send([b"[1,2,3]"] * 64)
-    scorer.look()
+    scorer.refresh()
     desk.store.call("CONFIG", "RESETSTAT")
     while desk.store.length(desk.store.keys.requests):
         scorer.turn()
@@ -376,7 +376,7 @@ def stood(desk, scorer, **changed):
     """Let the scorer find the feed as it stands, with some figures changed."""
     now = scorer._queue.status
     found = now()
-    scorer._held(
+    scorer._state(
         replace(found, **{name: change(getattr(found, name)) for name, change in changed.items()})
     )
     return scorer.counts.stale
