@@ -220,9 +220,9 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
 def _tell(error: str) -> None:
     """Print the error that ends the command, as the log lines before it are."""
     if "structlog" in sys.modules:  # else nothing was logged, and importing it would take a while
-        from workers.log import tell_as_json
+        from workers.log import log_if_json
 
-        if tell_as_json(error):
+        if log_if_json(error):
             return
     print(f"online-svm: {error}", file=sys.stderr, flush=True)
 

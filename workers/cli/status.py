@@ -103,13 +103,13 @@ def _found(names: list[str], url: str, is_named: bool) -> "list[FeedStatus]":
     """Return the status of each feed; print why a feed cannot be read."""
     from workers.broker.store import Store
     from workers.reading.registry import NoSuchFeed
-    from workers.reading.status import status
+    from workers.reading.status import read_status
 
     found = []
     for name in names:
         try:
             with Store(url, name) as store:
-                found.append(status(store))
+                found.append(read_status(store))
         except (NoSuchFeed, AccessDenied, BadConfiguration, InvalidFeedName, StateLost) as error:
             if is_named:
                 raise

@@ -19,7 +19,7 @@ from workers.feed.position import parse_id
 from workers.reading.answers import message
 from workers.reading.events import known_events
 from workers.reading.incidents import ReportedOpenAlarms, commit_times, incidents, known_alarms
-from workers.reading.status import FeedStatus, progress, with_outputs
+from workers.reading.status import FeedStatus, read_progress, with_outputs
 from workers.reading.true_labels import TrueLabels, Truth
 
 FIRST_REPORTS = 300
@@ -88,7 +88,7 @@ class FeedFollower:
         """Read how far the feed is; very many waiting entries are not counted each time."""
         self._readings += 1
         keeps_lag = before is not None and before.waiting_is_at_least
-        return progress(self._store, before, keeps_lag and self._readings % _COUNT_EVERY > 0)
+        return read_progress(self._store, before, keeps_lag and self._readings % _COUNT_EVERY > 0)
 
     def _restart(self) -> None:
         self.shown.clear()

@@ -30,7 +30,7 @@ from workers.reading.incidents import (
     incidents,
     known_alarms,
 )
-from workers.reading.true_labels import ANSWERED, TrueLabels, Truth, features_of
+from workers.reading.true_labels import ANSWERED, TrueLabels, Truth, features_of, is_right
 
 MAX_ALARMS = 10_000
 
@@ -161,10 +161,8 @@ def _archived_answers(archive: Archive, after: bytes, upto: bytes | None) -> lis
     for at, answer in _messages(rows):
         if isinstance(answer, dict):
             label = late.get(answer.get("id") or "", own.get(at))
-            said = answer.get("label")
-            is_right = None if label is None or said is None else said == label
             given = features.get(at) if answer.get("status") in ANSWERED else None
-            truth = Truth(at in features, label, is_right, given)
+            truth = Truth(at in features, label, is_right(answer, label), given)
             found.append(ShownAnswer(at, answer, bounded(truth)))
     return found
 

@@ -22,7 +22,7 @@ from workers.log import Logger
 from workers.message.compact import parse
 from workers.push.ingest import Fields
 from workers.reading.answers import message, payload
-from workers.reading.status import FeedStatus, at_gateway, status
+from workers.reading.status import FeedStatus, read_for_gateway, read_status
 from workers.reading.verdict import printed
 from workers.stop import Stop
 
@@ -113,8 +113,8 @@ class GatewayFeed:
         )
         self._reads = reads
         self.answers = AwaitedAnswers(self.keys, reads, self._calls)
-        self._sampled = _FreshLook(at_gateway, FeedReader(url, feed), FRESH_SECONDS)
-        self._status = _FreshLook(status, FeedReader(url, feed))
+        self._sampled = _FreshLook(read_for_gateway, FeedReader(url, feed), FRESH_SECONDS)
+        self._status = _FreshLook(read_status, FeedReader(url, feed))
 
     async def connected(self, timeout: float) -> None:
         """Wait until Redis answers, so many seconds at most."""
