@@ -1,4 +1,4 @@
-"""Cards with curves of accuracy, announced probability and width, of costs, rate and lag."""
+"""Cards with curves: accuracy against probability, interval width, costs, rate and lag."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -30,20 +30,20 @@ NO_REPORTS = (
 )
 
 MAX_PANELS = 16
-"""Methods that are drawn: more than a worker publishes."""
+"""Methods that are drawn; a worker reports fewer."""
 
 _LOWER, _UPPER = FIGURES.index("lower"), FIGURES.index("upper")
 _COLUMNS = ("x", "accuracy", "lower", "probability", "upper")
 
 
 def _curves(excerpt: Excerpt, values: Floats) -> dict[str, Floats]:
-    """Return the columns of a plot, a row a report, thinned to what can be seen."""
+    """Return the columns of a plot, a row a report, thinned to `MAX_POINTS` points."""
     chosen = thinned(len(excerpt.reports))
     return dict(zip(_COLUMNS, [excerpt.x()[chosen], *values[chosen, :4].T], strict=True))
 
 
 class AccuracyCard(Card):
-    """Windowed and cumulative accuracy inside what the headline announced."""
+    """Windowed and cumulative accuracy of the headline, with its probability and interval."""
 
     title = "Accuracy against what was announced"
     words = (
@@ -59,20 +59,20 @@ class AccuracyCard(Card):
         self._alarms, self._notes = source("x"), source("x", "text")
         drawn = plot(self.axis, "share of examples", height=HEIGHT + COUNTS)
         shown_band = band(drawn, "x", self._window)
-        said = drawn.line("x", "probability", source=self._window, color=ANNOUNCED, width=2)
-        right = drawn.line("x", "accuracy", source=self._window, color=ACCURACY, width=3)
+        announced = drawn.line("x", "probability", source=self._window, color=ANNOUNCED, width=2)
+        accuracy = drawn.line("x", "accuracy", source=self._window, color=ACCURACY, width=3)
         dashed = {"source": self._all, "line_dash": "dashed", "width": 1.5}
-        all_said = drawn.line("x", "probability", color=ANNOUNCED, **dashed)
-        all_right = drawn.line("x", "accuracy", color=ACCURACY, **dashed)
+        all_announced = drawn.line("x", "probability", color=ANNOUNCED, **dashed)
+        all_accuracy = drawn.line("x", "accuracy", color=ACCURACY, **dashed)
         alarm = drawn.vspan("x", source=self._alarms, color=ALARM, width=2, line_dash="dotdash")
         mark_notes(drawn, self._notes)
         legend(
             drawn,
             [
-                ("accuracy, window", right),
-                ("accuracy, all", all_right),
-                ("announced, window", said),
-                ("announced, all", all_said),
+                ("accuracy, window", accuracy),
+                ("accuracy, all", all_accuracy),
+                ("announced, window", announced),
+                ("announced, all", all_announced),
                 ("interval, window", shown_band),
                 ("alarm", alarm),
             ],
@@ -140,7 +140,7 @@ class _LinesCard(Card):
 
     y_label: str
     lines: dict[str, tuple[str, dict[str, object]]]  # by column: name in the legend, and style
-    missing: str  # what `fill` returns where there is nothing to draw
+    missing: str  # text of `fill` if there is nothing to draw
 
     def body(self) -> Sequence[UIElement]:
         """Make the plot."""
@@ -198,11 +198,11 @@ class WidthCard(_LinesCard):
             return None
         reports = excerpt.reports
         found = (recent(reports), cumulative(reports, "headline"), windowed(reports, "venn"))
-        return np.column_stack([one[:, _UPPER] - one[:, _LOWER] for one in found])
+        return np.column_stack([each[:, _UPPER] - each[:, _LOWER] for each in found])
 
 
 class CostCard(_LinesCard):
-    """Mean cost of an example: by the answers, by the most probable label, by one action."""
+    """Mean cost of an example under the answers, the most probable label, and one action."""
 
     title = "Cost of decisions"
     words = (
@@ -234,7 +234,7 @@ def _costs(report: Report) -> tuple[float, float, float]:
 
 
 class _FlowCard(Card):
-    """A figure of each second since the page began to follow the feed."""
+    """A curve over the time since the page began to follow the feed."""
 
     section = "the-live-page"
     unit: str
@@ -289,5 +289,5 @@ class LagCard(_FlowCard):
     unit = "entries"
 
     def value(self, point: FlowPoint) -> float:
-        """Return how many wait."""
+        """Return the number of waiting entries."""
         return point.waiting
