@@ -57,7 +57,7 @@ def backup(
 
 def _save_all(url: str, directory: Path, timeout: float) -> int:
     """Save every listed feed; return the number of failures."""
-    from workers.admin.backup import ask_ahead
+    from workers.admin.backup import request_ahead
     from workers.broker.store import Store
     from workers.reading.registry import listed
 
@@ -67,7 +67,7 @@ def _save_all(url: str, directory: Path, timeout: float) -> int:
         directory.mkdir(parents=True, exist_ok=True)
     for name in names:
         with Store(url, name) as store:
-            ask_ahead(store, timeout)
+            request_ahead(store, timeout)
     lacking = len(others)
     for name in names:
         try:

@@ -80,7 +80,7 @@ def _compiled() -> dict[str, str]:
 def _origins(
     loaded: "WorkerSettings", in_force: "WorkerSettings", given: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the origins of the values in force: `given` without sections and the stored settings."""
+    """Complete the origins `given` by sections of the file and the stored settings."""
     found = dict(given)
     for name, origin in given.items():
         if origin != "default":

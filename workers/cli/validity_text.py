@@ -146,11 +146,9 @@ def _farthest_off(parts: list[Figures]) -> Figures | None:
 
 def pending_text(pending: Mapping[str, Any]) -> str:
     """Return the number of pending examples, and the age of the oldest unlabelled one if known."""
-    unlabelled = pending["unlabelled"]
-    wait = "waits" if pending["pending"] == 1 else "wait"
-    text = (
-        f"{counted(pending['pending'], 'example')} {wait}, {unlabelled:,} of them without a label"
-    )
+    total, unlabelled = pending["pending"], pending["unlabelled"]
+    wait = "waits" if total == 1 else "wait"
+    text = f"{counted(total, 'example')} {wait}, {unlabelled:,} of them without a label"
     seconds = pending.get("seconds")
     return f"{text}, the oldest for {_span(seconds)}" if unlabelled and seconds else text
 

@@ -204,7 +204,7 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         }
 
     def over(self, *groups: BaseModel) -> Self:
-        """Return these settings with a feed's stored groups in place of values that were not given."""
+        """Return these settings, with stored values of a feed for all that were not given."""
         stored = {
             name: getattr(part, name)
             for part in groups
