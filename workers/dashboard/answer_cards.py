@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from bokeh.models import Range1d, UIElement
+from typing_extensions import override
 
 from online_svm.metrics.feature_shift import feature_shift
 from online_svm.types import Floats
@@ -141,8 +142,8 @@ class PartsCard(TextCard):
     )
     section = "slices"
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the table."""
         found = worst(excerpt.reports[-1]) if excerpt.reports else []
         if not found:
             return (
@@ -198,8 +199,8 @@ class AnswersCard(TextCard):
     section = "the-live-page"
     is_wide = True
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the table."""
         if not excerpt.answers:
             return "No answer is kept yet. The first comes as soon as a worker has an example."
         columns = "<entry", "<id", "<answer", "probability", "<true label", "<interval, 0 to 1"
@@ -236,8 +237,8 @@ class LabelsCard(TextCard):
     )
     section = "labels-that-come-late"
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the figures."""
         labels = as_dict(excerpt.reports[-1].message.get("labels")) if excerpt.reports else {}
         pending = excerpt.pending
         if not labels and pending is None:
@@ -291,8 +292,8 @@ class FeaturesCard(TextCard):
     )
     section = "the-live-page"
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the table."""
         names, rows = _rows(excerpt.answers)
         if len(rows) < MIN_COMPARED:
             return (

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from bokeh.models import Column, ColumnDataSource, UIElement
+from typing_extensions import override
 
 from online_svm.types import Floats
 from workers.dashboard.card import (
@@ -20,7 +21,7 @@ from workers.dashboard.card import (
     source,
 )
 from workers.dashboard.reports import FIGURES, Report, as_dict, cumulative, recent, windowed
-from workers.dashboard.shown_feed import Excerpt, FlowPoint, thinned
+from workers.dashboard.shown_feed import Excerpt, thinned
 from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, safe
 from workers.reading.answers import number
 
@@ -53,8 +54,8 @@ class AccuracyCard(Card):
     )
     section = "recent-figures"
 
+    @override
     def body(self) -> Sequence[UIElement]:
-        """Make the plot."""
         self._window, self._all = source(*_COLUMNS), source(*_COLUMNS)
         self._alarms, self._notes = source("x"), source("x", "text")
         drawn = plot(self.axis, "share of examples", height=HEIGHT + COUNTS)
@@ -79,8 +80,8 @@ class AccuracyCard(Card):
         )
         return [drawn]
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Draw the headline."""
         if not excerpt.is_scored:
             return NO_REPORTS
         self._window.data = _curves(excerpt, recent(excerpt.reports))
@@ -142,8 +143,8 @@ class _LinesCard(Card):
     lines: dict[str, tuple[str, dict[str, object]]]  # by column: name in the legend, and style
     missing: str  # text of `fill` if there is nothing to draw
 
+    @override
     def body(self) -> Sequence[UIElement]:
-        """Make the plot."""
         self._source = source("x", *self.lines)
         self._plot = plot(self.axis, self.y_label)
         drawn = [
@@ -153,8 +154,8 @@ class _LinesCard(Card):
         legend(self._plot, drawn)
         return [self._plot]
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Draw the values."""
         values = self.values(excerpt)
         if values is None:
             return self.missing
@@ -192,8 +193,8 @@ class WidthCard(_LinesCard):
         self._plot.y_range.start = 0
         return made
 
+    @override
     def values(self, excerpt: Excerpt) -> Floats | None:
-        """Return the widths."""
         if not excerpt.is_scored:
             return None
         reports = excerpt.reports
@@ -221,8 +222,8 @@ class CostCard(_LinesCard):
     }  # fmt: skip
     missing = "Nothing is decided: the feed has no costs. See the setting costs."
 
+    @override
     def values(self, excerpt: Excerpt) -> Floats | None:
-        """Return the mean costs in the reports."""
         found = np.array([_costs(report) for report in excerpt.reports]).reshape(-1, 3)
         return found if np.isfinite(found[:, 0]).any() else None
 
@@ -238,10 +239,11 @@ class _FlowCard(Card):
 
     section = "the-live-page"
     unit: str
+    member: str  # attribute of `FlowPoint` to draw
     is_of_flow = True
 
+    @override
     def body(self) -> Sequence[UIElement]:
-        """Make the plot."""
         self._source = source("x", "y")
         drawn = plot("time", self.unit)
         drawn.varea("x", y1=0, y2="y", source=self._source, color=ANNOUNCED, alpha=0.2)
@@ -249,18 +251,14 @@ class _FlowCard(Card):
         drawn.y_range.start = 0
         return [drawn]
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Draw the points."""
         if not excerpt.flow:
             return "The feed has not been read yet."
-        points = [(1000 * point.time, self.value(point)) for point in excerpt.flow]
+        points = [(1000 * point.time, getattr(point, self.member)) for point in excerpt.flow]
         x, y = np.array(points, dtype=np.float64).T.copy()
         self._source.data = {"x": x, "y": y}
         return ""
-
-    @abstractmethod
-    def value(self, point: FlowPoint) -> float:
-        """Return the height of a point."""
 
 
 class RateCard(_FlowCard):
@@ -272,10 +270,7 @@ class RateCard(_FlowCard):
         "runs, for a quarter of an hour at most."
     )
     unit = "entries / s"
-
-    def value(self, point: FlowPoint) -> float:
-        """Return the rate."""
-        return point.rate
+    member = "rate"
 
 
 class LagCard(_FlowCard):
@@ -287,7 +282,4 @@ class LagCard(_FlowCard):
         "too slow, or gone."
     )
     unit = "entries"
-
-    def value(self, point: FlowPoint) -> float:
-        """Return the number of waiting entries."""
-        return point.waiting
+    member = "waiting"

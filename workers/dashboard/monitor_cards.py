@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bokeh.models import Range1d, Span, UIElement
+from typing_extensions import override
 
 from workers.dashboard.card import Card, TextCard, band, legend, markup, plot, source
 from workers.dashboard.reports import Report, as_dict, as_list
@@ -92,8 +93,8 @@ class EvidenceCard(Card):
     )
     section = "monitors"
 
+    @override
     def body(self) -> Sequence[UIElement]:
-        """Make the plot."""
         self._source = source("x", "overall", "calibration", "exchangeability")
         self._alarms = source("x")
         drawn = plot(self.axis, "log wealth - log threshold")
@@ -117,8 +118,8 @@ class EvidenceCard(Card):
         )
         return [drawn]
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Draw the tests."""
         chosen = thinned(len(excerpt.reports))
         tests = [tests_of(excerpt.reports[i]) for i in chosen]
         if not (tests and tests[-1]):
@@ -194,8 +195,8 @@ class AlarmsCard(TextCard):
     section = "monitors"
     is_wide = True
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the tables."""
         if not excerpt.has_alarms:
             return "An exported file holds answers alone: no alarms, and no events."
         if not (excerpt.alarms or excerpt.events):

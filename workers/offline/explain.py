@@ -11,12 +11,11 @@ from workers.admin.verify import no_answers
 from workers.broker.store import Store
 from workers.broker.streams import Entry
 from workers.config.settings import Limits
-from workers.errors import BadConfiguration, InputLost, StateLost
+from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import Position, parse_id, previous_id
-from workers.message.compact import parse
 from workers.message.decode import decode
 from workers.message.entry_decode import pairs
-from workers.reading.answers import answer, payload
+from workers.reading.answers import answer, message, payload
 from workers.session.replay import Replay, restored
 
 Value = float | str | bool | None  # value of a feature, as it was sent
@@ -87,7 +86,8 @@ def _find(store: Store, name: str) -> Entry:
     kept = None
     for page in store.pages(out, b"0-0"):
         for entry in page:
-            if sent in payload(entry) and _id_of(entry) == name:
+            parsed = message(entry) if sent in payload(entry) else None
+            if isinstance(parsed, dict) and parsed.get("id") == name:
                 kept = entry
     if kept is None:
         raise BadConfiguration(
@@ -95,14 +95,6 @@ def _find(store: Store, name: str) -> Entry:
             f"in redis-cli XRANGE {out} - +, or the id that its producer sent"
         )
     return kept
-
-
-def _id_of(entry: Entry) -> Any:
-    try:
-        message = parse(payload(entry))
-    except ValueError:
-        return None
-    return message.get("id") if isinstance(message, dict) else None
 
 
 def _answer_until(store: Store, replay: Replay, target: bytes) -> Position:
@@ -147,12 +139,11 @@ def _noted(store: Store, n: int) -> dict[str, Any] | None:
     found: dict[str, Any] | None = None
     for page in store.pages(store.keys.events, b"0-0"):
         for entry in page:
-            try:
-                event = answer(entry)
-            except StateLost:  # another program wrote it
+            event = message(entry)
+            if not isinstance(event, dict) or event.get("code") != "note":
                 continue
             at = event.get("n")
-            if event.get("code") != "note" or not isinstance(at, int) or at > n:
+            if not isinstance(at, int) or at > n:
                 continue
             if found is None or at >= found["n"]:
                 found = {name: event.get(name) for name in ("n", "writer", "detail")}

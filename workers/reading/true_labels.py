@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from workers.broker.streams import pairs_of
-from workers.errors import StateLost
 from workers.feed.keys import FeedKeys
 from workers.feed.pinned_config import Groups
 from workers.feed.position import parse_id, previous_id
-from workers.reading.answers import answer, stored_values
+from workers.reading.answers import answer, message, stored_values
 
 if TYPE_CHECKING:
     from workers.broker.store import Store
@@ -73,11 +72,11 @@ class TrueLabels:
         if entries and given is None:
             inputs = self._inputs(entries[0][0], entries[-1][0])
         sent = next(inputs, None)
-        for (entry_id, _), message in zip(entries, messages, strict=True):
+        for (entry_id, _), parsed in zip(entries, messages, strict=True):
             while sent is not None and parse_id(sent[0]) < parse_id(entry_id):
                 sent = next(inputs, None)
             is_kept = sent is not None and sent[0] == entry_id
-            yield self._truth(sent[1], message) if sent is not None and is_kept else Truth()
+            yield self._truth(sent[1], parsed) if sent is not None and is_kept else Truth()
 
     def _begin(self) -> None:
         """Find the input that has the labels, and how this feed spells labels."""
@@ -122,9 +121,9 @@ def labelled_answers(store: "Store") -> "Iterator[tuple[Entry, dict[str, Any], s
     truths = TrueLabels(store, with_late=True)
     for page in store.pages(store.keys.out, b"0-0", last[0][0] if last else b"0-0"):
         messages = [answer(entry) for entry in page]
-        for entry, message, truth in zip(page, messages, truths.of(page, messages), strict=True):
-            if truth.label is not None and message.get("status") == "ok":
-                yield entry, message, truth.label
+        for entry, parsed, truth in zip(page, messages, truths.of(page, messages), strict=True):
+            if truth.label is not None and parsed.get("status") == "ok":
+                yield entry, parsed, truth.label
 
 
 def _late_labels(store: "Store") -> dict[str, str]:
@@ -132,13 +131,11 @@ def _late_labels(store: "Store") -> dict[str, str]:
     found = {}
     for page in store.pages(store.keys.out, b"0-0"):
         for entry in page:
-            try:
-                message = answer(entry)
-            except StateLost:  # another program wrote it
+            parsed = message(entry)
+            if not isinstance(parsed, dict) or parsed.get("status") != "label":
                 continue
-            example, label = message.get("example"), message.get("label")
-            is_label = message.get("status") == "label"
-            if is_label and isinstance(example, str) and isinstance(label, str):
+            example, label = parsed.get("example"), parsed.get("label")
+            if isinstance(example, str) and isinstance(label, str):
                 found[example] = label
     return found
 
