@@ -144,7 +144,7 @@ def timed(
     classes = tuple(str(code) for code in range(n_classes))
     scored = slice(FIT_EVERY, None)
     rows = {
-        name: scores(said.changed(lambda values: values[scored]), classes, codes[scored])
+        name: scores(said.mapped(lambda values: values[scored]), classes, codes[scored])
         for name, said in answers.items()
     }
     return MethodRun(len(X), seconds, rows)
