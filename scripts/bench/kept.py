@@ -48,7 +48,7 @@ def program(method: str) -> str:
     """Return what a result of a method is of: this code, or a package as it is installed."""
     if method.startswith("river "):
         return f"river {version('river')}"
-    if method.startswith(("rolling ", "venn-abers ")):
+    if method.startswith("rolling "):
         return f"scikit-learn {version('scikit-learn')}"
     return f"online-svm {code_digest()[:16]}"
 
@@ -190,4 +190,5 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 def mean_shown(mean: float, error: float | None) -> str:
     """Return a mean as text, with its standard error if it has one."""
-    return f"{mean:.4f}" if error is None else f"{mean:.4f} ± {error:.4f}"
+    has_error = error is not None and np.isfinite(error) and error > 0.0
+    return f"{mean:.4f} ± {error:.4f}" if has_error else f"{mean:.4f}"

@@ -32,13 +32,7 @@ EXAMPLES_AFTER_CHANGE = 2000  # examples after a change of which the log loss is
 GRADUAL_SHARE = 0.2  # A gradual change takes this part of the stream
 RARE_CLASS_RATE = 0.01
 
-OURS: dict[str, dict[str, Any]] = {
-    "none": {"monitors": "off"},
-    "report": {"on_drift": "report"},
-    "refit": {"on_drift": "refit"},
-    "reset": {"on_drift": "reset"},
-}
-"""`none` has no monitors; the others are `on_drift`."""
+OURS = {name: {"on_drift": name} for name in ("report", "refit", "reset")}
 
 METHODS = (*OURS, ARF)
 RUNNING = kept.Running(results=Path("policies.jsonl"))
@@ -51,7 +45,7 @@ def run(
     examples: Annotated[int, typer.Option(min=500, max=10_000, help="Of each stream.")] = 10_000,
     running: kept.Running = RUNNING,
 ) -> Iterator[Result]:
-    """Compare the log loss of each `on_drift` with no monitors and river's ARF.
+    """Compare the log loss of each `on_drift` and river's ARF.
 
     Recorded streams, and drawn ones whose law changes in the middle: over the whole stream but for
     the first 250 examples, and over the 2,000 after the change. `warming` is how many answers had
@@ -189,7 +183,6 @@ class PolicyLosses:
 
     log_loss: float
     log_loss_after: float | None  # over the 2,000 examples after a known change
-    log_loss_answered: float | None  # over answers that were not `warming`
     warming: int  # `warming` answers after the first other one
     acted: list[int]  # changes that the policy acted on
 
@@ -209,11 +202,10 @@ def scored(asked: ChangingStream, answers: StreamAnswers) -> PolicyLosses:
         return log_loss(answers.probabilities[of], asked.codes[of])
 
     at, change = np.flatnonzero(~answers.is_warming), asked.change
-    first, later = at[0] if len(at) else len(asked.codes), at[at >= FIT_EVERY]
+    first = at[0] if len(at) else len(asked.codes)
     return PolicyLosses(
         loss(slice(FIT_EVERY, None)),
         None if change is None else loss(slice(change, change + EXAMPLES_AFTER_CHANGE)),
-        loss(later) if len(later) else None,
         int(np.count_nonzero(answers.is_warming[first:])),
         answers.acted,
     )
@@ -226,7 +218,7 @@ def result(stream: str, method: str, draws: Sequence[PolicyLosses | str]) -> Res
     if skipped := [one for one in draws if isinstance(one, str)]:
         return Result(values | {"skipped": skipped[-1]}, [f"{begin}not run: {skipped[-1]}"])
     values["draws"], shown = len(draws), dict[str, str]()
-    for name in ("log_loss", "log_loss_after", "log_loss_answered", "warming"):
+    for name in ("log_loss", "log_loss_after", "warming"):
         found = [getattr(one, name) for one in draws]
         mean, error = (None, None) if None in found else kept.mean_and_error(found)
         values |= {name: mean, f"{name}_error": error}

@@ -5,10 +5,8 @@ fitted on the last 2,000 examples at every 250th, and answer the next 250 at onc
 """
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
 from online_svm.types import Bools, Floats, Ints
-from workers.errors import BadConfiguration
 from workers.offline.backtest.prequential import HEADLINE, Published, published
 
 Peer = Callable[[Floats, Ints, int], Floats]
@@ -231,35 +228,6 @@ def _online_platt_svc(X: Floats, codes: Ints, n_classes: int, *, calibeats: bool
     return found
 
 
-def venn_abers_package(X: Floats, codes: Ints, n_classes: int) -> Floats:
-    """Answer by the venn-abers package on scores of `SVC`, with our default split."""
-    if n_classes > 2:
-        raise BadConfiguration("bench quality: of the venn-abers package two classes only")
-    try:
-        with np.errstate():  # importing venn_abers switches numpy's warnings off for everyone
-            package = import_module("venn_abers")
-    except ImportError as error:
-        raise BadConfiguration(
-            "bench quality: the venn-abers package is not installed; "
-            "pip install 'online-svm[dev]' brings it"
-        ) from error
-
-    def fit(rows: Floats, targets: Ints, trains: Bools) -> Predict:
-        svc, peer = SVC().fit(rows[trains], targets[trains]), package.VennAbers()
-
-        def squashed(asked: Floats) -> Floats:
-            # Probabilities, as the package wants; only their order matters.
-            return _both(expit(svc.decision_function(asked)))
-
-        peer.fit(squashed(rows[~trains]), targets[~trains].astype(float))
-        return lambda asked: np.asarray(peer.predict_proba(squashed(asked))[0])
-
-    # It divides by zero on its way, and takes minima of NaN.
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return rolling(fit)(X, codes, n_classes)
-
-
 def of_river(make: Callable[[int], Any]) -> Peer:
     """Return a model of river, made for a number of classes, as a method."""
 
@@ -354,7 +322,6 @@ PEERS: dict[str, Peer] = {
     ),
     "rolling SVC, online Platt": _online_platt_svc,
     "rolling SVC, calibeating": partial(_online_platt_svc, calibeats=True),
-    "venn-abers package": venn_abers_package,
     "river LogisticRegression": of_river(_river_logistic),
     "river HoeffdingAdaptiveTree": of_river(lambda _: tree.HoeffdingAdaptiveTreeClassifier(seed=0)),
     ARF: of_river(lambda _: forest.ARFClassifier(seed=0)),
