@@ -18,7 +18,7 @@ import typer
 from pydantic import TypeAdapter
 
 from scripts.parallel import each_as_it_ends
-from workers.cli.common import DataDir, note
+from workers.cli.common import note
 from workers.errors import BadConfiguration
 from workers.offline.backtest.kept_results import code_digest
 
@@ -33,15 +33,6 @@ Names = Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these.
 NamesWithCommas = Annotated[
     str | None, typer.Option(metavar="NAME;...", help="Only these; ; stands between.")
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """How cells are run: the options that benchmarks of streams share."""
-
-    jobs: Jobs = 1
-    results: ResultsFile = Path("results.jsonl")
-    data_dir: DataDir = None
 
 
 def program(method: str) -> str:
@@ -159,13 +150,14 @@ def measured_cells(
     cells: Sequence[AnyCell],
     measure: Callable[[AnyCell], Measured],
     kind: type[Measured],
-    running: Running,
+    results: Path,
+    jobs: int = 1,
 ) -> dict[AnyCell, Measured | str]:
     """Return what was measured of each cell, in order, or why it cannot be measured here."""
-    kept = KeptLines[Measured](running.results, kind)
+    kept = KeptLines[Measured](results, kind)
     found: dict[AnyCell, Measured | str | None] = {cell: kept.get(cell.key) for cell in cells}
     missing = [cell for cell, one in found.items() if one is None]
-    ended = each_as_it_ends(partial(_attempted, measure), missing, running.jobs)
+    ended = each_as_it_ends(partial(_attempted, measure), missing, jobs)
     for number, (cell, one) in enumerate(ended, 1):
         note(f"{number} of {len(missing)}: {cell}")
         found[cell] = one

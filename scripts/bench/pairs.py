@@ -136,12 +136,9 @@ def _measured(directory: Path, python: Path, bench: str, options: Sequence[str])
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     if _DATA in environment:
         environment[_DATA] = str(Path(environment[_DATA]).resolve())
-    # In old checkouts benchmarks are a command of the package.
-    is_script = (directory / "scripts" / "bench").is_dir()
-    program = ("scripts/bench",) if is_script else ("-m", "workers.cli", "bench")
     arguments = (bench, *options, "--json")
     ended = subprocess.run(
-        [python, *program, *arguments],
+        [python, "scripts/bench", *arguments],
         cwd=directory, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if ended.returncode:

@@ -27,6 +27,7 @@ from scripts.bench.quality.methods import ARF, FIT_EVERY, PEERS, answers_of, unk
 from scripts.bench.quality.streams import Examples, as_examples, seed_of
 from scripts.bench.report import Result, Values
 from scripts.command_line import chosen
+from workers.cli.common import DataDir
 
 EXAMPLES_AFTER_CHANGE = 2000  # examples after a change of which the log loss is given on its own
 GRADUAL_SHARE = 0.2  # A gradual change takes this part of the stream
@@ -35,7 +36,6 @@ RARE_CLASS_RATE = 0.01
 OURS = {name: {"on_drift": name} for name in ("report", "refit", "reset")}
 
 METHODS = (*OURS, ARF)
-RUNNING = kept.Running(results=Path("policies.jsonl"))
 
 
 def run(
@@ -43,7 +43,9 @@ def run(
     rows: kept.Names = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws of a stream that is drawn.")] = 5,
     examples: Annotated[int, typer.Option(min=500, max=10_000, help="Of each stream.")] = 10_000,
-    running: kept.Running = RUNNING,
+    jobs: kept.Jobs = 1,
+    results: kept.ResultsFile = Path("policies.jsonl"),
+    data_dir: DataDir = None,
 ) -> Iterator[Result]:
     """Compare the log loss of each `on_drift` and river's ARF.
 
@@ -55,8 +57,8 @@ def run(
     names = chosen("--streams", streams, ",", STREAMS)
     methods = chosen("--rows", rows, ",", METHODS)
     is_single = SINGLE.__contains__
-    cells = kept.stream_cells(names, methods, draws, is_single, examples, running.data_dir)
-    found = kept.measured_cells(cells, measure, PolicyLosses, running)
+    cells = kept.stream_cells(names, methods, draws, is_single, examples, data_dir)
+    found = kept.measured_cells(cells, measure, PolicyLosses, results, jobs)
     for name in names:
         for method in methods:
             of_row = [one for c, one in found.items() if (c.stream, c.method) == (name, method)]

@@ -31,6 +31,7 @@ from scripts.bench.quality.run import MethodRun, figures, tell_missing, timed
 from scripts.bench.report import Result
 from scripts.command_line import chosen
 from scripts.tables import printed
+from workers.cli.common import DataDir
 from workers.offline.backtest.prequential import HEADLINE, Published
 from workers.push.datasets import ADULT_COLUMNS, CAR_ORDERS, fields
 from workers.push.rows import MISSING
@@ -186,15 +187,15 @@ def _answered(method: str, table: Table, values: Values, codes: Ints) -> dict[st
 
 METHODS = (OURS, *peers(np.array([True])))
 
-RUNNING = kept.Running(results=Path("kinds.jsonl"))
-
 
 def run(
     streams: kept.Names = None,
     rows: kept.NamesWithCommas = None,
     shuffles: Annotated[int, typer.Option(min=1, help="Orders of each file.")] = 1,
     examples: Annotated[int, typer.Option(min=300, help="Of each file, at most.")] = 3000,
-    running: kept.Running = RUNNING,
+    jobs: kept.Jobs = 1,
+    results: kept.ResultsFile = Path("kinds.jsonl"),
+    data_dir: DataDir = None,
 ) -> Iterator[Result]:
     """Compare the default on raw rows with categories and gaps with others and their encoding.
 
@@ -203,8 +204,8 @@ def run(
     """
     names = chosen("--streams", streams, ",", tuple(STREAMS))
     asked = chosen("--rows", rows, ";", METHODS), shuffles, lambda _: False
-    cells = kept.stream_cells(names, *asked, examples, running.data_dir)
-    found = kept.measured_cells(cells, measure, MethodRun, running)
+    cells = kept.stream_cells(names, *asked, examples, data_dir)
+    found = kept.measured_cells(cells, measure, MethodRun, results, jobs)
     whole = figures(found)
     whole["seconds"] = 1e-6 * whole.microseconds * whole.examples
     for plain in whole.reset_index().to_dict("records"):

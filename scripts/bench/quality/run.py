@@ -21,7 +21,7 @@ from scripts.bench.quality.streams import HELD_OUT, STREAMS
 from scripts.bench.report import Result
 from scripts.command_line import chosen
 from scripts.tables import printed
-from workers.cli.common import note
+from workers.cli.common import DataDir, note
 from workers.offline.backtest.prequential import Published
 from workers.offline.backtest.result import Scores, scores
 
@@ -48,7 +48,6 @@ HELD_OUT_OPTION = typer.Option("--held-out", help="Also streams on which nothing
 LONG_OPTION = typer.Option(
     "--long", help="Streams of up to 50,000: the default beside refits at fixed distances."
 )
-RUNNING = kept.Running(results=Path("quality.jsonl"))
 
 
 def run(
@@ -63,7 +62,9 @@ def run(
     ] = None,
     held_out: Annotated[bool, HELD_OUT_OPTION] = False,
     long: Annotated[bool, LONG_OPTION] = False,
-    running: kept.Running = RUNNING,
+    jobs: kept.Jobs = 1,
+    results: kept.ResultsFile = Path("quality.jsonl"),
+    data_dir: DataDir = None,
 ) -> Iterator[Result]:
     """Measure the probabilities against rolling models of scikit-learn and models of river.
 
@@ -79,8 +80,8 @@ def run(
     def is_single(name: str) -> bool:
         return STREAMS[name].is_single
 
-    cells = kept.stream_cells(names, methods, shuffles, is_single, examples, running.data_dir)
-    found = kept.measured_cells(cells, measure, MethodRun, running)
+    cells = kept.stream_cells(names, methods, shuffles, is_single, examples, data_dir)
+    found = kept.measured_cells(cells, measure, MethodRun, results, jobs)
     whole = figures(found)
     for plain in whole.reset_index().to_dict("records"):
         yield Result(plain, [])

@@ -10,7 +10,6 @@ from typer.main import get_command
 
 from scripts.bench import nodes, policies
 from scripts.bench.commands import MODULES, app
-from scripts.bench.kept import Running
 from scripts.bench.report import Result, check
 from scripts.command_line import main
 
@@ -102,9 +101,7 @@ def test_a_small_run_prints_each_figure_and_its_bounds(name, monkeypatch, tmp_pa
     for constant, size in sizes.items():
         monkeypatch.setattr(module, constant, size)
     kept = tmp_path / "kept.jsonl"
-    if name in ("quality", "policies"):
-        options = options | {"running": Running(results=kept)}
-    if name == "monitors":
+    if name in ("quality", "policies", "monitors"):
         options = options | {"results": kept}
     results = list(module.run(**options))
     lines = [line for result in results for line in str(result).splitlines()]

@@ -13,7 +13,7 @@ from processes import Process
 
 from scripts.bench import harness, latency, profile, start
 from scripts.bench.harness import WARM_UP, WorkerEnded, drifting, family, python, stream
-from scripts.bench.kept import KeptLines, Running, StreamCell, measured_cells, program, stream_cells
+from scripts.bench.kept import KeptLines, StreamCell, measured_cells, program, stream_cells
 from scripts.bench.worker import bare_commits
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
@@ -156,9 +156,9 @@ def test_a_run_of_cells_goes_on_from_what_is_kept_and_names_what_cannot_be_run(t
             raise BadConfiguration("no file")
         return float(cell.draw)
 
-    running = Running(results=tmp_path / "kept.jsonl")
-    measured_cells(cells[:4], measure, float, running)
-    found = measured_cells(cells, measure, float, running)
+    results = tmp_path / "kept.jsonl"
+    measured_cells(cells[:4], measure, float, results)
+    found = measured_cells(cells, measure, float, results)
     assert list(found.items()) == [
         (cell, "no file" if cell.stream == "elec2" else cell.draw) for cell in cells
     ]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from scripts.bench.kept import Running
 from scripts.bench.policies import (
     DRAWN,
     ChangingStream,
@@ -113,8 +112,8 @@ def test_a_line_has_the_means_of_the_draws_and_their_standard_errors():
 
 
 def test_a_stream_whose_file_is_not_there_is_named_and_the_rest_is_measured(tmp_path):
-    kept = Running(results=tmp_path / "kept.jsonl", data_dir=tmp_path)
-    elec2, swap = run("elec2,swap", "report", 1, 500, kept)
+    kept = {"results": tmp_path / "kept.jsonl", "data_dir": tmp_path}
+    elec2, swap = run("elec2,swap", "report", 1, 500, **kept)
     assert "elec.csv is not in " in elec2.plain()["skipped"]
     assert "elec2           report     not run: elec.csv" in str(elec2)
     assert swap.plain()["draws"] == 1

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import Example
-from scripts.bench.kept import Running, StreamCell
+from scripts.bench.kept import StreamCell
 from scripts.bench.quality import methods
 from scripts.bench.quality.methods import (
     PEERS,
@@ -154,8 +154,8 @@ def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
 
 def test_processes_find_what_one_finds_and_what_cannot_run_here_is_named(tmp_path, capsys):
     def lines(jobs):
-        running = Running(jobs, tmp_path / str(jobs), tmp_path)
-        found = run("elec2,phishing", f"{RIVER};rolling LR", 1, 300, running=running)
+        kept = {"jobs": jobs, "results": tmp_path / str(jobs), "data_dir": tmp_path}
+        found = run("elec2,phishing", f"{RIVER};rolling LR", 1, 300, **kept)
         rows = [result.values for result in found if "row" in result.values]
         assert capsys.readouterr().err.count("not measured: elec2") == 2
         return [{name: v for name, v in row.items() if "microseconds" not in name} for row in rows]
