@@ -1,6 +1,5 @@
 """Write docs/messages.md from the models in workers/message/schema.py; --check only compares."""
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -12,6 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from online_svm.rejections import CASES
+from scripts.generated_page import write_or_check
 from workers.message import VERSION
 from workers.message.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
 from workers.message.compact import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS, TEXTS
@@ -264,13 +264,7 @@ def type_text(annotation: Any) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the page, or with --check say whether it is up to date."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; 1 if it differs")
-    wanted = render()
-    if parser.parse_args(arguments).check:
-        return int(not TARGET.exists() or TARGET.read_text("utf-8") != wanted)
-    TARGET.write_text(wanted, "utf-8")
-    return 0
+    return write_or_check(TARGET, render, __doc__, arguments)
 
 
 if __name__ == "__main__":
