@@ -137,10 +137,10 @@ _EVENT = EventMessage(
 def render() -> str:
     """Return the page."""
     parts = [_HEAD + _INTRODUCTION]
-    told: set[tuple[str, str]] = set()
+    described: set[tuple[str, str]] = set()
     for stream, models in STREAMS.items():
         parts.append(f"## {_TITLES[stream]}\n")
-        parts += [_section(model, told) for model in models]
+        parts += [_section(model, described) for model in models]
     parts += [
         "## Reason codes\n",
         _list(CODES),
@@ -161,7 +161,7 @@ def render() -> str:
     return "\n".join(parts)
 
 
-def _section(model: type, told: set[tuple[str, str]]) -> str:
+def _section(model: type, described: set[tuple[str, str]]) -> str:
     """Return one model: what it is, the fields that are not described yet, and an example."""
     fields = {
         (field.alias or name, field.description or ""): type_text(field.annotation)
@@ -170,10 +170,10 @@ def _section(model: type, told: set[tuple[str, str]]) -> str:
     new = {
         f"{name}` ({kind})": text
         for (name, text), kind in fields.items()
-        if (name, text) not in told
+        if (name, text) not in described
     }
-    again = [name for name, text in fields if (name, text) in told]
-    told.update(fields)
+    again = [name for name, text in fields if (name, text) in described]
+    described.update(fields)
     text = f"### {model.__name__}\n\n{_prose(model)}\n\n{_list(new)}"
     if again:
         text += f"\nAs above: {', '.join(f'`{name}`' for name in again)}.\n"

@@ -1,7 +1,7 @@
-"""Measured cells in a file of JSON lines, so that a run that is cut off goes on.
+"""Measured cells in a file of JSON lines, so that an interrupted run continues.
 
-A cell is a line of a table, or one run of a line. Its key has the program that was measured, so
-that a change of ours leaves the lines of peers as they are.
+A cell is a line of a table, or one run of a line. Its key names the measured program, so that a
+change of our code does not measure the peers again.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ from workers.offline.backtest.kept_results import code_digest
 
 Measured = TypeVar("Measured")
 Key = Mapping[str, Any]
-"""Names and values, none of them a list, of what was measured; one name is never "measured"."""
+"""Names and values that identify a measurement; no value is a list, no name is "measured"."""
 
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")]
 _KEEPS = "Keeps each part as it ends; the same command goes on from it."
@@ -36,7 +36,7 @@ NamesWithCommas = Annotated[
 
 
 def program(method: str) -> str:
-    """Return what a result of a method is of: this code, or a package as it is installed."""
+    """Return the program behind a method: this code, or the installed version of a package."""
     if method.startswith("river "):
         return f"river {version('river')}"
     if method.startswith("rolling "):
@@ -45,7 +45,7 @@ def program(method: str) -> str:
 
 
 class KeptLines(Generic[Measured]):
-    """What was measured, by a key; each line of the file is a key and what was measured."""
+    """Measurements by key; each line of the file is a key with its measurement."""
 
     def __init__(self, path: Path, kind: Any) -> None:
         self._path, self._kind = path, TypeAdapter[Measured](kind)
@@ -66,11 +66,11 @@ class KeptLines(Generic[Measured]):
                 ) from None
 
     def get(self, key: Key) -> Measured | None:
-        """Return what is kept under a key; None if there is nothing."""
+        """Return the measurement of a key; None if there is none."""
         return self._kept.get(frozenset(key.items()))
 
     def add(self, key: Key, measured: Measured) -> None:
-        """Keep one more: its line is written at once."""
+        """Keep a measurement: its line is written at once."""
         self._kept[frozenset(key.items())] = measured
         line = {**key, "measured": self._kind.dump_python(measured, mode="json")}
         with self._path.open("ab") as target:
@@ -78,7 +78,7 @@ class KeptLines(Generic[Measured]):
             target.write(orjson.dumps(line) + b"\n")
 
     def measured(self, key: Key, measure: Callable[[], Measured]) -> Measured:
-        """Return what is kept under a key; what is not kept is measured, and kept."""
+        """Return the measurement of a key; measure and keep it if there is none."""
         found = self.get(key)
         if found is None:
             found = measure()
@@ -87,9 +87,9 @@ class KeptLines(Generic[Measured]):
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """Return the lines of the file; a last one that was cut off is removed."""
+    """Return the lines of the file; an incomplete last line is removed."""
     with path.open("a+b") as target:
-        fcntl.flock(target, fcntl.LOCK_EX)  # what is cut off now is of a run that has ended
+        fcntl.flock(target, fcntl.LOCK_EX)  # an incomplete line is of a run that has ended
         target.seek(0)
         data = target.read()
         size = data.rfind(b"\n") + 1
@@ -102,7 +102,7 @@ class Cell(Protocol):
 
     @property
     def key(self) -> Key:
-        """What it is kept under."""
+        """The key of its measurement."""
 
 
 AnyCell = TypeVar("AnyCell", bound=Cell)
@@ -153,7 +153,7 @@ def measured_cells(
     results: Path,
     jobs: int = 1,
 ) -> dict[AnyCell, Measured | str]:
-    """Return what was measured of each cell, in order, or why it cannot be measured here."""
+    """Return the measurement of each cell, in order, or the reason why there is none."""
     kept = KeptLines[Measured](results, kind)
     found: dict[AnyCell, Measured | str | None] = {cell: kept.get(cell.key) for cell in cells}
     missing = [cell for cell, one in found.items() if one is None]

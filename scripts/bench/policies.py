@@ -106,7 +106,7 @@ def _exchange(n: int, seed: int) -> Examples:
 
 
 def _swap(n: int, seed: int) -> Examples:
-    """Return two categories whose rates .2 and .6 change places; two more features say nothing."""
+    """Return two categories whose rates .2 and .6 change places, and two features of noise."""
     rng = np.random.default_rng(seed)
     category = rng.integers(0, 2, n)
     is_late = np.arange(n) >= n // 2
@@ -171,7 +171,7 @@ def answered(method: str, asked: ChangingStream) -> StreamAnswers:
 
 
 def changes(alarms: Sequence[int]) -> list[int]:
-    """Return the first alarm of each change: those within 50 examples of it are of its change."""
+    """Return the first alarm of each change: alarms within 50 examples belong to one change."""
     found: list[int] = []
     for alarm in alarms:
         if not found or alarm >= found[-1] + SAME_CHANGE_EXAMPLES:

@@ -32,7 +32,7 @@ from workers.errors import BadConfiguration
 
 MAX_FITTED, MAX_ANSWERED = 1000, 2000
 TIMED = 4000
-"""Rows of the fits whose times are compared; with a few hundred, checks of arguments cost most."""
+"""Rows of the timed fits: with a few hundred, the checks of arguments would dominate."""
 
 PEER = "SVC(probability=True)"
 METHODS: dict[str, Callable[[], Any]] = {
@@ -98,13 +98,13 @@ def scores_of(read: Read, splits: int, data_dir: Path | None = None) -> Scores:
 
 def _scored(model: Any, X: Floats, codes: Ints, asked: Floats, truth: Ints) -> dict[str, float]:
     seconds = _fit_seconds(model, X, codes)
-    said, width = model.predict_proba(asked), 0.0
+    proba, width = model.predict_proba(asked), 0.0
     if isinstance(model, ProbabilitySVC):
-        bounds = model.predict_interval(asked)[np.arange(len(asked)), said.argmax(axis=1)]
+        bounds = model.predict_interval(asked)[np.arange(len(asked)), proba.argmax(axis=1)]
         width = float((bounds[:, 1] - bounds[:, 0]).mean())
-    columns = range(1, 2) if said.shape[1] == 2 else np.unique(truth)
-    area = float(np.mean([auc(said[:, k], truth == k) for k in columns]))
-    values = log_loss(said, truth), brier(said, truth), area, seconds, width
+    columns = range(1, 2) if proba.shape[1] == 2 else np.unique(truth)
+    area = float(np.mean([auc(proba[:, k], truth == k) for k in columns]))
+    values = log_loss(proba, truth), brier(proba, truth), area, seconds, width
     return dict(zip(MEASURES, values, strict=True))
 
 
@@ -175,7 +175,7 @@ def of_all(found: Mapping[str, Scores]) -> Result:
 
 
 def _compared(found: Mapping[str, Scores], measure: str) -> dict[str, int]:
-    """Return on how many data sets ours is better than SVC's, of all and of those beyond noise."""
+    """Return on how many data sets ours is better or worse than SVC, and beyond noise."""
     counts = dict.fromkeys(("better", "worse", "surely better", "surely worse"), 0)
     sign = -1.0 if measure == "auc" else 1.0
     for scores in found.values():

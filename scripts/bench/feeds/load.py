@@ -152,7 +152,7 @@ def redis() -> Iterator[str]:
 
 @contextmanager
 def filled(sizes: Sizes, feeds: Sequence[str]) -> Iterator[tuple[str, list[Row]]]:
-    """Give a Redis with feeds whose windows are full, and examples that they have not seen."""
+    """Yield a Redis with feeds whose windows are full, and examples that are new to them."""
     learned = sizes.window + sizes.refit_every
     rows = harness.stream(learned + 4 * sizes.refit_every + sizes.replayed)
     with redis() as url:

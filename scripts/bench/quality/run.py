@@ -122,7 +122,7 @@ def measure(cell: StreamCell) -> MethodRun:
 def timed(
     answer: Callable[[Floats, Ints], dict[str, Published]], X: Floats, codes: Ints, n_classes: int
 ) -> MethodRun:
-    """Return what comes of all examples, which are answered in order, and the processor time."""
+    """Return the scores of all examples, answered in order, and the processor time."""
     with threadpool_limits(1):  # threads that wait for a processor would slow the peers down
         answer(X[:WARM_UP], codes[:WARM_UP])  # loads the code
         began = time.process_time()
@@ -131,8 +131,8 @@ def timed(
     classes = tuple(str(code) for code in range(n_classes))
     scored = slice(FIT_EVERY, None)
     rows = {
-        name: scores(said.changed(lambda values: values[scored]), classes, codes[scored])
-        for name, said in answers.items()
+        name: scores(one.changed(lambda values: values[scored]), classes, codes[scored])
+        for name, one in answers.items()
     }
     return MethodRun(len(X), seconds, rows)
 
