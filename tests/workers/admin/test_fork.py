@@ -9,7 +9,7 @@ from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost, Unavailable
 from workers.feed.erased import Missing
 from workers.feed.keys import REGISTRY
-from workers.reading.status import status
+from workers.reading.status import read_status
 
 ENTRIES = 3 * PAGE + 17
 
@@ -137,4 +137,4 @@ def test_a_fork_with_other_settings_answers_as_a_new_feed(redis_url, store, targ
         anew.append(anew.keys.input, kept)
         drain(session(anew), len(kept))
         assert payloads(anew) == payloads(target)
-    assert status(target).seq == len(kept)
+    assert read_status(target).seq == len(kept)
