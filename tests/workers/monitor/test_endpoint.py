@@ -10,12 +10,11 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
-from fault_redis import Proxy
 from monitored_feed import COUNT, SETTINGS, Watched, push, work, working
-from processes import LIMIT, free_port
+from processes import LIMIT
 from session_steps import advance
 from system_tools import tool
 from world import wait_until
@@ -24,6 +23,7 @@ from workers.broker import embedded
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, Trouble
+from workers.monitor import health
 from workers.monitor.health import Health
 from workers.monitor.server import (
     MAX_SCRAPES,
@@ -299,25 +299,23 @@ def test_slow_scrapes_delay_no_probe_and_are_bounded(patient, served):
     assert served.get("/metrics")[0] == 200
 
 
-def test_a_probe_does_not_wait_for_a_scrape_of_a_slow_redis(store):
-    port = free_port()
-    store.call("CONFIG", "SET", "port", port)
-    with ExitStack() as opened:
-        proxy = opened.enter_context(closing(Proxy(port)))
-        url = f"redis://127.0.0.1:{proxy.port}/0"
-        served = opened.enter_context(serve(opened.enter_context(Store(url, store.keys.feed))))
+def test_a_probe_does_not_wait_for_a_scrape_of_a_slow_redis(store, monkeypatch):
+    begun, goes_on, read = threading.Event(), threading.Event(), health.read_many
+
+    def slowly(*given):
+        begun.set()
+        goes_on.wait(3 * LIMIT)
+        return read(*given)
+
+    monkeypatch.setattr(health, "read_many", slowly)
+    with serve(store) as served, ExitStack() as opened:
         served.metrics.enter("answering")
-        for i in range(100):  # a scrape takes half a minute
-            served.watch.on_feed_added(f"{store.keys.feed}-{i}")
-        assert served.get("/readyz") == (200, "ok\n")
-        proxy.delay = 0.3
         scrape = threading.Thread(target=served.get, args=("/metrics",))
         scrape.start()
-        time.sleep(0.6)  # the look of the probe before is not new any more
+        opened.callback(scrape.join)
+        opened.callback(goes_on.set)
+        assert begun.wait(LIMIT)
         assert served.get("/readyz") == (200, "ok\n")
-        assert scrape.is_alive(), "the scrape ended first: the test shows nothing"
-        proxy.delay = 0.0
-        scrape.join()
 
 
 def test_of_endless_headers_so_much_is_read_and_the_request_is_answered(served):
