@@ -150,7 +150,7 @@ def links(
     current: Digest | None = digest
     for _, index, (at, data) in merge(gaps, *present, key=itemgetter(0, 1)):
         if data is None:
-            current = erased[at].link
+            current = erased[at].digest
         elif current is not None:
             current = chain(current, [(kinds[index], at, data)])
         yield ChainLink(at, index == 0, data is None, current)
