@@ -68,7 +68,7 @@ _TYPES = {
     NoneType: "null",
 }
 
-MOST_VALUES = 6  # values of a field that are named as its type; more have a table
+MAX_VALUES = 6  # values of a field that are named as its type; more have a table
 
 _ANSWER = PredictionMessage.model_validate(
     {
@@ -247,7 +247,7 @@ def type_text(annotation: Any) -> str:
         return type_text(arguments[0])
     if origin is Literal:
         named = " or ".join(f"`{value}`" for value in arguments)
-        return named if len(arguments) <= MOST_VALUES else "text"
+        return named if len(arguments) <= MAX_VALUES else "text"
     if origin in (Union, UnionType):
         return " or ".join(type_text(part) for part in arguments)
     if origin is list or (origin is tuple and arguments[-1] is ...):

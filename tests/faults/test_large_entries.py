@@ -132,7 +132,7 @@ def test_a_backlog_of_large_entries_is_read_in_parts_that_fit(store):
     reader = InputReader(store, BatchSize(64, MIB))
     cursor, found = b"0-0", []
     while cursor != b"40-0":
-        reader.hand_in((), may_be_more=True)
+        reader.put((), may_be_more=True)
         entries = reader.next_now(cursor, 64)
         assert sum(len(entry[1][1]) for entry in entries) <= 2 * MIB
         found += [entry[0] for entry in entries]

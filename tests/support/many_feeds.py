@@ -60,7 +60,7 @@ class Running:
         given = options.pop("settings", None) or settings()
         selection = options.pop("selection", None) or Selection(patterns)
         self.error = None
-        options.setdefault("look", 0.1)
+        options.setdefault("poll_seconds", 0.1)
         options.setdefault("pool", shared_pool())
 
         def work():

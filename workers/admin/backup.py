@@ -22,7 +22,7 @@ from online_svm.storage.saved_model import BACKUP
 from workers.broker.store import Store
 from workers.config.retention_settings import RetentionSettings
 from workers.errors import AccessDenied, BadConfiguration, InvalidStoredSnapshot, WorkerError
-from workers.feed.pinned_config import check_computed, stored_groups
+from workers.feed.pinned_config import check_supported, stored_groups
 from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState, PinnedConfig, Pointer
 from workers.reading.registry import holder
@@ -176,7 +176,7 @@ def backup_of(store: Store) -> Backup:
         data = store.get_snapshot(state.snapshot)
         if data is not None:
             feed = store.keys.feed
-            check_computed(feed, state.pinned)
+            check_supported(feed, state.pinned)
             backup = Backup(feed, state.epoch, state.pinned, state.snapshot, data, state.retention)
             _ = backup.position  # raises if the snapshot is damaged
             return backup

@@ -151,7 +151,7 @@ def links(
     now: Digest | None = digest
     for _, place, (at, data) in merge(empty, *found, key=itemgetter(0, 1)):
         if data is None:
-            now = erased[at].link
+            now = erased[at].digest
         elif now is not None:
             now = chain(now, [(kinds[place], at, data)])
         yield ChainLink(at, place == 0, data is None, now)

@@ -165,7 +165,7 @@ def _erase(store: Store, state: FeedState, sent: bytes, copies: Copies | None) -
         store.delete(keys.reply(sent.decode()))
     archived = 0 if copies is None else copies.erase(all_gone)
     store.finish_erased()
-    unlinked = sum(record.entries[at].link is None for at in gone)
+    unlinked = sum(record.entries[at].digest is None for at in gone)
     return Erasure(len(gone), archived, learned, unlinked)
 
 
@@ -199,7 +199,7 @@ def _seqs(
     if uncounted:
         first, cursor = min(uncounted, key=parse_id), state.position.cursor
         pages = store.pages(store.keys.input, previous_id(first), cursor)
-        later = {entry[0] for page in pages for entry in page} | {*record.after(first, cursor)}
+        later = {entry[0] for page in pages for entry in page} | {*record.between(first, cursor)}
         places = sorted(map(parse_id, later | gone.keys()))
         before_all = state.position.seq - len(places)
         for at in uncounted:
@@ -246,7 +246,7 @@ def _learn_again(store: Store, state: FeedState, record: Erased) -> int:
         feed,
         state,
         lambda: () if at.cursor == b"0-0" else store.pages(store.keys.input, b"0-0", at.cursor),
-        record.after(first, at.cursor),
+        record.between(first, at.cursor),
         at,
         first,
     )

@@ -20,7 +20,7 @@ from workers.broker.pipeline import Argument
 from workers.broker.store import Store
 from workers.broker.streams import Entry
 from workers.errors import NotRepairable
-from workers.feed.pinned_config import check_computed, check_whole
+from workers.feed.pinned_config import check_hash, check_supported
 from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState
 from workers.reading.registry import FeedInUse, require
@@ -68,8 +68,8 @@ def repair(store: Store) -> Repaired:
     held = store.lease_value() or b""
     if is_held(held):
         raise FeedInUse(f"feed {store.keys.feed!r} is held by a worker: stop it first")
-    check_whole(store.keys.feed, state.pinned)
-    check_computed(store.keys.feed, state.pinned)
+    check_hash(store.keys.feed, state.pinned)
+    check_supported(store.keys.feed, state.pinned)
     found, before = find_ends(store, state), state.position
     if found.is_behind:
         return Repaired(before, _move_state_forward(store, state, found.out, held))

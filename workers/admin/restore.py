@@ -19,7 +19,7 @@ from workers.errors import (
     Unavailable,
     WrongKeyType,
 )
-from workers.feed.pinned_config import changes, check_computed, pinned_config
+from workers.feed.pinned_config import changes, check_supported, pinned_config
 from workers.feed.position import Position
 from workers.feed.retention import KeptBytes
 from workers.feed.state import RETENTION, FeedState, Pointer, initial_fields
@@ -58,7 +58,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
         raise BadConfiguration(
             f"the backup is of feed {backup.feed!r}: online-svm restore {backup.feed} FILE"
         )
-    check_computed(feed, backup.pinned)
+    check_supported(feed, backup.pinned)
     check_not_in_use(store, force)
     position = backup.position
     before = set(store.snapshot_keys())

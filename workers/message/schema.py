@@ -1,9 +1,8 @@
 """The schema of messages, version 2: every message that enters or leaves a feed.
 
-These models describe the schema; the columns of an answer come from
-`online_svm.stream.answer_columns`, the parts of a report are the classes that the predictor fills.
-They generate docs/messages.md, they parse in clients and tools,
-and the tests hold the hot path's encoders to them byte for byte.
+The columns of an answer come from `online_svm.stream.answer_columns`; the parts of a report are the
+classes that the predictor fills. The models generate docs/messages.md and parse messages in clients
+and tools; tests compare the output of the hot path's encoders with theirs, byte for byte.
 """
 
 from collections.abc import Iterable
@@ -40,7 +39,7 @@ OPTIONAL = (
     "id", "action", "expected_cost", "map_intervals", "imputed", "windowed", "monitors", "labels",
     "costs", "features",
 )  # fmt: skip
-"""Keys that are absent where others would be null."""
+"""Keys that are omitted instead of null."""
 
 
 class Message(BaseModel):
@@ -49,7 +48,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     def plain(self) -> dict[str, Any]:
-        """Return the fields as they are sent: optional ones only if they have a value."""
+        """Return the fields of the payload: optional ones only if they have a value."""
         fields = self.model_dump()
         for name in OPTIONAL:
             if fields.get(name, "") is None:
@@ -57,18 +56,18 @@ class Message(BaseModel):
         return fields
 
     def payload(self) -> bytes:
-        """Return the message as it is stored in the stream."""
+        """Return the payload that the stream stores."""
         return dumps(self.plain())
 
 
 class Versioned(Message):
-    """A message that stands alone in an entry."""
+    """The whole payload of an entry."""
 
     v: Literal[2] = Field(2, description="Version of the schema.")
 
 
 class AnswerHead(Versioned):
-    """What the service puts in front of the columns of a prediction."""
+    """The fields before the columns of a prediction."""
 
     status: Status = Field(
         description="`warming` until two classes were in the training set: label, probability"
@@ -79,7 +78,7 @@ class AnswerHead(Versioned):
 
 
 def fields_of(columns: Iterable[Column]) -> dict[str, Any]:
-    """Return columns as the fields of a model; an optional one may be absent."""
+    """Return columns as the fields of a model."""
     return {
         column.name: (
             column.type,
@@ -192,7 +191,7 @@ _COMBINED = {
     "taxonomy": "Always 0.",
     "guarantee": "Always `none`: sources that learned the same labels are no independent evidence.",
 }
-"""Meanings of the columns that differ in the answer of a combination."""
+"""Descriptions of the columns with another meaning in the answer of a combination."""
 
 _OF_SOURCES = (
     Column("rule", "constant", Literal["dempster", "cautious"], "The rule."),
@@ -206,7 +205,7 @@ _OF_SOURCES = (
 
 
 class CombinedHead(AnswerHead):
-    """What stands in front of the columns in the answer of a combination."""
+    """The fields before the columns in the answer of a combination."""
 
     status: Status = Field(description="`warming` while every source is.")
     seq: int = Field(ge=0, description="Answers of the first source before this one.")
@@ -405,4 +404,4 @@ STREAMS: dict[str, tuple[type, ...]] = {
     "req": (RequestEntry,),
     "ans": (ReplyMessage, UnavailableMessage),
 }  # fmt: skip
-"""The messages of each stream, and the parts of which they are made."""
+"""The messages of each stream, and their parts."""

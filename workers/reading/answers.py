@@ -7,7 +7,7 @@ from typing import Any
 from workers.broker.feed_reader import FeedReader
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.keys import FIELD
-from workers.feed.pinned_config import Groups, check_computed, stored_groups
+from workers.feed.pinned_config import Groups, check_supported, stored_groups
 from workers.feed.position import parse_id
 from workers.message.compact import parse
 
@@ -22,7 +22,7 @@ def check_known(store: FeedReader) -> None:
     except StateLost:
         return
     if state is not None:
-        check_computed(store.keys.feed, state.pinned)
+        check_supported(store.keys.feed, state.pinned)
 
 
 def payload(entry: Sequence[Any]) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any
 from online_svm.stream.alarm import Alarm
 from workers.broker.feed_reader import FeedReader
 from workers.errors import InvalidPublication, StateLost, WrongKeyType
-from workers.feed.pinned_config import check_computed, stored_groups
+from workers.feed.pinned_config import check_supported, stored_groups
 from workers.feed.state import FeedState, Publication
 from workers.feed.state_fields import count
 from workers.reading.answers import message, newest_answer, newest_label, tells_guarantee
@@ -99,7 +99,7 @@ class FeedStatus:
     @property
     def pending(self) -> dict[str, Any] | None:
         """Answered examples that wait for labels; None if labels come with their examples."""
-        return None if self.lag.labels is None else self.lag.labels.told()
+        return None if self.lag.labels is None else self.lag.labels.as_dict()
 
     @property
     def validity(self) -> Mapping[str, Any] | None:
@@ -143,7 +143,7 @@ def status(reader: FeedReader) -> FeedStatus:
     require(reader)
     keys, state = reader.keys, reader.state()
     if state is not None:
-        check_computed(keys.feed, state.pinned)
+        check_supported(keys.feed, state.pinned)
     report, published = reader.last_entry(keys.met), _published(reader)
     # One read gives counters, cursor and digest, so that they are consistent.
     found = _sampled(reader, _stored(keys.feed, state))

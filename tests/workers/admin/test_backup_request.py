@@ -39,7 +39,7 @@ def test_a_feed_at_rest_in_a_process_of_many_leaves_a_snapshot_when_asked(redis_
 
 
 def test_the_next_commit_of_a_busy_feed_brings_the_snapshot_and_only_one(store, monkeypatch):
-    monkeypatch.setattr(commit_writer, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(commit_writer, "POLL_SECONDS", 0.0)
     push(store, rows(120))
     answering = session(store, batch=10)
     drain(answering, 40)
@@ -98,7 +98,7 @@ def test_a_feed_without_a_snapshot_says_why_there_is_none_now(store, seconds, re
 
 
 def test_what_is_asked_ahead_is_not_asked_again(store, monkeypatch):
-    monkeypatch.setattr(commit_writer, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(commit_writer, "POLL_SECONDS", 0.0)
     push(store, rows(80))
     answering = session(store, batch=10)
     drain(answering, 40)
@@ -127,7 +127,7 @@ def test_a_user_that_may_not_ask_gets_the_newest_snapshot_and_is_told(store, red
 
 
 def test_a_request_of_another_type_stops_no_worker(store, monkeypatch):
-    monkeypatch.setattr(commit_writer, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(commit_writer, "POLL_SECONDS", 0.0)
     store.call("RPUSH", store.keys.wanted, "x")
     push(store, rows(40))
     drain(session(store), 40)

@@ -167,7 +167,7 @@ def test_scorers_follow_the_slot_of_their_feed_to_another_node(cluster):
         queue = RequestQueue(cluster.url, feed, "one", Stop(), retry_timeout=20.0)
         opened.enter_context(closing(queue))
         scorer = Scorer(queue, NewestState(reader), ScorerSettings(), Stop())
-        queue.begin()
+        queue.ensure_group()
         for turn in range(2):
             (id,) = asker.send([b"[1,2,3]"])
             assert scorer.turn() == 1
@@ -254,11 +254,11 @@ class Refusing:
         self._is_by_name = is_by_name
         self.refused, self._seen, self._lock = Counter(), set(), threading.Lock()
         self._keys = tuple(f"osvm:{{{feed}}}:".encode() for feed in feeds)
-        self._send, self._parsed = pipeline.Pipeline.send, pipeline.Pipeline._parsed
+        self._send, self._read_reply = pipeline.Pipeline.send, pipeline.Pipeline._read_reply
         self._errors, self._refusal, self._cluster = {}, refusal, cluster
         monkeypatch.setattr(pipeline.Pipeline, "send", lambda link, sent: self.send(link, sent))
         monkeypatch.setattr(
-            pipeline.Pipeline, "_parsed", lambda link, sent: self.parsed(link, sent)
+            pipeline.Pipeline, "_read_reply", lambda link, sent: self.parsed(link, sent)
         )
 
     def send(self, link, sent):
@@ -279,9 +279,9 @@ class Refusing:
 
     def parsed(self, link, sent):
         if sent not in self._errors:
-            return self._parsed(link, sent)
+            return self._read_reply(link, sent)
         error = self._errors.pop(sent)
-        if sent.is_asking:
+        if sent.is_ask:
             link._reply("ASKING")
         link._reply("PING")
         raise error

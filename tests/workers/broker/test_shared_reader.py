@@ -22,7 +22,7 @@ def reader(redis_url):
     stop = Stop()
     with (
         closing(Connection(redis_url, stop)) as reads,
-        closing(SharedReader(reads, 300, together=4, spare=2)) as reader,
+        closing(SharedReader(reads, 300, streams_per_read=4, spare=2)) as reader,
     ):
         yield reader
 
@@ -112,7 +112,7 @@ def test_busy_streams_are_covered_by_reads_of_a_few_where_connections_are_many(
     monkeypatch.setattr(shared_reader, "BUSY_STREAMS_PER_READ", 4)
     stop, stores = Stop(), twelve[:10]
     reads = Connection(redis_url, stop)
-    with closing(SharedReader(reads, 300, together=64, spare=spare)) as reader:
+    with closing(SharedReader(reads, 300, streams_per_read=64, spare=spare)) as reader:
         reader.cover([wanted(store) for store in stores])
         found = [len(reader.descriptors)]
         again = awakened(reader, stores, 1)

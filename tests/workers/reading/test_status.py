@@ -50,7 +50,7 @@ def test_it_says_what_is_published_who_scores_and_what_waits(store, worked):
     asker.send([b"[1,2,3]"] * 5)
     queues = [RequestQueue(store.url, store.keys.feed, name, Stop(), batch=3) for name in "ab"]
     for queue in queues:
-        queue.begin()
+        queue.ensure_group()
     assert len(queues[0].read().requests) == 3
     state = store.publication()
     found = status(store).scoring

@@ -41,17 +41,17 @@ def taken_over(store, given):
         task = FeedTask(
             store.keys.feed, StreamOpening(store.keys.feed, given, redis), context, Telemetry()
         )
-        task.begin()
-        while task.start_some() == "recovery":
+        task.start()
+        while task.start_step() == "recovery":
             pass
         yield task, budget
-        task.end()
+        task.stop()
 
 
 def arrive(task):
     """Tell a feed that there is input."""
     for read in task.reads():
-        read.input.hand_in([], True)
+        read.input.put([], True)
 
 
 def answer(task, store, count):

@@ -54,7 +54,7 @@ def test_a_process_that_fails_while_it_takes_feeds_over_leaves_them_as_usual(
         raise RuntimeError("a fault")
 
     monkeypatch.setattr(FeedLoop, "_wait", failing)
-    monkeypatch.setattr(FeedLoop, "_start_some", lambda loop: loop.collections.put_off())
+    monkeypatch.setattr(FeedLoop, "_start_feeds", lambda loop: loop.collections.put_off())
     with (
         pytest.raises(RuntimeError, match="a fault"),
         running([feed], embedded_url) as process,

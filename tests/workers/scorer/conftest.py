@@ -37,7 +37,7 @@ class Desk:
         queue = RequestQueue(url, feed, name, Stop(), batch=batch, retry_timeout=retry_timeout)
         self._opened.callback(queue.close)
         made = Scorer(queue, NewestState(reader), ScorerSettings(**settings), Stop(), counts=counts)
-        queue.begin()
+        queue.ensure_group()
         return made
 
     def ask(self, scorer, rows):

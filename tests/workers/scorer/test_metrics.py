@@ -34,7 +34,7 @@ def test_it_tells_what_was_answered_how_old_the_state_is_and_when_it_is_too_old(
     with monitored.serving_scorer(feed, counts, "0"):
         assert get(capsys, "/readyz") == (503, "the scorer is starting\n")
         counts.is_at_work = True
-        scorer.look()
+        scorer.refresh()
         assert get(capsys, "/readyz") == (503, "state: the worker has published none\n")
         desk.learn(60)
         desk.ask(scorer, [[i, 1, 2] for i in range(3)])
@@ -69,7 +69,7 @@ def test_a_scorer_is_unready_while_redis_refuses_and_ready_when_it_does_no_more(
     counts = ScorerCounts(is_at_work=True)
     scorer = desk.scorer(counts=counts, retry_timeout=None)
     health = monitored.ScorerHealth(counts)
-    scorer.look()
+    scorer.refresh()
     desk.asker.send([b"[1,2,3]"])
     desk.store.call("CONFIG", "SET", "maxmemory", "1")
     turning = threading.Thread(target=scorer.turn)

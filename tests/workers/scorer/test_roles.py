@@ -51,7 +51,7 @@ def test_a_scorer_and_an_asker_need_no_more_than_their_roles(server):
         closing(RequestQueue(url, "f", "one", Stop())) as queue,
     ):
         scorer = Scorer(queue, NewestState(reader), ScorerSettings(claim_after=0.001), Stop())
-        queue.begin()
+        queue.ensure_group()
         ids = asker.send([b"[1,2,3]", b"[1,2]"])
         assert len(queue.read().requests) == 2
         asker.send([b" " * (1 << 20) + b"[1,2,3]"])

@@ -111,7 +111,7 @@ def test_all_of_a_full_queue_is_answered_in_one_round_trip_a_batch(desk):
     """A batch costs Redis one read, three looks and one script, however many requests it has."""
     scorer = desk.scorer(batch=16)
     desk.asker.send([b"[1,2,3]"] * 64)
-    scorer.look()
+    scorer.refresh()
     desk.store.call("CONFIG", "RESETSTAT")
     while desk.store.length(desk.store.keys.requests):
         scorer.turn()
@@ -141,15 +141,15 @@ def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(d
     (id,) = desk.asker.send([b"[1,2,3]"])
     scorer = desk.scorer(max_stale=50)
     held = scorer._queue.read().requests
-    now = scorer._queue.standing
+    now = scorer._queue.status
 
     def long_ago():
-        scorer._queue.standing = now
+        scorer._queue.status = now
         found = now()
         desk.learn(100)
         return type(found)(found.n, found.config_hash, found.newest, found.now - 5000)
 
-    scorer._queue.standing = long_ago
+    scorer._queue.status = long_ago
     assert scorer._answer(held) == 1
     assert desk.reply(id)["n"] > 100
 
@@ -157,14 +157,14 @@ def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(d
 def test_a_redis_that_is_always_slow_still_gets_the_answers(desk):
     (id,) = desk.asker.send([b"[1,2,3]"])
     scorer = desk.scorer()
-    now, looks = scorer._queue.standing, []
+    now, looks = scorer._queue.status, []
 
     def slowly():
         found = now()
         looks.append(found)
         return type(found)(found.n, found.config_hash, found.newest, found.now - 3000)
 
-    scorer._queue.standing = slowly
+    scorer._queue.status = slowly
     assert scorer._answer(scorer._queue.read().requests) == 1
     assert len(looks) == 3
     assert desk.reply(id)["status"] == "ok"
@@ -298,7 +298,7 @@ def test_a_feed_that_is_begun_anew_is_not_answered_by_what_it_was(desk):
     scorer = desk.scorer()
     assert desk.ask(scorer, ASKED[:1])[0].state
     reset(desk.store, with_input=True)
-    scorer._queue.begin()
+    scorer._queue.ensure_group()
     assert desk.refusal(scorer)[0] == "no_state"
 
 
@@ -374,9 +374,9 @@ def test_a_stream_of_requests_that_was_deleted_is_begun_anew(desk):
 
 def stood(desk, scorer, **changed):
     """Let the scorer find the feed as it stands, with some figures changed."""
-    now = scorer._queue.standing
+    now = scorer._queue.status
     found = now()
-    scorer._held(
+    scorer._state(
         replace(found, **{name: change(getattr(found, name)) for name, change in changed.items()})
     )
     return scorer.counts.stale
@@ -553,7 +553,7 @@ def test_in_any_order_of_deaths_take_overs_and_lost_groups_a_request_has_one_ans
 
     for _ in range(60):
         step()
-    at_work[0]._queue.begin()
+    at_work[0]._queue.ensure_group()
     deadline = time.monotonic() + 60
     while desk.waiting() != (0, 0):
         assert time.monotonic() < deadline, desk.waiting()

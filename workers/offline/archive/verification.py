@@ -134,7 +134,7 @@ class _ArchivedComparison(Comparison):
             self._store.keys.feed,
             self._state,
             lambda: self._archive.inputs(before, cursor),
-            record.after(base.first, cursor),
+            record.between(base.first, cursor),
             base.position,
             base.first,
         )[1]
