@@ -35,9 +35,9 @@ def ray_module() -> Any:
 def connected(address: str) -> Iterator[Any]:
     """Connect Ray to a running cluster within the block; yield its module.
 
-    `address` is `host:port` of the cluster's head, or `auto` for the cluster of this machine. Raises
-    BadConfiguration if Ray is not installed, has another version than the cluster, or does not
-    answer there.
+    `address` is `host:port` of the cluster's head, or `auto` for the cluster of this machine.
+    Raises BadConfiguration if Ray is not installed, has another version than the cluster, or does
+    not answer there.
     """
     _check_address(address)
     ray = ray_module()
