@@ -27,7 +27,7 @@ from workers.stop import Stop
 PREFIX = "bench-nodes-"
 MAX_FEEDS = 10_000
 EXAMPLES = 60
-"""Examples whose answers are timed, one after the other, each to a feed that is at rest."""
+"""Timed examples, one after the other, each to a feed at rest."""
 
 _MAX_PAUSE_SECONDS = 0.25
 _SETTLE_SECONDS = 3.0

@@ -17,7 +17,7 @@ from world import Worker, drain, push, rows, session, wait_until
 
 from workers.admin.reset import reset
 from workers.broker.store import Store
-from workers.stop import ONE_REQUEST
+from workers.stop import ONE_REQUEST_SECONDS
 
 SEED = 7
 GRACE = 10.0
@@ -76,7 +76,7 @@ class Answered:
         if self.choose.random() < 0.5:
             time.sleep(self.choose.choice((0.0, 0.0005, 0.02, 0.2)))
             writer.send_signal(signal.SIGTERM)
-        is_late = time.monotonic() - began >= ONE_REQUEST  # this machine stood still
+        is_late = time.monotonic() - began >= ONE_REQUEST_SECONDS  # this machine stood still
         while (code := writer.poll()) is None:
             if time.monotonic() > began + GRACE + 2.0:
                 writer.kill()

@@ -16,7 +16,7 @@ from workers.admin.verify import verify
 from workers.broker.large_replies import BatchSize
 from workers.config.settings import Limits
 from workers.message.decode import decode
-from workers.reading.status import status
+from workers.reading.status import read_status
 from workers.session.flow_control import InputReader
 
 MIB = 1 << 20
@@ -147,7 +147,7 @@ def test_a_stream_that_is_walked_comes_in_pages_of_bounded_bytes(store):
     pages = list(store.pages(store.keys.input, b"0-0"))
     assert [entry[0] for page in pages for entry in page] == [b"%d-0" % i for i in range(1, 61)]
     assert max(sum(len(entry[1][1]) for entry in page) for page in pages) <= 33 * MIB
-    assert status(store).waiting == 60
+    assert read_status(store).waiting == 60
 
 
 LIMIT = 3_500 * MIB

@@ -25,7 +25,7 @@ from workers.feed.keys import REGISTRY, is_feed_name
 from workers.feed.pinned_config import pinned_config
 from workers.feed.position import parse_id
 from workers.reading.registry import listed
-from workers.reading.status import status
+from workers.reading.status import read_status
 from workers.session import preflight
 from workers.text import printable
 
@@ -67,7 +67,7 @@ FIELDS = [
 def commands(store):
     """What looks at a feed: each returns, or raises an error of the service in one line."""
     yield lambda: preflight.check(store, pinned_config(CONFIG, Limits()))
-    yield lambda: status(store)
+    yield lambda: read_status(store)
     yield lambda: verify(store)
     yield lambda: session(store)
 
@@ -170,7 +170,7 @@ def test_whatever_stands_in_the_state_of_a_combination_is_named_in_one_line(comb
 def test_whatever_stands_in_the_lease_is_shown_and_stops_nobody(worked, value):
     worked.call("SET", worked.keys.lease, value)
     try:
-        holder = status(worked).holder
+        holder = read_status(worked).holder
         assert holder is None or printable(holder).isprintable()
         assert isinstance(is_held(value), bool)
     finally:
@@ -199,7 +199,7 @@ def test_whatever_stands_in_the_list_of_feeds_hides_no_feed_and_shows_none_that_
             assert not any(is_feed_name(name) for name in odd)
         else:
             run(lambda: listed(worked))
-        assert status(worked).seq == COUNT
+        assert read_status(worked).seq == COUNT
     finally:
         worked.call("DEL", REGISTRY)
 
@@ -229,7 +229,7 @@ def test_entries_under_any_ids_are_answered_under_them_and_again_by_the_next_wor
                 run(running.snapshot)
             expected = outcome(store)
             assert [parse_id(entry[0]) for entry in expected[0][0]] == found
-            run(lambda: status(store))
+            run(lambda: read_status(store))
             run(lambda: advance(session(store)))
             assert outcome(store) == expected
             assert verify(store).is_identical

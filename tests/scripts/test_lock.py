@@ -67,7 +67,7 @@ def test_a_licence_that_is_not_listed_is_refused(expression):
     ],
 )
 def test_the_audit_fails_for_a_vulnerability_alone_and_says_what_it_could_not_do(found, code, said):
-    ended, lines = audit.told(found)
+    ended, lines = audit.verdict(found)
     assert ended == code
     assert said in "\n".join(lines)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.stop import ONE_REQUEST, Stop
+from workers.stop import ONE_REQUEST_SECONDS, Stop
 
 AT_EACH_INSTRUCTION = """
 import os, signal, sys
@@ -69,20 +69,20 @@ def test_a_signal_at_any_instruction_of_a_wait_ends_it():
     assert int(found.stdout) > 40
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.0005, ONE_REQUEST / 2])
+@pytest.mark.parametrize("pause", [0.0, 0.0005, ONE_REQUEST_SECONDS / 2])
 def test_two_signals_within_half_a_second_are_one(pause):
     found = run(SIGNALLED.format(code=f"send({pause})"))
     assert (found.returncode, found.stdout) == (0, "at work\nTrue\n")
 
 
 def test_a_second_signal_after_half_a_second_ends_with_130():
-    found = run(SIGNALLED.format(code=f"send({ONE_REQUEST + 0.1})"))
+    found = run(SIGNALLED.format(code=f"send({ONE_REQUEST_SECONDS + 0.1})"))
     assert (found.returncode, found.stdout) == (130, "at work\n")
 
 
 def test_a_second_signal_after_the_stop_does_not_change_the_exit_code():
     """A supervisor's signal to the group may come when the process is about to end."""
-    found = run(SIGNALLED.format(code="stop.request()") + f"\nsend({ONE_REQUEST + 0.1})")
+    found = run(SIGNALLED.format(code="stop.request()") + f"\nsend({ONE_REQUEST_SECONDS + 0.1})")
     assert (found.returncode, found.stdout) == (0, "at work\nTrue\n")
 
 

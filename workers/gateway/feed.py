@@ -22,7 +22,7 @@ from workers.log import Logger
 from workers.message.compact import parse
 from workers.push.ingest import Fields
 from workers.reading.answers import message, payload
-from workers.reading.status import FeedStatus, at_gateway, status
+from workers.reading.status import FeedStatus, read_for_gateway, read_status
 from workers.reading.verdict import printed
 from workers.stop import Stop
 
@@ -112,8 +112,8 @@ class GatewayFeed:
         )
         self._reads = reads
         self.answers = AwaitedAnswers(self.keys, reads, self._calls)
-        self._sampled = _SharedRead(at_gateway, FeedReader(url, feed), FRESH_SECONDS)
-        self._status = _SharedRead(status, FeedReader(url, feed))
+        self._sampled = _SharedRead(read_for_gateway, FeedReader(url, feed), FRESH_SECONDS)
+        self._status = _SharedRead(read_status, FeedReader(url, feed))
 
     async def connected(self, timeout: float) -> None:
         """Wait until Redis answers, for at most `timeout` seconds."""

@@ -106,7 +106,7 @@ class CompactMessage(Versioned):
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     imputed: int | None = Field(None, ge=0, description="As in a full answer.")
-    c: list[Any] = Field(description="The values below, in their order.")
+    c: list[Any] = Field(description="The values listed below, in that order.")
     action: str | None = Field(None, description="As in a full answer.")
     expected_cost: float | None = Field(None, description="As in a full answer.")
 
@@ -124,7 +124,7 @@ class RejectedMessage(Versioned):
     n: int = Field(ge=0, description="Examples learned before this entry.")
     code: str = Field(description="[Reason code](#reason-codes).")
     about: dict[str, Any] = Field(
-        description="What was wrong: `case`, the name of a [case](#cases-of-rejections), and the "
+        description="The reason: `case`, the name of a [case](#cases-of-rejections), and the "
         "parameters of its sentence."
     )
 
@@ -155,10 +155,10 @@ class LabelMessage(Versioned):
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     example: str = Field(description="The id of the example.")
-    label: str = Field(description="Its label.")
+    label: str = Field(description="The label of the example.")
     done: Done = Field(
-        description="`accepted`: it had no label. `repeated`: it had this one. `corrected`: "
-        "it had another; the next refit uses this one, and figures stay."
+        description="`accepted`: the example had no label. `repeated`: it had the same label. "
+        "`corrected`: it had another; the next refit uses the new label, and figures stay."
     )
 
 
@@ -207,7 +207,7 @@ _OF_SOURCES = (
 class CombinedHead(AnswerHead):
     """The fields before the columns in the answer of a combination."""
 
-    status: Status = Field(description="`warming` while every source is.")
+    status: Status = Field(description="`warming` while all sources are warming.")
     seq: int = Field(ge=0, description="Answers of the first source before this one.")
 
 
@@ -264,12 +264,12 @@ class InputEntry(BaseModel):
     for_: str | None = Field(
         None,
         alias="for",
-        description="Id of an earlier example, whose label `y` is. Only with a `horizon`.",
+        description="Id of an earlier example; `y` is its label. Only with a `horizon`.",
     )
     time: str | None = Field(
         None,
-        description="Milliseconds by the producer's clock, if the `horizon` counts time, and "
-        "only then.",
+        description="Time of the example by the producer's clock, in milliseconds. Required if the "
+        "`horizon` counts time, else not allowed.",
     )
     s: str | None = Field(
         None,
@@ -294,7 +294,7 @@ class DeadLetter(BaseModel):
     about: str = Field(description="`about` of the answer, as JSON.")
     size: int = Field(ge=0, description="Bytes of the entry.")
     head: bytes = Field(
-        max_length=1024, description="Its fields as lines `name=value`, up to a KiB."
+        max_length=1024, description="The entry's fields as lines `name=value`, up to 1 KiB."
     )
 
 
@@ -324,7 +324,7 @@ class AlarmsMessage(Versioned):
     """The alarms that one entry raised, in `alarms`; its entry ID is the ID of the input entry."""
 
     seq: int = Field(ge=0, description="`seq` of the input entry.")
-    alarms: list[Alarm] = Field(description="At least one.")
+    alarms: list[Alarm] = Field(description="The alarms that the entry raised, at least one.")
 
 
 class EventMessage(Versioned):
@@ -334,16 +334,16 @@ class EventMessage(Versioned):
     no part of the digest.
     """
 
-    code: EventCode = Field(description="[What happened](#codes-of-events).")
-    writer: str = Field(description="Name of the worker; user and host of a person.")
+    code: EventCode = Field(description="[Code of the event](#codes-of-events).")
+    writer: str = Field(description="Name of the worker, or user and host of a person.")
     epoch: int = Field(ge=0, description="Number of writers so far.")
-    detail: str = Field(description="For a person.")
+    detail: str = Field(description="The event in words.")
     alarm: str | None = Field(None, description="Of an acknowledgement: the ID in `alarms`.")
     until: int | None = Field(
         None, description="Of a silence: its end, in milliseconds since 1970."
     )
     n: int | None = Field(
-        None, ge=0, description="Of a note: examples learned before what it is about."
+        None, ge=0, description="Of a note: examples learned before the noted event."
     )
 
 
@@ -356,9 +356,8 @@ class RequestEntry(BaseModel):
     xb: bytes | None = Field(None, description="Features as raw floats, as in `in`.")
     id: str | None = Field(
         None,
-        description="Names the key of the answer, `osvm:{F}:ans:<id>`. Without a readable id "
-        "that is the entry ID. A repeated id gets the first answer while that is "
-        "kept.",
+        description="The key of the answer is `osvm:{F}:ans:<id>`; without a readable id, it has "
+        "the entry ID instead. A repeated id gets the first answer while that is kept.",
     )
 
 
@@ -369,7 +368,7 @@ class ReplyMessage(Versioned):
         description="The published state: its n and eight digits of its checksum."
     )
     behind: int | None = Field(ge=0, description="Examples learned since that state.")
-    age: int | None = Field(ge=0, description="Milliseconds since it was published.")
+    age: int | None = Field(ge=0, description="Milliseconds since the state was published.")
     answer: dict[str, Any] = Field(
         description="An answer as in `out`, `RejectedMessage` or `UnavailableMessage`. `seq` "
         "and `n` are the state's."
@@ -382,9 +381,9 @@ class UnavailableMessage(Versioned):
     status: Literal["unavailable"] = Field("unavailable", description="Always `unavailable`.")
     id: str | None = Field(None, description="The request's id, if it could be read.")
     code: Literal["no_state", "stale", "failed", "late"] = Field(
-        description="[Why](#codes-of-requests)."
+        description="[Reason code](#codes-of-requests)."
     )
-    reason: str = Field(description="The same for a person.")
+    reason: str = Field(description="The reason in words.")
 
 
 STREAMS: dict[str, tuple[type, ...]] = {

@@ -13,7 +13,7 @@ from processes import Process
 
 from scripts.bench import harness, latency, profile, start
 from scripts.bench.harness import WARM_UP, WorkerEnded, drifting, family, python, stream
-from scripts.bench.kept import KeptLines, Running, StreamCell, measured_cells, program, stream_cells
+from scripts.bench.kept import KeptLines, StreamCell, measured_cells, program, stream_cells
 from scripts.bench.worker import bare_commits
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
@@ -156,9 +156,9 @@ def test_a_run_of_cells_goes_on_from_what_is_kept_and_names_what_cannot_be_run(t
             raise BadConfiguration("no file")
         return float(cell.draw)
 
-    running = Running(results=tmp_path / "kept.jsonl")
-    measured_cells(cells[:4], measure, float, running)
-    found = measured_cells(cells, measure, float, running)
+    results = tmp_path / "kept.jsonl"
+    measured_cells(cells[:4], measure, float, results)
+    found = measured_cells(cells, measure, float, results)
     assert list(found.items()) == [
         (cell, "no file" if cell.stream == "elec2" else cell.draw) for cell in cells
     ]
@@ -175,4 +175,4 @@ def test_ours_are_measured_again_after_a_change_of_ours_and_peers_are_not(monkey
     after = [StreamCell("swap", 0, method).key for method in methods]
     same = [a == b for a, b in zip(before, after, strict=True)]
     assert same == [False, False, False, True, True]
-    assert program("venn-abers package").startswith("scikit-learn ")
+    assert program("rolling SVC, tuned").startswith("scikit-learn ")

@@ -8,7 +8,7 @@ from session_steps import answer_batch
 from world import drain, push, rows, session, wait_until
 from world import push as push_to
 
-from workers.admin.backup import NoSuchSnapshot, ask_ahead, backup_of, current_backup
+from workers.admin.backup import NoSuchSnapshot, backup_of, current_backup, request_ahead
 from workers.broker.leases import Holder
 from workers.broker.store import Store
 from workers.session import commit_writer
@@ -103,7 +103,7 @@ def test_what_is_asked_ahead_is_not_asked_again(store, monkeypatch):
     answering = session(store, batch=10)
     drain(answering, 40)
     hold(store)
-    ask_ahead(store, 30.0)
+    request_ahead(store, 30.0)
     drain(answering, 80)
     left = store.state().snapshot
     saved = current_backup(store, 30.0)

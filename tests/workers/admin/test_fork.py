@@ -9,7 +9,7 @@ from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost, Unavailable
 from workers.feed.erased import Missing
 from workers.feed.keys import REGISTRY
-from workers.reading.status import status
+from workers.reading.status import read_status
 
 ENTRIES = 3 * PAGE + 17
 
@@ -142,4 +142,4 @@ def test_a_fork_of_a_live_feed_with_its_settings_gives_the_answers_a_new_feed_ov
         anew.append(anew.keys.input, kept)
         drain(session(anew), len(kept))
         assert payloads(anew) == payloads(target)
-    assert status(target).seq == len(kept)
+    assert read_status(target).seq == len(kept)

@@ -257,7 +257,7 @@ def told_of(store):
     )
     marks = [ReportedOpenAlarms.of(*report) for report in reports]
     events = timeline(known_alarms(alarms), marks)
-    return {one.entry.decode() for one in events if one.what != "went_on"}
+    return {one.entry.decode() for one in events if one.step != "went_on"}
 
 
 def posted(store, received):

@@ -37,7 +37,7 @@ SAME, OTHER = alarm(60, "exchangeability", "class", "b"), alarm(70, "calibration
 
 
 def told(alarms, reports):
-    return [(one.what, one.entry) for one in timeline(raised(*alarms), reports)]
+    return [(one.step, one.entry) for one in timeline(raised(*alarms), reports)]
 
 
 def test_one_change_is_told_by_its_beginning_its_worsening_and_its_end():
@@ -144,13 +144,13 @@ def test_beginnings_and_ends_take_turns_and_what_is_told_does_not_depend_on_wher
         else:
             reports.append(report(n, *is_open))
     whole = list(timeline(raised(*alarms), reports))
-    turns = [one.what for one in whole if one.what in ("began", "ended")]
+    turns = [one.step for one in whole if one.step in ("began", "ended")]
     assert turns == ["began", "ended"] * (len(turns) // 2) + ["began"] * (len(turns) % 2)
     for cut in range(len(steps) + 1):
         head = list(
             timeline(raised(*(a for a in alarms if a.n <= cut)), [r for r in reports if r.n <= cut])
         )
-        before = head[-1].incident if head and head[-1].what != "ended" else None
+        before = head[-1].incident if head and head[-1].step != "ended" else None
         rest = raised(*(a for a in alarms if a.n > cut)), [r for r in reports if r.n > cut]
         assert head + list(timeline(*rest, before)) == whole
 

@@ -14,7 +14,7 @@ from workers.errors import StateLost
 from workers.feed.pinned_config import pinned_config
 from workers.feed.position import LAST_ID
 from workers.reading.lag import MAX_COUNTED, Lag, lag, lags
-from workers.reading.status import status
+from workers.reading.status import read_status
 
 AGO = 300.0
 """Seconds for which the oldest entry waits."""
@@ -40,7 +40,7 @@ def begin(store):
 def shown(url, feed):
     """Return the lag that status, the metrics and the page show."""
     with Store(url, feed) as store:
-        told = status(store)
+        told = read_status(store)
         metrics, page = Watched(store), FeedFollower(url, feed)
         page.update()
         seen, held = (metrics("lag_entries"), metrics("lag_seconds")), page.shown.status

@@ -12,7 +12,7 @@ from world import World, rows, wait_until
 
 from workers.admin.reset import reset
 from workers.admin.verify import verify
-from workers.stop import ONE_REQUEST
+from workers.stop import ONE_REQUEST_SECONDS
 
 COUNT = 600
 
@@ -136,7 +136,7 @@ def test_a_second_signal_exits_130_at_once(alone, own_redis):
     alone.wait_for(alone.push(1))
     with hung(own_redis):
         worker.terminate()
-        time.sleep(ONE_REQUEST + 0.2)
+        time.sleep(ONE_REQUEST_SECONDS + 0.2)
         worker.terminate()
         ended(worker, 130, seconds=5)
 

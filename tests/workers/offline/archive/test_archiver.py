@@ -233,7 +233,7 @@ def test_large_input_is_held_in_parts(answered, tmp_path, monkeypatch):
         hold(self, rows)
 
     monkeypatch.setattr(parquet.HeldRows, "add", watched)
-    monkeypatch.setattr(rows, "MOST_INPUT", 1)
+    monkeypatch.setattr(rows, "MAX_INPUT_BYTES", 1)
     monkeypatch.setattr(feed_reader, "PAGE_BYTES", 500)
     done = archive(answered, tmp_path)
     assert (done.answers, done.inputs, done.missing) == (100, 100, 0)
