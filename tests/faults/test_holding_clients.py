@@ -205,7 +205,7 @@ def test_a_length_beside_chunks_is_refused_and_the_connection_closed(world, clie
 
 def test_a_status_that_takes_long_holds_up_no_example(world, monkeypatch):
     stop, path = threading.Event(), f"/feeds/{world.feed}/examples?timeout=0"
-    monkeypatch.setattr(gateway_feed, "status", lambda _: stop.wait(LIMIT))
+    monkeypatch.setattr(gateway_feed, "read_status", lambda _: stop.wait(LIMIT))
     with serving(world.url, world.feed) as client, ThreadPoolExecutor(PLACES) as threads:
         for _ in range(PLACES):
             threads.submit(client.get, f"/feeds/{world.feed}/status")
