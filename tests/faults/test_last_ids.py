@@ -66,7 +66,7 @@ def test_entries_under_odd_ids_are_answered_as_others_replayed_and_verified(worl
 
 
 @pytest.mark.parametrize("last", ["1001-18446744073709551615", LAST])
-def test_back_pressure_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store, last):
+def test_back_pressure_goes_on_past_the_last_id(store, last):
     ids = [*(f"{i}-{MOST}" for i in range(1, 40)), last]
     for entry_id in ids:
         store.call("XADD", store.keys.out, entry_id, "p", "{}")

@@ -58,7 +58,7 @@ print(stop.requested)
 
 def run(program, **options):
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, **options
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, **options
     )
 
 
@@ -69,9 +69,13 @@ def test_a_signal_at_any_instruction_of_a_wait_ends_it():
     assert int(found.stdout) > 40
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.0005, ONE_REQUEST_SECONDS / 2])
+@pytest.mark.parametrize("pause", [0.0, 0.0005, 0.25])
 def test_two_signals_within_half_a_second_are_one(pause):
-    found = run(SIGNALLED.format(code=f"send({pause})"))
+    """The half second is a minute here: a busy machine may keep the program waiting."""
+    found = run(
+        "from workers import stop\nstop.ONE_REQUEST_SECONDS = 60\n"
+        + SIGNALLED.format(code=f"send({pause})")
+    )
     assert (found.returncode, found.stdout) == (0, "at work\nTrue\n")
 
 
@@ -117,7 +121,7 @@ def test_a_stop_ends_the_waits_of_all_threads_and_those_to_come():
     os.write(stop.wakeup_fd, b"\0")  # one of them may read it, and what comes with it
     stop.request()
     for thread in threads:
-        thread.join(10)
+        thread.join(25.0)
         assert not thread.is_alive()
     assert stop.wait(30.0)
 

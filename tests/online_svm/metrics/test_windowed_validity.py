@@ -8,11 +8,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from online_svm.config.groups import WindowConfig
-from online_svm.metrics.reliability import (
-    cumulative_statistics,
-    reliability_bins,
-    sorted_events,
-)
+from online_svm.metrics.reliability import cumulative_statistics, reliability_bins, sorted_events
 from online_svm.metrics.scores import squared_calibration_error
 from online_svm.metrics.window_ring import SliceValues
 from online_svm.metrics.windowed_validity import MAX_REPORTED_CLASSES, WindowedValidity

@@ -118,7 +118,7 @@ def test_the_parts_of_a_profile_make_the_whole(monkeypatch):
     assert Store.send is before
 
 
-def test_what_is_added_is_there_for_the_next_run_and_a_line_that_was_cut_off_is_not(tmp_path):
+def test_kept_lines_outlive_a_run_and_a_cut_one_is_dropped(tmp_path):
     path, one, two = tmp_path / "kept.jsonl", *({"stream": "a", "draw": i} for i in range(2))
     first = KeptLines(path, float)
     first.add(one, 0.5)
@@ -144,7 +144,7 @@ def test_a_file_of_something_else_is_refused_and_stays(tmp_path, line):
         KeptLines(tmp_path, float)
 
 
-def test_a_run_of_cells_goes_on_from_what_is_kept_and_names_what_cannot_be_run(tmp_path):
+def test_a_run_of_cells_resumes_and_names_what_cannot_run(tmp_path):
     cells = stream_cells(("elec2", "swap"), ("none", "river ARF"), 3, "elec2".__eq__, 500)
     assert [(cell.stream, cell.draw) for cell in cells[:4]] == [("elec2", 0), ("swap", 0)] * 2
     assert [(cell.stream, cell.draw) for cell in cells[4:]] == [("swap", 1)] * 2 + [("swap", 2)] * 2

@@ -111,7 +111,7 @@ def test_a_line_has_the_means_of_the_draws_and_their_standard_errors():
     assert "log loss 0.2500  " in str(elec2)
 
 
-def test_a_stream_whose_file_is_not_there_is_named_and_the_rest_is_measured(tmp_path):
+def test_a_stream_without_its_file_is_named(tmp_path):
     kept = {"results": tmp_path / "kept.jsonl", "data_dir": tmp_path}
     elec2, swap = run("elec2,swap", "report", 1, 500, **kept)
     assert "elec.csv is not in " in elec2.plain()["skipped"]

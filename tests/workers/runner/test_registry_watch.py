@@ -148,9 +148,7 @@ def test_keys_that_are_no_input_of_a_feed_are_passed_over(connection):
     assert watch.poll() == ["f"]
 
 
-def test_each_look_reads_a_bounded_part_of_the_keys_and_all_are_read_in_the_end(
-    connection, monkeypatch
-):
+def test_each_look_scans_a_bounded_part_of_the_keys(connection, monkeypatch):
     monkeypatch.setattr(registry_watch, "PAGE_NAMES", 100)
     monkeypatch.setattr(registry_watch, "SCAN_PAGES_PER_POLL", 2)
     for i in range(40):

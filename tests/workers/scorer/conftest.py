@@ -44,7 +44,7 @@ class Desk:
         """Return the answers to some rows after one turn of a scorer."""
         ids = self.asker.send([json.dumps(x).encode() for x in rows])
         scorer.turn()
-        found = self.asker.receive(ids, timeout=1.0)
+        found = self.asker.receive(ids, timeout=30.0)
         return [found[id] for id in ids]
 
     def refusal(self, scorer):

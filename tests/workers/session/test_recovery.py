@@ -12,13 +12,7 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.batch import finished
 from online_svm.storage.container import pack, unpack
 from workers.config.settings import Limits
-from workers.errors import (
-    ConfigurationChanged,
-    ReplayMismatch,
-    SnapshotsLost,
-    StateLost,
-    Stopped,
-)
+from workers.errors import ConfigurationChanged, ReplayMismatch, SnapshotsLost, StateLost, Stopped
 from workers.feed.pinned_config import pinned_config
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import PinnedConfig

@@ -92,7 +92,7 @@ def test_a_replay_that_gives_other_bytes_leaves_none(world):
     assert snapshots(world.store) == []
 
 
-def test_none_is_left_before_an_answer_that_is_gone_or_is_not_the_committed_one(world):
+def test_no_snapshot_is_left_before_a_missing_or_wrong_answer(world):
     """What is stored proves nothing of what came before it; after it the chain is whole."""
     store = world.store
     store.call("XTRIM", store.keys.out, "MINID", f"{COUNT // 2}-0")

@@ -9,12 +9,7 @@ from world import CONFIG, COUNT, World, drain, payloads, rows, take_back
 
 from workers.broker.leases import holding
 from workers.broker.store import Store
-from workers.errors import (
-    Fenced,
-    InputLost,
-    SnapshotsLost,
-    Unavailable,
-)
+from workers.errors import Fenced, InputLost, SnapshotsLost, Unavailable
 from workers.feed.position import parse_id
 from workers.feed.state import Pointer
 from workers.session import session as session_module
@@ -120,9 +115,7 @@ def test_without_a_window_no_input_is_given_up(world):
     assert len(world.store.state().marks) == 1
 
 
-def test_a_feed_of_a_version_that_kept_no_marks_goes_on_and_keeps_its_window_from_then(
-    world, expected
-):
+def test_a_feed_without_stored_marks_keeps_its_window_from_now_on(world, expected):
     world.push()
     world.answer(130, snapshot_every=40)
     store = world.store

@@ -58,7 +58,7 @@ def test_ranks_are_those_of_the_shares_as_fractions(data):
     np.testing.assert_array_equal(again.features(X), seen)
 
 
-def test_a_category_of_a_thousand_values_has_ranks_that_fit_the_bins_in_the_same_order():
+def test_ranks_of_a_thousand_categories_fit_the_bins_in_order():
     values = np.repeat(np.arange(1, 1001), 10)
     rng = np.random.default_rng(0)
     codes = (rng.uniform(size=len(values)) < rng.uniform(size=1001)[values]).astype(np.int64)
@@ -203,7 +203,7 @@ def test_a_feed_of_categories_goes_on_from_a_snapshot_and_refuses_other_ranks():
         Learner.from_state(pack(own, without), CONFIG)
 
 
-def test_a_value_that_all_rows_have_since_the_scaling_was_fitted_is_still_told_from_others():
+def test_a_feature_that_became_constant_still_separates_other_values():
     encoder = FeatureEncoder.fit(np.array([[cell("a")], [cell("b")]] * 10))
     scaling = Scaling.fit(np.array([[cell("a")], [cell("b")]] * 10), standard=True, encoder=encoder)
     only_a = scaling.transform(np.full((4, 1), cell("a")))
