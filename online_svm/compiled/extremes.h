@@ -9,7 +9,7 @@ static inline double lesser(double a, double b) { return b < a ? b : a; }
 static inline double greater(double a, double b) { return b > a ? b : a; }
 
 /* x clipped to a range. */
-static inline double bounded_by(double x, double least, double largest) { return lesser(greater(x, least), largest); }
+static inline double bounded_by(double x, double lower, double upper) { return lesser(greater(x, lower), upper); }
 
 /* The index of the first maximum of n values, n >= 1. */
 static inline int64_t argmax(const double *values, int64_t n) {

@@ -118,28 +118,28 @@ class FeatureSchema:
         """Whether names beyond the limit have appeared."""
         return self.names is not None and self.names[-1:] == (SURPLUS_COLUMN,)
 
-    def knowing(self, x: object, most: int = MAX_DISCOVERED_NAMES) -> "FeatureSchema":
+    def knowing(self, x: object, max_names: int = MAX_DISCOVERED_NAMES) -> "FeatureSchema":
         """Return the schema extended by the names of an example; itself if no name is new.
 
         A name with NUL or more than 256 characters is ignored. So are names beyond the first
-        `most` and, after the first example, names beyond `MAX_LATE_NAMES`.
+        `max_names` and, after the first example, names beyond `MAX_LATE_NAMES`.
         """
         if not self.may_mix or not isinstance(x, Mapping):
             return self
         if self.names is None:
-            return self if self.dimension is not None else self._with(x, (), most)
+            return self if self.dimension is not None else self._with(x, (), max_names)
         if not self._grows or self.is_full or x.keys() <= self.known.keys():
             return self
-        return self._with(x, self.names, min(most, max(MAX_LATE_NAMES, len(self.names))))
+        return self._with(x, self.names, min(max_names, max(MAX_LATE_NAMES, len(self.names))))
 
     def _with(
-        self, x: Mapping[object, object], names: tuple[str, ...], most: int
+        self, x: Mapping[object, object], names: tuple[str, ...], max_names: int
     ) -> "FeatureSchema":
         new = sorted(self._new_names(x))
         if not new:
             return self
-        taken = (*names, *new[: max(0, most - len(names))])
-        if len(names) + len(new) > most:
+        taken = (*names, *new[: max(0, max_names - len(names))])
+        if len(names) + len(new) > max_names:
             taken = (*taken, SURPLUS_COLUMN)
         return self.of_features(taken, len(taken), self.first if names else None)
 

@@ -125,7 +125,11 @@ def stop(directory: Path | None = None) -> bool:
         _terminate(place)
     else:
         _shut_down(place, path)
-    _wait(lambda: _has_ended(place, path), _STOP_SECONDS, f"the server in {place} does not stop")
+    _wait(
+        lambda: not is_locked(place) and (path is None or not listens(path)),
+        _STOP_SECONDS,
+        f"the server in {place} does not stop",
+    )
     return True
 
 
@@ -201,10 +205,6 @@ def _shut_down(directory: Path, path: Path) -> None:
             client.shutdown()
         except redis.RedisError as error:
             raise EmbeddedFailed(f"the server in {directory} does not stop: {error}") from error
-
-
-def _has_ended(directory: Path, path: Path | None) -> bool:
-    return not is_locked(directory) and (path is None or not listens(path))
 
 
 def _wait_until_up(directory: Path, path: Path) -> None:

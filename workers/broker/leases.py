@@ -274,9 +274,9 @@ class Leases:
             for part in parts
         ]
         done, problems = 0, set[str]()
-        for part, asked in zip(parts, sent, strict=True):
+        for part, call in zip(parts, sent, strict=True):
             try:
-                self._receive_renewals(connection, part, asked)
+                self._receive_renewals(connection, part, call)
                 done += 1
             except Unavailable:
                 continue  # the connections of the feeds report this

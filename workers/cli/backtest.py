@@ -288,7 +288,7 @@ def _finished(
         try:
             with (
                 _tasks(how.ray) as compute,
-                backtest_progress([one.name for one in chosen], recording.entries) as progress,
+                backtest_progress([each.name for each in chosen], recording.entries) as progress,
             ):
                 finished = run(chosen, recording, kept, how.processes, progress, compute)
         except BacktestInterrupted as interrupted:
@@ -339,14 +339,14 @@ def _print_results(finished: "Sequence[Finished]", json: bool) -> None:
         for line in table(finished):
             show(line)
         return
-    for one in finished:
+    for each in finished:
         plain = {
-            "name": one.configuration.name,
-            "changes": one.configuration.changes,
-            "settings": one.configuration.settings,
-            "was_kept": one.was_kept,
+            "name": each.configuration.name,
+            "changes": each.configuration.changes,
+            "settings": each.configuration.settings,
+            "was_kept": each.was_kept,
         }
-        show_json(plain | one.result.model_dump(mode="json"))
+        show_json(plain | each.result.model_dump(mode="json"))
 
 
 def _draw(finished: "Sequence[Finished]", curves: Path) -> None:

@@ -183,10 +183,11 @@ def _print_table(found: "list[FeedStatus]") -> None:
         table.add_column(name)  # without no_wrap, so that rich narrows it; its cells do not wrap
     for name in ("answered", "waiting", "rejected"):
         table.add_column(name, no_wrap=True, justify="right")
-    judged = [(verdict(one), one) for one in found]
-    for each, one in sorted(judged, key=lambda pair: LEVELS.index(pair[0].level)):
-        waiting = f"{one.waiting:,}" + "+" * one.waiting_is_at_least
-        cells = (printable(each.sentence), one.feed, f"{one.seq:,}", waiting, f"{one.dlq:,}")
+    judged = [(verdict(status), status) for status in found]
+    for each, status in sorted(judged, key=lambda pair: LEVELS.index(pair[0].level)):
+        waiting = f"{status.waiting:,}" + "+" * status.waiting_is_at_least
+        counts = (f"{status.seq:,}", waiting, f"{status.dlq:,}")
+        cells = (printable(each.sentence), status.feed, *counts)
         first, *others = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells)
         first.stylize(_STYLES[each.level])
         table.add_row(first, *others)
@@ -200,11 +201,11 @@ _STYLES = {"bad": "bold red", "care": "yellow", "wait": "dim", "well": "green"}
 
 
 def _incident_lines(found: "FeedStatus") -> list[tuple[str, str]]:
-    one = found.incident
-    if one is None:
+    incident = found.incident
+    if incident is None:
         return []
-    alarms = counted(len(one.parts), "alarm")
-    return [("incident", f"since n = {one.since:,}, {alarms}, of {', '.join(sorted(one.kinds))}")]
+    alarms, kinds = counted(len(incident.parts), "alarm"), ", ".join(sorted(incident.kinds))
+    return [("incident", f"since n = {incident.since:,}, {alarms}, of {kinds}")]
 
 
 def _kept(found: "FeedStatus") -> str:

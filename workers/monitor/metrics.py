@@ -155,15 +155,15 @@ def _work(records: Records) -> Iterator[Metric]:
         stage.add_metric([feed, record.stage], 1.0)
     yield stage
     at = gauge("answer_timestamp_seconds", "When the last answers were committed; 0: not yet.")
-    yield _filled(at, records, lambda one: one.answered_at)
+    yield _filled(at, records, lambda record: record.answered_at)
     answers = counted("answers", "Input entries answered and committed.")
-    yield _filled(answers, records, lambda one: one.answers)
+    yield _filled(answers, records, lambda record: record.answers)
     reports = counted("reports", "Validity reports committed.")
-    yield _filled(reports, records, lambda one: one.reports)
+    yield _filled(reports, records, lambda record: record.reports)
     snapshots = counted("snapshots", "Snapshots committed.")
-    yield _filled(snapshots, records, lambda one: one.snapshots)
+    yield _filled(snapshots, records, lambda record: record.snapshots)
     replayed = counted("replayed", "Entries answered again by replays.")
-    yield _filled(replayed, records, lambda one: one.replayed_entries)
+    yield _filled(replayed, records, lambda record: record.replayed_entries)
 
 
 def _by_reason(records: Records, in_detail: bool) -> Iterator[Metric]:
@@ -196,11 +196,11 @@ def _durations(records: Records, in_detail: bool) -> Iterator[Metric]:
 
 def _lag(found: Mapping[str, FeedStatus]) -> Iterator[Metric]:
     entries = gauge("lag_entries", "Input entries without an answer.")
-    yield _filled(entries, found, lambda one: one.waiting)
+    yield _filled(entries, found, lambda status: status.waiting)
     seconds = gauge(
         "lag_seconds", "Age of the oldest input entry without an answer; 0: none waits."
     )
-    yield _filled(seconds, found, lambda one: one.waiting_seconds)
+    yield _filled(seconds, found, lambda status: status.waiting_seconds)
     # Pending labels are from the state, not from a report: without labels no report comes.
     labels = {feed: one.lag.labels for feed, one in found.items() if one.lag.labels is not None}
     for member, (name, text) in _PENDING.items():
@@ -209,37 +209,38 @@ def _lag(found: Mapping[str, FeedStatus]) -> Iterator[Metric]:
 
 def _details(records: Records, found: Mapping[str, FeedStatus]) -> Iterator[Metric]:
     total = gauge("replay_entries", "Entries of the last replay.")
-    yield _filled(total, records, lambda one: one.replay[1])
+    yield _filled(total, records, lambda record: record.replay[1])
     done = gauge("replay_done_entries", "Of these, answered again so far.")
-    yield _filled(done, records, lambda one: one.replay[0])
+    yield _filled(done, records, lambda record: record.replay[0])
     size = gauge("snapshot_bytes", "Size of the last snapshot.")
-    yield _filled(size, records, lambda one: one.snapshot_bytes)
+    yield _filled(size, records, lambda record: record.snapshot_bytes)
     kept = gauge("snapshot_timestamp_seconds", "When the last snapshot was committed; 0: not yet.")
-    yield _filled(kept, records, lambda one: one.snapshot_at)
-    read = {feed: one for feed, one in found.items() if one.now}  # else its counters were not read
+    yield _filled(kept, records, lambda record: record.snapshot_at)
+    # `now` is set only if the counters were read.
+    read = {feed: status for feed, status in found.items() if status.now}
     learned = gauge("learned_examples", "Examples learned since the feed began.")
-    yield _filled(learned, read, lambda one: one.n)
+    yield _filled(learned, read, lambda status: status.n)
     epoch = gauge("epoch", "Number of writers that the feed has had.")
-    yield _filled(epoch, read, lambda one: one.epoch)
+    yield _filled(epoch, read, lambda status: status.epoch)
     family = gauge("guarantee", "What the newest answer guarantees: 1 for one.", "guarantee")
-    for feed, one in found.items():
-        guarantee = one.answer.get("guarantee")
+    for feed, status in found.items():
+        guarantee = status.answer.get("guarantee")
         for name in _GUARANTEES if guarantee is not None else ():
             family.add_metric([feed, name], float(name == guarantee))
     yield from _non_empty(family)
-    yield from of_report({feed: one.report for feed, one in found.items() if one.report})
+    yield from of_report({feed: status.report for feed, status in found.items() if status.report})
 
 
 def _webhook(posts: Mapping[str, FeedAlarms]) -> Iterator[Metric]:
     delivered = counted("webhook_delivered", "Alarms that the receiver took.")
-    yield _filled(delivered, posts, lambda one: one.delivered)
+    yield _filled(delivered, posts, lambda delivery: delivery.delivered)
     silenced = counted("webhook_silenced", "Alarms not posted: the feed was silenced.")
-    yield _filled(silenced, posts, lambda one: one.silenced)
+    yield _filled(silenced, posts, lambda delivery: delivery.silenced)
     lost = counted("webhook_lost", "Entries of alarms trimmed before they were delivered.")
-    yield _filled(lost, posts, lambda one: one.lost)
+    yield _filled(lost, posts, lambda delivery: delivery.lost)
     failures = counted("webhook_failures", "Attempts that failed, by reason.", "reason")
-    for feed, one in posts.items():
-        for reason, count in sorted(dict(one.failures).items()):
+    for feed, delivery in posts.items():
+        for reason, count in sorted(dict(delivery.failures).items()):
             failures.add_metric([feed, reason], count)
     yield failures
 

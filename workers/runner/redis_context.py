@@ -97,7 +97,7 @@ class RedisContext:
         return kind_of(self.url) == CLUSTER
 
     def check_rights(self, feed: str, settings: WorkerSettings) -> None:
-        """Raise AccessDenied unless this user may run all commands of a feed; check once a feed."""
+        """Raise AccessDenied unless this user may run all commands of a feed; check only once."""
         if feed not in self.permitted:
             self.checks.check(commands_of(self.url, FeedKeys(feed), settings))
             self.permitted.add(feed)
@@ -105,8 +105,8 @@ class RedisContext:
     def retry_forever(self, is_one_feed: bool = False) -> None:
         """Retry, from now on, until Redis answers.
 
-        On a cluster, commands fail at once instead, unless there `is_one_feed`: the feed is parked,
-        and feeds of other nodes continue.
+        On a cluster with several feeds, commands to a silent node fail at once instead: its feeds
+        are parked, and feeds of other nodes continue.
         """
         fails_fast = self.is_cluster and not is_one_feed
         for connection in (self.commands, self.reads):

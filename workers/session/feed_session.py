@@ -244,7 +244,7 @@ class FeedSession(ABC, Generic[Item]):
 
     @abstractmethod
     def _send_answers(self, outcome: Outcome) -> SentCommit:
-        """Send the commit of a batch; its end is `_reached`."""
+        """Send the commit of a batch; its end is `_answered_position`."""
 
     def _check_input(self) -> None:
         """Raise InputLost if the input was deleted, renamed or recreated."""

@@ -110,7 +110,7 @@ def test_columns_at_once_are_the_rows_one_by_one(frame):
     for known in (
         schema.knowing(dict.fromkeys([*names, "absent"])),
         schema.knowing({"number": 1}),
-        schema.knowing({"number": 1, "text": 2}, most=1),
+        schema.knowing({"number": 1, "text": 2}, max_names=1),
     ):
         rows = [known.row(example.x) for example in examples(table)]
         assert frames.rows(table, known).tobytes() == np.array(rows).tobytes()

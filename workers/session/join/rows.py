@@ -97,7 +97,7 @@ class Join:
     >>> join = Join([SourceMark(), SourceMark()], window=1)
     >>> join.add(0, [answer(0, "a"), answer(1, "b")])
     >>> join.add(1, [answer(0, "b"), answer(1, "a")])
-    >>> [[found.seq for found in row.answers] for row in join.decided()]
+    >>> [[found.seq for found in row.answers] for row in join.rows()]
     [[0, 1], [1, 0]]
     """
 
