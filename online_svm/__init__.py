@@ -1,9 +1,9 @@
 """Online SVM with calibrated probabilities: pure numerics, without Redis, clock or threads.
 
-Here live the estimators for scikit-learn and river, the errors, and one folder for each part of the
-method. The service (`workers`) lives elsewhere: it imports this package, never the reverse. Public
-names are imported at first use, because scikit-learn takes a second to load and a program that
-needs one setting or one message should not wait for it.
+The package has the estimators for scikit-learn and river, the errors, and one folder for each part
+of the method. The service (`workers`) imports this package, never the reverse. Public names are
+imported at first use: scikit-learn takes a second to load, and a program that needs one setting or
+one message should not wait for it.
 """
 
 from importlib import import_module
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from online_svm.svm.probability_svc import ProbabilitySVC
     from online_svm.venn.classifier import InductiveVennClassifier
 
-_HOMES = {
+_MODULES = {
     "EvidentialBinning": "calibration.evidential.blocks",
     "EvidentialIsotonic": "calibration.evidential.blocks",
     "EvidentialLogistic": "calibration.evidential.logistic",
@@ -94,6 +94,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name from its module at first use (PEP 562)."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'online_svm' has no attribute {name!r}")
-    return getattr(import_module(f"online_svm.{_HOMES[name]}"), name)
+    return getattr(import_module(f"online_svm.{_MODULES[name]}"), name)

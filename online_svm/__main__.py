@@ -14,11 +14,8 @@ NAME = "online-svm"
 def main() -> None:
     """Run the command.
 
-    Raises
-    ------
-    SystemExit
-        With the exit code of the command. With 2 and a line on standard error if the distribution
-        is not installed.
+    Raises SystemExit with the exit code of the command, or with 2 and a line on standard error if
+    the distribution is not installed.
     """
     try:
         entry_points = distribution(NAME).entry_points

@@ -37,17 +37,17 @@ from online_svm.svm.validation import (
 )
 from online_svm.types import Floats
 
-_SMALLEST = float(np.finfo(np.float64).tiny)
-"""Replaces a probability of zero before the logarithm is taken."""
+_MIN_PROBABILITY = float(np.finfo(np.float64).tiny)
+"""Probabilities are raised to this number before their logarithm is taken."""
 
 
 class OnlineClassifier(ClassifierMixin, BaseEstimator):
     """Online support vector machine with calibrated probabilities and intervals.
 
-    The estimator runs the model of a feed in this process: the same rows in the same order under
-    the same settings get the same answers, bit for bit. It refits on a schedule and keeps a window
-    of examples. `partial_fit` learns the rows in order; `fit` shuffles them, because recent rows
-    count most. `predict_proba` does not learn.
+    The estimator runs the model of a feed in this process: with the same settings and the same rows
+    in the same order, it gives the same answers, bit for bit. It refits on a schedule and keeps a
+    window of examples. `partial_fit` learns the rows in order; `fit` shuffles them first, because
+    recent rows count most. `predict_proba` does not learn.
 
     Rows are arrays of numbers, or data frames of pandas, polars or another library with named
     columns. Named columns may hold numbers, texts, booleans, times and gaps.
@@ -60,11 +60,11 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Any kernel except "rbf" uses a single machine.
     gamma : "scale" or float
     class_weight : dict, "balanced" or None
-        Multiplies C for a class. Probabilities stay calibrated, so `predict` takes the class with
+        Multiplies C for a class. Probabilities stay calibrated, and `predict` takes the class with
         the largest product of probability and weight. `sample_weight` is refused: the position of a
         row decides whether it trains or calibrates, so a weight would not equal repeating the row.
     committee : {"single", "default"}, tuple of str or None
-        One machine, or several different ones; None is "default" if the kernel is "rbf".
+        One machine, or several different ones; None means "default" if the kernel is "rbf".
     window : int or None
         Number of examples kept; None keeps all.
     refit_every : int or None
@@ -189,9 +189,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def progressive_proba(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Floats:
-        """Return the probabilities of each row before it is learned; learn all rows.
+        """Return the probabilities of each row before the row is learned; learn all rows.
 
-        This is prequential (test-then-train) evaluation, and the order in which a feed answers.
+        This is prequential (test-then-train) evaluation, as a feed answers.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         """
         block = self._answers(X)
         weighed = self._of_classes(self._model.weighed(block))
-        odds = logs(np.maximum(weighed, _SMALLEST))
+        odds = logs(np.maximum(weighed, _MIN_PROBABILITY))
         return odds[:, 1] - odds[:, 0] if len(self.classes_) == 2 else odds
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -279,7 +279,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def load(cls, path: str | PathLike[str]) -> Self:
         """Load an estimator from a file written by `save`, or from a backup of a feed.
 
-        A backup brings the settings of the feed, and its labels as text, or as integers if the feed
+        A backup contains the settings of the feed. Its labels are texts, or integers if the feed
         declares integers. A model from a feed with a horizon can predict but not learn.
 
         Raises InvalidSnapshot if the file is of neither kind, is damaged, or was written by another
@@ -343,7 +343,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _order(self) -> list[int]:
-        """The model's column of each of `classes_`."""
+        """The model's column of each class in `classes_`."""
         places = {label: i for i, label in enumerate(self._model.labels)}
         return [places[label] for label in self.classes_.tolist()]
 
@@ -354,7 +354,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def _learn(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None, from_scratch: bool = False
     ) -> list[PredictionBlock]:
-        """Learn rows and return their answers; `from_scratch` starts an empty model first."""
+        """Learn rows and return their answers; with `from_scratch`, discard the model first."""
         is_first = from_scratch or not hasattr(self, "_model")
         is_named = frames.is_frame(X) and (is_first or hasattr(self, "feature_names_in_"))
         if is_named:
@@ -363,7 +363,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             allows = self._allows_nan(is_first)
             rows, labels = checked_examples(self, X, y, is_first, allow_nan=allows)
         if is_first:
-            model, known = self._begun(labels, classes)
+            model, known = self._new_model(labels, classes)
         else:
             check_same_classes(self.classes_, classes)
             model, known = self._model, self.classes_
@@ -379,7 +379,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self._model, self.classes_ = model, known
         return [block for block in found if isinstance(block, PredictionBlock)]
 
-    def _begun(
+    def _new_model(
         self, labels: NDArray[Any], classes: ArrayLike | None
     ) -> tuple[LabelledPredictor, NDArray[Any]]:
         """Return an empty model and its classes."""
@@ -392,6 +392,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return LabelledPredictor(config, known), known
 
     def _answers(self, X: Any) -> PredictionBlock:
+        """Return the answers to rows; raise NotFittedError before `_model` exists."""
         check_is_fitted(self, "classes_")
         if frames.is_frame(X) and hasattr(self, "feature_names_in_"):
             rows = checked_frame(self, X)
@@ -400,7 +401,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return self._model.ask(self._rows(rows, self._model.frozen.schema))
 
     def _allows_nan(self, is_first: bool = False) -> bool:
-        """Return whether an array may contain NaN: named columns may have gaps."""
+        """Return whether an array may contain NaN; in named columns NaN is a gap."""
         was_named = not is_first and hasattr(self, "feature_names_in_")
         return self.missing == "mean" or was_named
 
@@ -416,7 +417,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _refuse(method: str, given: Mapping[str, Any]) -> None:
-    """Raise for each argument that the method does not take, unless it is None."""
+    """Raise for an unknown argument, or a `sample_weight` that is not None."""
     for name in given:
         if name != "sample_weight":
             raise TypeError(f"OnlineClassifier.{method}() got an unexpected argument {name!r}")

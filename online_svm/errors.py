@@ -3,7 +3,7 @@
 OnlineSVMError
 ├── InvalidConfig      (also ValueError)   a setting that cannot work
 ├── InvalidExample     (also ValueError)   an example that cannot be answered; carries a reason code
-├── InvalidSnapshot    (also ValueError)   bytes that are not a snapshot this version can read
+├── InvalidSnapshot    (also ValueError)   bytes that this version cannot continue from
 └── InvalidInput       (also ValueError)   an argument of a method that cannot be used
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from online_svm.rejections import CASES, CODES, PARSER_WORDS, SENTENCES, SENTENCES_OF_4, sentence
 
 SHOWN = 40
-"""Number of characters of an input that an error message repeats."""
+"""Maximum number of characters of an input that an error message repeats."""
 
 
 class OnlineSVMError(Exception):
@@ -28,7 +28,7 @@ class InvalidInput(OnlineSVMError, ValueError):
 
 
 class InvalidSnapshot(OnlineSVMError, ValueError):
-    """Bytes that are no snapshot, or that this configuration cannot continue."""
+    """Bytes that are not a snapshot, or not one of this version and configuration."""
 
 
 class InvalidExample(OnlineSVMError, ValueError):
@@ -39,7 +39,7 @@ class InvalidExample(OnlineSVMError, ValueError):
     case : str
         One of `online_svm.rejections.SENTENCES`.
     **given : str, int, float or list of str
-        The parameters of the sentence of the case.
+        The parameters in the sentence of the case.
 
     Attributes
     ----------
@@ -71,25 +71,25 @@ class InvalidExample(OnlineSVMError, ValueError):
 
     @property
     def reason_of_4(self) -> str:
-        """The sentence that feeds of semantics 4 store."""
+        """The sentence that a feed of semantics 4 stores."""
         text = SENTENCES_OF_4.get(self.case, SENTENCES[self.case])
         return sentence(text, self._given)
 
     def of_feature(self, name: str) -> "InvalidExample":
-        """Return the same error with the name of the feature."""
+        """Return the error as a case about this feature."""
         return InvalidExample(f"feature_{self.case}", feature=name, **self._given)
 
     def alone(self) -> "InvalidExample":
-        """Drop the traceback, which would keep all parsed data alive, and return the error."""
+        """Return a copy without the traceback, which would keep all parsed data alive."""
         return InvalidExample(self.case, **self._given)
 
 
 def _storable(value: Any) -> Any:
-    """Make a text encodable as UTF-8: JSON may contain a lone surrogate."""
+    """Make texts encodable as UTF-8: a JSON text may contain a lone surrogate."""
     if isinstance(value, list):
         return [_storable(part) for part in value]
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 REJECTION_CODES = tuple(code for code in CASES if code not in ("no_id", "unmatched", "no_answer"))
-"""Codes of rejected entries; the others are of joined answers."""
+"""Codes of rejected entries; the excluded codes are about joined answers."""

@@ -1,8 +1,8 @@
-"""List the cases in which an example is rejected, and the sentence readers see for each.
+"""The cases in which an example is rejected, and the sentence that explains each.
 
-A feed stores the case and its parameters, in the form of `InvalidExample.about`. They are bytes of
-answers and stay the same until `SEMANTICS` is raised. A sentence may be improved at any time: only
-feeds of semantics 4 store sentences, and `SENTENCES_OF_4` keeps the ones that have changed since.
+A feed stores the case and its parameters, in the form of `InvalidExample.about`. Their names are
+bytes of answers and change only when `SEMANTICS` is raised. A sentence may be improved at any time:
+only feeds of semantics 4 store sentences, and `SENTENCES_OF_4` keeps those that have changed since.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 PARSER_WORDS = "words"
-"""Parameter that is not stored: another library's message may change with its version."""
+"""Parameter that is not stored, because it is a message of another library."""
 
 CASES: dict[str, dict[str, str]] = {
     "no_features": {
@@ -197,15 +197,12 @@ def sentence(text: str, given: Mapping[str, Any]) -> str:
 
 
 def reason_of(about: object) -> str:
-    """Return the sentence of a stored case; an unknown case is returned as it was stored.
+    """Return the sentence of a stored case, or the JSON of any other value.
 
-    Parameters
-    ----------
-    about : mapping
-        As `InvalidExample.about`, or any other JSON value.
+    `about`: an `InvalidExample.about`, or any other JSON value.
     """
     try:
-        given: dict[str, Any] = dict(about)  # type: ignore[call-overload]  # TypeError where it is none
+        given: dict[str, Any] = dict(about)  # type: ignore[call-overload]  # TypeError if no mapping
         return sentence(SENTENCES[given["case"]], given)
     except (KeyError, TypeError, ValueError):
         return json.dumps(about)[:400]

@@ -1,7 +1,4 @@
-"""Provide the online predictor as a river classifier.
-
-river comes with the extra `[service]`, or can be installed by itself.
-"""
+"""Provide the online predictor as a river classifier; river is part of the extra `[service]`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,23 +24,23 @@ Features = Mapping[Any, Any]
 class OnlineClassifier(base.MiniBatchClassifier):
     """Online support vector machine with calibrated probabilities and intervals, for river.
 
-    It runs the model of a feed. `predict_proba_one` followed by `learn_one` of the same example
-    gives the answer of a feed, bit for bit; a prediction alone changes nothing. Features may be
-    numbers, texts, booleans, times and gaps, and the set of features may change. The model refits
-    on a schedule and keeps a window of examples.
+    It runs the model of a feed: `predict_proba_one`, followed by `learn_one` of the same example,
+    gives the answer of a feed, bit for bit. Predictions change nothing. Features may be numbers,
+    texts, booleans, times and gaps, and the set of features may change. The model refits on a
+    schedule and keeps a window of examples.
 
     Parameters
     ----------
     classes : sequence, optional
-        All labels that will ever occur. Without it labels are discovered: there is no prediction
-        before the first label, and the guarantee of a feed is approximate.
+        All labels that will ever occur. Without it labels are discovered: predictions before the
+        first label are empty, and the guarantee is approximate.
     C : float
         Penalty of a margin violation.
     kernel : {"rbf", "linear", "poly"}
         Any kernel except "rbf" uses a single machine.
     gamma : "scale" or float
     class_weight : dict, "balanced" or None
-        Multiplies C for a class, and its probability when a class is chosen; see
+        Multiplies C for a class, and its probability in `predict_one`; see
         `online_svm.OnlineClassifier`.
     committee : {"single", "default"}, tuple of str or None
     window : int or None
@@ -101,7 +98,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         self.on_drift = on_drift
         self.seed = seed
         self.settings = settings
-        self._begun: LabelledPredictor | None = None
+        self._labelled_predictor: LabelledPredictor | None = None
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -124,19 +121,19 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: Features, **_: Any) -> dict[Any, float]:
         """Return the probability of each label; empty before the first label."""
-        (found,) = self._model.probabilities(self._asked(x)).tolist()
+        (found,) = self._model.probabilities(self._answer(x)).tolist()
         return dict(zip(self._model.labels, found, strict=True))
 
     def predict_interval_one(self, x: Features) -> dict[Any, tuple[float, float]]:
         """Return the lower and upper probability of each label; empty before the first label."""
-        (found,) = self._model.intervals(self._asked(x)).tolist()
+        (found,) = self._model.intervals(self._answer(x)).tolist()
         labels = self._model.labels
         return {label: (low, high) for label, (low, high) in zip(labels, found, strict=True)}
 
     def predict_one(self, x: Features, **_: Any) -> Any:
         """Return the most probable label; None before the first label."""
         labels = self._model.labels
-        return labels[self._model.best(self._asked(x))[0]] if labels else None
+        return labels[self._model.best(self._answer(x))[0]] if labels else None
 
     def learn_many(self, X: "pd.DataFrame", y: "pd.Series[Any]") -> None:
         """Learn the rows of a data frame in order, like `learn_one`; a gap is an absent feature.
@@ -160,16 +157,16 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
     @property
     def _model(self) -> LabelledPredictor:
-        if self._begun is None:
-            self._begun = _begun(self._get_params())
-        return self._begun
+        if self._labelled_predictor is None:
+            self._labelled_predictor = _empty_model(self._get_params())
+        return self._labelled_predictor
 
-    def _asked(self, x: Features) -> PredictionBlock:
+    def _answer(self, x: Features) -> PredictionBlock:
         schema = self._model.frozen.schema
         return self._model.ask(schema.row(_named(x))[None, :])
 
 
-def _begun(parameters: dict[str, Any]) -> LabelledPredictor:
+def _empty_model(parameters: dict[str, Any]) -> LabelledPredictor:
     """Return an empty model."""
     labels: Iterable[Any] | None = parameters.pop("classes")
     texts = LabelTexts(labels or ())

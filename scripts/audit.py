@@ -37,7 +37,7 @@ def audit(locks: Sequence[Path], seconds: float = SECONDS) -> list[dict[str, Any
         return found
 
 
-def told(found: list[dict[str, Any]] | None) -> tuple[int, list[str]]:
+def verdict(found: list[dict[str, Any]] | None) -> tuple[int, list[str]]:
     """Return the exit code and the lines for what `audit` found."""
     if found is None:
         return 0, ["audit: NOT MADE: pip-audit or its service cannot be reached"]
@@ -57,7 +57,7 @@ def told(found: list[dict[str, Any]] | None) -> tuple[int, list[str]]:
 def main(arguments: list[str] | None = None) -> int:
     """Print what was found; return 1 if a locked version has a known vulnerability."""
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
-    code, lines = told(audit(LOCKS))
+    code, lines = verdict(audit(LOCKS))
     print("\n".join(lines))
     return code
 

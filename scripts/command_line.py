@@ -43,22 +43,22 @@ def chosen(
     return names
 
 
-_told: Callable[[str], None] | None = None
+_teller: Callable[[str], None] | None = None
 
 
 def tell(stage: str) -> None:
-    """Say what is done next, if it lasts two seconds; outside of `stage_progress` say nothing."""
-    if _told is not None:
-        _told(stage)
+    """Print the next stage if it lasts two seconds; print nothing outside of `stage_progress`."""
+    if _teller is not None:
+        _teller(stage)
 
 
 @contextmanager
 def stage_progress() -> Iterator[None]:
     """Let `tell` write to standard error in the block."""
-    global _told
+    global _teller
     timer: Timer | None = None
 
-    def told(stage: str) -> None:
+    def tell_later(stage: str) -> None:
         nonlocal timer
         if timer is not None:
             timer.cancel()
@@ -66,10 +66,10 @@ def stage_progress() -> Iterator[None]:
         timer.daemon = True
         timer.start()
 
-    _told = told
+    _teller = tell_later
     try:
         yield
     finally:
-        _told = None
+        _teller = None
         if timer is not None:
             timer.cancel()

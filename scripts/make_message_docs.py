@@ -1,6 +1,5 @@
 """Write docs/messages.md from the models in workers/message/schema.py; --check only compares."""
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -12,6 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from online_svm.rejections import CASES
+from scripts.generated_page import write_or_check
 from workers.message import VERSION
 from workers.message.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
 from workers.message.compact import ABSENT, CONSTANTS, DERIVED, NUMBERS, ROWS, TEXTS
@@ -68,7 +68,7 @@ _TYPES = {
     NoneType: "null",
 }
 
-MOST_VALUES = 6  # values of a field that are named as its type; more have a table
+MAX_VALUES = 6  # values of a field that are named as its type; more have a table
 
 _ANSWER = PredictionMessage.model_validate(
     {
@@ -137,10 +137,10 @@ _EVENT = EventMessage(
 def render() -> str:
     """Return the page."""
     parts = [_HEAD + _INTRODUCTION]
-    told: set[tuple[str, str]] = set()
+    described: set[tuple[str, str]] = set()
     for stream, models in STREAMS.items():
         parts.append(f"## {_TITLES[stream]}\n")
-        parts += [_section(model, told) for model in models]
+        parts += [_section(model, described) for model in models]
     parts += [
         "## Reason codes\n",
         _list(CODES),
@@ -161,7 +161,7 @@ def render() -> str:
     return "\n".join(parts)
 
 
-def _section(model: type, told: set[tuple[str, str]]) -> str:
+def _section(model: type, described: set[tuple[str, str]]) -> str:
     """Return one model: what it is, the fields that are not described yet, and an example."""
     fields = {
         (field.alias or name, field.description or ""): type_text(field.annotation)
@@ -170,10 +170,10 @@ def _section(model: type, told: set[tuple[str, str]]) -> str:
     new = {
         f"{name}` ({kind})": text
         for (name, text), kind in fields.items()
-        if (name, text) not in told
+        if (name, text) not in described
     }
-    again = [name for name, text in fields if (name, text) in told]
-    told.update(fields)
+    again = [name for name, text in fields if (name, text) in described]
+    described.update(fields)
     text = f"### {model.__name__}\n\n{_prose(model)}\n\n{_list(new)}"
     if again:
         text += f"\nAs above: {', '.join(f'`{name}`' for name in again)}.\n"
@@ -247,7 +247,7 @@ def type_text(annotation: Any) -> str:
         return type_text(arguments[0])
     if origin is Literal:
         named = " or ".join(f"`{value}`" for value in arguments)
-        return named if len(arguments) <= MOST_VALUES else "text"
+        return named if len(arguments) <= MAX_VALUES else "text"
     if origin in (Union, UnionType):
         return " or ".join(type_text(part) for part in arguments)
     if origin is list or (origin is tuple and arguments[-1] is ...):
@@ -264,13 +264,7 @@ def type_text(annotation: Any) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the page, or with --check say whether it is up to date."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; 1 if it differs")
-    wanted = render()
-    if parser.parse_args(arguments).check:
-        return int(not TARGET.exists() or TARGET.read_text("utf-8") != wanted)
-    TARGET.write_text(wanted, "utf-8")
-    return 0
+    return write_or_check(TARGET, render, __doc__, arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Write docs/settings.md from the models of the settings; --check only compares."""
 
-import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from pydantic_core import PydanticUndefined
 
 from online_svm.config import PredictorConfig
+from scripts.generated_page import write_or_check
 from workers.cli.options import COMMON, metavar
 from workers.config.environment import PROCESS_ENVIRONMENT
 from workers.config.retention_settings import RetentionSettings
@@ -83,13 +83,7 @@ def _default(name: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the page, or with --check say whether it is up to date."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; 1 if it differs")
-    wanted = render()
-    if parser.parse_args(arguments).check:
-        return int(not TARGET.exists() or TARGET.read_text("utf-8") != wanted)
-    TARGET.write_text(wanted, "utf-8")
-    return 0
+    return write_or_check(TARGET, render, __doc__, arguments)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ def declared(texts):
     return {canonicalize_name(Requirement(text).name) for text in texts}
 
 
-def test_each_part_imports_what_its_extra_brings_and_the_library_what_it_brings_alone():
+def test_each_part_imports_only_what_its_extra_brings():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     library = declared(project["dependencies"])
     service = declared(project["optional-dependencies"]["service"])

@@ -13,10 +13,7 @@ from online_svm import __version__
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-NEEDS_PROMTOOL = (
-    "tests/deploy/test_alerting.py::"
-    "test_promtool_takes_the_configuration_and_each_rule_fires_when_it_should_and_not_before"
-)
+NEEDS_PROMTOOL = "tests/deploy/test_alerting.py::test_each_rule_fires_when_it_should"
 NEED_PYARROW = ["tests/docs/test_operate_page.py", "tests/workers/offline/archive/test_reading.py"]
 
 

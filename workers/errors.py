@@ -1,38 +1,37 @@
-"""Errors of the service. Each one that ends a command carries its exit code.
+"""Errors of the service, and the exit code of a command that one of them ends.
 
 WorkerError
 ├── BadConfiguration         2   settings that cannot work, or that the feed or Redis refuses
 │   ├── InvalidFeedName          (also ValueError)
-│   ├── ConfigurationChanged     the feed was begun with another predictor configuration
+│   ├── ConfigurationChanged     the feed was started with another predictor configuration
 │   ├── RedisUnsuitable          too old, or a policy that would evict streams
-│   │   └── ReplyNotGiven        one entry or value is larger than Redis gives in a reply
+│   │   └── ReplyNotGiven        one entry or value exceeds the output buffer limit of Redis
 │   ├── AccessDenied             wrong password, or a command that the user may not run
 │   └── EmbeddedFailed           the embedded server did not start, or cannot be reached
-│       └── EmbeddedNotRunning   nothing is there to look at
+│       └── EmbeddedNotRunning   no embedded server runs, and the command starts none
 ├── Fenced                   3   a newer worker owns the feed
-├── StateLost                4   what is stored cannot be continued from
-│   ├── InputLost                input entries are gone that were not answered yet
+├── StateLost                4   a worker cannot resume from the stored state
+│   ├── InputLost                unanswered input entries were deleted
 │   ├── OutputAhead              an output stream already holds later entries
-│   ├── StateAhead               the answers end before the state does
-│   ├── NotRepairable            a replay does not give what is stored
-│   ├── EndOfStream              the input holds the last ID that a stream can have
+│   ├── StateAhead               the state counts more answers than `out` was given
+│   ├── NotRepairable            a replay gives neither the stored state nor the answers
+│   ├── EndOfStream              a stream holds the largest ID, so nothing can follow
 │   ├── SnapshotsLost            no kept snapshot can be read
 │   └── WrongKeyType             a key of the feed holds another type
 ├── ReplayMismatch           5   recomputing gave other bytes than the ones committed
-├── Unavailable              2   Redis did not answer in the time that was given
-├── Stopped                  0   a graceful stop was asked for while waiting or replaying
-├── RefitFailed              1   the refit process failed again and again
-├── ReadTooLarge             -   the reader asks for fewer entries at once
-│   └── ReadCut                  Redis closed the connection while it gave them
+├── Unavailable              2   Redis did not answer in time
+├── Stopped                  0   a graceful stop was requested during a wait or a replay
+├── RefitFailed              1   every attempt of the refit process failed
+├── ReadTooLarge             -   the reader requests fewer entries at once
+│   └── ReadCut                  Redis closed the connection during the reply
 ├── InvalidStoredSnapshot    -   one stored snapshot cannot be used; the previous one is tried
-├── InvalidPublication       -   a published state cannot be used; the scorer keeps the one it has
-└── CommitRefused            -   the session reads its position again and goes on
-    ├── PositionMoved            the committed cursor is not the one this batch starts from
+├── InvalidPublication       -   a published state cannot be used; the scorer keeps its present one
+└── CommitRefused            -   the session reads its position again and continues
+    ├── PositionMoved            the committed cursor is not the start of this batch
     └── BatchChanged             the entries after the cursor are not this batch
 
-An error of the library (online_svm/errors.py) that reaches the end of a command has the code of
-the kind it is of: 4 for a snapshot that cannot be read, 2 for an argument that cannot be used.
-Any other exception is a fault of the program: a traceback, and 1.
+An error of the library (online_svm/errors.py) ends a command with 4 for a snapshot that cannot be
+read, else with 2. Any other exception is a bug: a traceback, and exit code 1.
 """
 
 import time
@@ -42,7 +41,7 @@ from online_svm.errors import InvalidSnapshot, OnlineSVMError
 
 
 class WorkerError(Exception):
-    """Base class of every error the service raises on purpose."""
+    """Base class of the errors that the service raises."""
 
     exit_code = 1
 
@@ -58,15 +57,15 @@ class InvalidFeedName(BadConfiguration, ValueError):
 
 
 class ConfigurationChanged(BadConfiguration):
-    """The feed was begun with another predictor configuration."""
+    """The feed was started with another predictor configuration."""
 
 
 class RedisUnsuitable(BadConfiguration):
-    """A Redis that is too old, or that may evict what the feed is made of."""
+    """A Redis that is too old, or that may evict keys of the feed."""
 
 
 class ReplyNotGiven(RedisUnsuitable):
-    """Redis closes each connection that reads one entry, or a small part of one value."""
+    """Redis closes the connection even when one entry, or a small part of one value, is read."""
 
 
 class AccessDenied(BadConfiguration):
@@ -88,29 +87,29 @@ class Fenced(WorkerError):
 
 
 class StateLost(WorkerError):
-    """What is stored cannot be continued from. Nothing was written."""
+    """A worker cannot resume from the stored state. Nothing was written."""
 
     exit_code = 4
 
 
 class InputLost(StateLost):
-    """Input entries are gone that were not answered yet, or that a replay needs."""
+    """Input entries were deleted before they were answered, or while a replay needs them."""
 
 
 class OutputAhead(StateLost):
-    """An output stream already holds entries later than the ones to be written."""
+    """An output stream already holds later entries than those to be written."""
 
 
 class StateAhead(StateLost):
-    """The state counts more answers than `out` was ever given."""
+    """The state counts more answers than were ever added to `out`."""
 
 
 class NotRepairable(StateLost):
-    """State and answers do not agree, and a replay does not prove either of them."""
+    """State and answers contradict each other, and a replay reproduces neither."""
 
 
 class EndOfStream(StateLost):
-    """A stream holds the last ID that there is, so Redis takes no entry after it."""
+    """A stream holds an entry with the largest ID, so Redis accepts no entry after it."""
 
 
 class SnapshotsLost(StateLost):
@@ -118,37 +117,37 @@ class SnapshotsLost(StateLost):
 
 
 class WrongKeyType(StateLost):
-    """A key of the feed holds another type than this program stores there."""
+    """A key of the feed has another type than this program stores there."""
 
 
 class ReplayMismatch(WorkerError):
-    """Recomputing gave other bytes than the ones that were committed."""
+    """Recomputing gave other bytes than were committed."""
 
     exit_code = 5
 
 
 class Unavailable(WorkerError):
-    """Redis did not answer, or refused writes, for longer than was allowed."""
+    """Redis did not answer, or refused writes, for longer than the time limit."""
 
     exit_code = 2
 
 
 class Stopped(WorkerError):
-    """A graceful stop was asked for while the worker was waiting or replaying."""
+    """A graceful stop was requested while the worker waited or replayed."""
 
     exit_code = 0
 
 
 class RefitFailed(WorkerError):
-    """The refit process failed again and again on one task."""
+    """The refit process failed on one task in every attempt."""
 
 
 class ReadTooLarge(WorkerError):
-    """A reply has more bytes than its reader takes; it was given up while it arrived."""
+    """A reply exceeds the reader's bound of bytes; the reader stopped while it arrived."""
 
 
 class ReadCut(ReadTooLarge):
-    """Redis closed the connection in the reply: it may be above its client-output-buffer-limit."""
+    """Redis closed the connection during a reply, probably by client-output-buffer-limit."""
 
 
 class InvalidStoredSnapshot(WorkerError):
@@ -160,11 +159,11 @@ class InvalidPublication(WorkerError):
 
 
 class CommitRefused(WorkerError):
-    """The commit wrote nothing; the session reads its position again and goes on."""
+    """The commit wrote nothing; the session reads its position again and continues."""
 
 
 class PositionMoved(CommitRefused):
-    """The committed cursor is not the one this batch starts from."""
+    """The committed cursor is not the start of this batch."""
 
 
 class BatchChanged(CommitRefused):
@@ -186,12 +185,12 @@ def exit_code(error: WorkerError | OnlineSVMError) -> int:
 
 
 class Trouble(NamedTuple):
-    """Something that fails now."""
+    """A failure that lasts."""
 
     reason: str  # one line, for a person
-    since: float  # seconds by `time.monotonic`, of the first failure in a row
+    since: float  # `time.monotonic` at the first of the consecutive failures
 
 
 def still(before: Trouble | None, reason: str) -> Trouble:
-    """Return the trouble with a new reason; it began with the one before it."""
+    """Return the trouble with the newest reason; it keeps the start of the one `before`."""
     return Trouble(reason, time.monotonic() if before is None else before.since)

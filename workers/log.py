@@ -1,4 +1,4 @@
-"""Logging to standard error: one bounded line for each event, with quoted text escaped.
+"""Logging to standard error: one line an event, with values shortened and escaped.
 
 Standard output is for results alone: a log line there would break a reader of JSON.
 """
@@ -10,15 +10,15 @@ from typing import Any, Literal
 from workers.text import printable
 
 MAX_VALUE_CHARACTERS = 500
-"""Characters of a value in a log line."""
+"""Characters of a value in a log line, at most."""
 
 Format = Literal["text", "json"]
 
 
 class Logger:
-    """The structlog logger of a name, made when something is logged.
+    """A structlog logger that imports structlog when it first logs: commands start faster.
 
-    Without it a command starts faster. A command that has not called `configure` logs as text.
+    A command that has not called `configure` logs as text.
     """
 
     def __init__(self, name: str) -> None:
@@ -33,7 +33,7 @@ class Logger:
 
 
 def configure(form: Format = "text") -> None:
-    """Set structlog up: one line an event, words and name=value pairs, or a JSON object."""
+    """Configure structlog: each event is a line of name=value pairs, or a JSON object."""
     import structlog
 
     as_text = structlog.processors.LogfmtRenderer(
@@ -51,7 +51,7 @@ def configure(form: Format = "text") -> None:
     )
 
 
-def tell_as_json(error: str) -> bool:
+def log_if_json(error: str) -> bool:
     """Log an error if this process logs JSON objects; return whether it does."""
     import structlog
 

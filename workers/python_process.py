@@ -1,8 +1,8 @@
-"""Start Python processes that do not import from the current directory; when garbage is collected.
+"""Start Python processes safely, and choose when garbage is collected.
 
-`python -m` and `python -c` put the current directory first on the path of imports. It may be a
-folder that others write, such as a shared temporary one: a `json.py` or `workers.py` there would
-run with the rights of this user.
+`python -m` and `python -c` put the current directory first on the import path. If other users can
+write to that directory, a `json.py` or `workers.py` there would run with the rights of this user.
+So no process that is started here imports from it.
 """
 
 import gc
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 (below)
-"""Directory of the packages of this program."""
+"""Directory that holds the packages `online_svm` and `workers`."""
 
 
 def command(*arguments: str) -> list[str]:
-    """Return the command line of this Python with arguments; `environment` belongs to it.
+    """Return a command line that runs this Python; start it with the variables of `environment`.
 
     Examples
     --------
@@ -34,9 +34,9 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a process that runs the sources that this one runs.
+    """Return the environment of a child process that imports the same sources as this one.
 
-    Sources that are not installed are named, since `-P` looks for them nowhere else.
+    Sources that are not installed are added to PYTHONPATH: with `-P` Python would not find them.
     """
     if ROOT in (*site.getsitepackages(), site.getusersitepackages()):
         return dict(os.environ)
@@ -45,20 +45,20 @@ def environment() -> dict[str, str]:
 
 
 def spawning() -> "SpawnContext":
-    """Return the context of processes that compute for this one."""
+    """Return the context that starts worker processes by `spawn`."""
     from multiprocessing import get_context
 
-    os.environ["PYTHONSAFEPATH"] = "1"  # it begins them with `-c`, and takes no option
+    os.environ["PYTHONSAFEPATH"] = "1"  # `spawn` runs `python -c`; `-P` cannot be passed to it
     return get_context("spawn")
 
 
 def shut_out_current_directory() -> None:
-    """Take the current directory off the path of imports, here and in what is started from here.
+    """Remove the current directory from the import path of this process and of its children.
 
-    `python -m` has imported a few modules by then, some of them from that directory perhaps; with
-    `-P`, and in the script `online-svm`, there is nothing to take off.
+    It is on the path only after `python -m` without `-P`. That has already imported a few modules,
+    possibly from this directory.
     """
-    # pathlib would be imported from there.
+    # Not pathlib: it would be imported from the current directory.
     if not sys.flags.safe_path and sys.path[0] == os.getcwd() != ROOT:  # noqa: PTH109
         del sys.path[0]
     os.environ["PYTHONSAFEPATH"] = "1"
@@ -66,11 +66,11 @@ def shut_out_current_directory() -> None:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Import in the block without garbage collections; later ones skip the imported objects.
+    """Disable garbage collection while the block imports; exclude the new objects from later ones.
 
-    Modules live as long as the process, and a full collection in the middle of a batch would visit
-    their hundred thousand objects for a tenth of a second. A block that imports nothing new
-    excludes no object: garbage that is alive at its end would otherwise stay for ever.
+    Modules live as long as the process. A full collection would visit their hundred thousand
+    objects, for a tenth of a second in the middle of a batch. If the block imports no new module,
+    nothing is excluded: `gc.freeze` would also keep present garbage for ever.
 
     Examples
     --------
@@ -92,18 +92,18 @@ def importing() -> Iterator[None]:
 
 
 MAX_PUT_OFF_SECONDS = 60.0
-"""Seconds for which they are put off at a time, at most: a replay may take long."""
+"""Longest time for which full collections are put off at a time: a replay may take long."""
 
 _NEVER = 1 << 30
-"""Collections of the middle generation before a full one."""
+"""Threshold of the oldest generation: collections of the middle one before a full one."""
 
 
 class FullCollections:
-    """Full garbage collections, which can be put off; younger objects are collected as ever.
+    """Postpones full garbage collections; younger generations are collected as usual.
 
-    Taking a feed over makes a thousand objects that stay, and hardly any garbage. Python collects
-    all generations each time the objects have grown by a quarter. So a start with a thousand feeds
-    would look at all of them a dozen times, which took a quarter of its time.
+    Opening a feed makes a thousand lasting objects and hardly any garbage. Python runs a full
+    collection whenever the number of objects has grown by a quarter. A start with a thousand feeds
+    would run a dozen of them; they took a quarter of its time.
 
     Examples
     --------
@@ -126,12 +126,12 @@ class FullCollections:
         if self._usual is None and now >= self._until:
             usual = gc.get_threshold()
             if usual[2] >= _NEVER:
-                return  # others in this process have put them off, and will restore what is usual
+                return  # another object has put them off, and will restore the threshold
             self._usual, self._until = usual, now + MAX_PUT_OFF_SECONDS
             gc.set_threshold(*self._usual[:2], _NEVER)
         elif self._usual is not None and now >= self._until:
             self._restore()
-            self._until = now + MAX_PUT_OFF_SECONDS  # one is due, and then as usual for as long
+            self._until = now + MAX_PUT_OFF_SECONDS  # for as long, `put_off` has no effect
 
     def allow(self) -> None:
         """Allow full collections again."""

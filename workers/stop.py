@@ -10,20 +10,21 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 SECOND_SIGNAL = 130
-"""Exit code when a second signal cuts the graceful stop short."""
+"""Exit code after a second signal, which ends the graceful stop."""
 
-ONE_REQUEST = 0.5
-"""Seconds in which signals count as one: a supervisor may signal a process and its whole group."""
+ONE_REQUEST_SECONDS = 0.5
+"""Time in which signals count as one: a supervisor may signal a process and its whole group."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stop:
-    """Whether a stop was requested, and when; a graceful stop may take `grace` seconds.
+    """A request to stop, which a signal handler or any thread may make.
 
-    A signal handler may request it at any instruction of the waiting code. So there is no lock,
-    which the interrupted code might hold: only a number, and a pipe that wakes the waiting code. A
-    byte written to `wakeup_fd` wakes it too; without a request it goes on waiting.
+    A signal handler may interrupt the waiting code at any instruction, so a lock could deadlock.
+    Instead the request is a number, and a pipe wakes the waiting code. A byte written to
+    `wakeup_fd` wakes it too; without a request, `wait` then waits on. A graceful stop may take
+    `grace` seconds.
 
     Examples
     --------
@@ -40,7 +41,7 @@ class Stop:
         self._since = float("inf")
         self._bell, self.wakeup_fd = os.pipe()
         self._poll, self._waited_for = select.poll(), set[int]()
-        # Not at exit: background threads may still wait then.
+        # Not at exit: background threads may still wait on the pipe.
         weakref.finalize(self, _close, self._bell, self.wakeup_fd).atexit = False
         os.set_blocking(self._bell, False)
         os.set_blocking(self.wakeup_fd, False)
@@ -80,14 +81,10 @@ class Stop:
         return self.requested
 
     def wait_for(self, descriptors: Iterable[int], seconds: float, spin: float = 0.0) -> set[int]:
-        """Wait until a descriptor can be read, `wake` or a request is called, or the time is over.
+        """Wait for a readable descriptor, `wake`, a request, or the end of the time.
 
-        One thread at a time may call it. It polls for `spin` seconds before it sleeps.
-
-        Returns
-        -------
-        set of int
-            The descriptors that can be read, or that are broken.
+        Return the descriptors that are readable or broken. It polls for `spin` seconds before it
+        sleeps. Only one thread may wait here.
         """
         wanted = {self._bell, *descriptors}
         for descriptor in self._waited_for - wanted:
@@ -97,7 +94,7 @@ class Stop:
         self._waited_for = wanted
         events, until = self._poll.poll(0), time.monotonic() + min(spin, seconds)
         while not events and time.monotonic() < until:
-            os.sched_yield()  # what is waited for may need this processor
+            os.sched_yield()  # the process that is waited for may need this processor
             events = self._poll.poll(0)
         if not events and seconds > 0:
             events = self._poll.poll(seconds * 1000)
@@ -108,18 +105,18 @@ class Stop:
         return ready
 
     def wake(self) -> None:
-        """End a wait in `wait_for` that another thread is in, or its next one."""
+        """End the present or the next `wait_for` of another thread."""
         self._ring()
 
     def _ring(self) -> None:
-        with suppress(BlockingIOError):  # a full pipe wakes the waiting code as well
+        with suppress(BlockingIOError):  # a full pipe is readable anyway
             os.write(self.wakeup_fd, b"\0")
 
     def _silence(self) -> None:
         """Read the bytes of signals that request no stop, or whose handler has not run yet."""
-        with suppress(BlockingIOError):  # another thread was faster
+        with suppress(BlockingIOError):  # another thread has read them
             os.read(self._bell, select.PIPE_BUF)
-        if self.requested:  # requested meanwhile: its byte may be among them
+        if self.requested:  # since the check of the caller: its byte may have been read here
             self._ring()
 
 
@@ -138,11 +135,10 @@ def _close(*descriptors: int) -> None:
 def signals(stop: Stop) -> Iterator[None]:
     """Within the block SIGTERM and SIGINT request the stop; a second one exits with 130.
 
-    Signals within `ONE_REQUEST` seconds of the first count as the same request. Committed answers
-    are safe whenever the process ends. So when the grace period is over (because of a hung system
-    call), the process ends with exit code 0. After a block that a stop ended, the process is about
-    to exit. A late signal would only change its exit code, so it is ignored; the grace period
-    still holds.
+    Signals within `ONE_REQUEST_SECONDS` of the first count as the same request. If the grace
+    period ends first, because a system call hangs, the process exits with 0: committed answers are
+    safe whenever it ends. After a block that a stop ended, later signals are ignored, since they
+    would only change the exit code; the grace period still holds.
     """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
@@ -150,20 +146,20 @@ def signals(stop: Stop) -> Iterator[None]:
             stop.request()
             signal.signal(signal.SIGALRM, expire)
             signal.setitimer(signal.ITIMER_REAL, stop.grace)
-        elif stop.age >= ONE_REQUEST:
+        elif stop.age >= ONE_REQUEST_SECONDS:
             os._exit(SECOND_SIGNAL)
 
     def expire(_number: int, _frame: FrameType | None) -> None:
         os._exit(0)
 
-    # Python runs a handler between two of its instructions. The system writes to the descriptor at
-    # once, so a wait that has just begun ends too.
-    woken = signal.set_wakeup_fd(stop.wakeup_fd, warn_on_full_buffer=False)
+    # Python runs a handler only between two bytecode instructions. The C-level handler writes to
+    # the descriptor at once, so that a wait that has just begun also ends.
+    previous_fd = signal.set_wakeup_fd(stop.wakeup_fd, warn_on_full_buffer=False)
     previous = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:
         yield
     finally:
-        signal.set_wakeup_fd(woken)
+        signal.set_wakeup_fd(previous_fd)
         if stop.requested:
             for number in _SIGNALS:
                 signal.signal(number, signal.SIG_IGN)

@@ -1,24 +1,24 @@
-"""Text that is shown to people: counts with nouns, bytes with units, and what others wrote escaped.
+"""Text for people: counts with nouns, bytes with units, and escaped text from Redis.
 
 All text from Redis passes through `printable` before it is shown. A label, an id, a feature name,
-the holder of a lease or an error of the server may contain escape sequences that a terminal obeys,
-line breaks that forge a line, or marks that reverse the text after them.
+the holder of a lease or a server error may contain terminal escape sequences, line breaks that
+forge a line, or marks that reverse the text after them.
 """
 
 
-def counted(count: int, one: str, more: str | None = None) -> str:
-    """Return a number with its noun: `one`, or `more`, which is `one` with an s unless given.
+def counted(count: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with its noun; the plural is the singular with an s unless given.
 
     Examples
     --------
     >>> counted(1, "row"), counted(2000, "row"), counted(0, "entry", "entries")
     ('1 row', '2,000 rows', '0 entries')
     """
-    return f"{count:,} {one if count == 1 else more or f'{one}s'}"
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def magnitude(size: int) -> str:
-    """Return bytes with the unit that suits them.
+    """Return a number of bytes with a fitting unit.
 
     Examples
     --------
@@ -36,8 +36,8 @@ def magnitude(size: int) -> str:
 def printable(text: str | bytes) -> str:
     r"""Return a text on one line, with every unprintable character escaped.
 
-    Unprintable are control characters, line and paragraph separators, direction marks, lone
-    surrogates and unassigned code points. Letters of any script are not changed.
+    It escapes control characters, line and paragraph separators, direction marks, lone surrogates
+    and unassigned code points. Letters of any script are not changed.
 
     Examples
     --------

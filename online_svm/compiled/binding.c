@@ -1,8 +1,9 @@
-/* The only code that knows Python: it binds a kernel to its Python function and checks what it is called with.
+/* The only C code that uses the Python API: it turns kernels into Python functions and checks their arguments.
 
-`bind(name, doc, module)` looks a kernel up, reads its specification once, and returns a built-in function. Each call
-checks every argument against it (type, dimensions, sizes, contiguity, whether it can be written, whether what is
-written lies in another argument), lays tuples flat, and calls the kernel. Only the stable ABI of Python 3.11 is used. */
+`bind(name, doc, module)` finds a kernel, parses its specification once, and returns a built-in function. Each call
+checks every argument against the specification: type, dimensions, sizes, contiguity, writability, and that no written
+array shares memory with another argument. It then flattens tuples and calls the kernel. Only the stable ABI of
+Python 3.11 is used. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -19,57 +20,60 @@ written lies in another argument), lays tuples flat, and calls the kernel. Only 
 #define JOINED(a, b) a##b
 #define JOIN(a, b) JOINED(a, b)
 
-enum { MOST_SLOTS = 64, MOST_RESULTS = 8, MOST_SIZES = 24, NAME_LENGTH = 24 };
+enum { MAX_SLOTS = 64, MAX_RESULTS = 8, MAX_SIZES = 24, NAME_LENGTH = 24 };
 
 typedef enum { ARRAY, INTEGER, UNSIGNED, REAL, TRUTH, OPEN, CLOSE } Kind;
 
-/* A size of an array: factor * sizes[symbol] + offset; without a symbol the number `offset`. */
+/* The size of one axis: factor * sizes[symbol] + offset, or `offset` alone for NO_SYMBOL. */
 typedef struct {
     int symbol, factor, offset;
 } Size;
 enum { NO_SYMBOL = -1, ANY_SIZE = -2 };
 
-/* One argument, or the beginning or end of a tuple. */
+/* One argument, or the opening or closing bracket of a tuple. */
 typedef struct {
     char name[NAME_LENGTH];
     Kind kind;
-    unsigned types; /* admitted types of elements, as a set of bits */
+    unsigned types; /* bit set of the allowed element types */
     bool is_written;
     int dimensions;
     Size shape[3];
-    int limit; /* of an integer: the symbol of a size it must be below; NO_SYMBOL: no limit */
-    bool is_limit_included;
-    int members; /* of a tuple: how many arguments it holds */
+    int limit;              /* symbol of the upper limit of an integer; NO_SYMBOL: no limit */
+    bool is_limit_included; /* `<=` instead of `<` */
+    int members;            /* number of arguments in a tuple */
 } Parameter;
 
-/* A kernel with its specification read. It lives as long as the process, as its built-in function does. */
+/* A kernel with its parsed specification, kept until the process ends, like its built-in function. */
 typedef struct {
     const Kernel *kernel;
     Parameter *parameters;
     int n_parameters, n_arguments, n_results, n_sizes;
-    Kind results[MOST_RESULTS];
-    char sizes[MOST_SIZES][NAME_LENGTH];
+    Kind results[MAX_RESULTS];
+    char sizes[MAX_SIZES][NAME_LENGTH];
     PyMethodDef method;
 } Bound;
 
-/* A call under way. */
+/* The arguments of one call. */
 typedef struct {
     const Bound *bound;
-    Slot slots[MOST_SLOTS];
-    const Parameter *of_slot[MOST_SLOTS];
-    int group[MOST_SLOTS]; /* which top-level argument a slot belongs to */
+    Slot slots[MAX_SLOTS];
+    const Parameter *of_slot[MAX_SLOTS];
+    int group[MAX_SLOTS]; /* index of the top-level argument that contains the slot */
     int n_slots;
-    int64_t sizes[MOST_SIZES];
+    int64_t sizes[MAX_SIZES]; /* by symbol; -1 if not yet known */
 } Arguments;
 
-/* ---- Reading a specification ---- */
+/* ---- Parsing a specification ---- */
 
 static const struct {
     const char *text;
     Type type;
-} TYPE_NAMES[] = {
-    {"f64", FLOAT64}, {"f32", FLOAT32}, {"i64", INT64}, {"i32", INT32}, {"i16", INT16}, {"u8", UINT8}, {"bool", BOOL},
+    size_t width;
+} TYPES[] = {
+    {"f64", FLOAT64, 8}, {"f32", FLOAT32, 4}, {"i64", INT64, 8}, {"i32", INT32, 4},
+    {"i16", INT16, 2},   {"u8", UINT8, 1},    {"bool", BOOL, 1},
 };
+enum { N_TYPES = sizeof TYPES / sizeof *TYPES };
 
 static bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -82,7 +86,7 @@ static const char *skip_blanks(const char *at) {
     return at;
 }
 
-/* Copy the word at `at`; return where it ends, or NULL where there is none or it is too long. */
+/* Copy the word at `at`; return its end, or NULL if there is no word or it is too long. */
 static const char *read_word(const char *at, char word[NAME_LENGTH]) {
     int length = 0;
     while (is_word(*at) && length < NAME_LENGTH - 1) word[length++] = *at++;
@@ -90,11 +94,11 @@ static const char *read_word(const char *at, char word[NAME_LENGTH]) {
     return length == 0 || is_word(*at) ? NULL : at;
 }
 
-/* Return the number of a size by its name, a new one where it was not yet named. */
+/* Return the symbol of a size name, a new one at its first occurrence; NO_SYMBOL if there are too many. */
 static int symbol_of(Bound *bound, const char *name) {
     for (int i = 0; i < bound->n_sizes; i++)
         if (strcmp(bound->sizes[i], name) == 0) return i;
-    if (bound->n_sizes == MOST_SIZES) return NO_SYMBOL;
+    if (bound->n_sizes == MAX_SIZES) return NO_SYMBOL;
     strcpy(bound->sizes[bound->n_sizes], name);
     return bound->n_sizes++;
 }
@@ -130,7 +134,7 @@ static const char *read_size(Bound *bound, const char *at, Size *size) {
     return at;
 }
 
-/* Read what stands after a name: `=f64[n,d]`, `int<n`, `float`, ... */
+/* Read the type of a parameter: `=f64[n,d]`, `int<n`, `float`, ... */
 static const char *read_kind(Bound *bound, const char *at, Parameter *parameter) {
     char word[NAME_LENGTH];
     parameter->is_written = *at == '=';
@@ -159,8 +163,8 @@ static const char *read_kind(Bound *bound, const char *at, Parameter *parameter)
     parameter->kind = ARRAY;
     for (;;) {
         unsigned type = 0;
-        for (size_t i = 0; i < sizeof TYPE_NAMES / sizeof *TYPE_NAMES; i++)
-            if (strcmp(word, TYPE_NAMES[i].text) == 0) type = TYPE_NAMES[i].type;
+        for (int i = 0; i < N_TYPES; i++)
+            if (strcmp(word, TYPES[i].text) == 0) type = TYPES[i].type;
         if (type == 0) return NULL;
         parameter->types |= type;
         if (*after != '|') break;
@@ -175,13 +179,13 @@ static const char *read_kind(Bound *bound, const char *at, Parameter *parameter)
     return after != NULL && *after == ']' ? after + 1 : NULL;
 }
 
-/* Read `name: kind` up to `->`, a closing bracket or the end; tuples nest. Return where it stopped. */
+/* Read `name: kind` up to `->`, a closing bracket or the end, and return that place; tuples nest. */
 static const char *read_parameters(Bound *bound, const char *at, int *count) {
     for (;; ++*count) {
         at = skip_blanks(at);
         if (*at == '\0' || *at == ')' || *at == '-') return at;
         Parameter *parameter = &bound->parameters[bound->n_parameters++];
-        if (bound->n_parameters == 2 * MOST_SLOTS) return NULL;
+        if (bound->n_parameters == 2 * MAX_SLOTS) return NULL;
         at = read_word(at, parameter->name);
         if (at == NULL || *at != ':') return NULL;
         at = skip_blanks(at + 1);
@@ -206,7 +210,7 @@ static bool read_specification(Bound *bound) {
     for (at = skip_blanks(at + 2); *at != '\0'; at = skip_blanks(at)) {
         Parameter result = {0};
         at = read_kind(bound, at, &result);
-        if (at == NULL || result.kind == ARRAY || bound->n_results == MOST_RESULTS) return false;
+        if (at == NULL || result.kind == ARRAY || bound->n_results == MAX_RESULTS) return false;
         bound->results[bound->n_results++] = result.kind;
     }
     return true;
@@ -235,31 +239,31 @@ static Type type_of(PyArrayObject *array) {
 
 static int refuse_array(const Bound *bound, const Parameter *parameter) {
     char need[160] = "a C-contiguous array of ";
-    for (size_t i = 0; i < sizeof TYPE_NAMES / sizeof *TYPE_NAMES; i++)
-        if (parameter->types & TYPE_NAMES[i].type) strcat(strcat(need, TYPE_NAMES[i].text), " ");
+    for (int i = 0; i < N_TYPES; i++)
+        if (parameter->types & TYPES[i].type) strcat(strcat(need, TYPES[i].text), " ");
     const char *dimensions[] = {"", "with 1 dimension", "with 2 dimensions", "with 3 dimensions"};
     strcat(need, dimensions[parameter->dimensions]);
     if (parameter->is_written) strcat(need, " that can be written");
     return refuse(bound, parameter, need);
 }
 
-/* Hold the sizes of an array against those that are known; a size that is not becomes known. */
+/* Compare the shape of an array with the known sizes; a symbol without a size gets it from the shape. */
 static int take_shape(Arguments *call, const Parameter *parameter, const npy_intp *shape) {
     for (int k = 0; k < parameter->dimensions; k++) {
         Size size = parameter->shape[k];
-        int64_t want = size.offset;
+        int64_t expected = size.offset;
         if (size.symbol == ANY_SIZE) continue;
         if (size.symbol != NO_SYMBOL) {
             int64_t *known = &call->sizes[size.symbol];
             if (*known < 0) {
-                int64_t rest = shape[k] - size.offset;
-                if (rest >= 0 && rest % size.factor == 0) *known = rest / size.factor;
+                int64_t multiple = shape[k] - size.offset;
+                if (multiple >= 0 && multiple % size.factor == 0) *known = multiple / size.factor;
             }
-            want = *known < 0 ? -1 : size.factor * *known + size.offset;
+            expected = *known < 0 ? -1 : size.factor * *known + size.offset;
         }
-        if (shape[k] != want) {
+        if (shape[k] != expected) {
             PyErr_Format(PyExc_ValueError, "%s: axis %d of %s has %zd elements, where %lld are needed",
-                         call->bound->kernel->name, k, parameter->name, (Py_ssize_t)shape[k], (long long)want);
+                         call->bound->kernel->name, k, parameter->name, (Py_ssize_t)shape[k], (long long)expected);
             return -1;
         }
     }
@@ -297,7 +301,7 @@ static int take_value(Arguments *call, const Parameter *parameter, PyObject *obj
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Take the arguments of one level, laid flat; return the parameter after them, or NULL after an error. */
+/* Read the arguments of one nesting level into flat slots; return the parameter after them, or NULL after an error. */
 static const Parameter *take_all(Arguments *call, const Parameter *parameter, PyObject *const *items, PyObject *tuple,
                                  int count, int group) {
     for (int i = 0; i < count; i++, parameter++) {
@@ -321,16 +325,16 @@ static const Parameter *take_all(Arguments *call, const Parameter *parameter, Py
     return parameter;
 }
 
-/* Integers within their limits: a limit may be the size of a later array, so this comes last. */
+/* Check that integers are within their limits, after all arguments: a limit may be the size of a later array. */
 static int check_limits(const Arguments *call) {
     for (int i = 0; i < call->n_slots; i++) {
         const Parameter *parameter = call->of_slot[i];
         if (parameter->kind != INTEGER || parameter->limit == NO_SYMBOL) continue;
         int64_t value = call->slots[i].integer;
-        int64_t most = call->sizes[parameter->limit] - !parameter->is_limit_included;
-        if (value < 0 || value > most) {
+        int64_t largest = call->sizes[parameter->limit] - !parameter->is_limit_included;
+        if (value < 0 || value > largest) {
             PyErr_Format(PyExc_IndexError, "%s: %s is %lld, outside of 0 to %lld", call->bound->kernel->name,
-                         parameter->name, (long long)value, (long long)most);
+                         parameter->name, (long long)value, (long long)largest);
             return -1;
         }
     }
@@ -338,34 +342,28 @@ static int check_limits(const Arguments *call) {
 }
 
 static size_t bytes_of(const Arguments *call, int i) {
-    static const struct {
-        Type type;
-        size_t width;
-    } WIDTHS[] = {
-        {FLOAT64, 8}, {FLOAT32, 4}, {INT64, 8}, {INT32, 4}, {INT16, 2}, {UINT8, 1}, {BOOL, 1},
-    };
     const Array *array = &call->slots[i].array;
     size_t bytes = 0;
-    for (size_t k = 0; k < sizeof WIDTHS / sizeof *WIDTHS; k++)
-        if (WIDTHS[k].type == array->type) bytes = WIDTHS[k].width;
+    for (int k = 0; k < N_TYPES; k++)
+        if (TYPES[k].type == array->type) bytes = TYPES[k].width;
     for (int k = 0; k < call->of_slot[i]->dimensions; k++) bytes *= (size_t)array->shape[k];
     return bytes;
 }
 
-/* Whether two arrays have memory in common. */
+/* Return whether two arrays share memory. */
 static bool overlap(const Arguments *call, int i, int j) {
-    uintptr_t one = (uintptr_t)call->slots[i].array.at, other = (uintptr_t)call->slots[j].array.at;
-    return other < one + bytes_of(call, i) && one < other + bytes_of(call, j);
+    uintptr_t a = (uintptr_t)call->slots[i].array.at, b = (uintptr_t)call->slots[j].array.at;
+    return b < a + bytes_of(call, i) && a < b + bytes_of(call, j);
 }
 
-/* The slots of a top-level argument lie one after the other: return where those of slot `first` end. */
+/* Return the end of the slots of the top-level argument that starts at slot `first`. */
 static int end_of_group(const Arguments *call, int first) {
     int stop = first + 1;
     while (stop < call->n_slots && call->group[stop] == call->group[first]) stop++;
     return stop;
 }
 
-/* What is written may not lie in another argument; members of one tuple may be views of one another. */
+/* Check that no written array shares memory with another top-level argument; members of one tuple may. */
 static int check_overlap(const Arguments *call) {
     for (int first = 0, stop; first < call->n_slots; first = stop) {
         stop = end_of_group(call, first);
@@ -417,7 +415,7 @@ static PyObject *call_kernel(PyObject *capsule, PyObject *const *items, Py_ssize
     for (int i = 0; i < bound->n_sizes; i++) call.sizes[i] = -1;
     if (take_all(&call, bound->parameters, items, NULL, bound->n_arguments, 0) == NULL) return NULL;
     if (check_limits(&call) < 0 || check_overlap(&call) < 0) return NULL;
-    Slot results[MOST_RESULTS];
+    Slot results[MAX_RESULTS];
     if (bound->kernel->is_long) {
         Py_BEGIN_ALLOW_THREADS bound->kernel->call(call.slots, results);
         Py_END_ALLOW_THREADS
@@ -436,11 +434,11 @@ static const Kernel *find(const char *name) {
     return NULL;
 }
 
-/* Return a kernel with its specification read. Memory is never returned: kernels are bound once, at import. */
+/* Return a kernel with its parsed specification. The memory is never freed: kernels are bound once, at import. */
 static Bound *bound_to(const Kernel *kernel, const char *doc) {
     Bound *bound = PyMem_Calloc(1, sizeof *bound);
     char *text = PyMem_Malloc(strlen(doc) + 1);
-    Parameter *parameters = PyMem_Calloc((size_t)2 * MOST_SLOTS, sizeof *parameters);
+    Parameter *parameters = PyMem_Calloc((size_t)2 * MAX_SLOTS, sizeof *parameters);
     if (bound == NULL || text == NULL || parameters == NULL) {
         PyErr_NoMemory();
         return NULL;

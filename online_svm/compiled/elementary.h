@@ -1,8 +1,5 @@
-/* Exponentials and logarithms by IEEE operations alone: the same bits on any machine.
-
-No function here has a loop or a table, so compilers can vectorise.
-
-The logistic function and its inverse, with bits that depend on the argument alone. */
+/* Exponentials, logarithms, the logistic function and its inverse, by IEEE operations alone: the same bits on any
+machine. No function has a loop or a table, so compilers can vectorise. */
 #ifndef ONLINE_SVM_ELEMENTARY_H
 #define ONLINE_SVM_ELEMENTARY_H
 
@@ -15,13 +12,13 @@ The logistic function and its inverse, with bits that depend on the argument alo
 #define LN2_HIGH 0x1.62e42fee00000p-1 /* 32 bits: exact when multiplied by an exponent */
 #define LN2_LOW 0x1.a39ef35793c76p-33
 #define ROUNDER 6755399441055744.0         /* 1.5 * 2^52: adding it rounds to an integer, kept in the low bits */
-#define LAST_EXP_TERM (1.0 / 6227020800.0) /* 1 / 13!, of exp's Taylor polynomial */
-#define EXP_UNDERFLOW (-708.0)             /* below it exp is under 3.4e-308, next to the subnormal numbers */
-#define EXP_LEAST (-746.0)                 /* exp is 0 below */
-#define EXP_LARGEST 710.0                  /* exp is infinite above */
-#define LEAST_NORMAL 0x1p-1022
+#define LAST_EXP_TERM (1.0 / 6227020800.0) /* 1 / 13!, the last coefficient of exp's Taylor polynomial */
+#define EXP_UNDERFLOW (-708.0)             /* exp(-708) = 3.3e-308 is just above the subnormal numbers */
+#define EXP_ZERO_BELOW (-746.0)
+#define EXP_INFINITE_ABOVE 710.0
+#define MIN_NORMAL 0x1p-1022
 #define SQRT_HALF_BITS UINT64_C(0x3FE6A09E667F3BCD) /* the bits of sqrt(1/2) */
-#define LOG1P_NEAR 0.29 /* 1 + x lies between sqrt(1/2) and sqrt(2): log1p uses x directly */
+#define LOG1P_NEAR 0.29 /* for a smaller |x|, 1 + x lies between sqrt(1/2) and sqrt(2), and log1p uses x directly */
 
 /* (exp(r) - 1 - r - r^2/2) / r^3: the Taylor polynomial, by Horner's rule. */
 static inline double exp_tail(double r, double last) {
@@ -37,7 +34,7 @@ static inline double exp_tail(double r, double last) {
     return multiply_add(r, p, 1.0 / 6.0);
 }
 
-/* 2^n, of which only the low bits are read: the bits of a shifted number work as well. */
+/* 2^n. Only the low 12 bits of n count, so it may be the bits of n + ROUNDER. */
 static inline double power_of_two(int64_t n) {
     return float_of((int64_t)(((uint64_t)n << 52) + (UINT64_C(1023) << 52)));
 }
@@ -53,10 +50,10 @@ static inline double exp_nonpositive(double x) {
     return x >= EXP_UNDERFLOW ? p * power_of_two(bits_of(shifted)) : 0.0;
 }
 
-/* The integer in the low 32 bits of a shifted number, halved towards minus infinity. */
+/* floor(n / 2), given n + ROUNDER: n is the signed integer in its low 32 bits. */
 static inline int64_t half_of(double shifted) { return (int64_t)((uint64_t)bits_of(shifted) << 32) >> 32 >> 1; }
 
-/* value * 2^n in two steps: 2^n may overflow although the product does not. Only the last step rounds. */
+/* value * 2^n, given n + ROUNDER. Two steps: 2^n may overflow although the product does not. Only the last rounds. */
 static inline double scaled(double value, double shifted) {
     int64_t half = half_of(shifted);
     int64_t rest = (int64_t)((uint64_t)bits_of(shifted) - (uint64_t)half);
@@ -65,7 +62,7 @@ static inline double scaled(double value, double shifted) {
 
 /* exp(x). */
 static inline double exp_of(double x) {
-    double bounded = bounded_by(x, EXP_LEAST, EXP_LARGEST);
+    double bounded = bounded_by(x, EXP_ZERO_BELOW, EXP_INFINITE_ABOVE);
     double shifted = multiply_add(bounded, LOG2_E, ROUNDER);
     double n = shifted - ROUNDER;
     double r = multiply_add(-n, LN2_LOW, multiply_add(-n, LN2_HIGH, bounded));
@@ -73,21 +70,21 @@ static inline double exp_of(double x) {
     return x == x ? scaled(p, shifted) : x; /* NaN */
 }
 
-/* exp(x) - 1, exact to the last place near 0 too. */
+/* exp(x) - 1, within one unit in the last place, without cancellation near 0. */
 static inline double expm1_of(double x) {
-    double bounded = bounded_by(x, -40.0, EXP_LARGEST);
+    double bounded = bounded_by(x, -40.0, EXP_INFINITE_ABOVE);
     double shifted = multiply_add(bounded, LOG2_E, ROUNDER);
     double n = shifted - ROUNDER;
     /* 1. r, and its rounding error. */
     double whole = multiply_add(-n, LN2_HIGH, bounded);
     double r = multiply_add(-n, LN2_LOW, whole);
     double lost = multiply_add(-n, LN2_LOW, whole - r);
-    /* 2. (1 - 2^-n) + r exactly, as a sum of two; 2^-n is negligible from n = 64 on. */
+    /* 2. (1 - 2^-n) + r, exactly `total + rest`; 2^-n is negligible from n = 64 on. */
     double power = n < 64.0 ? power_of_two((int64_t)-(uint64_t)bits_of(shifted)) : 0.0;
-    double one = 1.0 - power;
-    double total = one + r;
-    double rest = n != 0.0 ? ((1.0 - one) - power) + (r - (total - one)) : 0.0;
-    /* 3. The rest of the series, and 2^n. */
+    double head = 1.0 - power;
+    double total = head + r;
+    double rest = n != 0.0 ? ((1.0 - head) - power) + (r - (total - head)) : 0.0;
+    /* 3. The higher terms of the series, and 2^n. */
     double cubes = r * r * r * exp_tail(r, multiply_add(r, LAST_EXP_TERM / 14.0, LAST_EXP_TERM));
     double value = total + (rest + multiply_add(0.5 * r, r, lost + cubes));
     value = scaled(value, shifted);
@@ -96,38 +93,38 @@ static inline double expm1_of(double x) {
 
 /* k ln 2 + log(1 + f) + rest, where sqrt(1/2) <= 1 + f < sqrt(2) and rest is tiny.
 
-With s = f / (2 + f), log(1 + f) = 2 artanh(s) = f - (f^2/2 - s (f^2/2 + R)), and R is 2 s^2/3 + 2 s^4/5 + ... : f is
-exact, and the rounded terms are small in comparison. */
+With s = f / (2 + f) and R = 2 s^2/3 + 2 s^4/5 + ..., log(1 + f) = 2 artanh(s) = f - (f^2/2 - s (f^2/2 + R)). The
+leading term f is exact; the terms that are rounded are much smaller. */
 static inline double log_sum(double k, double f, double rest) {
     double s = f / (2.0 + f);
     double z = s * s;
     double w = z * z;
-    /* Even and odd terms separately: the next power of z would be below 7e-19 of f. */
+    /* Odd and even powers of z separately; the first omitted term is below 7e-19 f. */
     double even = multiply_add(w, 2.0 / 19.0, 2.0 / 15.0);
     even = multiply_add(w, multiply_add(w, multiply_add(w, even, 2.0 / 11.0), 2.0 / 7.0), 2.0 / 3.0);
     double odd = multiply_add(w, 2.0 / 21.0, 2.0 / 17.0);
     odd = multiply_add(w, multiply_add(w, multiply_add(w, odd, 2.0 / 13.0), 2.0 / 9.0), 2.0 / 5.0);
     double series = z * multiply_add(z, odd, even);
     double square = 0.5 * f * f;
-    /* k ln 2 + f exactly, as a sum of two: its first term is 0, or the larger one. */
+    /* k LN2_HIGH + f, exactly `total + lost`: the product is 0 or larger than f. */
     double high = k * LN2_HIGH;
     double total = high + f;
     double lost = f - (total - high);
     return total + (lost + (multiply_add(k, LN2_LOW, rest) - (square - s * (square + series))));
 }
 
-/* log(x) for x that is not a positive finite number. */
+/* log(x) if x is not a positive finite number. */
 static inline double log_beyond(double x) {
     if (x == 0.0) return -INFINITY;
     return x > 0.0 ? x : NAN;
 }
 
-/* k of a number with these bits, which lies between 2^k sqrt(1/2) and 2^k sqrt(2). */
+/* The k for which the number with these bits lies between 2^k sqrt(1/2) and 2^k sqrt(2). */
 static inline int64_t exponent_of(int64_t bits) { return (int64_t)((uint64_t)bits - SQRT_HALF_BITS) >> 52; }
 
 /* The natural logarithm; NaN for a negative x, minus infinity for 0. */
 static inline double log_of(double x) {
-    bool is_tiny = x < LEAST_NORMAL;
+    bool is_tiny = x < MIN_NORMAL;
     int64_t bits = bits_of(is_tiny ? x * 0x1p54 : x);
     int64_t k = exponent_of(bits);
     double f = float_of((int64_t)((uint64_t)bits - ((uint64_t)k << 52))) - 1.0;
@@ -135,13 +132,13 @@ static inline double log_of(double x) {
     return 0.0 < x && x < INFINITY ? value : log_beyond(x);
 }
 
-/* log(1 + x), exact to the last place near 0 too. */
+/* log(1 + x), within one unit in the last place, without cancellation near 0. */
 static inline double log1p_of(double x) {
     /* 1. 1 + x, and its rounding error. */
     double u = 1.0 + x;
     double part = u - 1.0;
     double lost = (1.0 - (u - part)) + (x - part);
-    /* 2. The logarithm of both. */
+    /* 2. log(u + lost) = log(u) + lost / u. */
     int64_t bits = bits_of(u);
     int64_t k = exponent_of(bits);
     bool is_near = fabs(x) < LOG1P_NEAR;

@@ -1,9 +1,9 @@
 """Exponentials, logarithms and logistic functions with the same bits on every processor.
 
-The C library chooses its exp and log by the processor, other C libraries differ, and numpy's
-results depend on its vector width. These functions use only IEEE additions, multiplications,
-divisions and fused multiply-adds, in a fixed order. On a processor without fused multiply-add, the
-C library computes it: same rounding, but slower. There are no loops and no tables, so compilers
+The exp and log of a C library depend on the processor, those of two C libraries differ, and numpy's
+depend on its vector width. These functions use only IEEE additions, multiplications, divisions and
+fused multiply-adds, in a fixed order. On a processor without fused multiply-add the C library
+computes it, with the same rounding but more slowly. There are no loops and no tables, so compilers
 can vectorise.
 
 Each result is within one unit in the last place (`tests/online_svm/compiled/test_elementary.py`).
@@ -21,8 +21,8 @@ from online_svm.types import Floats
 def exp_nonpositive(x: float) -> float:
     """Return exp(x) for x <= 0 without a branch; 0 below -708.
 
-    exp(x) = 2^n exp(r) with |r| <= ln(2)/2 (Cody and Waite). exp(r) is its Taylor polynomial of
-    degree 13, with a remainder below 5e-18.
+    exp(x) = 2^n exp(r) with |r| <= ln(2)/2 (Cody and Waite). The Taylor polynomial of degree 13
+    approximates exp(r) with an error below 5e-18.
     """
 
 

@@ -1,4 +1,4 @@
-/* Extremes of numbers. Of two, as in Python: the first argument if they are equal, or one is NaN. */
+/* Minima and maxima. Of two equal numbers, or if one is NaN, the first argument is returned, as in Python. */
 #ifndef ONLINE_SVM_EXTREMES_H
 #define ONLINE_SVM_EXTREMES_H
 
@@ -9,9 +9,9 @@ static inline double lesser(double a, double b) { return b < a ? b : a; }
 static inline double greater(double a, double b) { return b > a ? b : a; }
 
 /* x clipped to a range. */
-static inline double bounded_by(double x, double least, double largest) { return lesser(greater(x, least), largest); }
+static inline double bounded_by(double x, double lower, double upper) { return lesser(greater(x, lower), upper); }
 
-/* The first index of the maximum of n values, at least one. */
+/* The index of the first maximum of n values, n >= 1. */
 static inline int64_t argmax(const double *values, int64_t n) {
     int64_t best = 0;
     for (int64_t k = 1; k < n; k++)
@@ -19,7 +19,7 @@ static inline int64_t argmax(const double *values, int64_t n) {
     return best;
 }
 
-/* The largest magnitude of n values; NaN if there is one. */
+/* The largest magnitude of n values; NaN if any value is NaN. */
 static inline double largest_magnitude(const double *values, int64_t n) {
     double largest = 0.0;
     for (int64_t k = 0; k < n; k++) {
@@ -29,7 +29,6 @@ static inline double largest_magnitude(const double *values, int64_t n) {
     return largest;
 }
 
-/* The lesser of two whole numbers. */
 static inline int64_t lesser_int(int64_t a, int64_t b) { return b < a ? b : a; }
 
 #endif

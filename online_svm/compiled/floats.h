@@ -1,4 +1,4 @@
-/* IEEE 754 operations that C has no operator for, each rounded once, and their bits. */
+/* The fused multiply-add, and conversions between a double and its bits. */
 #ifndef ONLINE_SVM_FLOATS_H
 #define ONLINE_SVM_FLOATS_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* a b + c, rounded once: an instruction if the level has one, else the C library's exact function. */
+/* a b + c, rounded once: an instruction if the build level has one, else a function of the C library. */
 static inline double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
 /* The 64 bits of a double as an integer. */

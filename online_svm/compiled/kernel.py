@@ -1,7 +1,8 @@
 """Bind Python functions without a body to kernels in C, compiled for the level of the processor.
 
-One extension module is installed for each level; all give the same bytes. The highest level that
-the processor supports is loaded once, at import. `ONLINE_SVM_LEVEL` selects another one, for tests.
+One extension module is installed for each level of the processor architecture; all give the same
+bytes. Importing this file loads the highest level that the processor supports. In tests, the
+environment variable `ONLINE_SVM_LEVEL` selects a lower one.
 """
 
 import os
@@ -50,13 +51,12 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the C kernel for a function without a body.
+    """Return the C kernel for a function without a body, which supplies types and docstring.
 
-    The function supplies types and docstring. The kernel has its path as name in the table of a C
-    file; the table declares types, sizes and writability of its arguments,
-    which each call checks. A call raises TypeError for a wrong type, layout or number of dimensions
-    of an array, ValueError for a wrong size or shared memory, IndexError for an index out of
-    bounds. Raises LookupError if no C file has a kernel of that name.
+    The table of a C file lists the kernel by the path of the function, and specifies types, sizes
+    and writability of its arguments. A call raises TypeError for a wrong type, layout or number of
+    dimensions of an array, ValueError for a wrong size or shared memory, IndexError for an index
+    out of bounds. Raises LookupError if no C file has a kernel of that name.
     """
     name = f"{function.__module__.removeprefix(f'{_PACKAGE}.')}.{function.__name__}"
     return cast(Callable[P, R], LIBRARY.bind(name, getdoc(function) or "", function.__module__))

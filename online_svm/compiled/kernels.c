@@ -9,9 +9,9 @@ static inline double power(double base, int64_t degree) {
     return value;
 }
 
-enum { TILE = 32 }; /* points whose sums stay in registers while all features are added */
+enum { TILE = 32 }; /* number of points whose sums stay in registers while all features are added */
 
-/* Write |x - X[:, first + j]|^2 to sums[j] for j < n, a compile-time constant where it is TILE. */
+/* Write |x - X[:, first + j]|^2 to sums[j] for j < n <= TILE; inlined twice, once with the constant n = TILE. */
 static inline void distances_of_tile(Matrix X, const double *x, int64_t first, int64_t n, double *sums) {
     double tile[TILE] = {0};
     for (int64_t f = 0; f < X.rows; f++) {
@@ -29,7 +29,7 @@ void squared_distances(Matrix X, const double *x, int64_t first, int64_t stop, d
     distances_of_tile(X, x, first, stop - first, sums);
 }
 
-/* Write x . X[:, first + j] to sums[j] for j < n, a compile-time constant where it is TILE. */
+/* Write x . X[:, first + j] to sums[j]; n as in `distances_of_tile`. */
 static inline void products_of_tile(Matrix X, const double *x, int64_t first, int64_t n, double *sums) {
     double tile[TILE] = {0};
     for (int64_t f = 0; f < X.rows; f++) {
@@ -44,7 +44,7 @@ static void products(Matrix X, const double *x, int64_t first, int64_t stop, dou
     products_of_tile(X, x, first, stop - first, sums);
 }
 
-/* Turn the sums of at most BLOCK points into kernel values, in place; rbf values are not yet rounded. */
+/* Replace distances or products by kernel values; rbf values are not yet rounded. */
 static void values_of_sums(KernelShape shape, double *sums, int64_t n) {
     if (shape.code == RBF || shape.code == WIDE_RBF)
         for (int64_t j = 0; j < n; j++) sums[j] = exp_nonpositive(-shape.gamma * sums[j]);

@@ -1,8 +1,8 @@
 /* Kernel values whose bits depend on the two points alone.
 
-Points are stored feature-major, shape (d, n), so that a loop runs *across* points: the sum of each pair runs over the
-features in order, with one rounding a term, independent of the position of the point. Hence k(u, v) == k(v, u) bit for
-bit. Values of the rbf kernel are rounded to 24 bits, so that rows can be kept as float32; WIDE_RBF keeps 53. */
+Points are stored feature-major, shape (d, n), so that compilers vectorise *across* points. The sum of each pair runs
+over the features in order, with one rounding a term, whatever the position of the point. Hence k(u, v) == k(v, u) bit
+for bit. Values of the rbf kernel are rounded to 24 bits, so that rows can be kept as float32; WIDE_RBF keeps 53. */
 #ifndef ONLINE_SVM_KERNELS_H
 #define ONLINE_SVM_KERNELS_H
 
@@ -20,7 +20,7 @@ typedef struct {
 #define KERNEL_SHAPE "shape: (code: int gamma: float coef0: float degree: int)"
 enum { KERNEL_SHAPE_SLOTS = 4, BLOCK = 128 }; /* BLOCK points of 20 features are 20 KiB, which stay in the cache */
 
-/* The shape in the slots that KERNEL_SHAPE takes. */
+/* Read the shape from the arguments declared by KERNEL_SHAPE. */
 static inline KernelShape kernel_shape_of(const Slot *a) {
     return (KernelShape){a[0].integer, a[1].real, a[2].real, a[3].integer};
 }
@@ -31,7 +31,7 @@ void squared_distances(Matrix X, const double *x, int64_t first, int64_t stop, d
 /* Write k(x, X[:, j]) to out[j - first] for first <= j < stop. */
 void kernel_row(KernelShape shape, Matrix X, const double *x, int64_t first, int64_t stop, double *out);
 
-/* The same, to float32: exact for the rbf kernel. */
+/* The same in float32, which is exact for the rbf kernel. */
 void kernel_row_floats(KernelShape shape, Matrix X, const double *x, int64_t first, int64_t stop, float *out);
 
 /* k(u, v) of two points of d features, with the bits of `kernel_row`. */

@@ -1,14 +1,13 @@
 """Compute kernel values whose bits depend on the two points alone.
 
 Points are stored feature-major, shape (d, n), so that the compiler vectorises *across* points. The
-sum of each pair runs over the features in order, with one rounding a term, independent of the
-position of the point and of other points in the call. Hence k(u, v) == k(v, u) bit for bit, and a
-recomputed value equals the original after a restart.
+sum of each pair runs over the features in order, with one rounding a term, whatever the position of
+the point and the other points of the call. Hence k(u, v) == k(v, u) bit for bit, and a restart
+recomputes the same values.
 
-Values of the rbf kernel are rounded to 24 bits everywhere. Cached rows then take half the memory
-and bandwidth (LIBSVM keeps its rows in this way too), while the solver, its decision values and the
-score of a new point use the same numbers. The other kernels are not bounded by 1 and keep 53 bits;
-so does a `wide` rbf kernel.
+Values of the rbf kernel are rounded to 24 bits everywhere: the solver and the score of a new point
+use the same numbers, and cached rows take half the memory and bandwidth (LIBSVM also caches
+float32). The other kernels are not bounded by 1 and keep 53 bits, as does a `wide` rbf kernel.
 """
 
 import math
@@ -35,8 +34,8 @@ class Kernel:
 
     "rbf" is exp(-gamma |u - v|^2), "linear" u.v, "poly" (gamma u.v + coef0)^degree. `gamma` is
     positive; `coef0` is not negative, or the kernel would not be positive semi-definite. A `wide`
-    rbf kernel keeps 53 bits too: with 24 bits a nearly singular kernel matrix has eigenvalues below
-    zero, and an objective with a large C is off in its seventh digit.
+    rbf kernel keeps 53 bits: with 24 bits a nearly singular kernel matrix has eigenvalues below
+    zero, and with a large C the objective is wrong in its seventh digit.
 
     Raises InvalidConfig if the name is unknown or a parameter is out of its range.
     """
@@ -100,16 +99,14 @@ FLOATS_PER_LINE = 8
 def in_lines(points: Floats) -> Floats:
     """Return a copy of points, shape (d, n), in which each row starts at a cache line.
 
-    In an array whose rows are not a whole number of lines each vector of the processor spans two
-    lines and takes two reads. Alignment does not change a bit of any result.
-
-    Up to seven zero columns are added after the n-th. The copy is read-only if `points` is.
+    Without alignment, processor vectors span two cache lines and take two reads. Results are the
+    same. Up to seven zero columns are added after the n-th. The copy is read-only if `points` is.
     """
     d, n = points.shape
     width = -(-n // FLOATS_PER_LINE) * FLOATS_PER_LINE
-    room = np.zeros(d * width + FLOATS_PER_LINE)
-    first = -room.ctypes.data // 8 % FLOATS_PER_LINE
-    lines: Floats = room[first : first + d * width].reshape(d, width)
+    buffer = np.zeros(d * width + FLOATS_PER_LINE)
+    first = -buffer.ctypes.data // 8 % FLOATS_PER_LINE
+    lines: Floats = buffer[first : first + d * width].reshape(d, width)
     lines[:, :n] = points
     lines.flags.writeable = points.flags.writeable
     return lines

@@ -1,6 +1,6 @@
-"""Sum in a fixed order that still lets a processor take many terms at a time.
+"""Sum in a fixed order that still allows vector instructions.
 
-Term j is added to lane j mod `LANES`; the lanes are then added by halves. `sum_rows` adds rows one
+Term j is added to lane j mod `LANES`; the lanes are then added pairwise. `sum_rows` adds rows one
 after the other.
 """
 

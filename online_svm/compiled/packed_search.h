@@ -1,12 +1,12 @@
-/* The best of many in one pass: a value and its place packed into one integer.
+/* The place of a maximum in one pass: a value and its place are packed into one integer key.
 
-Keys order like the values they encode, to eleven bits (of 32) or 40 (of 64). Equal values are ordered by place, the
-lowest first. An integer maximum does not depend on the order of evaluation, so it can be taken in lanes; a search for
-the place of the maximum cannot.
+Keys are ordered like the values, of which they keep eleven mantissa bits (of 32) or 40 (of 64); of equal values the
+one at the lowest place has the largest key. The maximum of integers does not depend on the order of evaluation, so it
+can be taken in vector lanes.
 
-The functions work on one type of numbers. A body file that is included for float32 and for float64 includes this file
-too, after defining three names: VALUE (`float`, `double`), KEY (`int32_t`, `int64_t`, of the same width) and
-TYPED(name), which distinguishes the names (`name##_f32`, `name##_f64`). Only the constants therefore have a guard. */
+The functions work on one type of numbers. A body file is included once for float32 and once for float64, and includes
+this file after defining three names: VALUE (`float`, `double`), KEY (`int32_t`, `int64_t`, of the same width) and
+TYPED(name), which makes the names differ (`name##_f32`, `name##_f64`). So only the constants have a guard. */
 #include <stdint.h>
 #include <string.h>
 
@@ -15,8 +15,7 @@ TYPED(name), which distinguishes the names (`name##_f32`, `name##_f64`). Only th
 
 enum { PLACES = 4096 }; /* the number of places that a key distinguishes */
 
-/* Bytes of a vector: the width of the processor's vectors. By default compilers take half of it, and process the
-remainder one by one; wider vectors they split badly. */
+/* Bytes of a vector register. By default compilers use vectors of half this width; wider ones they split badly. */
 #if defined(__AVX512F__)
 enum { VECTOR = 64 };
 #elif defined(__AVX2__)
@@ -27,7 +26,7 @@ enum { VECTOR = 16 };
 
 #endif
 
-/* Numbers side by side, and a key for each. */
+/* Vectors of numbers and of their keys. */
 enum { TYPED(LANE) = VECTOR / sizeof(VALUE) };
 typedef VALUE TYPED(Values) __attribute__((vector_size(VECTOR)));
 typedef KEY TYPED(Keys) __attribute__((vector_size(VECTOR)));
@@ -67,8 +66,8 @@ static inline TYPED(Keys) TYPED(rising)(TYPED(Values) x, TYPED(Keys) places) {
 
 /* Keys that grow with v^2 / c, where v >= 0 and c > 0.
 
-The bits of a positive number are its logarithm to a tenth, up to a constant factor and term. The key is therefore log v
-- 1/2 log c in this form. */
+The bits of a positive number, as an integer, approximate a linear function of its logarithm to a tenth. The key is
+log v - 1/2 log c in this form. */
 static inline TYPED(Keys) TYPED(gaining)(TYPED(Values) violation, TYPED(Values) curvature, TYPED(Keys) places) {
     TYPED(Keys) key = (TYPED(Keys))violation - ((TYPED(Keys))curvature >> 1);
     return (key & -(KEY)PLACES) | places;
@@ -80,9 +79,9 @@ static inline TYPED(Values) TYPED(violation_of)(VALUE top, TYPED(Values) slack) 
     return (TYPED(Values))((TYPED(Keys))difference & (TYPED(Keys))(difference > 0));
 }
 
-/* max(k_ii + k_jj - 2 k_ij, least) */
-static inline TYPED(Values) TYPED(curvature_of)(TYPED(Values) value, VALUE own, TYPED(Values) other, VALUE least) {
-    TYPED(Values) curvature = (own + other) - (value + value), flat = (TYPED(Values)){0} + least;
+/* max(k_ii + k_jj - 2 k_ij, lowest) */
+static inline TYPED(Values) TYPED(curvature_of)(TYPED(Values) value, VALUE own, TYPED(Values) other, VALUE lowest) {
+    TYPED(Values) curvature = (own + other) - (value + value), flat = (TYPED(Values)){0} + lowest;
     TYPED(Keys) is_above = (TYPED(Keys))(curvature > flat);
     return (TYPED(Values))(((TYPED(Keys))curvature & is_above) | ((TYPED(Keys))flat & ~is_above));
 }
@@ -100,7 +99,7 @@ static inline TYPED(Keys) TYPED(larger)(TYPED(Keys) a, TYPED(Keys) b) {
     return a;
 }
 
-/* The largest key of all lanes, by halves. */
+/* The largest key of all lanes. */
 static inline KEY TYPED(largest)(TYPED(Keys) keys) {
     KEY each[TYPED(LANE)];
     memcpy(each, &keys, sizeof each);

@@ -5,10 +5,10 @@
 
 #define LOG_ROOT_TWO_PI 0.9189385332046728
 #define ROOT_PI 1.772453850905516
-#define STIRLING 10.0 /* from here on Stirling's series is exact to the last place */
+#define STIRLING 10.0 /* from here on the first omitted term of Stirling's series is below 3e-17 */
 #define TINY 1e-300
-#define SMALLEST_TERM 1e-17 /* relative to a sum: smaller terms are not added */
-enum { MOST_TERMS = 1000000, MOST_FRACTIONS = 10000, MOST_STEPS = 200 };
+#define SMALLEST_TERM 1e-17 /* a series ends at a term below this share of the sum */
+enum { MAX_TERMS = 1000000, MAX_FRACTIONS = 10000, MAX_STEPS = 200 };
 
 double log_gamma(double x) {
     double product = 1.0;
@@ -29,7 +29,7 @@ double stirling_rest(double x) {
     return multiply_add(z, p, 1.0 / 12.0) / x;
 }
 
-/* Stirling's series for all three gamma functions at once, in which the large terms cancel analytically. */
+/* Stirling's series of the three gamma functions are combined: their large terms cancel analytically. */
 double log_beta(double a, double b) {
     /* 1. B(a, b) = B(a + 1, b) (a + b) / a. */
     double ratio = 1.0;
@@ -41,12 +41,12 @@ double log_beta(double a, double b) {
         ratio *= (a + b) / b;
         b += 1.0;
     }
-    /* 2. Stirling's series; the smaller share by its logarithm, the larger one by log1p. */
-    double least = lesser(a, b), most = greater(a, b);
-    double share = least / (least + most);
-    double rest = stirling_rest(least) + stirling_rest(most) - stirling_rest(least + most);
-    double powers = (least - 0.5) * log_of(share) + most * log1p_of(-share);
-    return powers - 0.5 * log_of(most) + LOG_ROOT_TWO_PI + rest + log_of(ratio);
+    /* 2. Stirling's series, with the logarithms of the shares of a and b in a + b. */
+    double smaller = lesser(a, b), larger = greater(a, b);
+    double share = smaller / (smaller + larger);
+    double rest = stirling_rest(smaller) + stirling_rest(larger) - stirling_rest(smaller + larger);
+    double powers = (smaller - 0.5) * log_of(share) + larger * log1p_of(-share);
+    return powers - 0.5 * log_of(larger) + LOG_ROOT_TWO_PI + rest + log_of(ratio);
 }
 
 double incomplete_beta(double a, double b, double x, double log_beta_ab, double *slope) {
@@ -75,8 +75,8 @@ double beta_quantile(double a, double b, double p) {
     if (!(0.0 < p && p < 1.0)) return lesser(greater(p, 0.0), 1.0);
     double scale = log_beta(a, b), low = 0.0, high = 1.0;
     double x = a >= 1.0 && b >= 1.0 ? near_quantile(a, b, p) : a / (a + b);
-    for (int k = 0; k < MOST_STEPS; k++) {
-        /* 1. Narrow the bracket by the side of x. */
+    for (int k = 0; k < MAX_STEPS; k++) {
+        /* 1. x becomes a bound of the bracket. */
         double slope, value = incomplete_beta(a, b, x, scale, &slope);
         if (value > p)
             high = x;
@@ -86,7 +86,7 @@ double beta_quantile(double a, double b, double p) {
         double step = (value - p) / slope;
         double bend = step * ((a - 1.0) / x - (b - 1.0) / (1.0 - x));
         step /= 1.0 - 0.5 * lesser(greater(bend, -1.0), 1.0);
-        /* 3. The remaining error is about the cube of the step, in deviations of the distribution. */
+        /* 3. Stop if the step is small: in standard deviations, the remaining error is about its cube. */
         bool is_small = step * step * (a + b) <= 1e-11 * x * (1.0 - x);
         if (is_small && fabs(step) <= 1e-5 * lesser(x, 1.0 - x)) return x - step;
         /* 4. Halve the bracket if the step leaves it. */
@@ -102,11 +102,11 @@ double beta_quantile(double a, double b, double p) {
 
 static inline double away_from_zero(double value) { return fabs(value) > TINY ? value : TINY; }
 
-/* Lentz's method converges fast up to (a + 1) / (a + b + 2) and a little beyond. */
+/* Lentz's method converges fast for x up to a little beyond (a + 1) / (a + b + 2). */
 double beta_fraction(double a, double b, double x) {
     double c = 1.0, d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
     double value = d;
-    for (int k = 1; k < MOST_FRACTIONS; k++) {
+    for (int k = 1; k < MAX_FRACTIONS; k++) {
         double m = k;
         double even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
         d = 1.0 / away_from_zero(1.0 + even * d);
@@ -126,7 +126,7 @@ static double upper_gamma(double a, double x) {
     double b = x + 1.0 - a;
     double c = 1.0 / TINY, d = 1.0 / b;
     double value = d;
-    for (int k = 1; k < MOST_TERMS; k++) {
+    for (int k = 1; k < MAX_TERMS; k++) {
         double n = k, step = -n * (n - a);
         b += 2.0;
         d = 1.0 / away_from_zero(step * d + b);
@@ -142,14 +142,14 @@ double log_lower_gamma(double a, double s) {
     if (s <= 30.0 + 4.0 * sqrt(a)) {
         /* 1. Its series, the sum of x^n / (a (a + 1) ... (a + n)). */
         double term = 1.0 / a, sum = term;
-        for (int n = 1; n < MOST_TERMS; n++) {
+        for (int n = 1; n < MAX_TERMS; n++) {
             term *= x / (a + n);
             sum += term;
             if (term < SMALLEST_TERM * sum) break;
         }
         return log_of(sum);
     }
-    /* 2. Far above a: the whole gamma function less the upper one. */
+    /* 2. Far above a: the complete gamma function minus the upper one. */
     double whole = a < STIRLING ? x - a * log_of(x) + log_gamma(a)
                                 : s - a * log1p_of(s / a) - 0.5 * log_of(a) + LOG_ROOT_TWO_PI + stirling_rest(a);
     return whole + log1p_of(-upper_gamma(a, x) * exp_of(-whole));
@@ -157,11 +157,11 @@ double log_lower_gamma(double a, double s) {
 
 double erfc_of(double x) {
     double square = x * x;
-    double power = exp_of(-square) * (1.0 - multiply_add(x, x, -square)); /* of the square with all its bits */
+    double power = exp_of(-square) * (1.0 - multiply_add(x, x, -square)); /* corrected for the rounding of `square` */
     if (x < 1.0) {
         /* 1. The series of erf: the sum of 2^n x^(2n+1) / (1 3 5 ... (2n+1)). */
         double term = x, sum = x;
-        for (int n = 1; n < MOST_TERMS; n++) {
+        for (int n = 1; n < MAX_TERMS; n++) {
             term *= 2.0 * square / (2 * n + 1);
             sum += term;
             if (term <= SMALLEST_TERM * sum) break;
@@ -172,13 +172,13 @@ double erfc_of(double x) {
     return x < 27.3 ? power * x * upper_gamma(0.5, square) / ROOT_PI : 0.0;
 }
 
-/* Newton's method on the logarithm of the distribution function, which is concave: from a start below the quantile
-every step stays below it. */
+/* Newton's method on the logarithm of the distribution function. It is concave, so that all iterates stay below the
+quantile if the first one is. */
 double normal_quantile(double p) {
     if (!(0.0 < p && p < 0.5)) return p <= 0.0 ? -INFINITY : 0.0;
     double wanted = log_of(p);
     double x = -sqrt(-2.0 * wanted);
-    for (int k = 0; k < MOST_STEPS; k++) {
+    for (int k = 0; k < MAX_STEPS; k++) {
         double tail = 0.5 * erfc_of(-x * sqrt(0.5));
         double density = exp_of(-0.5 * x * x - LOG_ROOT_TWO_PI);
         double step = (wanted - log_of(tail)) * tail / density;

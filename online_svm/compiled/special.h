@@ -1,4 +1,4 @@
-/* Functions of statistics, made of those in `elementary.h`: the same bits on any machine. */
+/* Statistical functions from those in `elementary.h`: the same bits on any machine. */
 #ifndef ONLINE_SVM_SPECIAL_H
 #define ONLINE_SVM_SPECIAL_H
 
@@ -17,10 +17,10 @@ double incomplete_beta(double a, double b, double x, double log_beta, double *sl
 /* x with I_x(a, b) = p, by Halley's method inside a bracket. */
 double beta_quantile(double a, double b, double p);
 
-/* The continued fraction in I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) times it, by Lentz's method. */
+/* The continued fraction I_x(a, b) / (x^a (1 - x)^b / (a B(a, b))), by Lentz's method. */
 double beta_fraction(double a, double b, double x);
 
-/* The logarithm of x^-a e^x gamma(a, x), the lower incomplete gamma function; x = a + s is given by s. */
+/* ln(x^-a e^x gamma(a, x)) at x = a + s, where gamma is the lower incomplete gamma function. */
 double log_lower_gamma(double a, double s);
 
 /* 1 - erf(x), x >= 0. */

@@ -17,7 +17,7 @@ def stirling_rest(x: float) -> float:
 def log_beta(a: float, b: float) -> float:
     """Return ln B(a, b), for a and b > 0.
 
-    Uses Stirling's series for all three gamma functions at once, in which the large terms cancel
+    Stirling's series of the three gamma functions are combined: their large terms cancel
     analytically.
     """
 
@@ -34,17 +34,17 @@ def beta_quantile(a: float, b: float, p: float) -> float:
 
 @kernel
 def beta_fraction(a: float, b: float, x: float) -> float:
-    """Return the continued fraction in I_x(a, b) = x^a (1 - x)^b / (a B(a, b)) times it.
+    """Return the continued fraction I_x(a, b) / (x^a (1 - x)^b / (a B(a, b))), by Lentz's method.
 
-    Lentz's method; it converges fast up to (a + 1) / (a + b + 2) and a little beyond.
+    It converges fast for x up to a little beyond (a + 1) / (a + b + 2).
     """
 
 
 @kernel
 def log_lower_gamma(a: float, s: float) -> float:
-    """Return the logarithm of x^-a e^x gamma(a, x), with the lower incomplete gamma function.
+    """Return ln(x^-a e^x gamma(a, x)) at x = a + s, with the lower incomplete gamma function.
 
-    The argument is s = x - a, because the result depends on the difference.
+    For x near a, s carries digits that the rounded x would lose.
     """
 
 
@@ -57,6 +57,6 @@ def erfc(x: float) -> float:
 def normal_quantile(p: float) -> float:
     """Return the quantile of the standard normal distribution, for p <= 1/2.
 
-    Newton's method on the logarithm of the distribution function, which is concave: from a start
-    below the quantile every step stays below it.
+    Newton's method on the logarithm of the distribution function. It is concave, so that all
+    iterates stay below the quantile if the first one is.
     """

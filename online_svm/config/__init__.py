@@ -1,4 +1,4 @@
-"""Every setting of the predictor: its name, default and limits, in one model."""
+"""All settings of the predictor, with their defaults and limits, in one model."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self
@@ -33,9 +33,9 @@ MapName = Literal[
 ]
 MIXED: MapName = "mixed"
 EARLY_UNTIL = 2000
-"""Without `refit_lag`, refits that begin below this many learned examples take effect at once.
+"""Without `refit_lag`, refits at fewer learned examples than this take effect at once.
 
-Answers improve fastest then, and a refit is short. Equal to the default window."""
+Answers improve fastest in this phase, and a refit is short. Equal to the default window."""
 
 REFIT_EVERY = 250
 """Default of `refit_every`; for a committee the shortest distance between refits."""
@@ -48,7 +48,7 @@ KindName = Literal["number", "boolean", "category", "time"]
 
 
 class PredictorFields(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, DecisionConfig):
-    """Settings of `OnlinePredictor`, each valid by itself; other settings may complete them."""
+    """Settings of `OnlinePredictor`, each checked by itself; a subclass checks them together."""
 
     classes: tuple[Label, ...] | None = Field(
         None, description="The declared labels. Without them classes are discovered."
@@ -240,10 +240,10 @@ class PredictorConfig(PredictorFields):
 
     @property
     def training_share(self) -> float:
-        """Share of the training part of the window.
+        """Share of the window in the proper training set.
 
         A committee needs many examples for its weights and few for calibration: on thirteen
-        streams the mean log loss was .2849 at .8 and .2908 at .7.
+        streams the mean log loss was .2849 with a share of .8, and .2908 with .7.
         """
         if self.train_fraction is not None:
             return self.train_fraction
@@ -264,7 +264,7 @@ class PredictorConfig(PredictorFields):
 
     @property
     def varies_from(self) -> int | None:
-        """Learned examples from which each refit sets the distance to the next; None if fixed."""
+        """Learned examples from which refits adapt the distance to the next; None if fixed."""
         return EARLY_UNTIL if self.refit_every is None and self.members else None
 
     @property
@@ -274,14 +274,14 @@ class PredictorConfig(PredictorFields):
 
     @property
     def lags_from(self) -> int:
-        """Learned examples from which a refit takes effect `lag` examples later."""
+        """Learned examples from which a refit takes effect `lag` examples after its freeze."""
         return EARLY_UNTIL if self.refit_lag is None else 0
 
     @property
     def dense_until(self) -> int:
-        """Learned examples below which a committee is refitted more often; 0 for one machine.
+        """Learned examples below which a committee is refitted more often; 0 for a single machine.
 
-        Refits beyond the first `refit_every` examples must take effect before the next one.
+        Beyond `distance` it is limited to `lags_from`: these refits must not overlap.
         """
         if not self.members:
             return 0
@@ -316,9 +316,9 @@ class PredictorConfig(PredictorFields):
 def first_error(error: ValidationError) -> str:
     """Return the first error of a validation as one line."""
     first = error.errors(include_url=False)[0]
-    where, what = ".".join(map(str, first["loc"][:1])), str(first["msg"])
-    what = what.removeprefix("Value error, ")
-    return f"{where}: {what}" if where else what
+    field, message = ".".join(map(str, first["loc"][:1])), str(first["msg"])
+    message = message.removeprefix("Value error, ")
+    return f"{field}: {message}" if field else message
 
 
 def check_semantics(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Groups of settings of `PredictorConfig`: machine, monitors, windows, costs, delayed labels."""
+"""The settings of `PredictorConfig` by group: machine, monitors, windows, costs, delayed labels."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -17,7 +17,7 @@ Label = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class MachineConfig(Settings):
-    """Which machine is fitted, with which kernel and penalty, on features scaled how."""
+    """Settings of the machines: learner, kernel, penalties and scaling of the features."""
 
     learner: Literal["svc", "psvm"] = Field(
         "svc",
@@ -88,12 +88,12 @@ class MonitorConfig(Settings):
 
 SliceName = Annotated[str, Field(min_length=1, max_length=64)]
 
-MOST_NAMES = 16
-"""Names of slices: each costs a pass over the window at every report."""
+MAX_SLICES = 16
+"""Limit on the slices: each costs a pass over the window at every report."""
 
 
 class WindowConfig(Settings):
-    """What validity reports say of the most recent scored examples."""
+    """Settings of the windowed figures in validity reports."""
 
     metrics_window: Annotated[int, Field(ge=10, le=100_000)] | None = Field(
         1000,
@@ -112,15 +112,15 @@ class WindowConfig(Settings):
         """Refuse duplicate or too many slices."""
         if len(set(self.slices)) != len(self.slices):
             raise ValueError("slices: a name is given twice")
-        if len(self.slices) > MOST_NAMES:
-            raise ValueError(f"slices: {len(self.slices)} names, the limit is {MOST_NAMES}")
+        if len(self.slices) > MAX_SLICES:
+            raise ValueError(f"slices: {len(self.slices)} names, the limit is {MAX_SLICES}")
         if self.slices and self.metrics_window is None:
             raise ValueError("slices: their figures are windowed; set metrics_window")
         return self
 
 
 def _table(value: object) -> object:
-    """Return costs unchanged if they are rows of actions."""
+    """Return costs unchanged if they map true labels to costs of actions."""
     if value is None:
         return value
     rows = list(value.values()) if isinstance(value, dict) else [value]
@@ -137,11 +137,11 @@ Cost = Annotated[float, Field(ge=-1e12, le=1e12)]
 REVIEW = "review"
 """The action of asking a person, who finds the true label; its price is added."""
 
-MOST_ACTIONS = 64
+MAX_ACTIONS = 64
 
 
 class DecisionConfig(Settings):
-    """What each action costs, by the true label; see `CostMatrix`."""
+    """Settings of `CostMatrix`."""
 
     costs: Annotated[dict[Label, dict[Label, Cost]] | None, BeforeValidator(_table)] = Field(
         None,
@@ -166,10 +166,14 @@ class DecisionConfig(Settings):
             raise ValueError(
                 f"costs: the labels are actions, and there are at least two; not given: {missing}"
             )
-        if len(actions) > MOST_ACTIONS:
-            raise ValueError(f"costs: {len(actions)} actions, the limit is {MOST_ACTIONS}")
+        if len(actions) > MAX_ACTIONS:
+            raise ValueError(f"costs: {len(actions)} actions, the limit is {MAX_ACTIONS}")
         if self.reviews:
-            _check_review([row[REVIEW] for row in rows])
+            prices = {row[REVIEW] for row in rows}
+            if len(prices) != 1 or min(prices) < 0:
+                raise ValueError(
+                    f"costs: {REVIEW} has one price, at least 0, whatever the true label is"
+                )
         return self
 
     @property
@@ -177,11 +181,6 @@ class DecisionConfig(Settings):
         """Whether `review` is an action and not a label."""
         costs = self.costs or {}
         return REVIEW not in costs and any(REVIEW in row for row in costs.values())
-
-
-def _check_review(prices: list[float]) -> None:
-    if len(set(prices)) != 1 or prices[0] < 0:
-        raise ValueError(f"costs: {REVIEW} has one price, at least 0, whatever the true label is")
 
 
 UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
@@ -194,7 +193,10 @@ _TIME = re.compile("([0-9]{1,13}) ?(ms|[smhd])")
 
 
 def _plain_horizon(value: object) -> object:
-    """Return a horizon in canonical form: a number of examples, or a time in the longest unit."""
+    """Return a horizon in canonical form: a number of examples, or a whole number of time units.
+
+    The unit is the longest one that divides the time.
+    """
     if not isinstance(value, str):
         return value
     if value.isascii() and value.isdigit():

@@ -1,9 +1,8 @@
 """Semantics: the version number of the rules that compute answers.
 
-A feed and a snapshot carry the number they were created with, as the setting `semantics`. New feeds
-get `SEMANTICS`. A feed with an earlier number in `COMPUTED` keeps it: the few places that differ
-read the setting. Any other number is refused with a one-line error that names the way on; `fork`
-starts a new feed with its input.
+A feed and its snapshots have the number as the setting `semantics`. A new feed gets `SEMANTICS` and
+keeps it for life: code whose rule has changed reads the setting. A number that is not in `COMPUTED`
+is refused with an error that names the next step; `fork` starts a new feed with the same input.
 
 ======  ======================================================================================
 number  change
@@ -37,13 +36,13 @@ COMPUTED = (4, 5, SEMANTICS)
 COMPUTED_SHOWN = " and ".join(map(str, COMPUTED))
 
 _UNNUMBERED = 1
-"""Number of settings that were stored without one."""
+"""Semantics of stored settings that lack the setting."""
 
 Settings = Mapping[str, Any]
 
 
 def check(number: object) -> None:
-    """Raise InvalidConfig, which names the way on, for a number that is not computed here."""
+    """Raise InvalidConfig, which names the next step, unless these semantics are computed here."""
     if type(number) is int and number in COMPUTED:
         return
     if is_given_up(number):
@@ -57,20 +56,20 @@ def check(number: object) -> None:
 
 
 def is_given_up(number: object) -> bool:
-    """Return whether only earlier versions compute a number."""
+    """Return whether only earlier versions compute these semantics."""
     return type(number) is int and 0 < number < COMPUTED[0]
 
 
 def of(stored: Mapping[str, Settings]) -> object:
-    """Return the number in stored groups of settings, known or not."""
+    """Return the semantics in stored groups of settings, unchecked."""
     found = (part["semantics"] for part in stored.values() if "semantics" in part)
     return next(found, _UNNUMBERED)
 
 
 def are_equal(stored: object, ours: Settings) -> bool:
-    """Return whether the settings in a snapshot are `ours`.
+    """Return whether the settings in a snapshot equal `ours`.
 
-    Raises InvalidSnapshot if this version does not compute their semantics.
+    Raises InvalidSnapshot if this version does not compute the semantics of the snapshot.
     """
     if not isinstance(stored, dict):
         return False

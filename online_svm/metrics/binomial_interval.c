@@ -10,10 +10,10 @@ enum { SLOTS = 1 << 15 };
 static Interval computed(double tail, int64_t hits, int64_t total) {
     Interval found = {0.0, 1.0};
     if (hits < 0 || hits > total) return found;
-    double of_hits = (double)hits, of_misses = (double)(total - hits);
-    if (hits > 0) found.low = beta_quantile(of_hits, of_misses + 1.0, tail);
-    /* The upper bound is one minus the lower bound of the misses. */
-    if (hits < total) found.high = 1.0 - beta_quantile(of_misses, of_hits + 1.0, tail);
+    double k = (double)hits, misses = (double)(total - hits);
+    if (hits > 0) found.low = beta_quantile(k, misses + 1.0, tail);
+    /* One minus the lower bound for the misses: I_x(a, b) = 1 - I_(1-x)(b, a). */
+    if (hits < total) found.high = 1.0 - beta_quantile(misses, k + 1.0, tail);
     return found;
 }
 

@@ -4,7 +4,7 @@
 
 #include "compiled/kernel.h"
 
-/* `BinomialIntervals` of Python: probability outside each bound; key and bounds of each cache slot. */
+/* `BinomialIntervals` of Python. */
 typedef struct {
     double tail;
     IntVector keys;

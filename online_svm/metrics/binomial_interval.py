@@ -9,7 +9,7 @@ from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
 from online_svm.types import Floats, Ints
 
-N_CACHE_SLOTS = 1 << 15  # a window of 2,000 in a dozen bins needs a few thousand pairs of counts
+N_CACHE_SLOTS = 1 << 15  # a window of 2,000 in a dozen bins has a few thousand pairs of counts
 
 
 class BinomialIntervals(NamedTuple):

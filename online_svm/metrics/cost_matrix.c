@@ -1,11 +1,11 @@
-/*  */
 #include "compiled/extremes.h"
 #include "compiled/kernel.h"
 #include <math.h>
 
 enum { NO_ACTION = -1 };
 
-/* Cost of each action by true label, shape (n_labels, n_actions); index and price of `review`. */
+/* Cost of each action by true label, shape (n_labels, n_actions); index and price of `review` if intervals decide it,
+else index -1. */
 typedef struct {
     Matrix costs;
     int64_t review;
@@ -24,7 +24,7 @@ static double expected(const Matrix *costs, int64_t action, const double *p, int
     return sum;
 }
 
-/* Return the action of least expected cost, except `review`, and its cost. */
+/* Return the action of least expected cost and its cost; skip `review` if intervals decide it. */
 static Decision best(const Costs *of, const double *p, int64_t n_labels) {
     Decision found = {NO_ACTION, INFINITY};
     for (int64_t action = 0; action < of->costs.columns; action++) {
@@ -37,15 +37,15 @@ static Decision best(const Costs *of, const double *p, int64_t n_labels) {
 
 /* Return the maximum excess of an action's cost over the best action's, for P(second label) in [lower, upper].
 
-The excess is a maximum of linear functions, so its maximum lies at an end of the interval. */
+The excess is convex in the probability, so its maximum lies at an end of the interval. */
 static double at_stake(const Costs *of, int64_t action, double lower, double upper) {
-    double most = 0.0;
+    double stake = 0.0;
     for (int end = 0; end < 2; end++) {
         double second = end == 0 ? lower : upper;
         double p[2] = {1.0 - second, second};
-        most = greater(most, expected(&of->costs, action, p, 2) - best(of, p, 2).cost);
+        stake = greater(stake, expected(&of->costs, action, p, 2) - best(of, p, 2).cost);
     }
-    return most;
+    return stake;
 }
 
 static Decision decision(const Costs *of, const double *point, const double *lower, const double *upper) {

@@ -16,7 +16,7 @@ from online_svm.stream.validity_report import CostReport
 from online_svm.types import Arrays, Floats, Ints
 
 NONE_BY_INTERVAL = -1
-"""Passed to the kernel as the index of `review` if intervals do not decide."""
+"""Index of `review` for the kernel if intervals do not decide it."""
 
 
 class Decisions(NamedTuple):
@@ -34,9 +34,9 @@ class CostMatrix:
     asks a person for the true label: its cost is its price plus the cost of the best action for
     that label. The actions are the labels in their order, then the other actions by name.
 
-    With `reviews_by_interval`, the rule of semantics 4 for two classes, `review` is chosen if the
-    amount at stake exceeds its price: the maximum, over probabilities in the interval, by which the
-    chosen action costs more than the best action. Otherwise intervals have no effect.
+    `reviews_by_interval` selects the rule of semantics 4 for two classes: `review` is chosen if its
+    price is below the stake, the maximum over the probabilities in the interval of the excess cost
+    of the chosen action over the best one. By default intervals have no effect.
 
     Examples
     --------
@@ -57,12 +57,13 @@ class CostMatrix:
         others = sorted(set(costs[classes[0]]) - set(classes))
         self.actions = (*classes, *others)
         rows = [[costs[label][name] for name in self.actions] for label in classes]
-        self._costs = np.array(rows, dtype=np.float64)
+        # Total cost of each action by true label, shape (n_classes, n_actions).
+        self.costs: Floats = np.array(rows, dtype=np.float64)
         self._by_interval, self._price = NONE_BY_INTERVAL, 0.0
         if REVIEW in others:
             review = self.actions.index(REVIEW)
-            known = np.delete(self._costs, review, axis=1)
-            self._costs[:, review] += known.min(axis=1)
+            known = np.delete(self.costs, review, axis=1)
+            self.costs[:, review] += known.min(axis=1)
             if reviews_by_interval:
                 self._by_interval, self._price = review, float(costs[classes[0]][REVIEW])
 
@@ -74,11 +75,6 @@ class CostMatrix:
         assert config.classes is not None
         known = [label for label in LabelIndex(config.classes).view().classes if label is not None]
         return cls(config.costs, tuple(known), reviews_by_interval=config.semantics < 5)
-
-    @property
-    def costs(self) -> Floats:
-        """Total cost of each action by true label, shape (n_classes, n_actions)."""
-        return self._costs
 
     def decided(self, block: PredictionBlock) -> PredictionBlock:
         """Return the block with decisions added; a block answered during warm-up is unchanged."""
@@ -92,7 +88,7 @@ class CostMatrix:
         m = len(point)
         found = Decisions(np.empty(m, dtype=np.int64), np.empty(m))
         bounds = _Bounds(*map(np.ascontiguousarray, (point, lower, upper)))
-        _decide(self._costs, self._by_interval, self._price, bounds, found)
+        _decide(self.costs, self._by_interval, self._price, bounds, found)
         return found
 
 
@@ -108,7 +104,8 @@ class _Bounds(NamedTuple):
 def _decide(costs: Floats, review: int, price: float, bounds: _Bounds, found: Decisions) -> None:
     """Write the action of each row and its expected cost.
 
-    `costs` has shape (n_classes, n_actions); `review` is the action that intervals decide, or -1.
+    `costs` has shape (n_classes, n_actions); `review` is `NONE_BY_INTERVAL` or the action that
+    intervals decide.
     """
 
 
@@ -134,10 +131,10 @@ class RealisedCost:
         return None if matrix is None else cls(matrix)
 
     def update(self, point: Floats, lower: Floats, upper: Floats, columns: Ints) -> None:
-        """Add examples, as announced and in the order in which they are learned.
+        """Add examples in the order in which they are learned, with their announced probabilities.
 
-        The arrays have shape (m, n_classes); `columns`, shape (m,), has the index of the true
-        label.
+        The floats have shape (m, n_classes); `columns`, shape (m,), are the indices of the true
+        labels.
         """
         action = self.matrix.decide(point, lower, upper).action
         label = np.asarray(point.argmax(axis=1), dtype=np.int64)

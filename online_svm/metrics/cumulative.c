@@ -31,29 +31,28 @@ static void add_label(double *sums, const MethodAnswers *answers, int64_t row, i
 }
 
 /* Add each labelled row to the sums, in order. */
-static void add(double *sums, int64_t *counts, const MethodAnswers *answers, IntVector truth) {
-    int64_t k = answers->probabilities.columns;
+static void call_add(const Slot *a, Slot *r) {
+    (void)r;
+    double *sums = a[0].vector.at;
+    int64_t *counts = a[1].int_vector.at;
+    MethodAnswers answers = method_answers_of(a + 2);
+    IntVector truth = a[7].int_vector;
+    int64_t k = answers.probabilities.columns;
     for (int64_t i = 0; i < truth.n; i++) {
         int64_t true_label = truth.at[i];
         if (true_label < 0) continue;
         counts[SCORED]++;
         /* 1. The predicted label, then the SVM's class. */
-        counts[PREDICTED_HITS] += answers->label[i] == true_label;
-        counts[SVM_HITS] += answers->svm_label[i] == true_label;
-        add_label(sums, answers, i, answers->label[i]);
-        add_label(sums + N_OF_LABEL, answers, i, answers->svm_label[i]);
+        counts[PREDICTED_HITS] += answers.label[i] == true_label;
+        counts[SVM_HITS] += answers.svm_label[i] == true_label;
+        add_label(sums, &answers, i, answers.label[i]);
+        add_label(sums + N_OF_LABEL, &answers, i, answers.svm_label[i]);
         /* 2. Log loss and Brier score of the true label. */
-        const double *p = answers->probabilities.at + i * k;
+        const double *p = answers.probabilities.at + i * k;
         counts[CLIPPED] += p[true_label] < CLIP;
         sums[LOG_LOSS] += log_loss(p[true_label]);
         sums[BRIER] += brier_score(p, k, true_label);
     }
-}
-
-static void call_add(const Slot *a, Slot *r) {
-    (void)r;
-    MethodAnswers answers = method_answers_of(a + 2);
-    add(a[0].vector.at, a[1].int_vector.at, &answers, a[7].int_vector);
 }
 
 const Kernel metrics_cumulative_kernels[] = {

@@ -1,4 +1,4 @@
-"""Cumulative validity: accuracy against the mean probability, in constant memory."""
+"""Cumulative validity: accuracy and mean probability of all examples so far, in constant memory."""
 
 import math
 from typing import NamedTuple, Self
@@ -23,9 +23,9 @@ _FIELDS = StateSchema(floats("_sums"), ints("_counts"), one("intervals", below=2
 def paper_p_value(hits: float, sum_p: float, sum_var: float) -> float:
     """Return the two-sided normal p-value of a number of hits (Lambrou et al. 2012, section 4).
 
-    `sum_p` and `sum_var` add p and p (1 - p) over the probabilities of the predicted labels. The
-    value is descriptive and never raises an alarm: under the protocols here the sum telescopes, so
-    the test has no power. With zero variance it is 1 if `hits` equals `sum_p`, else 0.
+    `sum_p` and `sum_var` are the sums of p and p (1 - p) over the predicted labels. The value is
+    descriptive and never raises an alarm: under the protocols here the sum telescopes, so the test
+    has no power. With zero variance it is 1 if `hits` equals `sum_p`, else 0.
     """
     deviation = abs(hits - sum_p)
     if sum_var <= 0.0:
@@ -44,9 +44,9 @@ class MethodAnswers(NamedTuple):
 
 
 class CumulativeValidity:
-    """Running sums of one method's predictions, independent of the division into blocks.
+    """Running sums over the predictions of one method; the division into blocks has no effect.
 
-    `intervals` is whether the method has lower and upper probabilities.
+    `intervals`: whether the method has lower and upper probabilities.
     """
 
     def __init__(self, *, intervals: bool) -> None:
@@ -60,7 +60,7 @@ class CumulativeValidity:
         return int(self._counts[SCORED])
 
     def update(self, answers: MethodAnswers, truth: Ints) -> None:
-        """Add rows, contiguous; `truth`, shape (m,), is -1 for an unlabelled row, which is skipped.
+        """Add contiguous rows; skip those with the `truth`, shape (m,), -1: they have no label.
 
         The number of classes may differ between calls.
         """

@@ -1,4 +1,4 @@
-"""Descriptive shift of the mean of each feature between two groups of rows."""
+"""The shift of the mean of each feature between two groups of rows: a description, not a test."""
 
 from dataclasses import dataclass
 
@@ -27,18 +27,18 @@ def feature_shift(before: ArrayLike, after: ArrayLike) -> FeatureShift:
 
     Raises InvalidInput if the shapes do not fit.
     """
-    one, two = (np.asarray(rows, dtype=np.float64) for rows in (before, after))
-    is_table = one.ndim == two.ndim == 2
-    if not is_table or one.shape[1] != two.shape[1] or min(len(one), len(two)) < 2:
+    old, new = (np.asarray(rows, dtype=np.float64) for rows in (before, after))
+    is_table = old.ndim == new.ndim == 2
+    if not is_table or old.shape[1] != new.shape[1] or min(len(old), len(new)) < 2:
         raise InvalidInput(
             f"rows: expected two groups of at least two rows with the same features, got shapes "
-            f"{one.shape} and {two.shape}"
+            f"{old.shape} and {new.shape}"
         )
-    (n_one, mean_one, var_one), (n_two, mean_two, var_two) = _moments(one), _moments(two)
-    moved = mean_two - mean_one
-    pooled = ((n_one - 1) * var_one + (n_two - 1) * var_two) / np.maximum(n_one + n_two - 2, 1)
-    error = var_one / np.maximum(n_one, 1) + var_two / np.maximum(n_two, 1)
-    return FeatureShift(mean_one, mean_two, _in_units(moved, pooled), _in_units(moved, error))
+    (n_old, mean_old, var_old), (n_new, mean_new, var_new) = _moments(old), _moments(new)
+    change = mean_new - mean_old
+    pooled = ((n_old - 1) * var_old + (n_new - 1) * var_new) / np.maximum(n_old + n_new - 2, 1)
+    error = var_old / np.maximum(n_old, 1) + var_new / np.maximum(n_new, 1)
+    return FeatureShift(mean_old, mean_new, _in_units(change, pooled), _in_units(change, error))
 
 
 def _moments(rows: Floats) -> tuple[Floats, Floats, Floats]:
@@ -47,11 +47,11 @@ def _moments(rows: Floats) -> tuple[Floats, Floats, Floats]:
     count = is_there.sum(axis=0).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(is_there, rows, 0.0).sum(axis=0) / count
-        apart = rows - mean
-        squares = np.where(is_there, apart * apart, 0.0).sum(axis=0)
+        deviation = rows - mean
+        squares = np.where(is_there, deviation * deviation, 0.0).sum(axis=0)
     return count, mean, squares / np.maximum(count - 1, 1)
 
 
-def _in_units(moved: Floats, variance: Floats) -> Floats:
+def _in_units(change: Floats, variance: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(moved == 0.0, 0.0, moved / np.sqrt(variance))
+        return np.where(change == 0.0, 0.0, change / np.sqrt(variance))

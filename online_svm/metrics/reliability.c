@@ -33,7 +33,7 @@ static void call_bin_ends(const Slot *a, Slot *r) {
     r->integer = count;
 }
 
-#define NEGLIGIBLE 1e-20 /* relative to the mode's weight; smaller weights do not change a sum */
+#define NEGLIGIBLE 1e-20 /* smaller weights, relative to the mode's, do not change a sum */
 
 enum { COUNT, PROBABILITY, FREQUENCY, LOWER, UPPER };
 
@@ -47,14 +47,14 @@ static Range binomial_range(int64_t n, double p, double tail, double *weights) {
     if (!(p > 0.0)) return (Range){0, 0};
     if (p >= 1.0) return (Range){n, n};
     /* 1. Weights from the mode to both sides, until they are negligible. */
-    double odds = p / (1.0 - p), against = (1.0 - p) / p;
+    double odds = p / (1.0 - p), odds_against = (1.0 - p) / p;
     int64_t mode = lesser_int(n, (int64_t)floor((double)(n + 1) * p)), first = mode, last = mode;
     weights[mode] = 1.0;
     for (; first > 0 && weights[first] > NEGLIGIBLE; first--)
-        weights[first - 1] = weights[first] * ((double)first * against / (double)(n - first + 1));
+        weights[first - 1] = weights[first] * ((double)first * odds_against / (double)(n - first + 1));
     for (; last < n && weights[last] > NEGLIGIBLE; last++)
         weights[last + 1] = weights[last] * ((double)(n - last) * odds / (double)(last + 1));
-    /* 2. Sums from both ends. */
+    /* 2. Move inwards from both ends while the weights outside are within the tails. */
     double sum = 0.0;
     for (int64_t k = first; k <= last; k++) sum += weights[k];
     Range range = {first, last};
@@ -100,14 +100,14 @@ static void call_bin_rows(const Slot *a, Slot *r) {
     r->integer = bin_rows(sorted_events_of(a), others[0].real, others[1].matrix, others[2].vector.at);
 }
 
-/* Return count (mean residual)^2 of a bin, minus its expectation under chance: the sample variance of the residuals. */
+/* Return count (mean residual)^2 of a bin, minus its expectation by chance: the sample variance of the residuals. */
 static double debiased_square_of_bin(SortedEvents events, int64_t begin, int64_t end) {
     double count = (double)(end - begin), residual = 0.0, spread = 0.0;
     for (int64_t i = begin; i < end; i++) residual += events.happened[i] - events.p[i];
     double mean = residual / count;
     for (int64_t i = begin; i < end; i++) {
-        double apart = events.happened[i] - events.p[i] - mean;
-        spread += apart * apart;
+        double deviation = events.happened[i] - events.p[i] - mean;
+        spread += deviation * deviation;
     }
     return count * mean * mean - spread / (count - 1.0);
 }

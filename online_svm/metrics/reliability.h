@@ -24,15 +24,15 @@ static inline SortedEvents sorted_events_of(const Slot *a) {
     return (SortedEvents){a[0].vector.at, a[1].bool_vector.at, a[0].vector.n};
 }
 
-/* Return the position after the last example of the bin that starts at `begin`; n_bins is in 1..n, and p ascends. */
+/* Return the position after the last example of the bin that starts at `begin`; p ascends, and 1 <= n_bins <= n. */
 int64_t end_of_bin(const double *p, int64_t n, int64_t n_bins, int64_t begin);
 
 enum { RELIABILITY_COLUMNS = 5 };
 
 /* Write count, mean probability, frequency and consistency band of each equal-mass bin; return the number of bins.
 
-`rows` has one row a bin, at least one, and RELIABILITY_COLUMNS columns. A band holds the binomial distribution except
-probability `tail` at each end. `weights` is scratch for n + 1 numbers. */
+`rows` has at least one row, for one bin each, and RELIABILITY_COLUMNS columns. A band covers the binomial distribution
+except for probability `tail` at each end. `weights` is scratch for n + 1 numbers. */
 int64_t bin_rows(SortedEvents events, double tail, Matrix rows, double *weights);
 
 /* Return the debiased mean over equal-mass bins of (frequency - mean probability)^2; NaN for fewer than two events.
@@ -62,7 +62,7 @@ static inline DiagramRoom diagram_room_of(IntMatrix a) {
     return (DiagramRoom){a.at, a.at + a.columns, a.at + 2 * a.columns};
 }
 
-/* Return the parts for at least one event. */
+/* Return the parts; there must be at least one event. */
 BrierParts brier_parts(SortedEvents events, DiagramRoom room);
 
 #endif

@@ -1,12 +1,12 @@
 """The calibration of the probabilities of one event: bins, statistics, and the CORP parts.
 
 Each reliability bin has a consistency band: the frequencies expected by chance if the probabilities
-are perfect. For n examples with mean probability p it holds the central `level` of the binomial
+are perfect. For n examples with mean probability p it covers the central 90 % of the binomial
 distribution (n, p). If the probabilities within a bin differ, the true spread is smaller (Hoeffding
 1956) and the band slightly too wide.
 
-Each of the three statistics is a test only at one moment chosen in advance. Under repeated looks,
-as in a rolling window, its p-value is invalid, but its value still describes where and how far
+The three statistics are tests only at one moment chosen in advance. Under repeated looks, as in a
+rolling window, their p-values are invalid; the statistics still describe where and how far
 probabilities are off.
 
 CORP (Dimitriadis, Gneiting & Jordan 2021, "Stable reliability diagrams for probabilistic
@@ -14,8 +14,8 @@ classifiers", PNAS 118) recalibrates by isotonic regression, which needs no choi
 
     Brier score = miscalibration - discrimination + uncertainty
 
-Miscalibration is the gain in score by recalibration. Discrimination is the gain of the recalibrated
-probabilities over the constant frequency. Uncertainty is the score of that constant.
+Miscalibration is the decrease of the score by recalibration. Discrimination is the lead of the
+recalibrated probabilities over the constant frequency. Uncertainty is the score of that constant.
 """
 
 from typing import NamedTuple
@@ -33,8 +33,8 @@ from online_svm.types import Bools, Floats, Ints
 class SortedEvents(NamedTuple):
     """Events by ascending probability; among equal probabilities, non-events come first.
 
-    Ties are between identical pairs only, so any sum in this order is bit-identical for every order
-    of arrival. Both fields have shape (n_samples,).
+    Only identical pairs tie, so sums in this order have the same bits for every order of arrival.
+    Both fields have shape (n_samples,).
     """
 
     probabilities: Floats
@@ -75,10 +75,10 @@ def check_unit(values: Floats) -> Floats:
 
 
 def sort_keys(probabilities: Floats, happened: Bools) -> Ints:
-    """Return integer keys in the order of the pairs: twice the bits of p, plus the outcome.
+    """Return integer keys that sort like the pairs (p, outcome): 2 * bits of p + outcome.
 
-    The bits of floats in [0, 1], read as integers, ascend like the floats; the highest two are
-    unused.
+    The bits of floats in [0, 1], read as integers, ascend like the floats, and the two highest bits
+    are 0.
     """
     bits = np.ascontiguousarray(probabilities + 0.0).view(np.int64)  # -0.0 becomes 0.0
     return (bits << 1) | happened
@@ -113,7 +113,7 @@ def _binomial_range(p: float, tail: float, weights: Floats) -> tuple[int, int]:
 
 
 N_BINS = 10
-BAND_TAIL = (1.0 - 0.9) / 2.0  # a band holds nine draws of ten
+BAND_TAIL = (1.0 - 0.9) / 2.0  # probability below and above a band
 
 
 def reliability_bins(probabilities: ArrayLike, outcomes: ArrayLike) -> list[ReliabilityBin]:
@@ -157,27 +157,27 @@ def cumulative_statistics(p: Floats, happened: Bools) -> tuple[float, float, flo
 
 @kernel
 def debiased_square(p: Floats, happened: Bools, n_bins: int) -> float:
-    """Return the squared error of sorted events, shape (n,); NaN for fewer than two events."""
+    """Return the `squared_calibration_error` of sorted events, shape (n,); NaN for n < 2."""
 
 
 class BrierParts(NamedTuple):
-    """A Brier score, its parts and the integrated calibration index."""
+    """A Brier score, its non-negative parts and the integrated calibration index.
 
-    brier: float  # mean of (p - y)^2
-    # miscalibration, discrimination, uncertainty: non-negative; brier = miscalibration -
-    # discrimination + uncertainty
+    The index is the mean of |p - r|, where r is the isotonic regression of y on p; Austin &
+    Steyerberg (2019) use local regression.
+    """
+
+    brier: float  # mean of (p - y)^2: miscalibration - discrimination + uncertainty
     miscalibration: float
     discrimination: float
     uncertainty: float
-    # mean of |p - r|, where r is the isotonic regression of y on p: the integrated calibration
-    # index (Austin & Steyerberg 2019) with isotonic instead of local regression
     calibration_index: float
 
 
 def corp_decomposition(probabilities: ArrayLike, outcomes: ArrayLike) -> BrierParts:
     """Return the Brier score of one event and its parts; arguments as in `sorted_events`.
 
-    By chance alone miscalibration is positive; it shrinks with the number of examples.
+    Chance alone makes miscalibration positive; it shrinks with the number of examples.
     """
     return BrierParts(*brier_parts(*sorted_events(probabilities, outcomes)))
 

@@ -10,7 +10,7 @@
 
 static inline double log_loss(double p_of_truth) { return -log_of(greater(p_of_truth, CLIP)); }
 
-/* Return the Brier score of a row of k probabilities; for k = 2 only the second square counts, as both are equal. */
+/* Return the Brier score of a row of k probabilities: the square of the second if k = 2, else the sum of all. */
 static inline double brier_score(const double *p, int64_t k, int64_t truth) {
     double sum = 0.0;
     for (int64_t j = k == 2; j < k; j++) {

@@ -4,7 +4,7 @@ The binned calibration error of a perfect forecaster is positive: in each bin th
 from the mean probability by chance. `squared_calibration_error` subtracts an estimate of this
 excess (Broecker 2012, "Estimating reliability and resolution of probability forecasts through
 decomposition of the empirical score"; Kumar, Liang & Ma 2019, "Verified uncertainty calibration").
-`calibration_error_floor` estimates the size of the common form under chance alone.
+`calibration_error_floor` estimates the binned calibration error by chance alone.
 """
 
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ from online_svm.metrics.reliability import (
 )
 from online_svm.types import Floats, Ints
 
-MIN_SCORED_PROBABILITY = 1e-6  # smallest probability in the log loss, which stays finite
-N_BINS = 15  # of equal mass, on which calibration is measured
+MIN_SCORED_PROBABILITY = 1e-6  # smaller probabilities are clipped, so that the log loss is finite
+N_BINS = 15  # equal-mass bins of the calibration errors
 N_SIMULATIONS = 200  # the standard error of the floor is then below 2 % of the floor
 
 
@@ -43,13 +43,12 @@ def log_loss(probabilities: ArrayLike, codes: ArrayLike) -> float:
     InvalidInput if a probability is not in [0, 1], a code is out of range, or there are no
     examples.
     """
-    return float(
-        -np.log(np.maximum(_of_truth(probabilities, codes), MIN_SCORED_PROBABILITY)).mean()
-    )
+    p_of_truth = np.maximum(_of_truth(probabilities, codes), MIN_SCORED_PROBABILITY)
+    return float(-np.log(p_of_truth).mean())
 
 
 def clipped(probabilities: ArrayLike, codes: ArrayLike) -> int:
-    """Return the number of true classes with a probability below 1e-6, where `log_loss` clips."""
+    """Return the number of probabilities that `log_loss` clips."""
     return int(np.count_nonzero(_of_truth(probabilities, codes) < MIN_SCORED_PROBABILITY))
 
 
@@ -74,9 +73,9 @@ def accuracy(predicted: ArrayLike, codes: ArrayLike) -> float:
 def expected_calibration_error(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
     """Return the count-weighted mean over equal-mass bins of |frequency - mean probability|.
 
-    Equal probabilities share the bin of the middle one, so the result does not depend on the order
-    of the examples (Nixon et al. 2019 call the equal-mass form adaptive). Parameters and errors are
-    as in `sorted_events`.
+    With equal-mass bins this is the adaptive calibration error of Nixon et al. (2019). Equal
+    probabilities share the bin of the middle one, so the order of the examples has no effect.
+    Parameters and errors are as in `sorted_events`.
     """
     values, happened = check_events(probabilities, outcomes)
     counts = pool_ties(values, happened)
@@ -87,7 +86,7 @@ def expected_calibration_error(probabilities: ArrayLike, outcomes: ArrayLike) ->
 
 
 def auc(scores: ArrayLike, outcomes: ArrayLike) -> float:
-    """Return the area under the ROC curve: P(positive scores above negative), ties count one half.
+    """Return the area under the ROC curve: P(a positive scores above a negative); ties count half.
 
     Raises InvalidInput if a score is not finite, an outcome is not 0 or 1, or one outcome is
     absent.
@@ -103,25 +102,25 @@ def auc(scores: ArrayLike, outcomes: ArrayLike) -> float:
 
 
 def macro_auc(probabilities: ArrayLike, codes: ArrayLike) -> float:
-    """Return the mean over classes of the AUC of one class against the rest; for two the `auc`.
+    """Return the mean over classes of the AUC of one class against the rest; `auc` for two classes.
 
-    Parameters and errors are as in `log_loss`. Classes with no or all examples are skipped;
-    examples of one class only are an error.
+    Parameters and errors are as in `log_loss`. Classes without examples are skipped; examples of
+    one class only are an error.
     """
     values, truth = _check(probabilities, codes)
-    there = np.unique(truth)
-    if len(there) < 2:
+    present = np.unique(truth)
+    if len(present) < 2:
         raise InvalidInput("codes: the area under the ROC curve needs two classes")
     if values.shape[1] == 2:
         return auc(values[:, 1], truth == 1)
-    return float(np.mean([auc(values[:, code], truth == code) for code in there]))
+    return float(np.mean([auc(values[:, code], truth == code) for code in present]))
 
 
 @dataclass(frozen=True, slots=True)
 class EqualMassBins:
     """Examples grouped by probability into at most `N_BINS` bins of about equal count.
 
-    Equal probabilities share a bin, so the result does not depend on the order of the examples.
+    Equal probabilities share a bin, so the order of the examples has no effect.
     """
 
     probabilities: Floats  # in the given order, shape (n_samples,)
@@ -194,10 +193,10 @@ def squared_calibration_error(probabilities: ArrayLike, outcomes: ArrayLike) -> 
 
 
 def calibration_error_floor(probabilities: ArrayLike) -> float:
-    """Return the mean `expected_calibration_error` if these probabilities were perfect.
+    """Return the mean `expected_calibration_error` of these probabilities if they were perfect.
 
-    It is the mean over simulations in which each event happens independently with its
-    probability. Raises InvalidInput if a probability is not in [0, 1], or there are no examples.
+    The mean is over simulations in which each event happens independently with its probability.
+    Raises InvalidInput if a probability is not in [0, 1], or there are no examples.
     """
     bins = EqualMassBins.of(probabilities)
     expected = bins.means(bins.probabilities)
@@ -211,11 +210,10 @@ def calibration_error_floor(probabilities: ArrayLike) -> float:
 
 @dataclass(frozen=True, slots=True)
 class IntervalCoverage:
-    """How often intervals contain the frequency of their bin."""
+    """How often the mean interval of a bin contains the frequency of the bin."""
 
-    coverage: float  # share of examples in bins whose frequency is in the mean interval
-    # Mean coverage if every probability were perfect: below 1, as bin frequencies vary by chance.
-    of_perfect: float
+    coverage: float  # share of the examples in such bins
+    of_perfect: float  # mean coverage if all probabilities were perfect: chance keeps it below 1
     width: float  # mean of upper - lower
 
 
@@ -225,7 +223,7 @@ def interval_coverage(
     """Return the coverage of intervals, shape (n_samples, 2), over equal-mass bins.
 
     A single outcome, 0 or 1, is rarely inside an interval. So examples are grouped by probability,
-    and the frequency of each group is compared with the mean of its intervals. Raises InvalidInput
+    and the frequency of each bin is compared with the mean of its intervals. Raises InvalidInput
     as `sorted_events`, and if an interval is reversed or not finite.
     """
     bins = EqualMassBins.of(probabilities)

@@ -1,4 +1,4 @@
-/* Rows added to a ring, and weighted sums over all rows. */
+/* Add rows to a ring, and to weighted sums over all rows. */
 #include "metrics/window_ring.h"
 
 #include "compiled/extremes.h"
@@ -15,7 +15,7 @@ typedef struct {
     int64_t size;
 } Ring;
 
-/* Rows to add: column j of their probabilities stands for class to[j] of the ring. */
+/* Rows to add; column j of their probabilities is of class to[j] of the ring. */
 typedef struct {
     const int64_t *to, *truth;
     Matrix point;
@@ -23,11 +23,11 @@ typedef struct {
     IntMatrix codes;
 } Rows;
 
-/* Write row i to place `at`; the weighted sums decay by the factor `kept`. */
+/* Write row i to place `at` of the ring; multiply the weighted sums by `kept` before adding it. */
 static void add_row(const Ring *ring, const Rows *rows, int64_t i, int64_t at, double kept) {
     int64_t k = rows->point.columns, size = ring->size, truth = rows->truth[i];
     const double *point = rows->point.at + i * k;
-    /* 1. The row, in the columns of the ring; adding zero turns -0.0 into 0.0. */
+    /* 1. Probabilities, labels and slices of the row; adding zero turns -0.0 into 0.0. */
     for (int64_t c = 0; c < ring->point.rows; c++) ring->point.at[c * size + at] = 0.0;
     for (int64_t j = 0; j < k; j++) ring->point.at[rows->to[j] * size + at] = point[j] + 0.0;
     int64_t chosen = argmax(point, k);

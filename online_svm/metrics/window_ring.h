@@ -1,4 +1,4 @@
-/* Columns of the values that a ring keeps for each example, and of its weighted sums. */
+/* Indices of the values that a ring keeps for each example, and of its weighted sums. */
 #ifndef ONLINE_SVM_WINDOW_RING_H
 #define ONLINE_SVM_WINDOW_RING_H
 

@@ -1,4 +1,4 @@
-"""The most recent scored examples in a ring, their slices, and weighted sums over all examples."""
+"""A ring of the most recent scored examples, their slices, and weighted sums over all examples."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,20 +17,18 @@ from online_svm.stream.validity_report import WeightedScores
 from online_svm.types import Arrays, Floats, Ints
 
 SLICE_VALUES = 20
-"""Number of values of a slice with a code of their own, by order of arrival; further values share
-one code.
-"""
+"""The first so many values of a slice have a code of their own; further values share one."""
 
 
 class SliceValues:
     """Codes of the values of several slices, in order of arrival, in bounded memory.
 
-    The first `most` values of a slice get codes 0, 1, ...; all later values share the code `most`.
-    An example without a value has code -1.
+    The first `max_values` values of a slice get codes 0, 1, ...; all later values share the code
+    `max_values`. An example without a value has code -1.
     """
 
-    def __init__(self, n_slices: int, most: int) -> None:
-        self.most = most
+    def __init__(self, n_slices: int, max_values: int) -> None:
+        self._max_values = max_values
         self._codes: list[dict[str, int]] = [{} for _ in range(n_slices)]
 
     def codes(self, sent: Sequence[SliceValue | None] | None, count: int = 0) -> Ints:
@@ -50,22 +48,22 @@ class SliceValues:
 
     def named(self, j: int) -> list[str | None]:
         """Return the values of slice `j` by code; the last, None, is for all other values."""
-        return [*self._codes[j], *[None] * (self.most + 1 - len(self._codes[j]))]
+        return [*self._codes[j], *[None] * (self._max_values + 1 - len(self._codes[j]))]
 
     def state(self) -> list[list[str]]:
         """Return the values of each slice in the order of their codes, ready for JSON."""
         return [list(codes) for codes in self._codes]
 
     @classmethod
-    def from_state(cls, state: Any, n_slices: int, most: int) -> Self:
+    def from_state(cls, state: Any, n_slices: int, max_values: int) -> Self:
         """Restore the codes from `state`.
 
         Raises ValueError if `state` does not fit.
         """
-        values = cls(n_slices, most)
+        values = cls(n_slices, max_values)
         fits = isinstance(state, list) and len(state) == n_slices
         for codes, names in zip(values._codes, state if fits else (), strict=False):
-            fits = fits and isinstance(names, list) and len(set(map(str, names))) <= most
+            fits = fits and isinstance(names, list) and len(set(map(str, names))) <= max_values
             if fits and all(isinstance(name, str) for name in names):
                 codes.update((name, code) for code, name in enumerate(names))
         if not fits or values.state() != state:
@@ -76,56 +74,57 @@ class SliceValues:
         codes = self._codes[j]
         code = codes.get(value)
         if code is None:
-            if len(codes) == self.most:
-                return self.most
+            if len(codes) == self._max_values:
+                return self._max_values
             code = codes[value] = len(codes)
         return code
 
 
 class SliceNames:
-    """Spells slices as "country=DE", from the configured names and the received values."""
+    """Names slices, as "country=DE", by the configured names and the received values."""
 
     def __init__(self, names: Sequence[str], values: SliceValues) -> None:
         self._names, self._values = names, values
 
     def of(self, coded: str) -> str:
-        """Return the name of a slice, given as "number=code" by the monitors."""
+        """Return the name of a slice, which the monitors give as "number=code"."""
         number, code = map(int, coded.split("="))
         value = self._values.named(number)[code]
         name = self._names[number]
         return f"{name}, other values" if value is None else f"{name}={value}"
 
     def of_alarm(self, alarm: Alarm) -> Alarm:
-        """Return the alarm; an alarm about a slice has the slice spelled out."""
+        """Return the alarm; if it is about a slice, with the name of the slice."""
         if alarm.scope != "slice" or alarm.name is None:
             return alarm
         return replace(alarm, name=self.of(alarm.name))
 
     def of_test(self, test: dict[str, Any]) -> dict[str, Any]:
-        """Return a test of a report; a test of a slice has the slice spelled out."""
+        """Return a test of a report; if it is about a slice, with the name of the slice."""
         return test | {"name": self.of(test["name"])} if test["scope"] == "slice" else test
 
 
 Classes = tuple[str | None, ...]
 
-# Columns of the values of each example, and of the weighted sums.
+# Indices of the values of each example, and of the weighted sums.
 LOWER, PROBABILITY, UPPER, LOG_LOSS, N_VALUES = range(5)
 HIT, BRIER, WEIGHT, N_SUMS = 4, 5, 6, 7
 
 
 class WindowRing:
-    """The last `size` scored examples, as windowed figures need them."""
+    """The last `size` scored examples."""
 
     def __init__(self, size: int, n_slices: int) -> None:
         self.size = size
         self.count = 0  # examples added so far
         self.classes: Classes = ()  # all seen labels, sorted; the slot of unseen labels is last
         self.point = np.zeros((0, size))  # by class; 0 for a class unknown at answer time
-        self.truth = np.zeros(size, dtype=np.int64)  # index in `classes`, as `label`
-        self.label = np.zeros(size, dtype=np.int64)  # predicted
+        self.truth = np.zeros(size, dtype=np.int64)  # index of the true label in `classes`
+        self.label = np.zeros(size, dtype=np.int64)  # index of the predicted label
         self.values = np.zeros((N_VALUES, size))
-        self.codes = np.full((n_slices, size), -1, dtype=np.int64)  # of slices; -1 for none
-        self.sums = np.zeros(N_SUMS)  # weighted, of `values`, hits and Brier scores; of weights
+        self.codes = np.full((n_slices, size), -1, dtype=np.int64)  # values of slices; -1 for none
+        self.sums = np.zeros(N_SUMS)  # weighted sums of `values`, hits, Brier scores and ones
+        # Classes of the last rows, and the index of each in `classes`.
         self._columns: tuple[Classes, Ints] = ((), np.zeros(0, dtype=np.int64))
 
     @property
@@ -144,7 +143,7 @@ class WindowRing:
             codes = np.full((count, len(self.codes)), -1, dtype=np.int64)
         _add_rows(
             self.count,
-            1.0 - 2.0 / (self.size + 1.0),  # mean age as in the window
+            1.0 - 2.0 / (self.size + 1.0),  # the weighted mean age is then the window's mean age
             (self.point, self.truth, self.label, self.values, self.codes, self.sums),
             self._columns[1],
             (
@@ -167,20 +166,20 @@ class WindowRing:
         return WeightedScores(weight, *(row[j] / weight for j in columns))
 
     def _admit(self, classes: Classes) -> None:
-        """Add the classes of the coming rows, and map their columns to the ring's classes."""
+        """Add new classes to the ring, and set the columns of the classes for the next rows."""
         if classes == self._columns[0]:
             return
         seen = (*self.classes, *classes)
         known = sorted_labels(list({label for label in seen if label is not None}))
-        both = (*known, None) if None in seen else known
-        if both != self.classes:
-            moved = np.array([both.index(label) for label in self.classes], dtype=np.int64)
-            point = np.zeros((len(both), self.size))
+        union = (*known, None) if None in seen else known
+        if union != self.classes:
+            moved = np.array([union.index(label) for label in self.classes], dtype=np.int64)
+            point = np.zeros((len(union), self.size))
             if self.count:
                 point[moved] = self.point
                 self.truth, self.label = moved[self.truth], moved[self.label]
-            self.point, self.classes = point, both
-        columns = np.array([both.index(label) for label in classes], dtype=np.int64)
+            self.point, self.classes = point, union
+        columns = np.array([union.index(label) for label in classes], dtype=np.int64)
         self._columns = (classes, columns)
 
     def state(self) -> State:
@@ -197,8 +196,8 @@ class WindowRing:
         return State({"count": self.count, "classes": list(self.classes)}, arrays)
 
     @classmethod
-    def from_state(cls, state: State, size: int, n_slices: int, most: int) -> Self:
-        """Restore the ring; slice codes are at most `most`.
+    def from_state(cls, state: State, size: int, n_slices: int, max_values: int) -> Self:
+        """Restore the ring; slice codes are at most `max_values`.
 
         Raises LookupError, TypeError or ValueError if a part is missing or does not fit.
         """
@@ -209,7 +208,7 @@ class WindowRing:
         fields = StateSchema(
             floats("point", f"{k} {held}"), floats("values", f"{N_VALUES} {held}"),
             ints("truth", f"{held}", below=k), ints("label", f"{held}", below=k),
-            ints("codes", f"{n_slices} {held}", least=-1, below=most + 1),
+            ints("codes", f"{n_slices} {held}", least=-1, below=max_values + 1),
             floats("sums", f"{N_SUMS}"),
         ).values(cls, None, arrays)  # fmt: skip
         ring.sums = fields.pop("sums")
@@ -239,8 +238,8 @@ def _add_rows(
     to: Ints,
     added: tuple[Ints, Floats, Floats, Floats, Ints],
 ) -> None:
-    """Add rows whose column j stands for class to[j]; weighted sums decay by the factor `kept`.
+    """Add rows whose column j is of class to[j]; weighted sums decay by the factor `kept`.
 
-    `added` holds `truth`, shape (m,); `point`, `lower` and `upper`, shape (m, n_columns); and
+    `added` are `truth`, shape (m,), `point`, `lower` and `upper`, shape (m, n_columns), and
     `codes`, shape (m, n_slices).
     """

@@ -1,11 +1,11 @@
-/* Figures of the examples in a ring: by event and by group of examples. */
+/* Figures of the examples in a ring, by event and by group of examples. */
 #include "compiled/extremes.h"
 #include "compiled/floats.h"
 #include "compiled/kernel.h"
 #include "metrics/reliability.h"
 #include "metrics/window_ring.h"
 
-enum { CALIBRATION_BINS = 15 }; /* default of `squared_calibration_error` */
+enum { CALIBRATION_BINS = 15 }; /* N_BINS in `scores.py` */
 
 /* Figures of an event; the first are the fields of BrierParts. */
 enum {
@@ -50,8 +50,8 @@ static Held held_of(const Slot *a) { return (Held){a[0].matrix, a[1].int_vector,
 
 static int64_t key_of(double p, bool happened) { return (int64_t)((uint64_t)bits_of(p) << 1 | (uint64_t)happened); }
 
-/* Two classes have one event: the second class is true. K > 2 classes have K events, one a class, and as the last the
-event that the predicted label is correct. */
+/* Two classes have one event: the second class is true. K > 2 classes have K + 1 events: class k is true, for each k,
+and the predicted label is correct. */
 static void call_keys(const Slot *a, Slot *r) {
     (void)r;
     Matrix point = a[0].matrix;
@@ -130,7 +130,7 @@ static void call_window_figures(const Slot *a, Slot *r) {
     double *p = scratch[0].vector.at, *weights = scratch[3].vector.at;
     bool *happened = scratch[1].bool_vector.at;
     SortedEvents events = {p, happened, keys.columns};
-    /* The scratch holds one event at a time; after the loop it holds the last one, for bins and statistics. */
+    /* The scratch holds one event at a time; after the loop the last one remains, for bins and statistics. */
     for (int64_t e = 0; e < keys.rows; e++) {
         unpack(keys.at + e * keys.columns, keys.columns, p, happened);
         set_event_figures(found[0].matrix.at + N_EVENT * e, events, diagram_room_of(scratch[2].int_matrix));
@@ -170,7 +170,7 @@ static void distribute(IntVector codes, const int64_t *order, SortedEvents event
     }
 }
 
-/* Each group inherits the order of the event, so nothing is sorted again. */
+/* Add figures of each event to the groups. Groups inherit the sorted order of the event. */
 static void call_add_events(const Slot *a, Slot *r) {
     (void)r;
     Matrix found = a[0].matrix;

@@ -32,8 +32,8 @@ class Events(NamedTuple):
 def ring_keys(ring: WindowRing) -> Ints:
     """Return the unsorted `sort_keys` of each event of the examples in a ring.
 
-    Two classes have one event: the second class is true. K > 2 classes have K events, one a class,
-    and as the last the event that the predicted label is correct.
+    Two classes have one event: the second class is true. K > 2 classes have K + 1 events: class k
+    is true, for each k, and the predicted label is correct.
     """
     k = len(ring.point)
     keys = np.empty((1 if k == 2 else k + 1, ring.held), dtype=np.int64)
@@ -67,20 +67,20 @@ GROUP_VARIANCE, GROUP_LOG_LOSS, GROUP_SIZE, N_GROUP = range(9, 13)
 def window_figures(
     keys: Ints, values: Floats, truth: Ints, label: Ints, n_classes: int
 ) -> tuple[Floats, Floats, Floats, tuple[float, float, float]]:
-    """Return all figures except slices, in one call, because a call costs as much as some figures.
+    """Return all figures except those of slices, in one call: a call costs as much as some figures.
 
-    The keys come from `ring_keys`, sorted along each row; the other arrays are those in the ring.
-    Returns the figures of events, shape (n_events, N_EVENT); sums over the examples with each
-    predicted label, shape (n_classes, N_GROUP); and the reliability bins, shape (at most N_BINS,
-    5), and the statistics (z, greatest, span; see `cumulative_statistics`) of the last event.
+    `keys` are those of `ring_keys`, sorted along each row; the other arrays are those of the ring.
+    Returns the figures of the events, shape (n_events, N_EVENT); the sums over the examples by
+    predicted label, shape (n_classes, N_GROUP); and of the last event the reliability bins, shape
+    (at most N_BINS, 5), and the statistics of `cumulative_statistics`.
     """
     m, n_events = keys.shape[1], len(keys)
     events, by_label = np.empty((n_events, N_EVENT)), np.zeros((n_classes, N_GROUP))
     bins, diagram = np.empty((N_BINS, 5)), np.empty((3, m + 1), dtype=np.int64)
     scratch = np.empty(m), np.empty(m, dtype=np.bool_), diagram, np.empty(m + 1)
     held, found = (values, truth, label), (events, by_label, bins)
-    count, z, greatest, span = _window_figures(keys, BAND_TAIL, held, found, scratch)
-    return events, by_label, bins[:count], (z, greatest, span)
+    count, z, kolmogorov_smirnov, kuiper = _window_figures(keys, BAND_TAIL, held, found, scratch)
+    return events, by_label, bins[:count], (z, kolmogorov_smirnov, kuiper)
 
 
 def group_figures(values: Floats, truth: Ints, label: Ints, codes: Ints, n_codes: int) -> Floats:
@@ -95,8 +95,8 @@ def group_figures(values: Floats, truth: Ints, label: Ints, codes: Ints, n_codes
 
 def add_events(found: Floats, codes: Ints, events: Events, n_classes: int) -> None:
     """Add the parts of the Brier score and the calibration error to the figures of groups."""
-    m, ends = len(codes), len(found) + 1
-    groups = np.empty(ends, dtype=np.int64), np.empty(ends, dtype=np.int64)
+    m, n_begins = len(codes), len(found) + 1
+    groups = np.empty(n_begins, dtype=np.int64), np.empty(n_begins, dtype=np.int64)
     diagram = np.empty((3, m + 1), dtype=np.int64)
     scratch = np.empty(m), np.empty(m, dtype=np.bool_), *groups, diagram
     _add_events(found, codes, events, n_classes, scratch)
@@ -124,7 +124,7 @@ def _window_figures(
     found: tuple[Floats, Floats, Floats],
     scratch: tuple[Floats, Bools, Ints, Floats],
 ) -> tuple[int, float, float, float]:
-    """Write the figures of events and bins, add to `by_label`; return bins and statistics.
+    """Implement `window_figures`; return the number of bins and the three statistics.
 
     The scratch arrays have shapes (m,), (m,), (3, m + 1) and (m + 1,).
     """
@@ -167,9 +167,9 @@ MAX_REPORTED_CLASSES = 32
 
 
 class WindowedValidity:
-    """Scores of the primary prediction over the last `metrics_window` examples, and weighted.
+    """Scores of the primary prediction: over the last `metrics_window` examples, and weighted.
 
-    They are bit-identical however the examples are split into blocks. Memory is proportional to the
+    The division of the examples into blocks does not change a bit. Memory is proportional to the
     window times the number of classes.
     """
 
@@ -197,20 +197,23 @@ class WindowedValidity:
         keys = ring_keys(ring)
         slices = {} if values is None else self._slices(values, keys)
         keys.sort(axis=1)
-        events, by_label, bins, (z, greatest, span) = window_figures(
+        events, by_label, bins, (z, kolmogorov_smirnov, kuiper) = window_figures(
             keys, ring.values, ring.truth, ring.label, k
         )
         figures, sums = events.tolist(), by_label.tolist()
-        of, by_class = figures[-1], figures[:k]
+        last_event, by_class = figures[-1], figures[:k]
         return WindowedReport(
             window=ring.size,
-            overall=_overall(sums, by_class, of[CALIBRATION_SQUARE]),
+            overall=_overall(sums, by_class, last_event[CALIBRATION_SQUARE]),
             weighted=weighted,
             reliability=as_bins(bins),
             classes=self._classes(sums, by_class),
             slices=slices,
             descriptive=Descriptive(
-                None if math.isnan(z) else z, greatest, span, of[CALIBRATION_INDEX]
+                spiegelhalter_z=None if math.isnan(z) else z,
+                kolmogorov_smirnov=kolmogorov_smirnov,
+                kuiper=kuiper,
+                integrated_calibration_index=last_event[CALIBRATION_INDEX],
             ),
         )
 
@@ -224,9 +227,9 @@ class WindowedValidity:
             found = group_figures(ring.values, ring.truth, ring.label, codes, len(named))
             add_events(found, codes, events, len(ring.classes))
             report[name] = [
-                SliceScores(value, _scores(of))
-                for value, of in zip(named, found.tolist(), strict=True)
-                if of[GROUP_SIZE]
+                SliceScores(value, _scores(figures))
+                for value, figures in zip(named, found.tolist(), strict=True)
+                if figures[GROUP_SIZE]
             ]
         return report
 
@@ -282,11 +285,11 @@ NO_SCORES = WindowScores(0, *[None] * 11)
 
 def _overall(by_label: Figures, by_class: Figures, square: float) -> WindowScores:
     """Return the scores of all examples, from sums by predicted label and figures by class."""
-    of = [sum(column) for column in zip(*by_label, strict=True)]
+    total = [sum(column) for column in zip(*by_label, strict=True)]
     parts = zip(*(figures[:GROUP_SQUARE] for figures in by_class), strict=True)
-    of[:GROUP_SQUARE] = [sum(part) for part in parts]
-    of[GROUP_SQUARE] = square
-    return _scores(of)
+    total[:GROUP_SQUARE] = [sum(part) for part in parts]
+    total[GROUP_SQUARE] = square
+    return _scores(total)
 
 
 def _scores(row: list[float]) -> WindowScores:

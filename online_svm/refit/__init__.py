@@ -1,6 +1,6 @@
 """Refits: from a `RefitTask` through a `Learner` to a `RefitResult`.
 
-The folder holds the feature encoder, the scaling, the committee and the refitters. It holds no
-schedule and no calibration set (`predictor`) and no solver (`svm`). It may import every folder of
-`online_svm` except `predictor`.
+The folder has the feature encoder, the scaling, the committee and the refitters. The schedule and
+the calibration set are in `predictor`, the solvers in `svm`. The folder may import every other
+folder of `online_svm` except `predictor`.
 """

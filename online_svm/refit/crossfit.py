@@ -12,15 +12,15 @@ from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
 
 FOLDS = 5
-"""Folds of the window, and machines: one a fold."""
+"""Number of folds of the window, and of machines."""
 
 
 class FoldMachines:
     """k machines over one window: machine f trains on all folds but f, and scores fold f.
 
-    An answer uses the mean score of the machines. One machine with the mean coefficients has this
-    score, so it costs one pass over the union of support vectors. Answers and out-of-fold scores
-    use the same machines, each trained on (k - 1)/k of the window.
+    An answer uses the mean score of the machines. A single machine with the mean coefficients has
+    the same score, in one pass over the union of the support vectors. Each machine trains on
+    (k - 1)/k of the window, for answers as for out-of-fold scores.
 
     `kernel`, `penalties`, `tol`, `window`: as for `RollingMachine`.
     `folds`: k, at least 2.
@@ -72,11 +72,9 @@ class FoldMachines:
             machine.solve()
 
     def observer_values(self) -> Floats:
-        """Return each point's decision value by the machine that did not train on it.
+        """Return each point's decision value by the machine that did not train on it, shape (n, S).
 
-        Returns
-        -------
-        ndarray of shape (n, S), in order of arrival; S: `RollingMachine.n_machines`
+        S is `RollingMachine.n_machines`.
         """
         values = np.empty((len(self), self._machines[0].n_machines))
         for f, machine in enumerate(self._machines):
@@ -124,6 +122,6 @@ class FoldMachines:
     def _mean(self, values: list[Floats]) -> Floats:
         """Return the mean, summed in the order of the folds."""
         total = values[0].copy()
-        for more in values[1:]:
-            total += more
+        for of_fold in values[1:]:
+            total += of_fold
         return total / self.folds

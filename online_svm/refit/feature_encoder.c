@@ -1,5 +1,6 @@
-/* Encode the cells of named rows as numeric columns. */
+/* Encode rows of cells as numeric columns. */
 #include "compiled/kernel.h"
+#include "compiled/search.h"
 #include "refit/time_columns.h"
 #include "stream/cells.h"
 
@@ -16,18 +17,11 @@ typedef struct {
 
 /* Return the index of a value in the ascending cells [begin, stop); -1 if it is absent. */
 static int64_t place_of(const double *cells, int64_t begin, int64_t stop, double value) {
-    int64_t end = stop;
-    while (begin < stop) {
-        int64_t middle = (begin + stop) / 2;
-        if (cells[middle] < value)
-            begin = middle + 1;
-        else
-            stop = middle;
-    }
-    return begin < end && cells[begin] == value ? begin : -1;
+    int64_t at = begin + lower_bound(cells + begin, stop - begin, value);
+    return at < stop && cells[at] == value ? at : -1;
 }
 
-/* Write the columns of a cell of feature c, which are 0 before, unless `encoded` is NULL; return whether the cell is
+/* Write the columns of a cell of feature c to `encoded`, which must be 0, unless it is NULL; return whether the cell is
 missing. */
 static bool code_cell(const FeatureEncoder *encoder, int64_t c, double value, double *encoded) {
     bool is_gap = false;
@@ -48,8 +42,8 @@ static bool code_cell(const FeatureEncoder *encoder, int64_t c, double value, do
     return is_gap;
 }
 
-/* Write the columns of rows to `encoded`, which is 0 before, and count missing values in `counts`; skip an output without
-rows. */
+/* Write the columns of rows to `encoded`, which must be 0, and their numbers of missing values to `counts`; an empty
+output is skipped. */
 static void code(const FeatureEncoder *encoder, Matrix rows, Matrix encoded, IntVector counts) {
     for (int64_t i = 0; i < rows.rows; i++) {
         int64_t n_gaps = 0;

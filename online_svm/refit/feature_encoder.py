@@ -1,29 +1,29 @@
 """Feature encoder: from the cells of named rows to numeric columns.
 
-It is determined by the proper training set T alone, frozen with each refit, and saved with it.
+It depends on the proper training set T alone; each refit freezes it and its result contains it.
 
 ========  =====================================================================================
 kind      columns
 ========  =====================================================================================
 number    its value, scaled like a feature without a name
 boolean   as a category with two values
-category  one 0/1 column for each value, divided by `WIDTH`: two rows that differ in it are at
-          distance 1, like two typical values of a number (half of the pairs of normal values are
-          more than .95 apart), however rare the value is
+category  one 0/1 column for each value, divided by `WIDTH`: rows with different values, even rare
+          ones, are at distance 1, like two typical values of a number (the median distance of two
+          standard normal values is .95)
 time      sine and cosine of the hour of the day, the day of the week and the day of the year; and
           the days since 1970, scaled as a number
 text      none: the feature is ignored
 ========  =====================================================================================
 
-Boosted trees take all columns of a category as one feature (`committee.ranks`).
+Boosted trees use all columns of a category as one feature (`committee.ranks`).
 
-If T has missing values of a feature, one more 0/1 column marks them. Beyond `max_categories` the
-rarest values share one column; a value that is not in T is 0 in every column. 0/1 columns are
-centred but not scaled by their spread, which keeps the distances.
+If a feature has missing values in T, a further 0/1 column marks them. Beyond `max_categories` the
+rarest values share one column; for a value that is not in T all columns are 0. 0/1 columns are
+centred, but not divided by their standard deviation, which would change the distances.
 
-A new encoder restarts the machines. So it is adopted only when the scaling is fitted
-(`WindowScaling`), and only if T contains a name or kind that the present one lacks, or a category
-or missing values in at least one row in a hundred.
+A new encoder restarts the machines, so it is adopted only when the scaling is fitted
+(`WindowScaling`). A fit is due if T has a name or kind that the present encoder lacks, or if at
+least one row in a hundred has an unknown category, or a missing value that no column marks.
 """
 
 import math
@@ -55,21 +55,21 @@ from online_svm.types import Arrays, Bools, Floats, Ints
 
 _NUMBER, _BOOLEAN, _CATEGORY, _TIME, _TEXT = range(len(KINDS))
 
-MOST_COLUMNS = 8192
-"""Largest number of columns for the categories of all features, which lowers the limit of each."""
+MAX_CATEGORY_COLUMNS = 8192
+"""Number of columns that all categorical features share equally; may lower `max_categories`."""
 
 WIDTH = math.sqrt(2.0)
 """Divisor of 0/1 columns and of sines and cosines, instead of a standard deviation.
 
-Over ten shuffles, this width gives a log loss .0020 lower than a width of 1 on Adult (3,000 rows),
-.0020 with a fifth of its cells removed, .0007 on Car and .0010 on Pima with missing values. On
-German credit it is .0002 higher (standard error .0005).
+Compared with a width of 1, over ten shuffles, the log loss is lower by .0020 on Adult (3,000 rows),
+.0020 on Adult with a fifth of the cells removed, .0007 on Car and .0010 on Pima with missing
+values, and higher by .0002 (standard error .0005) on German credit.
 """
 
 _KNOWN_FROM_ONE_IN = 100
-"""A name is known if at least one row of T in this many has a value.
+"""A feature is known if at least one row of T in this many has a value of it.
 
-The same threshold decides whether an unknown category or missing values require a new encoder.
+An unknown category or missing values require a new encoder from the same share of rows on.
 """
 
 _TRUTHS = np.concatenate([[1.0, TRUE], TRUE_TEXTS, [0.0, FALSE], FALSE_TEXTS])
@@ -99,9 +99,12 @@ class FeatureEncoder:
     sources: Ints
     kinds: Ints  # shape (c,); codes of their kinds
     fixed: Ints  # shape (c,); 1 if the kind no longer changes
-    starts: Ints  # shape (c + 1,); first encoded column of each feature; last, their number
-    firsts: Ints  # shape (c + 1,); first category of each feature in `cells`; last, their number
-    gaps: Ints  # shape (c,); encoded column of a feature that marks missing values; -1 for none
+    # Shape (c + 1,); first encoded column of each feature, and the number of columns.
+    starts: Ints
+    # Shape (c + 1,); index in `cells` of the first category of each feature, and their number.
+    firsts: Ints
+    # Shape (c,); among the columns of a feature, the one that marks missing values; -1 for none.
+    gaps: Ints
     cells: Floats  # shape (t,); the categories, ascending within each feature
     places: Ints  # shape (t,); column of each category among the columns of its feature
     missing: Floats  # shape (c,); share of the rows of T in which each feature is missing
@@ -122,57 +125,57 @@ class FeatureEncoder:
         `max_categories`: largest number of encoded columns of a category.
         `declared`: declared kinds of the first features.
         `before`: the previous encoder, whose fixed kinds are kept.
-        `order`, shape (n_features,): feature indices sorted by name, the order of encoding. The
-            index of a feature itself depends on the first example that named it, which may be a
-            calibration example.
+        `order`, shape (n_features,): feature indices sorted by name, the order of encoding. Indices
+            themselves are no such order: they depend on the first example that names a feature,
+            which may be a calibration example.
         """
-        what = sorts(T)
-        stays = {} if before is None else dict(
+        sorts_of_cells = sorts(T)
+        fixed = {} if before is None else dict(
             zip(before.sources.tolist(), np.where(before.fixed, before.kinds, -1), strict=True)
         )  # fmt: skip
-        has_value = (what != NOTHING).sum(axis=0)
+        n_values = (sorts_of_cells != NOTHING).sum(axis=0)
         known: list[tuple[int, int]] = []
-        few = _few(T)
+        min_rows = _min_rows(T)
         for f in range(T.shape[1]) if order is None else order.tolist():
             is_declared = f < len(declared)
-            if f >= T.shape[1] or has_value[f] < (1 if is_declared else few):
+            if f >= T.shape[1] or n_values[f] < (1 if is_declared else min_rows):
                 continue
             if is_declared:
                 known.append((f, KINDS.index(declared[f])))
-            elif stays.get(f, -1) >= 0:
-                known.append((f, int(stays[f])))
+            elif fixed.get(f, -1) >= 0:
+                known.append((f, int(fixed[f])))
             else:
-                known.append((f, found_kind(T[:, f], what[:, f])))
-        return cls._of_kinds(T, known, has_value, max_categories)
+                known.append((f, found_kind(T[:, f], sorts_of_cells[:, f])))
+        return cls._of_kinds(T, known, n_values, max_categories)
 
     @classmethod
     def _of_kinds(
         cls,
         T: Floats,
         known: Sequence[tuple[int, int]],
-        has_value: Ints,
+        n_values: Ints,
         max_categories: int,
     ) -> Self:
         """Return the encoder of features given as (index, kind)."""
-        n_categories = sum(kind == _CATEGORY for _, kind in known)
-        most = min(max_categories, max(2, MOST_COLUMNS // max(1, n_categories)))
+        n_categorical = sum(kind == _CATEGORY for _, kind in known)
+        limit = min(max_categories, max(2, MAX_CATEGORY_COLUMNS // max(1, n_categorical)))
         starts, firsts, gaps = [0], [0], list[int]()
         cells, places, missing = list[Floats](), list[Ints](), list[float]()
         for f, kind in known:
-            held, at, width = _columns(T[:, f], kind, most)
+            categories, columns, width = _columns(T[:, f], kind, limit)
             count = int(np.count_nonzero(_are_gaps(T[:, f], kind)))
-            is_gap = kind != _TEXT and count > 0
+            has_gaps = kind != _TEXT and count > 0
             missing.append(count / len(T))
-            gaps.append(width if is_gap else -1)
-            cells.append(held)
-            places.append(at)
-            firsts.append(firsts[-1] + len(held))
-            starts.append(starts[-1] + width + is_gap)
+            gaps.append(width if has_gaps else -1)
+            cells.append(categories)
+            places.append(columns)
+            firsts.append(firsts[-1] + len(categories))
+            starts.append(starts[-1] + width + has_gaps)
         sources = np.array([f for f, _ in known], dtype=np.int64)
         return cls(
             sources,
             np.array([kind for _, kind in known], dtype=np.int64),
-            (has_value[sources] >= FIXED_FROM).astype(np.int64),
+            (n_values[sources] >= FIXED_FROM).astype(np.int64),
             np.array(starts, dtype=np.int64),
             np.array(firsts, dtype=np.int64),
             np.array(gaps, dtype=np.int64),
@@ -184,7 +187,7 @@ class FeatureEncoder:
 
     @property
     def width(self) -> int:
-        """Number of encoded columns, at least one; it is always 0 if no feature has columns."""
+        """Number of encoded columns; if no feature has any, there is one column of zeros."""
         return max(1, int(self.starts[-1]))
 
     @property
@@ -209,8 +212,8 @@ class FeatureEncoder:
     def categories(self) -> Ints | None:
         """Number of the category or boolean of each encoded column, shape (width,).
 
-        -1 marks columns of numbers and times; None if all columns are. The column of missing values
-        belongs to its category.
+        It is -1 for columns of numbers and times; None is returned if there are no others. The
+        column of missing values belongs to its category.
         """
         of = np.isin(self.kinds, (_BOOLEAN, _CATEGORY)) & (np.diff(self.starts) > 0)
         if not of.any():
@@ -243,8 +246,9 @@ class FeatureEncoder:
     def decoded(
         self, encoded: Sequence[float], is_same: Bools, n_features: int
     ) -> tuple[list[float | None], list[bool | None]]:
-        """Return values of numbers, and whether other features equal another row's by `is_same`.
+        """Return the values of numbers, and whether the other features are the same in two rows.
 
+        `encoded` is the first row, and `is_same` whether each encoded column is equal in both.
         Entries are None for unknown features and texts.
         """
         values: list[float | None] = [None] * n_features
@@ -264,31 +268,31 @@ class FeatureEncoder:
         # A feature without any value in the later T is missing in all its rows.
         missing = [found.get(f, 1.0) for f in self.sources.tolist()]
         kinds = (fresh.sources.tolist(), fresh.kinds.tolist(), fresh.fixed.tolist())
-        stays = {(f, kind) for f, kind, is_fixed in zip(*kinds, strict=True) if is_fixed}
+        newly_fixed = {(f, kind) for f, kind, is_fixed in zip(*kinds, strict=True) if is_fixed}
         own = zip(self.sources.tolist(), self.kinds.tolist(), strict=True)
-        fixed = self.fixed | np.array([one in stays for one in own], dtype=np.int64)
+        fixed = self.fixed | np.array([pair in newly_fixed for pair in own], dtype=np.int64)
         return replace(self, missing=np.array(missing), fixed=fixed, further=fresh.further)
 
     def lacks(self, fresh: "FeatureEncoder", T: Floats) -> bool:
-        """Return whether T, whose own encoder is `fresh`, contains something this encoder lacks."""
+        """Return whether T, whose own encoder is `fresh`, requires a new encoder."""
         own = dict(zip(self.sources.tolist(), self.kinds.tolist(), strict=True))
         pairs = zip(fresh.sources.tolist(), fresh.kinds.tolist(), strict=True)
         if any(own.get(f) != kind for f, kind in pairs):
             return True
         if self._is_plain(T):
             return False
-        few = max(2, _few(T))
-        places = {f: c for c, f in enumerate(self.sources.tolist())}
+        min_rows = max(2, _min_rows(T))
+        positions = {f: c for c, f in enumerate(self.sources.tolist())}
         for c, f in enumerate(fresh.sources.tolist()):
-            mine, kind = places[f], int(fresh.kinds[c])
-            if fresh.gaps[c] >= 0 and self.gaps[mine] < 0:
+            at, kind = positions[f], int(fresh.kinds[c])
+            if fresh.gaps[c] >= 0 and self.gaps[at] < 0:
                 missing = _are_gaps(T[:, f], kind)
-                if int(missing.sum()) >= few:
+                if int(missing.sum()) >= min_rows:
                     return True
             if kind == _CATEGORY:
                 found, counts = np.unique(T[~np.isnan(T[:, f]), f], return_counts=True)
-                known = self.cells[self.firsts[mine] : self.firsts[mine + 1]]
-                if np.isin(found[counts >= few], known, invert=True).any():
+                known = self.cells[self.firsts[at] : self.firsts[at + 1]]
+                if np.isin(found[counts >= min_rows], known, invert=True).any():
                     return True
         return False
 
@@ -306,8 +310,10 @@ class FeatureEncoder:
             require(edges[0] == 0 and bool((np.diff(edges) >= 0).all()), "coding")
             require(last is None or edges[-1] == last, "coding")
         widths, held = np.diff(encoder.starts), np.diff(encoder.firsts)
-        least = np.where(encoder.kinds == _NUMBER, 1, np.where(encoder.kinds == _TIME, 7, 0))
-        require(bool((widths >= least).all() and (encoder.gaps < widths).all()), "coding")
+        required = np.where(
+            encoder.kinds == _NUMBER, 1, np.where(encoder.kinds == _TIME, WAVES + 1, 0)
+        )
+        require(bool((widths >= required).all() and (encoder.gaps < widths).all()), "coding")
         require(bool((encoder.places < np.repeat(widths, held)).all()), "coding")
         return encoder
 
@@ -328,11 +334,11 @@ class FeatureEncoder:
         _code(np.ascontiguousarray(rows), encoder, encoded, counts)
 
 
-def _few(T: Floats) -> int:
+def _min_rows(T: Floats) -> int:
     return max(1, -(-len(T) // _KNOWN_FROM_ONE_IN))
 
 
-def _columns(cells: Floats, kind: int, most: int) -> tuple[Floats, Ints, int]:
+def _columns(cells: Floats, kind: int, limit: int) -> tuple[Floats, Ints, int]:
     """Return the categories of a feature, their columns, and the number of columns.
 
     The number excludes the column of missing values.
@@ -348,13 +354,13 @@ def _columns(cells: Floats, kind: int, most: int) -> tuple[Floats, Ints, int]:
         order = np.argsort(_TRUTHS)
         return _TRUTHS[order], _TRUTH_PLACES[order], 2
     found, counts = np.unique(cells[~np.isnan(cells)], return_counts=True)
-    if len(found) <= most:
+    if len(found) <= limit:
         return found, np.arange(len(found)), len(found)
     # The rarest share the last column; on ties the larger cell counts as rarer.
-    places = np.full(len(found), most - 1, dtype=np.int64)
-    often = np.argsort(-counts, kind="stable")[: most - 1]
-    places[np.sort(often)] = np.arange(most - 1)
-    return found, places, most
+    places = np.full(len(found), limit - 1, dtype=np.int64)
+    often = np.argsort(-counts, kind="stable")[: limit - 1]
+    places[np.sort(often)] = np.arange(limit - 1)
+    return found, places, limit
 
 
 def _are_gaps(cells: Floats, kind: int) -> Bools:
@@ -386,5 +392,5 @@ class _Columns(NamedTuple):
 def _code(rows: Floats, encoder: _Columns, encoded: Floats, counts: Ints) -> None:
     """Write columns to `encoded`, shape (m, width), and missing counts to `counts`, shape (m,).
 
-    `encoded` is 0 before. An array without rows is skipped.
+    `encoded` must be 0. An output without rows is skipped.
     """

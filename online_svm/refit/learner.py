@@ -1,7 +1,7 @@
 """Learner: compute a refit, from frozen examples to a model and its calibration scores.
 
-A `Learner` keeps the proper training set, its scaling and the solver's warm start between refits. A
-result depends only on the tasks so far, not on the process that computes it.
+A `Learner` keeps the available examples, their scaling and the solver's warm start between refits.
+A result depends only on the tasks so far, not on the process that computes it.
 """
 
 from collections import deque
@@ -29,13 +29,14 @@ from online_svm.svm.probability_tube import Targets, fit_tubes
 from online_svm.types import Bools, Floats, Ints
 
 BANK_CACHE_MB = 200.0  # as in `RollingMachine`; freed after each refit
-# Most pair steps of a whole bank, as in one `RollingMachine`. A machine needs hundreds; one that
-# cannot converge (huge C, repeated rows with both labels) must not block the stream.
-MOST_BANK_STEPS = 10_000_000
+# Limit on the pair steps of a whole bank, as of one `RollingMachine`. A machine needs hundreds; one
+# that cannot converge (huge C, repeated rows with both labels) must not block the stream.
+MAX_BANK_STEPS = 10_000_000
 
 BANK_MODELS = 99
-"""Machines in a bank: an odd number, so that one weighs the classes equally. The resolution of the
-calibrator is 1 / (BANK_MODELS + 2).
+"""Machines in a bank; it is odd, so that one machine weights the classes equally.
+
+The resolution of the calibrator is 1 / (BANK_MODELS + 2).
 """
 
 
@@ -44,15 +45,14 @@ def train_banks(
 ) -> tuple[PackedBank, ...]:
     """Return the banks of a training set: one bank for two classes (positive means class 1).
 
-    Every bank starts from zero, so it depends on the training set alone. `class_weight` is not
-    used: the machines of a bank differ by their class weights, and unequal initial weights would
-    make the votes estimate the posterior under other class frequencies.
+    Every bank starts from zero, so it depends on the training set alone. The setting `class_weight`
+    is not used: with it, the votes would estimate the posterior under other class frequencies.
 
     `X`, shape (n, n_features): scaled rows.
     `codes`, shape (n,): class index of each row; a class may be absent. Without rows every vote is
         one half.
     """
-    plan = BankPlan(BANK_MODELS, tol=TOLERANCE, max_steps=MOST_BANK_STEPS // BANK_MODELS)
+    plan = BankPlan(BANK_MODELS, tol=TOLERANCE, max_steps=MAX_BANK_STEPS // BANK_MODELS)
     penalties = np.full(n_classes, config.C)
     banks = fit_banks(kernel, X, codes, penalties, plan, BANK_CACHE_MB)
     return tuple(bank.packed() for bank in banks)
@@ -61,7 +61,7 @@ def train_banks(
 NO_CODES: Ints = np.empty(0, dtype=np.int64)
 
 Counts = tuple[int, int, int]
-"""Departed examples of the last window, how many of them trained, and how many examples remain."""
+"""Examples that left the last window, training examples among them, and examples that remain."""
 
 
 class Learner:
@@ -78,7 +78,7 @@ class Learner:
     def refit(self, task: RefitTask) -> RefitResult:
         """Fit on the proper training set of `task` and score every available example."""
         self._refits += 1
-        trains, (forgotten, left, held) = self._held.take(task)
+        trains, (forgotten, forgotten_training, held) = self._held.take(task)
         # 1. After a relabelling, drop the machines that learned the old label.
         if task.relabelled:
             self._restart()
@@ -86,7 +86,7 @@ class Learner:
         staleness = UNKNOWN
         if self._committee is not None:
             new = np.flatnonzero(trains[held:]) + held
-            staleness = self._foresee(self._committee, task, new, left)
+            staleness = self._score_new(self._committee, task, new, forgotten_training)
         # 3. If due, fit encoder, scaling and gamma on T; kernels are then computed again.
         cells = self._held.rows[trains] if len(task.order) else None
         if self._scaling.is_due(trains, self._refits, cells, task.order):
@@ -145,20 +145,20 @@ class Learner:
         return learner
 
     def _restart(self) -> None:
-        """Drop the machines; the next ones start without a warm start."""
+        """Drop the machines, so that the next solve is a cold start."""
         self._machine = None
         if self._committee is not None:
             self._committee.restart()
 
-    def _foresee(
+    def _score_new(
         self, committee: Committee, task: RefitTask, new: Ints, departed: int
     ) -> Staleness:
-        """Score the new rows of T by the committee, and by an older model if distances vary."""
+        """Score the new rows of T by the committee, and by the older model if distances vary."""
         last, older, self._older = committee.model(), self._older, None
-        is_as_before = last is not None and task.n_classes == self._n_classes
+        has_same_classes = task.n_classes == self._n_classes
         rows = self._held.rows[new]
-        scores = committee.foresee(self._scaling.transform(rows), departed, task.n_classes)
-        if last is None or not (is_as_before and self.config.varies_from is not None):
+        scores = committee.score_new(self._scaling.transform(rows), departed, task.n_classes)
+        if last is None or not has_same_classes or self.config.varies_from is None:
             return UNKNOWN
         none = np.empty((0, last.stack.slope.shape[1]))
         self._older = RefitResult(task.freeze, last, self._scaling.scaling, none, none)
@@ -201,7 +201,7 @@ class Learner:
     def _advance(
         self, task: RefitTask, forgotten: int, trains: Bools
     ) -> RollingMachine | FoldMachines:
-        """Return the machine over the available examples, after removing and adding points."""
+        """Remove and add points, so that the machine holds the available examples; return it."""
         machine = self._machine
         if machine is None or task.n_classes != self._n_classes:
             machine, new = self._new_machine(task.n_classes), 0
@@ -263,12 +263,13 @@ class HeldWindow:
     def take(self, task: RefitTask) -> tuple[Bools, Counts]:
         """Store the examples of a task; return which are in T, and the `Counts`."""
         forgotten = min(task.start - self.start, len(self.rows))
-        left = int(self.trains[:forgotten].sum())
+        forgotten_training = int(self.trains[:forgotten].sum())
         held = len(self.rows) - forgotten
         kept = self.rows[forgotten:].reshape(-1, self.rows.shape[1] or task.X.shape[1])
         self.rows = np.concatenate([widened(kept, task.X.shape[1]), task.X])
         self.start = task.start
-        return self._parts(task.start, task.freeze - task.start), (forgotten, left, held)
+        counts = (forgotten, forgotten_training, held)
+        return self._parts(task.start, task.freeze - task.start), counts
 
     def _parts(self, start: int, count: int) -> Bools:
         """Return which of `count` examples from number `start` are in T."""
@@ -280,7 +281,7 @@ class InlineRefitter(Refitter):
     """Computes a refit in this process when its result is requested.
 
     `rests`: whether to keep only the serialised learner between refits. This frees the kernel
-        matrices, which the next refit computes again. It changes no result.
+        matrices, which the next refit computes again, and changes no result.
     """
 
     def __init__(self, config: PredictorConfig, rests: bool = False) -> None:

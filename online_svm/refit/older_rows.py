@@ -1,14 +1,13 @@
 """Test whether rows older than the window would help, by two cheap logistic regressions.
 
-Every thousand labelled examples, later whenever their number has grown by a fifth, two ridge
+Every thousand labelled examples, and later whenever their number has grown by a fifth, two ridge
 logistic regressions are fitted: on the last `window` rows, and on the last ten windows. Both
 predict the next thousand rows. Their mean loss difference over blocks of 250 rows, in standard
 errors, shows whether older rows help, or harm because the stream changes. The predictor's own
-machines are not involved.
+machines are not used.
 
 Columns are encoded and scaled again when the rows have doubled; until then each fit starts from the
-last one. The Newton steps use numpy: the figures are shown to people, and no answer depends on
-them.
+last solution. The Newton steps use numpy, because no answer depends on these figures.
 """
 
 from collections.abc import Sequence
@@ -24,10 +23,10 @@ from online_svm.stream.cells import widened
 from online_svm.types import Floats, Ints
 
 OLDER_WINDOWS = 10
-"""Windows of rows that are kept for the longer regression."""
+"""Number of windows of rows on which the longer regression is fitted."""
 
 FIT_EVERY = 1000
-"""Fewest labelled examples between two fits, and most predicted examples after one."""
+"""Minimum of labelled examples between two fits, and maximum of predicted examples after a fit."""
 
 FIT_GROWTH_DIVISOR = 5
 """From one fit to the next the examples grow by at least 1 / FIT_GROWTH_DIVISOR."""
@@ -36,9 +35,9 @@ BLOCK_EXAMPLES = 250
 MIN_BLOCKS_FOR_RESULT = 4
 
 MAX_NEWTON_STEPS = 6
-STEP_TOLERANCE = 1e-3  # stop after a step that moves no weight further than this
+STEP_TOLERANCE = 1e-3  # stop after a step that changes each weight by less
 
-MOST_PRODUCTS = 500 * 500
+MAX_PRODUCTS = 500 * 500
 """Limit on columns * columns * regressions: beyond it a step takes too long."""
 
 MIN_PROBABILITY = 1e-6
@@ -48,18 +47,16 @@ class OlderRows(NamedTuple):
     """Effect of older rows on a logistic regression."""
 
     window: int
-    most: int  # largest number of rows that the longer regression learns
+    most: int  # maximum number of rows of the longer regression
     is_all: bool  # whether that covers every row so far
-    window_loss: float  # mean log loss of an example with the window
-    older_loss: float  # the same with older rows too
+    window_loss: float  # mean log loss of the regression on the window
+    older_loss: float  # mean log loss of the longer regression
     errors: float  # loss difference in standard errors; older rows help if it is positive
-    blocks: int  # compared blocks of `BLOCK_EXAMPLES` examples
+    blocks: int  # number of compared blocks of `BLOCK_EXAMPLES` examples
 
 
 class OlderRowsCheck:
-    """Compares the window with a longer memory.
-
-    `config`: with a window.
+    """Compares the window with a longer memory; `config` must have a window.
 
     Examples
     --------
@@ -76,23 +73,21 @@ class OlderRowsCheck:
     def __init__(self, config: PredictorConfig) -> None:
         assert config.window is not None
         self._config, self._window = config, config.window
-        # At least a block, which is kept until it is scored.
-        self._most = max(OLDER_WINDOWS * config.window, BLOCK_EXAMPLES)
+        # At least a block, because its rows are kept until it is scored.
+        self._max_rows = max(OLDER_WINDOWS * config.window, BLOCK_EXAMPLES)
         self._rows = SlidingArray(np.empty((0, 0)))
         self._codes = SlidingArray(np.empty(0, dtype=np.int64))
         self._code_of: dict[str, int] = {}
         self._due = max(FIT_EVERY, self._window + self._window // 2)
         self._base: _Base | None = None
-        # First example of the block to score next, and the end of the last one; equal: none.
+        # First example of the next block to score, and the end of the last one; equal if none is.
         self._block = self._stop = 0
-        # Of each block: with the window, with older rows.
-        self._losses: list[tuple[float, float]] = []
+        self._losses: list[tuple[float, float]] = []  # by block: with the window, with older rows
 
     def learn(self, X: Floats, labels: Sequence[str], *, is_named: bool) -> None:
         """Learn the next labelled examples.
 
-        `X`, shape (m, n_features): may have more columns than before: new features, missing in
-            earlier rows.
+        `X`, shape (m, n_features): further columns are new features, missing in earlier rows.
         `labels`, length m.
         `is_named`: whether the rows are cells of named features.
         """
@@ -104,9 +99,9 @@ class OlderRowsCheck:
             stop = min(len(X), begin + self._next_stop() - self._rows.stop)
             self._rows.append(widened(X[begin:stop], self._rows.held.shape[1]))
             self._codes.append(np.array(codes[begin:stop], dtype=np.int64))
-            self._rows.drop_before(self._rows.stop - self._most)
+            self._rows.drop_before(self._rows.stop - self._max_rows)
             self._codes.drop_before(self._rows.first)
-            self._follow(is_named)
+            self._score_and_fit(is_named)
             begin = stop
 
     def result(self) -> OlderRows | None:
@@ -119,16 +114,21 @@ class OlderRowsCheck:
         if not error > 0.0:
             return None
         window_loss, older_loss = losses.mean(axis=0).tolist()
-        is_all = self._rows.stop <= self._most
-        errors = float(gains.mean()) / error
-        losses_of = (window_loss, older_loss, errors)
-        return OlderRows(self._window, self._most, is_all, *losses_of, len(losses))
+        return OlderRows(
+            window=self._window,
+            most=self._max_rows,
+            is_all=self._rows.stop <= self._max_rows,
+            window_loss=window_loss,
+            older_loss=older_loss,
+            errors=float(gains.mean()) / error,
+            blocks=len(losses),
+        )
 
     def _next_stop(self) -> int:
         """Return the number of examples at which a score or a fit is due."""
         return self._block + BLOCK_EXAMPLES if self._block < self._stop else self._due
 
-    def _follow(self, is_named: bool) -> None:
+    def _score_and_fit(self, is_named: bool) -> None:
         """Score a complete block; fit again if due."""
         n = self._rows.stop
         if self._base is not None and self._block < self._stop and n == self._next_stop():
@@ -152,7 +152,7 @@ class OlderRowsCheck:
                 n, n_classes, Scaling.fit(rows, standard=True, encoder=encoder)
             )
         self._due = n + max(FIT_EVERY, n // FIT_GROWTH_DIVISOR)
-        if base.older.size * base.older.shape[1] > MOST_PRODUCTS:
+        if base.older.size * base.older.shape[1] > MAX_PRODUCTS:
             return
         scaled = base.scaled(rows)
         for weights, size in ((base.window, self._window), (base.older, len(rows))):
@@ -218,7 +218,7 @@ def _logistic(scores: Floats) -> Floats:
 
 
 def _loss(weights: Floats, X: Floats, codes: Ints) -> float:
-    """Return the mean log loss of rows; an unknown class costs the clipped maximum."""
+    """Return the mean log loss of rows; the probability of an unknown class is clipped from 0."""
     p = _logistic(X @ weights.T)
     odds = np.hstack([1.0 - p, p]) if p.shape[1] == 1 else p
     known = codes < odds.shape[1]

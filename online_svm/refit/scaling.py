@@ -1,4 +1,4 @@
-"""Scaling of the features, and gamma, fitted on the proper training set at some refits."""
+"""Scaling of the features and gamma, fitted on the proper training set T at some of the refits."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -16,8 +16,8 @@ from online_svm.storage.state_schema import StateSchema, floats
 from online_svm.svm.kernel_model import scale_gamma
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-# Scaled values of a committee are clipped at this many times the largest one of T, and at this
-# size: beyond it the sums of a linear machine would overflow.
+# Scaled values of a committee are clipped at CLIP_FACTOR times the largest one in T, at most at
+# MAX_SCALED_VALUE, because the sums of a linear machine could overflow.
 CLIP_FACTOR, MAX_SCALED_VALUE = 1e6, 1e100
 
 DEGREE, COEF0 = 3, 0.0
@@ -27,18 +27,18 @@ RESCALE_EVERY = 20
 """Refits between two fits of the scaling."""
 
 ENCODER_GROWS_EVERY, ENCODER_GROWS_FREELY_BELOW = 10, 1000
-"""Refits between two encoders that grow, with at least `ENCODER_GROWS_FREELY_BELOW` rows in T.
+"""Minimum of refits between two larger encoders, and the size of T below which there is none.
 
-A refit with new columns computes its kernels again, like every 20th refit: it takes 2.4 times as
-long as another in a window of 1,000 (20 and 8 ms), 6 times in one of 5,000 (270 and 45 ms). With
-one in ten, a feed with endless new categories takes 1.2 times as long as one without.
+A refit with new columns computes its kernels again, like every 20th refit. It takes 2.4 times as
+long as another with a window of 1,000 (20 and 8 ms), 6 times with 5,000 (270 and 45 ms). With one
+in ten refits, a feed with ever new categories takes 1.2 times as long as another.
 """
 
 SCALING_SCHEMA = StateSchema(
     floats("mean", "d"), floats("width", "d"), floats("fill", "d"),
     floats("limit", "1", optional=True),
 )  # fmt: skip
-"""Of a `Scaling`."""
+"""Stored fields of a `Scaling`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Scaling:
     """Replaces missing values (NaN) by `fill`, subtracts `mean` and divides by `width`.
 
     `mean`, `width`, `fill`, shape (n_features,).
-    `limit`, shape (1,): scaled values are clipped at this size, so that a polynomial kernel cannot
-        overflow. Infinite for the other kernels.
-    `encoder`: encoder of rows with names; then `mean`, `width` and `fill` refer to encoded columns.
+    `limit`, shape (1,): scaled values are clipped at this size, infinite for no limit; see
+        `WindowScaling`.
+    `encoder`: encoder of rows with names; then `mean`, `width` and `fill` are of encoded columns.
     """
 
     mean: Floats
@@ -61,10 +61,10 @@ class Scaling:
     def fit(cls, X: Floats, *, standard: bool, encoder: FeatureEncoder | None = None) -> Self:
         """Return the scaling of the training rows.
 
-        `X`, shape (n, n_features): NaN for missing values, which are left out.
+        `X`, shape (n, n_features): missing values are NaN and have no effect.
         `standard`: scale to mean 0 and variance 1; otherwise only fill missing values.
         `encoder`: encoder of the rows, which are cells then. Its columns that are not numeric have
-            one width.
+            the width `WIDTH`.
         """
         if encoder is not None:
             X = encoder.encode(X)
@@ -119,23 +119,23 @@ class Scaling:
 def mean_and_width(X: Floats) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of each column; 1 for a nearly constant column.
 
-    Equal to scikit-learn's StandardScaler: two passes with the correction of Chan, Golub and
-    LeVeque (1983). The results agree bit for bit for two columns or more; numpy adds a single
-    column in another order. Importing scikit-learn would stop a feed for most of a second at its
-    first rescaling.
+    The algorithm is that of scikit-learn's StandardScaler: two passes with the correction of Chan,
+    Golub and LeVeque (1983). For two columns or more the results agree bit for bit; numpy adds a
+    single column in another order. Importing scikit-learn would take most of a second at the first
+    rescaling of a feed.
 
-    `X`, shape (n, n_features): NaN is left out; each column has at least one other value.
+    `X`, shape (n, n_features): NaN has no effect; each column has at least one other value.
     """
     missing = np.isnan(X)
     count = len(X) - missing.sum(axis=0)
     mean = (sum_rows(np.where(missing, 0.0, X)) + 0.0) / count  # a column of -0.0 has mean 0.0
-    apart = np.where(missing, 0.0, X - mean)
-    correction = sum_rows(apart)
-    variance = (sum_rows(apart * apart) - correction * correction / count) / count
+    deviations = np.where(missing, 0.0, X - mean)
+    correction = sum_rows(deviations)
+    variance = (sum_rows(deviations * deviations) - correction * correction / count) / count
     eps = np.finfo(np.float64).eps
     # The variance that rounding alone may give a constant column.
-    lost = count * mean * eps
-    noise = count * eps * variance + lost * lost
+    rounding = count * mean * eps
+    noise = count * eps * variance + rounding * rounding
     return mean, np.where(variance <= noise, 1.0, np.sqrt(variance))
 
 
@@ -182,7 +182,7 @@ class WindowScaling:
         """Return whether refit number `refits` must fit the scaling.
 
         `trains`, shape (n,): whether each example is in T.
-        `cells`, shape (n_training, n_features): T, if features have names.
+        `cells`, shape (n_training, n_features): the rows of T, if features have names.
         `order`, shape (n_features,): order of encoding; see `RefitTask`.
         """
         config = self._config
@@ -202,7 +202,7 @@ class WindowScaling:
         return has_doubled or refits % RESCALE_EVERY == 0
 
     def _lacks(self, T: Floats, order: Ints | None) -> bool:
-        """Fit an encoder on T; return whether the present one lacks something in T."""
+        """Fit an encoder on T; return whether it must replace the present one."""
         config, before = self._config, None if self._fitted is None else self._fitted.encoder
         self._fresh = FeatureEncoder.fit(
             T, config.max_categories, config.declared_kinds, before, order
@@ -236,9 +236,9 @@ class WindowScaling:
         self._fitted, self.fitted_on = scaling, int(trains.sum())
 
     def _limit(self, scaled: Floats) -> float | None:
-        """Return the size at which scaled values are clipped, or None."""
+        """Return the size at which scaled values are clipped against overflow, or None."""
         config = self._config
-        if config.members:  # one of them is linear
+        if config.members:  # the logistic member is linear
             return min(CLIP_FACTOR * float(np.abs(scaled).max(initial=1.0)), MAX_SCALED_VALUE)
         if config.kernel == "poly":
             return poly_limit(self.gamma, DEGREE, COEF0, scaled.shape[1])

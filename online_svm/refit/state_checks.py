@@ -1,7 +1,7 @@
 """Checks of a learner's state before anything is computed from it.
 
-Compiled code does not check its indices, and a state determines how much memory is allocated. So a
-state whose parts contradict each other or the configuration is refused as a whole.
+Compiled code does not check indices stored in arrays, and a state determines how much memory is
+allocated. So a state whose parts contradict each other or the configuration is refused.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ from online_svm.svm.exact.machine_state import (
     TRAIN_HEAD,
     TRAIN_SIZE,
     TRAIN_TAIL,
-    most_active,
+    n_places,
 )
 from online_svm.svm.exact.rolling_machine import FIELDS, TOLERANCE, RollingMachine
 from online_svm.types import Arrays, Ints
@@ -40,7 +40,7 @@ LEARNER_SCHEMA = StateSchema(
     floats("scaling.mean", "d"), floats("scaling.width", "d"), floats("scaling.fill", "d"),
     floats("scaling.limit", "1", optional=True),
 )  # fmt: skip
-"""Fields of a learner's state with any machines."""
+"""Fields that every learner's state has, besides those of its machines."""
 
 
 def opened(config: PredictorConfig, state: bytes) -> State:
@@ -105,8 +105,8 @@ def _check_committee(
     require((is_scored | np.isnan(foreseen)).all(), "foreseen")
     require((is_scored.all(axis=(1, 2)) == is_scored.any(axis=(1, 2))).all(), "foreseen")
     if config.varies_from is not None:
-        shape_of_stack = Stack.from_state(under("stack", arrays)).slope.shape
-        require(shape_of_stack == (len(config.members), machines), "stack")
+        stack = Stack.from_state(under("stack", arrays))
+        require(stack.slope.shape == (len(config.members), machines), "stack")
     require(len(header["machines"]) == len(config.members), "machines")
     for m, (name, own) in enumerate(zip(config.members, header["machines"], strict=True)):
         parts, kind = under(str(m), arrays), MEMBERS[name].kind
@@ -121,7 +121,7 @@ def _check_committee(
 
 
 def _check_older(config: PredictorConfig, classes: int, parts: Arrays) -> None:
-    """Check the second-last model, which scores future rows."""
+    """Check the second-last model, which will score new rows."""
     older = RefitResult.from_state(parts["older"].tobytes(), len(config.members))
     decisions = 1 if classes == 2 else classes
     require(config.varies_from is not None and isinstance(older.model, CommitteeModel), "older")
@@ -155,13 +155,13 @@ def _check_machine(
 def _check_solver(
     config: PredictorConfig, classes: int, header: Header, arrays: Arrays, kind: tuple[int, str]
 ) -> int:
-    """Check a machine without its points, given their number and kernel name."""
+    """Check a machine without its points, given `kind`: their number and the name of the kernel."""
     n, kernel = kind
     FIELDS.values(RollingMachine, header, {})
     require(header["kernel"][0] == kernel, "kernel")
     require((header["tol"], header["window"]) == (TOLERANCE, config.window), "tol or window")
     require(0 < header["cache_mb"] <= 1 << 20, "cache_mb")
-    # Without a window, a ring is at most 1.5 times as large as its content ever was.
+    # Without a window, a ring has at most 1.5 times as many slots as it ever held points.
     training = _check_rings(arrays, n, largest_ring(config.window or 2 * n))
     machines = 1 if classes == 2 else classes
     arrivals = StateSchema(one("arrivals")).values(RollingMachine, None, arrays)["arrivals"]
@@ -171,23 +171,23 @@ def _check_solver(
         ints("codes", f"{n}", below=classes), ints("arrival", f"{n}", below=arrivals),
     ).values(RollingMachine, None, arrays)  # fmt: skip
     require(classes >= 2 and checked["penalties"].min() > 0.0, "penalties")
-    most = most_active(Kernel(*header["kernel"]), machines, int(arrays["rings"][TRAIN_SIZE]))
-    _check_active(arrays, machines, training, most)
+    places = n_places(Kernel(*header["kernel"]), machines, int(arrays["rings"][TRAIN_SIZE]))
+    _check_active(arrays, machines, training, places)
     return training
 
 
-def _check_active(arrays: Arrays, machines: int, training: int, most: int) -> None:
-    """Check that each active set has distinct places, at most `most`."""
+def _check_active(arrays: Arrays, machines: int, training: int, places: int) -> None:
+    """Check that each active set has distinct points, on at most `places` places."""
     checked = StateSchema(
         ints("active", f"{machines} size", below=training + 1),
         ints("active_counts", f"{machines} 3"), floats("margin", f"{machines} 1"),
     ).values(RollingMachine, None, arrays)  # fmt: skip
     active = checked["active"]
     sizes, fits, checked_at = checked["active_counts"].T
-    require(active.shape[1] == sizes.max() and active.shape[1] <= most, "active")
-    for has, used in zip(active, sizes, strict=True):
-        present = has[has > 0]
-        require(len(np.unique(present)) == len(present) and not has[used:].any(), "active")
+    require(active.shape[1] == sizes.max() and active.shape[1] <= places, "active")
+    for points, size in zip(active, sizes, strict=True):
+        present = points[points > 0]
+        require(len(np.unique(present)) == len(present) and not points[size:].any(), "active")
     tail = arrays["rings"][TRAIN_TAIL]
     require(fits.max() <= 1 and checked_at.max() <= tail, "active_counts")
     require(checked["margin"].min() > 0.0, "margin")

@@ -1,7 +1,7 @@
 """Tasks and results of refits, as plain arrays that cross process borders.
 
 A `Learner` turns a `RefitTask` into a `RefitResult`, in this process (`InlineRefitter`) or in
-another one; only that process needs the solver.
+another one. Only the process of the learner needs the solver.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -25,42 +25,42 @@ TASK_SCHEMA = StateSchema(
     floats("X", "new d", optional=True), ints("codes", "n", least=-1), floats("weights", "K"),
     ints("order", "names"),
 )  # fmt: skip
-"""Fields of a `RefitTask` except `probs`, which most tasks lack."""
+"""Stored fields of a `RefitTask`, without the optional `probs`."""
 
 RESULT_SCHEMA = StateSchema(
     floats("scaling.mean", "d"), floats("calibration", "n S"), floats("training", "m S")
 )
-"""Fields of a `RefitResult` that its other parts must match."""
+"""Stored fields of a `RefitResult` that the other parts must match."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefitTask:
-    """The input of a refit that the learner does not hold yet."""
+    """The input of a refit: labels of all available examples, and rows that the learner lacks."""
 
     start: int  # number of the first available example
     freeze: int  # number after the last available example
     first: int  # number of the first row of `X`; the learner holds the rows before it
-    # Shape (freeze - first, n_features); new examples as they came; NaN is a missing value.
+    # Shape (freeze - first, n_features); unscaled rows; NaN is a missing value.
     X: Floats
-    # Shape (freeze - start,); class index of every available example, in the sorted classes; -1 for
-    # a probability.
+    # Shape (freeze - start,); index of the class among the sorted classes; -1 for an example with a
+    # probability.
     codes: Ints
     weights: Floats  # shape (n_classes,); factors of C for the examples of each class
     # Shape (freeze - start,); for a P-SVM: probability of the second class; NaN for an example with
     # a label.
     probs: Floats | None = None
     relabelled: bool = False  # whether the label of an example that the learner holds has changed
-    # Shape (n_features,); features with names: their indices in the order of encoding; X may have
-    # more columns than before. Empty for features without names.
+    # Shape (n_features,); indices of named features in the order of encoding; empty for features
+    # without names. With names, X may have more columns than before.
     order: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def n_classes(self) -> int:
-        """Classes known at the freeze."""
+        """Number of classes known at the freeze."""
         return len(self.weights)
 
     def state(self) -> bytes:
-        """Return the task as bytes, to send to another process."""
+        """Return the task as bytes, for another process."""
         arrays = TASK_SCHEMA.arrays_of(self)
         if self.probs is not None:
             arrays["probs"] = self.probs
@@ -86,19 +86,19 @@ class RefitResult:
     """The output of a refit."""
 
     freeze: int  # as in the task
-    model: KernelModel | CommitteeModel  # the fitted model of scaled features
+    model: KernelModel | CommitteeModel  # scores scaled rows
     scaling: Scaling  # applied to a row before the model
-    # Shape (n_calibration, n_scores); scores of the available examples outside the proper training
-    # set, in order; with cross-fitting, out-of-fold scores of all available examples.
+    # Shape (n_calibration, n_scores); scores of the calibration examples, in order; with
+    # cross-fitting, out-of-fold scores of all available examples.
     calibration_scores: Floats
-    # Shape (n_training, n_scores); scores of the proper training set; for a committee, from
-    # progressive member outputs.
+    # Shape (n_training, n_scores); scores of the proper training set; for a committee, stacked from
+    # progressive scores.
     training_scores: Floats
-    # Banks of the implied calibrator over scaled features, with the model's kernel; empty if it is
-    # not published.
+    # Banks of the implied calibrator on scaled rows, with the model's kernel; empty if it is not
+    # published.
     banks: tuple[PackedBank, ...] = ()
-    # Excess loss of the second-last model over the last one on the new examples of T; `UNKNOWN` if
-    # the distance between refits is fixed.
+    # Of the second-last model, on the new examples of T; `UNKNOWN` if the distance between refits
+    # is fixed.
     staleness: Staleness = UNKNOWN
 
     def state(self) -> bytes:
@@ -126,9 +126,7 @@ class RefitResult:
         header, parts = unpack(state)
         _check_result(parts)
         require(n_members is None or len(header.get("members", ())) == n_members, "members")
-        require(
-            header["banks"] in range(len(parts)), "banks"
-        )  # bounded: each bank has arrays of its own
+        require(header["banks"] in range(len(parts)), "banks")  # each bank has arrays of its own
         banks = [under(f"bank.{k}", parts) for k in range(header["banks"])]
         bank_kernel = Kernel(**header.get("bank_kernel", {}))
         return cls(

@@ -1,6 +1,6 @@
 /* Columns of a time: sine and cosine of hour, weekday and day of the year, and the days since 1970.
 
-All are computed with additions and products alone, so that they are the same on any machine. */
+They use IEEE operations alone, in a fixed order: the same bits on any machine. */
 #include "refit/time_columns.h"
 
 #include "compiled/kernel.h"
@@ -38,21 +38,21 @@ static const double COSINE[TERMS] = {
 double milliseconds_of(double value) {
     if (float_of(TIME_BITS | 1) <= value && value <= float_of(TIME_BITS | (AFTER - 1 + BEFORE)))
         return (double)((bits_of(value) & MILLISECOND_MASK) - BEFORE);
-    /* As an integer, which has no -0. */
+    /* Conversion to an integer turns -0 into 0. */
     if (fabs(value) < FROM_MILLISECONDS) return (double)(int64_t)floor(value * 1000.0);
     return -(double)BEFORE < value && value < (double)AFTER ? (double)(int64_t)floor(value) : NAN;
 }
 
-/* The remainder of a division by a positive number, in [0, by). */
-static inline int64_t modulo(int64_t value, int64_t by) {
-    int64_t rest = value % by;
-    return rest < 0 ? rest + by : rest;
+/* value mod divisor, in [0, divisor). */
+static inline int64_t modulo(int64_t value, int64_t divisor) {
+    int64_t rest = value % divisor;
+    return rest < 0 ? rest + divisor : rest;
 }
 
 /* Write sine and cosine of an angle, given in turns from 0 to 1.
 
-The angle is reduced to an eighth of a turn on either side of a quarter; there the Taylor polynomials of degree 17 and
-16 are exact to the last place but one. */
+The angle is reduced to at most an eighth of a turn from a multiple of a quarter. There the truncation errors of the
+Taylor polynomials of degree 17 and 16 are below 3e-18. */
 static void write_wave(double turns, double encoded[2]) {
     double quarter = floor(4.0 * turns + 0.5);
     double x = (turns - 0.25 * quarter) * TURN, square = x * x, sine = 0.0, cosine = 0.0;
@@ -69,10 +69,9 @@ static void write_wave(double turns, double encoded[2]) {
     }
 }
 
-/* The day of the year, counted from 0, of a day since 1970 (proleptic Gregorian).
+/* The day of the year, from 0, of a day counted from 1970-01-01 (proleptic Gregorian).
 
-Years are counted from March on, so that the leap day is the last (Hinnant, chrono-compatible low-level date
-algorithms). */
+Years start in March, so that the leap day comes last (Hinnant, chrono-compatible low-level date algorithms). */
 static int64_t day_of_year(int64_t day) {
     int64_t from_march = day + 719468;
     int64_t of_era = modulo(from_march, 146097);

@@ -4,7 +4,7 @@ from online_svm.compiled.kernel import kernel
 from online_svm.types import Floats
 
 WAVES = 6
-"""Sine and cosine columns of a time; the column of days follows."""
+"""Number of sine and cosine columns of a time; the column of days follows."""
 
 
 @kernel

@@ -1,6 +1,5 @@
 """Serialisation of state, without pickle.
 
-Here live the container format, the declared fields of a class, and the files of saved models. Each
-class declares its own fields elsewhere. May import `stream`, `compiled`, `config`, `errors`,
-`types`.
+The folder has the container format, the schema of stored fields, and the files of saved models. It
+may import `stream`, `compiled`, `config`, `errors` and `types`.
 """

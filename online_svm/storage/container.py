@@ -1,7 +1,7 @@
 """Convert a state to bytes and back: a JSON header and named arrays in one safetensors container.
 
-The reader trusts no input. Before copying an array, safetensors checks that the sizes and offsets
-of all arrays account for exactly the bytes present. A checksum covers all bytes.
+Input is not trusted. Before it copies an array, safetensors checks that the sizes and offsets of
+all arrays account for exactly the bytes present. A checksum covers all bytes.
 """
 
 import json
@@ -21,10 +21,10 @@ FORMAT = 2
 _DECODER = json.JSONDecoder()
 _DTYPES = frozenset({"<f8", "<i8", "|b1", "|u1", "<i2", "<i4"})
 _LENGTH = 8
-"""Number of bytes at the start of a container that hold the length of the safetensors header."""
+"""A container starts with so many bytes for the length of the safetensors header."""
 
 _NO_SUM = b"0" * 8
-"""Placeholder of the checksum while the checksum is computed."""
+"""Placeholder for the checksum while it is computed."""
 
 _HEAD = b'{"__metadata__":{"header":"'
 """Start of the safetensors header; the checksum and our header follow as one text."""
@@ -36,9 +36,7 @@ _SUM = _LENGTH + len(_HEAD)
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the container of `header` (JSON values) and `arrays`.
 
-    Arrays are of float64, int64, int32, int16, bool or uint8.
-
-    Raises InvalidSnapshot if an array has another type.
+    Raises InvalidSnapshot if an array is not of float64, int64, int32, int16, bool or uint8.
 
     Examples
     --------
@@ -48,7 +46,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
     """
     plain = {name: _plain(name, array) for name, array in arrays.items()}
     text = json.dumps({"format": FORMAT, **header}, sort_keys=True, allow_nan=False)
-    # A single entry, because safetensors writes several entries in no fixed order.
+    # A single entry, because the order in which safetensors writes several is not fixed.
     whole = save(plain, {"header": _NO_SUM.decode() + text})
     if whole[_LENGTH:_SUM] != _HEAD:
         raise RuntimeError("safetensors has changed its layout: use the release before it")
@@ -58,15 +56,14 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
 def unpack(data: bytes | memoryview) -> State:
     """Return the header and the arrays of a container made by `pack`.
 
-    Raises InvalidSnapshot if the bytes are damaged, have another format, or hold other values than
-    plain arrays.
+    Raises InvalidSnapshot if the bytes are damaged, or have another format or array type.
     """
     whole = bytes(data)
     try:
         arrays = load(whole)
         length = int.from_bytes(whole[:_LENGTH], "little")
-        notes = whole[_LENGTH : _LENGTH + length].decode()
-        text, _ = _DECODER.raw_decode(notes, len(_HEAD) - 1)
+        metadata = whole[_LENGTH : _LENGTH + length].decode()
+        text, _ = _DECODER.raw_decode(metadata, len(_HEAD) - 1)
         header = json.loads(text[len(_NO_SUM) :], parse_constant=_refused)
     except (RecursionError, SafetensorError, TypeError, ValueError) as error:
         raise InvalidSnapshot(f"the state is damaged: {error}") from error
@@ -85,7 +82,7 @@ def _refused(constant: str) -> None:
 
 
 def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array in C order, after checking that its type may be stored."""
+    """Return an array in C order; raise InvalidSnapshot if its type may not be stored."""
     plain = np.ascontiguousarray(array).reshape(np.shape(array))
     _check_type(name, plain)
     return plain

@@ -8,24 +8,24 @@ import numpy as np
 
 
 def array_bytes(root: object) -> int:
-    """Return the bytes of all arrays that an object of this package holds, directly or in parts.
+    """Return the bytes of all arrays in an object of this package and its parts.
 
     Shared arrays and views count once. Pages that were never touched count too, although they take
     no memory.
     """
-    found: dict[int, np.ndarray[Any, Any]] = {}
-    seen, left = set(), [root]
-    while left:
-        each = left.pop()
-        if id(each) in seen:
+    owners: dict[int, np.ndarray[Any, Any]] = {}
+    seen, stack = set(), [root]
+    while stack:
+        part = stack.pop()
+        if id(part) in seen:
             continue
-        seen.add(id(each))
-        if isinstance(each, np.ndarray):
-            owner = _owner(each)
-            found[id(owner)] = owner
+        seen.add(id(part))
+        if isinstance(part, np.ndarray):
+            owner = _owner(part)
+            owners[id(owner)] = owner
         else:
-            left.extend(_parts(each))
-    return sum(array.nbytes for array in found.values())
+            stack.extend(_parts(part))
+    return sum(array.nbytes for array in owners.values())
 
 
 def _owner(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -35,13 +35,13 @@ def _owner(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return array
 
 
-def _parts(each: object) -> Iterator[object]:
-    if isinstance(each, Mapping):
-        yield from each.values()
-    elif isinstance(each, list | tuple | deque):
-        yield from each
-    elif type(each).__module__.partition(".")[0] == "online_svm":
-        yield from getattr(each, "__dict__", {}).values()
-        for kind in type(each).__mro__:
+def _parts(whole: object) -> Iterator[object]:
+    if isinstance(whole, Mapping):
+        yield from whole.values()
+    elif isinstance(whole, list | tuple | deque):
+        yield from whole
+    elif type(whole).__module__.partition(".")[0] == "online_svm":
+        yield from getattr(whole, "__dict__", {}).values()
+        for kind in type(whole).__mro__:
             for name in getattr(kind, "__slots__", ()):
-                yield getattr(each, name, None)
+                yield getattr(whole, name, None)

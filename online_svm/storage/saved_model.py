@@ -2,8 +2,8 @@
 
 A saved model is a container with the estimator's notes and the snapshot of its predictor. A backup
 is framed: a line that names the format, the length of the header (4 bytes), the header (JSON), the
-payload. Its payload is a snapshot of the feed in the same framing, whose payload is the snapshot of
-the predictor. The SHA-256 of all preceding bytes ends the file.
+payload, and the SHA-256 of all preceding bytes. Its payload is a snapshot of the feed, framed in
+the same way but without the SHA-256, whose payload is the snapshot of the predictor.
 """
 
 import json
@@ -19,7 +19,7 @@ from online_svm.storage.state import Header, as_array
 
 BACKUP = b"osvm-backup\n"
 SNAPSHOT = b"osvm-snapshot\n"
-"""First lines of a backup of a feed and of the snapshot in it."""
+"""First lines of a backup and of the snapshot of the feed in it."""
 
 KIND = "online classifier"
 _LENGTH = 4
@@ -54,7 +54,8 @@ class SavedModel(NamedTuple):
 def stored_config(snapshot: bytes) -> PredictorConfig:
     """Return the configuration of a predictor from its snapshot.
 
-    Raises InvalidSnapshot if it is damaged or of another kind, or this version has other settings.
+    Raises InvalidSnapshot if the snapshot is damaged, of a `Combiner`, or of a version with other
+    settings.
     """
     found = unpack(snapshot).header.get("config")
     if not isinstance(found, dict) or "refit_every" not in found:

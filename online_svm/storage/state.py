@@ -1,9 +1,9 @@
-"""Define the form of saved state, which classes write by `state` and read again.
+"""Define the form of saved state, which classes write by `state` and read by two methods.
 
 The class method `from_state` makes a new object. Its first argument is the state; further arguments
 are parts that the caller already has: the configuration, a kernel, rows kept elsewhere. `restore`
 fills a new object that its owner made from the configuration; if it fails, the object is unusable.
-Either object continues as the original would have, bit for bit. Both methods raise ValueError
+The object then continues as the original would have, bit for bit. Both methods raise ValueError
 (`InvalidSnapshot` is one) or LookupError if parts of a state are missing or do not fit together.
 
 A state has one of three forms:
@@ -11,13 +11,13 @@ A state has one of three forms:
 - *Named arrays*, for pure numbers: calibrators, models, sums, sets.
 - A *`State`*, a JSON header and named arrays, for objects with names, settings or None: machines,
   held examples, an active model.
-- *Bytes*, made of a header and arrays by `container`, for exchange with the refit process: a task,
-  a result, a learner. The answering process keeps a learner's state unread.
+- *Bytes*, a header and arrays in a `container`, for exchange with the refit process: a task, a
+  result, a learner. The answering process does not parse the state of a learner.
 
-Classes of arrays, numbers and flags declare their state as a table of `fields`. A composite stores
-its parts by `nest` and reads them by `under`. Names of arrays and headers are part of stored states
-and must not change. `OnlinePredictor.snapshot` and `Combiner.snapshot` put a whole state into a
-container; `restore` continues from it.
+Classes of arrays, numbers and flags declare their fields in a `StateSchema`. A composite stores its
+parts by `nest` and reads them by `under`. Names of arrays and header entries are part of stored
+states and must not change. `OnlinePredictor.snapshot` and `Combiner.snapshot` put a whole state
+into a container; `restore` continues from it.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 def as_array(data: bytes) -> NDArray[np.uint8]:
-    """Return bytes as an array to store among others; `tobytes` reverses it."""
+    """Return bytes as an array, to store them among arrays; `tobytes` is the inverse."""
     return np.frombuffer(data, dtype=np.uint8)
 
 
@@ -55,6 +55,6 @@ def under(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
 
 
 def require(holds: object, name: str) -> None:
-    """Raise ValueError with the name of a part of a state unless `holds` is true."""
+    """Raise ValueError with the name of a part of a state, unless `holds` is true."""
     if not holds:
         raise ValueError(f"{name} does not fit")

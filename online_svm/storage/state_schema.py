@@ -1,11 +1,11 @@
 """Declare the stored fields of a class, and check them when a state is read.
 
-A field is named after its attribute without the outer underscores: both `_sums` and `sums_` are
-stored as "sums". Renaming an attribute therefore breaks stored states.
+The name of a field is its attribute without leading and trailing underscores: `_sums` and `sums_`
+are both stored as "sums". Renaming an attribute therefore breaks stored states.
 
 An array declares its type. Its shape comes from one of three sources: the names of its axes (axes
-of one name have one length), the array that the new object already holds, or the length of another
-field. Numbers and flags go to the header, except those stored as an array of one.
+with the same name have the same length), the array of the new object, or the length of another
+field. Numbers and flags are stored in the header, or as an array of one element.
 """
 
 import math
@@ -29,11 +29,11 @@ class Field(NamedTuple):
 
     attribute: str
     axes: str = ""  # names or lengths of the axes of an array, separated by blanks
-    kind: str = ""  # of `_TYPES`, or "number", "real" or "flag" in the header
+    kind: str = ""  # a key of `_TYPES`, or "number", "real" or "flag" in the header
     least: int = 0  # lower bound of integers
     below: int = INTEGER_BOUND  # exclusive upper bound of integers
-    beside: str = ""  # attribute of an earlier field that has the same length
-    more: int = 0  # number of values beyond that length
+    beside: str = ""  # attribute of an earlier field whose length this field has, plus `more`
+    more: int = 0
     optional: bool = False  # allows None for a number, and NaN or infinity for floats
 
     @property
@@ -43,10 +43,11 @@ class Field(NamedTuple):
 
     @property
     def is_array(self) -> bool:
-        """True if the field is stored as an array, false if in the header."""
+        """Whether the field is stored as an array, and not in the header."""
         return self.kind in _TYPES
 
 
+# Data types of each kind of array.
 _TYPES = {
     "floats": ("<f8",), "ints": ("<i8",), "words": ("<i4",), "shorts": ("<i2",), "bytes": ("|u1",),
     "weights": ("<f8", "<i8"), "one": ("<i8",),
@@ -59,7 +60,7 @@ words = partial(Field, kind="words")
 shorts = partial(Field, kind="shorts", least=-INTEGER_BOUND)
 bytes_of = partial(Field, kind="bytes")
 weights = partial(Field, kind="weights")  # integer counts, or sums of weights
-one = partial(Field, kind="one")  # an integer or a flag, stored as an array of one
+one = partial(Field, kind="one")  # an integer or a flag, stored as an array of one element
 number = partial(Field, kind="number")  # a non-negative integer
 whole = partial(Field, kind="number", least=-INTEGER_BOUND)  # an integer of either sign
 real = partial(Field, kind="real")  # a finite number
@@ -112,14 +113,11 @@ class StateSchema:
     ) -> dict[str, Any]:
         """Return the checked values by attribute, with copies of the arrays.
 
-        `owner`: the name in errors.
+        `owner`: the class named in errors.
         `header`, `arrays`: the two parts of a state.
         `made`: a new object whose arrays give the expected shapes.
 
-        Raises
-        ------
-        InvalidSnapshot
-            As in `fill`.
+        Raises InvalidSnapshot as `fill`.
         """
         try:
             return dict(self._read(header or {}, arrays, made))
@@ -154,12 +152,12 @@ def _stored(held: object, field: Field) -> NDArray[Any]:
 
 
 def _shape(field: Field, stored: NDArray[Any] | None, lengths: dict[str, int]) -> tuple[int, ...]:
-    """Return the shape by axis names; the first array with an axis sets its length."""
+    """Return the shape by axis names; the first array with a name sets its length."""
     axes = field.axes.split()
-    seen = (0,) * len(axes) if stored is None or stored.ndim != len(axes) else stored.shape
+    own = (0,) * len(axes) if stored is None or stored.ndim != len(axes) else stored.shape
     return tuple(
         int(name) if name.isdigit() else lengths.setdefault(name, length)
-        for name, length in zip(axes, seen, strict=True)
+        for name, length in zip(axes, own, strict=True)
     )
 
 

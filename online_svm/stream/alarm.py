@@ -1,4 +1,4 @@
-"""Define the alarm: a rejected sequential test, its wording, and the response to it."""
+"""Define an alarm: a sequential test that rejected its hypothesis, in words and fields."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +23,7 @@ class Moved:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     feature: Annotated[str | int, Field(description="Its name, or its number from 0 on.")]
-    shift: Annotated[
-        float, Field(description="By how many standard deviations its recent mean moved.")
-    ]
+    shift: Annotated[float, Field(description="Shift of its recent mean, in standard deviations.")]
 
     def __str__(self) -> str:
         way = "risen" if self.shift > 0.0 else "fallen"
@@ -34,7 +32,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """One alarm: a sequential test was rejected.
+    """The rejection of a hypothesis by a sequential test.
 
     Examples
     --------
@@ -50,16 +48,18 @@ deviations'
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    n: Annotated[Count, Field(description="Examples learned when it was raised.")]
-    kind: Annotated[
-        AlarmKind, Field(description="[What the test is about](monitoring.md#monitors).")
+    n: Annotated[Count, Field(description="Number of examples learned at the alarm.")]
+    kind: Annotated[AlarmKind, Field(description="[Subject of the test](monitoring.md#monitors).")]
+    scope: Annotated[AlarmScope, Field(description="Part of the stream that was tested.")]
+    name: Annotated[
+        str | None, Field(description="Name of the class, category, bin or slice tested.")
     ]
-    scope: Annotated[AlarmScope, Field(description="What the test watched.")]
-    name: Annotated[str | None, Field(description="Of the class, category, bin or slice.")]
     monitor: Annotated[str, Field(description="Name of the test.")]
     log_wealth: Annotated[float, Field(description="Evidence: the natural log of the wealth.")]
-    threshold: Annotated[float, Field(description="What it had to reach.")]
-    since: Annotated[Count, Field(description="Examples learned when the test began.")]
+    threshold: Annotated[float, Field(description="`log_wealth` from which the test alarms.")]
+    since: Annotated[
+        Count, Field(description="Number of examples learned at the beginning of the test.")
+    ]
     estimate: Annotated[float | None, Field(description="Mean of y - p since then.")] = None
     lower: Annotated[float | None, Field(description="Lower end of its confidence sequence.")] = (
         None
@@ -67,11 +67,14 @@ deviations'
     upper: Annotated[float | None, Field(description="Upper end.")] = None
     action: Annotated[
         AlarmAction,
-        Field(description="What was done, by [`on_drift`](monitoring.md#what-follows-an-alarm)."),
+        Field(description="Action taken, by [`on_drift`](monitoring.md#what-follows-an-alarm)."),
     ] = "report"
     moved: Annotated[
         tuple[Moved, ...],
-        Field(description="Of exchangeability: the three features that moved most. Descriptive."),
+        Field(
+            description="For exchangeability: the three features with the largest shift. "
+            "Descriptive."
+        ),
     ] = ()
 
     @classmethod
@@ -81,14 +84,14 @@ deviations'
         Raises TypeError or LookupError if a field is missing.
         """
         known = {name: fields[name] for name in cls.__dataclass_fields__ if name in fields}
-        moved = tuple(Moved(one["feature"], one["shift"]) for one in fields.get("moved", ()))
+        moved = tuple(Moved(part["feature"], part["shift"]) for part in fields.get("moved", ()))
         return cls(**known | {"moved": moved})
 
     def naming(self, features: Sequence[str] | None) -> Self:
-        """Replace feature numbers by names, if `features` gives names."""
+        """Return the alarm with names in place of feature numbers, if `features` gives names."""
         if features is None or not self.moved:
             return self
-        moved = [Moved(features[int(one.feature)], one.shift) for one in self.moved]
+        moved = [Moved(features[int(part.feature)], part.shift) for part in self.moved]
         return replace(self, moved=tuple(moved))
 
     @property
@@ -96,13 +99,13 @@ deviations'
         """The finding, with the features that moved."""
         if self.kind != "exchangeability" or not self.moved:
             return self.finding
-        named = [str(one) for one in self.moved if abs(one.shift) >= MIN_NAMED_SHIFT]
+        named = [str(part) for part in self.moved if abs(part.shift) >= MIN_NAMED_SHIFT]
         none = f"no feature's mean has moved by {MIN_NAMED_SHIFT} standard deviations"
         return f"{self.finding}; {', '.join(named) or none}"
 
     @property
     def gist(self) -> str:
-        """The finding without figures of the evidence."""
+        """The finding without its confidence sequence and its beginning."""
         if self.kind == "exchangeability":
             return self._changed
         if self.kind == "comparison":
@@ -125,15 +128,15 @@ deviations'
         if self.estimate is None or self.lower is None or self.upper is None:
             return f"{off} {since}"
         way, size = "low" if self.estimate > 0.0 else "high", f"{abs(self.estimate):.3f}"
-        if self.lower <= 0.0 <= self.upper:  # the bets notice sooner than the interval
+        if self.lower <= 0.0 <= self.upper:  # the test may reject before 0 is outside the interval
             return f"{off} at times {since}, on average too {way} by {size}"
-        least, most = sorted((abs(self.lower), abs(self.upper)))
-        reach = f"({least:.3f} to {most:.3f})"
-        return f"the probability {self._part} is too {way} by {size} {reach} {since}"
+        smaller, larger = sorted((abs(self.lower), abs(self.upper)))
+        interval = f"({smaller:.3f} to {larger:.3f})"
+        return f"the probability {self._part} is too {way} by {size} {interval} {since}"
 
     @property
     def _part(self) -> str:
-        """The part of the stream that a calibration test is about."""
+        """The probabilities that a calibration test is about."""
         if self.scope == "overall":
             return "of the SVM's class"
         return f"{'of' if self.scope == 'class' else 'in'} {self.scope} {self.name}"

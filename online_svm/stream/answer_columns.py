@@ -1,8 +1,8 @@
 """List the columns of an answer, in the order of a message.
 
 The content of a message, its encoding, its documentation and a single `Prediction` are derived from
-this table. A new field of an answer needs a line here, an attribute of `PredictionBlock`, and the
-code that computes it.
+this table. A new field needs a line here, an attribute of `PredictionBlock`, and the code that
+computes it.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""How pydantic checks published values: no unknown fields, no NaN, no infinity."""
+"""Pydantic's checks of published values: no unknown fields, no NaN, no infinity."""
 
 Count = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -33,13 +33,13 @@ Kind = Literal[
     "lists_by_map",
     "pairs_by_map",
 ]
-"""How a block stores a column, which also decides its encoding.
+"""The form in which a block stores a column, which determines its encoding.
 
 - ``constant``: one value for all rows of the block;
-- ``count``: an integer a row;
-- ``optional``: an integer a row; all -1, and absent from the message, without such a column;
+- ``count``: an integer for each row;
+- ``optional``: an integer for each row; -1, and absent from the message, if it does not apply;
 - ``label``: an index into the classes, -1 for none;
-- ``category``: an integer a row, -1 for none;
+- ``category``: an integer for each row, -1 for none;
 - ``own``: the value of the predicted label, from an array of shape (m, K);
 - ``action``, ``cost``: the chosen action and its expected cost; absent without costs;
 - ``list``: a row of an array of shape (m, K);
@@ -63,8 +63,7 @@ class Column:
     description : str
         Text for the documentation of messages.
     source : tuple of str
-        Attributes of `PredictionBlock` that hold the column; empty for the attribute of the same
-        name.
+        Attributes of `PredictionBlock` with the values; empty for the attribute of the same name.
     unknown : object
         Value of a row without a predicted label. Constants and counts are always known.
     """
@@ -78,7 +77,7 @@ class Column:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Names of the attributes of `PredictionBlock` that hold this column."""
+        """Names of the attributes of `PredictionBlock` with the values."""
         return self.source or (self.name,)
 
 
@@ -94,10 +93,10 @@ COLUMNS = (
         "lower",
         "own",
         Probability,
-        "Lower end of its interval; at most `probability`.",
+        "Lower end of the interval of `label`; at most `probability`.",
         unknown=0.0,
     ),
-    Column("upper", "own", Probability, "Upper end; at least `probability`.", unknown=1.0),
+    Column("upper", "own", Probability, "Its upper end; at least `probability`.", unknown=1.0),
     Column(
         "probability",
         "own",
@@ -116,22 +115,22 @@ COLUMNS = (
         "expected_cost",
         "cost",
         float | None,
-        "What that action costs on average, if `probabilities` are right; of `review` with its "
+        "Mean cost of that action if `probabilities` are right; for `review` it includes the "
         "price. Only if `costs` is set, and not while warming.",
     ),
     Column(
         "method",
         "constant",
         str | None,
-        "What made `probabilities` and `intervals`: `venn`, `venn-abers-mixed` (a committee, two "
-        "classes) or `joint` (more). Null while warming; may change at a refit.",
+        "Method of `probabilities` and `intervals`: `venn`, `venn-abers-mixed` (a committee, two "
+        "classes) or `joint` (a committee, more classes). Null while warming; may change at a "
+        "refit.",
     ),
     Column(
         "interval_level",
         "constant",
         Probability | None,
-        "Stated coverage of [`intervals`](measured.md#intervals); null where they are those of "
-        "`venn`.",
+        "Nominal coverage of [`intervals`](measured.md#intervals); null if they equal `venn`.",
     ),
     Column(
         "classes",
@@ -152,7 +151,7 @@ COLUMNS = (
         "intervals",
         "pairs",
         list[Interval],
-        "Interval of each class; holds its probability.",
+        "Interval of each class, which contains its probability.",
         source=("lower", "upper"),
         unknown=(),
     ),
@@ -160,8 +159,7 @@ COLUMNS = (
         "venn",
         "pairs",
         list[Interval],
-        "Hull of the Venn predictor's multiprobability: the least and the "
-        "greatest probability of each class.",
+        "Smallest and largest probability of each class in the Venn predictor's multiprobability.",
         source=("venn_lower", "venn_upper"),
         unknown=(),
     ),
@@ -169,10 +167,10 @@ COLUMNS = (
         "maps",
         "lists_by_map",
         dict[str, list[Probability]],
-        "Probability of each class by each published map. None has a guarantee. "
-        "`implied` of more than two classes is a heuristic. The learner `psvm` "
-        "adds `psvm`. `mixed` is the mean of `probabilities` and the other maps, "
-        "weighted by how probable they made the labels so far.",
+        "Probability of each class by each published map. None has a guarantee. `implied` is a "
+        "heuristic for more than two classes. The learner `psvm` adds `psvm`. `mixed` is the mean "
+        "of `probabilities` and the other maps, weighted by the probabilities that they gave the "
+        "labels so far.",
     ),
     Column(
         "map_intervals",
@@ -185,24 +183,24 @@ COLUMNS = (
         "scores",
         "list",
         list[float],
-        "Decision values: one for two classes, positive for `classes[1]`; else one a class.",
+        "Decision values: one for two classes, positive for `classes[1]`; else one for each class.",
         unknown=(),
     ),
     Column(
         "svm_label",
         "label",
         str | None,
-        "The SVM's own class: the sign of the score, or the largest score.",
+        "The SVM's own class: by the sign of the score, or by the largest score.",
     ),
     Column("category", "category", int | None, "Category of the taxonomy."),
-    Column("category_size", "count", Count, "Calibration examples in it."),
+    Column("category_size", "count", Count, "Number of calibration examples in it."),
     Column(
         "imputed",
         "optional",
         Count | None,
-        "Named features that the example lacks, or has of another kind.",
+        "Number of named features that the example lacks, or has with another kind.",
     ),
-    Column("model", "constant", Count, "Version of the machines; grows at each refit."),
+    Column("model", "constant", Count, "Version of the machines; increases at each refit."),
     Column("calibration", "constant", Count, "Version of the probability maps."),
     Column("taxonomy", "constant", Count, "Version of the taxonomy."),
     Column(
@@ -215,7 +213,7 @@ COLUMNS = (
         "reason",
         "constant",
         str | None,
-        "Why it is not `exact`; with `on_drift`, the small probability of a false alarm.",
+        "Why it is not `exact`. With `on_drift`: the small probability of a false alarm.",
     ),
 )
-"""All columns, except version, status, producer's id and `seq`, which the service adds in front."""
+"""All columns of the predictor; the service adds version, status, producer's id and `seq`."""

@@ -1,4 +1,4 @@
-"""Keep the examples of the stream that future refits may use, in sliding arrays."""
+"""Hold the examples of the stream that future refits may use, in sliding arrays."""
 
 from bisect import bisect_left
 from typing import Any, Self
@@ -42,7 +42,7 @@ class SlidingArray:
 
     @property
     def held(self) -> NDArray[Any]:
-        """All items held; a view that later items do not change."""
+        """All items, as a view; later items do not change it."""
         return self._items[self._offset : self._offset + self._size]
 
     def __len__(self) -> int:
@@ -63,10 +63,10 @@ class SlidingArray:
 
     def drop_before(self, number: int) -> None:
         """Drop the items below `number`."""
-        gone = min(max(number - self.first, 0), self._size)
-        self._offset += gone
-        self.first += gone
-        self._size -= gone
+        count = min(max(number - self.first, 0), self._size)
+        self._offset += count
+        self.first += count
+        self._size -= count
 
     def since(self, number: int, stop: int | None = None) -> NDArray[Any]:
         """Return the items from `number` to `stop` - 1, or to the end."""
@@ -82,7 +82,7 @@ class SlidingArray:
 
 
 class AvailableExamples:
-    """Examples to learn by number: label codes, probabilities, and rows that no refit received.
+    """Numbered examples to learn: label codes, probabilities, and the rows that no refit received.
 
     The latest examples may be newer than the last answered one.
 
@@ -95,7 +95,7 @@ class AvailableExamples:
         self._rows: SlidingArray | None = None
         self._given = 0  # number of the first row that no refit has received
         self._arrivals = [0] * n_labels  # number of the first example of each label
-        self._relabelled = False  # a refit received a row whose label has changed since
+        self._relabelled = False  # whether the label of a row in a refit has changed since
 
     @property
     def stop(self) -> int:
@@ -103,7 +103,7 @@ class AvailableExamples:
         return self._codes.stop
 
     def append(self, X: Floats, codes: Ints, probs: Floats, n_labels: int) -> None:
-        """Add examples at the end, after which `n_labels` labels are known.
+        """Add examples at the end; `n_labels` labels are then known.
 
         New columns are gaps in earlier rows.
         """
@@ -137,9 +137,9 @@ class AvailableExamples:
         return self._rows.since(start, stop)
 
     def relabel(self, number: int, code: int, n_labels: int) -> None:
-        """Change a learned example's label for future refits; `n_labels` labels are then known.
+        """Change an example's label for future refits, unless the example was dropped.
 
-        A dropped example is left unchanged.
+        `n_labels` labels are then known.
         """
         self._arrivals += [self.stop] * (n_labels - len(self._arrivals))
         if number < self._codes.first:
@@ -148,12 +148,12 @@ class AvailableExamples:
         self._relabelled |= number < self._given
 
     def take_relabelled(self) -> bool:
-        """Return whether a row given to a refit was relabelled since the last call."""
+        """Return whether a row in a refit was relabelled since the last call."""
         relabelled, self._relabelled = self._relabelled, False
         return relabelled
 
     def give(self, start: int, stop: int) -> tuple[int, Floats]:
-        """Return the rows start ... stop - 1 that no refit received, and the first number."""
+        """Return the rows start ... stop - 1 that no refit received, after their first number."""
         first, self._given = max(start, self._given), stop
         return first, self.rows(first, stop).copy()
 
@@ -163,7 +163,7 @@ class AvailableExamples:
         self._rows.drop_before(self._given)
 
     def drop_before(self, number: int, *, with_rows: bool) -> None:
-        """Drop the examples below `number`; drop their rows only if no refit will ask for them."""
+        """Drop the examples below `number`; drop their rows only if no refit needs them."""
         self._codes.drop_before(number)
         self._probs.drop_before(number)
         if with_rows and self._rows is not None:

@@ -1,9 +1,10 @@
-/* Cells as input of the exchangeability tests. */
+/* Cells as inputs of the exchangeability tests. */
 #include "stream/cells.h"
 
 #include "compiled/kernel.h"
 
-/* Write the transformed cell: a number itself, a text as a share, a boolean as 0 or 1; a time or gap writes nothing. */
+/* Write a number unchanged, a text as a number in [0, 1) from its hash, a boolean as 0 or 1, and nothing for a time or
+gap. */
 static inline void watch(double cell, double *seen) {
     if (fabs(cell) <= MAX_FEATURE_SIZE)
         *seen = cell;

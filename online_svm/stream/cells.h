@@ -4,19 +4,18 @@
 
 #include "compiled/floats.h"
 
-#define MAX_FEATURE_SIZE 1e100 /* of a number; texts, times and booleans are larger */
+#define MAX_FEATURE_SIZE 1e100 /* limit of numbers; texts, times and booleans are larger */
 
-/* The first bits of a text, a time and a boolean, and the bits that hold the hash of a text. */
-#define TEXT_BITS (INT64_C(0x60) << 56)
+/* Prefix bits of a time and a boolean, and the mask of the hash of a text. */
 #define TIME_BITS (INT64_C(0x70) << 56)
 #define BOOLEAN_BITS (INT64_C(0x701) << 52)
 #define HASH_MASK ((INT64_C(1) << 60) - 1)
 
-/* Milliseconds since 1970 of a time lie between -BEFORE and AFTER; BEFORE is added to them in a cell. */
+/* A time cell has its milliseconds since 1970, between -BEFORE and AFTER, plus BEFORE. */
 #define BEFORE (INT64_C(1) << 46)
 #define AFTER (INT64_C(1) << 50)
 #define MILLISECOND_MASK ((INT64_C(1) << 52) - 1)
 
-#define FROM_MILLISECONDS 1e11 /* numbers below it are seconds since 1970 */
+#define FROM_MILLISECONDS 1e11 /* as times, numbers below it are seconds since 1970, others milliseconds */
 
 #endif

@@ -3,18 +3,18 @@
 A row of numbers, texts, booleans, times and gaps is then an ordinary array: rows of cells are held,
 sent to a refit and stored like rows of numbers, and pure numbers cost nothing extra.
 
-- A number is its own cell; a duration is its seconds.
-- A gap (null, an empty text, or a number beyond the limit such as 1e400) is NaN.
-- Texts, booleans and times are floats above the largest allowed feature (`MAX_FEATURE_SIZE`): a
-  prefix for the sort, then 60 bits with a hash of the text, the boolean, or milliseconds since
-  1970. Two texts are one category if their hashes are equal; a collision practically never happens.
-  No text is stored anywhere, so none has to be bounded or erased.
+- The cell of a number is the number, of a duration its seconds.
+- The cell of a gap (null, an empty text, or a number beyond the limit such as 1e400) is NaN.
+- The cells of texts, booleans and times are floats above the largest allowed feature
+  (`MAX_FEATURE_SIZE`): prefix bits for the sort, then a hash of the text (60 bits), the boolean, or
+  milliseconds since 1970. Texts with equal hashes are the same category; collisions are practically
+  impossible. No text is stored, so none has to be bounded or erased.
 
-A cell depends on the value alone, so a value gives the same cell through every interface (`step`,
-JSON, CSV, a data frame). The kind of a column later decides the meaning of its
-cells. Of texts:
+A cell depends on the value alone, so a value has the same cell through every interface (`step`,
+JSON, CSV, a data frame). The kind of its column decides later what a cell means. A text is read as
+follows:
 
-- ``1``, ``-2.50``, ``+3``, ``1e3``: that number; ``007`` is a text, because it has leading zeros;
+- ``1``, ``-2.50``, ``+3``, ``1e3``: that number; ``007`` is a text, because of its leading zeros;
 - ``true``, ``False``: that boolean; ``yes`` and ``no`` are texts;
 - ``2024-01-05``, ``2024-01-05 10:30``, ``2024-01-05T10:30:00.5+02:00``: that time, UTC without an
   offset; ``2024-02-30`` is a text, because there is no such day;
@@ -33,17 +33,17 @@ time      ISO 8601 texts; numbers are seconds since 1970,     left out, and an i
 text      texts that rarely repeat: the column is ignored
 ========  ==================================================  ====================================
 
-A value of another kind than its column is a gap, so it rejects no row.
+A value of another kind than its column is a gap; the row is not rejected.
 
-At each freeze the rule finds the kind of an undeclared column in the proper training set T:
+At each freeze the kind of an undeclared column is found in the proper training set T:
 
 1. If fewer than one row in a hundred of T has a value, the kind is unknown for now.
-2. If nine in ten values are numbers, booleans or times, that is the kind.
-3. Otherwise the column is a category, or text if more than half of the values occur once.
+2. If nine in ten values are numbers, they are the kind; likewise booleans and times.
+3. Otherwise the kind is category, or text if more than half of the values occur only once.
 
-Only T is used. A kind, category or name learned from a calibration example would make that example
-differ from the next one and void `exact`. The kind is fixed after `FIXED_FROM` values of the column
-in one T.
+Only T is used: a kind, category or name learned from a calibration example would distinguish that
+example from the next one and void the guarantee `exact`. The kind is fixed once T has `FIXED_FROM`
+values of the column.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ from online_svm.types import Floats, Ints
 
 # Squares of larger numbers would overflow in a kernel's sum over 100,000 features.
 MAX_FEATURE_SIZE = 1e100
-# Below this a double loses precision (subnormal), and kernels would differ between processors.
+# Smaller numbers are subnormal: they have fewer digits, and kernels could differ by processor.
 MIN_FEATURE_SIZE = float(np.finfo(np.float64).tiny)
 
 GAP = float("nan")
@@ -81,13 +81,15 @@ HASH = (1 << 60) - 1
 """Mask of the hash bits of a text."""
 
 BEFORE, AFTER, TIME_BITS = 1 << 46, 1 << 50, (1 << 52) - 1
-"""Offset, exclusive upper bound and bit mask of times.
+"""Offset, exclusive upper bound and bit mask of the milliseconds of a time.
 
-The offset makes the milliseconds of the year 1 positive; the mask covers the sum's bits.
+With the offset the milliseconds since 1970 are positive from the year 1 on; the mask is for their
+sum.
 """
 
 FROM_MILLISECONDS = 1e11
-"""Times below it are seconds since 1970, others milliseconds: it is the year 5138, or 1973."""
+"""As times, numbers below it are seconds since 1970 (to the year 5138), others milliseconds (from
+1973)."""
 
 _MAX_PARSED_CHARACTERS = 64
 """Length up to which a text is parsed as a number, boolean or time, and is cached."""
@@ -142,7 +144,7 @@ def is_number(text: str) -> bool:
 def time_of(value: object) -> int | None:
     """Return a time in milliseconds since 1970; None for a value of another sort.
 
-    A number below 1e11 is seconds since 1970, a larger one milliseconds.
+    Numbers below 1e11 are seconds since 1970, larger ones milliseconds.
 
     Examples
     --------
@@ -241,7 +243,7 @@ def _milliseconds(found: re.Match[str]) -> int | None:
     except ValueError:
         return None
     h, m, s = (int(part or 0) for part in (hour, minute, second))
-    if h > 23 or m > 59 or s > 60:  # a leap second is the next minute's first
+    if h > 23 or m > 59 or s > 60:  # second 60, a leap second, equals the next minute's first
         return None
     time = ((days * 24 + h) * 60 + m) * 60_000 + s * 1000 + int((fraction or "0").ljust(3, "0")[:3])
     if zone is None or zone in "Zz":
@@ -276,7 +278,7 @@ FALSE_TEXTS = np.sort(np.array([_hashed(text) for text in ("no", "No", "NO", "n"
 TRUE, FALSE = of_boolean(True), of_boolean(False)
 
 PASSED_OVER = _float(0x702 << 52)
-"""Marks, in the last column, a row with ignored names; it reads as a gap everywhere else."""
+"""Cell in the last column of a row with ignored names; otherwise it counts as a gap."""
 
 
 def sorts(cells: Floats) -> Ints:
@@ -289,12 +291,12 @@ def sorts(cells: Floats) -> Ints:
     if not np.count_nonzero(large):
         return found
     bits = cells[large].view(np.int64)
-    of = np.full(len(bits), NOTHING)
-    of[bits >> 60 == _TEXT >> 60] = TEXT
-    of[bits >> 52 == _TIME >> 52] = TIME
-    of[bits >> 52 == _BOOLEAN >> 52] = BOOLEAN
-    of[np.isin(cells[large], GAP_TEXTS)] = NOTHING
-    found[large] = of
+    by_prefix = np.full(len(bits), NOTHING)
+    by_prefix[bits >> 60 == _TEXT >> 60] = TEXT
+    by_prefix[bits >> 52 == _TIME >> 52] = TIME
+    by_prefix[bits >> 52 == _BOOLEAN >> 52] = BOOLEAN
+    by_prefix[np.isin(cells[large], GAP_TEXTS)] = NOTHING
+    found[large] = by_prefix
     return found
 
 
@@ -323,7 +325,7 @@ KINDS = (*get_args(KindName), "text")
 """Names of all kinds, by code; the last one cannot be declared."""
 
 FIXED_FROM = 200
-"""Number of values of a column in T that fixes its kind."""
+"""From this number of values in T on, the kind of a column is fixed."""
 
 _KIND_OF_SORT = {NUMBER: "number", BOOLEAN: "boolean", TIME: "time"}
 
@@ -358,14 +360,14 @@ def found_kind(cells: Floats, sorts: Ints) -> int:
 
 
 def watched(rows: Floats, width: int, hidden: Sequence[int] = ()) -> Floats:
-    """Return rows as the exchangeability tests see them: a fixed function of each cell.
+    """Return rows as inputs of the exchangeability tests: a fixed function of each cell.
 
     A number is unchanged, a text or a boolean becomes a number from 0 to 1 computed from its bits,
-    and a time or a gap becomes missing: a clock drifts for ever, and testing it tells nothing.
+    and a time or a gap becomes missing: times always drift, so a test of them would be meaningless.
 
     `rows`, shape (m, n_features).
-    `width`: number of leading features tested; missing if a row has fewer.
-    `hidden`: features that count as times for any cell.
+    `width`: number of leading features to test; features that a row lacks are missing.
+    `hidden`: features whose cells are all treated as times.
     """
     rows = rows[:, :width]
     if rows.shape[1] == width and not hidden and np.abs(rows).max(initial=0.0) <= MAX_FEATURE_SIZE:
@@ -378,4 +380,4 @@ def watched(rows: Floats, width: int, hidden: Sequence[int] = ()) -> Floats:
 
 @kernel
 def _watch(rows: Floats, found: Floats) -> None:
-    """Write the transformed cells that both arrays have; the others stay missing."""
+    """Write the transformed cells for the columns that both arrays have."""

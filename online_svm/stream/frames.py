@@ -19,7 +19,7 @@ def examples(
 ) -> Iterator[Example]:
     """Yield the rows of a data frame in order, as examples with named features.
 
-    Values have the same meaning as in JSON or CSV: a number, a text, a boolean, a time, or a gap.
+    A value is a number, a text, a boolean, a time or a gap, as in JSON and CSV.
 
     Parameters
     ----------
@@ -63,17 +63,8 @@ def examples(
 def cells(frame: Any, names: Sequence[str]) -> Floats:
     """Return columns of a data frame as cells, shape (n_rows, len(names)); see `stream.cells`.
 
-    Parameters
-    ----------
-    frame : data frame
-        In memory.
-    names : sequence of str
-        A name without a column gives a column of gaps.
-
-    Raises
-    ------
-    InvalidExample
-        If a value is an array, an object, or another type that no table holds.
+    A name without a column gives a column of gaps. Raises InvalidExample if a value is an array, an
+    object, or another type that no table holds.
     """
     import narwhals as nw
 
@@ -100,7 +91,7 @@ def rows(frame: Any, schema: FeatureSchema) -> Floats:
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether an object is a data frame in memory with named columns."""
+    """Return whether an object is a data frame in memory whose columns have names."""
     import narwhals as nw
 
     if not nw.dependencies.is_into_dataframe(table):

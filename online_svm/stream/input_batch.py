@@ -1,4 +1,4 @@
-"""Define the input of the predictor: one example, its slices, and a batch in order of arrival."""
+"""Define the input of the predictor: an example, its slices, and a batch in order of arrival."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,10 +12,10 @@ from online_svm.stream.scored_rows import GivenAnswer
 from online_svm.types import Bools, Floats
 
 SliceValue = tuple[str | None, ...]
-"""Values of one example, one for each slice of the feed; None for an absent value."""
+"""The value of one example for each slice of the feed; None for an absent value."""
 
 MAX_SLICE = 64
-"""Maximum length of a value in characters, because reports repeat it."""
+"""Maximum length of a slice value in characters, because reports repeat it."""
 
 
 def checked_slices(sent: object, names: tuple[str, ...]) -> SliceValue | None:
@@ -63,8 +63,7 @@ class Example:
         The label.
     p : float, optional
         An annotator's probability that the label is the second of two classes; it replaces the
-        label for the learner "psvm". An example without label and probability is answered, not
-        learned.
+        label for the learner "psvm". An example with neither is answered but not learned.
     id : str, optional
         Identifies the example when its label is sent later; needs a horizon.
     time : int, optional
@@ -87,14 +86,14 @@ class Example:
 
 
 class DelayedLabel(NamedTuple):
-    """The delayed label of an earlier example."""
+    """A label that arrives after its example."""
 
     example: str  # the producer's id of the example
     label: str
 
 
 class AnsweredIds(Protocol):
-    """Ids of examples that were already answered."""
+    """Producers' ids of the examples that were answered."""
 
     @property
     def window(self) -> int:
@@ -111,16 +110,16 @@ class AnsweredIds(Protocol):
 class InputBatch:
     """Examples in columns, with delayed labels of earlier examples between them.
 
-    Examples and labels have indices that give their order; an index may have neither.
+    The indices of examples and delayed labels give their order; an index may have neither.
     """
 
-    X: Floats  # shape (m, n_features); Rows accepted by `schema.row`
+    X: Floats  # shape (m, n_features); rows accepted by `schema.row`
     labels: Sequence[str | None]
     indices: Sequence[int]  # ascending indices of the examples
     # Delayed labels by index; only with a horizon.
     delayed: Mapping[int, DelayedLabel] = field(default_factory=dict)
     first: int = 0  # number of items of the stream before index 0
-    # Shape (m,); Probabilities that replace labels; NaN for a row without one.
+    # Shape (m,); probabilities that replace labels; NaN for a row without one.
     probabilities: Floats | None = None
     schema: FeatureSchema | None = None  # the schema that checked the rows
     ids: Sequence[str | None] | None = None  # the producer's ids
@@ -129,7 +128,7 @@ class InputBatch:
     given: Sequence[GivenAnswer | None] | None = None  # answers given elsewhere
 
     def __post_init__(self) -> None:
-        # Kernels need contiguous rows; estimators may pass column-major arrays.
+        # Kernels need row-major arrays; estimators may pass column-major ones.
         object.__setattr__(self, "X", np.ascontiguousarray(self.X))
 
     def __len__(self) -> int:
@@ -165,8 +164,8 @@ def checked_probabilities(
     `labels`, length m.
     `are_taken`: whether the learner can learn from probabilities.
 
-    Raises InvalidInput if the number of probabilities is wrong, one is outside [0, 1], a row also
-    has a label, or the learner accepts none.
+    Raises InvalidInput if the number of probabilities is wrong, a probability is outside [0, 1] or
+    in a row with a label, or the learner accepts none.
 
     Examples
     --------

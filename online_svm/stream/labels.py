@@ -1,4 +1,4 @@
-"""Assign codes to labels, and map labels of any type to the texts that a stream uses, and back."""
+"""Assign codes to labels, and convert between labels of any type and the texts of a stream."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -25,7 +25,7 @@ def sorted_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 class LabelIndex:
-    """Codes of the labels of a stream, in order of arrival (declared labels come first, sorted).
+    """Codes of the labels of a stream: sorted if all are declared, else in order of arrival.
 
     `declared`: all labels. Without it a label is added when it is first learned.
     """
@@ -59,7 +59,7 @@ class LabelIndex:
         return index
 
     def view(self, count: int | None = None) -> "ClassView":
-        """Return the classes known now, or when there were `count` of them."""
+        """Return the classes known now, or the first `count` of them."""
         return ClassView(self.labels[:count], self.declared)
 
     def _code(self, label: str) -> int:
@@ -73,7 +73,7 @@ class ClassView:
     """The sorted classes that one model knows, and the slot for unseen labels.
 
     `labels`: labels in the order of their codes.
-    `declared`: true if these are all labels; otherwise a last slot (None) stands for unseen labels.
+    `declared`: whether these are all labels; otherwise a last slot (None) is for unseen labels.
     `classes`: labels of the columns of a prediction.
     `n_known`: number of classes without the unseen slot.
     """
@@ -85,8 +85,8 @@ class ClassView:
         self.classes: tuple[str | None, ...] = known if declared else (*known, None)
         self.n_known = len(known)
         rank = {label: position for position, label in enumerate(known)}
-        # Shape (n_codes + 2,): the column of each code, the unseen slot for later codes, and
-        # -1 last, so that code -1 reaches it.
+        # Shape (n_codes + 2,): the column of each code, the unseen slot for later codes, and last
+        # the column -1 for the code -1.
         columns = [*(rank[label] for label in labels), self.n_known, -1]
         self._columns = np.array(columns, dtype=np.int64)
 
@@ -97,7 +97,7 @@ class ClassView:
 
 
 def text_of(label: Any) -> str:
-    """Return a label as text: a whole number without a point, a boolean in lower case."""
+    """Return a label as text: integral floats without a point, booleans in lower case."""
     if isinstance(label, bool | np.bool_):
         return str(label).lower()
     if isinstance(label, float) and label.is_integer():
@@ -106,11 +106,10 @@ def text_of(label: Any) -> str:
 
 
 class LabelTexts:
-    """The caller's labels and their texts. Labels that compare equal are one, as in a dict.
+    """The caller's labels, which are hashable, and their texts.
 
-    `labels`: hashable.
-
-    Raises InvalidInput if two labels have the same text.
+    Labels that compare equal are the same, as in a dict. Raises InvalidInput if two labels have the
+    same text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Define predictions for a run of examples as columns, and one row of them."""
+"""Define the predictions of consecutive examples as columns, and a single prediction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -17,8 +17,7 @@ class PredictionBlock:
     Attributes
     ----------
     status : {"ok", "warming"}
-        "warming" until a proper training set had two classes; then only `n` and `size` carry
-        information.
+        "warming" until a proper training set has two classes; only `n` then carries information.
     classes : tuple of (str or None)
         The K labels, sorted; a last None is the slot of unseen labels.
     n : ndarray of shape (m,)
@@ -28,21 +27,21 @@ class PredictionBlock:
     svm_label : ndarray of shape (m,)
         Index of the SVM's own class: the sign of the score, or the largest score.
     point, lower, upper : ndarray of shape (m, K)
-        Probability and interval per class, by `method`; `lower <= point <= upper`.
+        Probability and interval of each class, by `method`; `lower <= point <= upper`.
     venn_point, venn_lower, venn_upper : ndarray of shape (m, K)
-        Mean over the multiprobability of the Venn predictor, and its hull: the least and the
-        greatest value. The mean is scored but not published.
+        Mean, minimum and maximum over the multiprobability of the Venn predictor. The mean is
+        scored but not published.
     maps : dict of str to ndarray of shape (m, K)
         Probabilities by each published map, normalised over the classes.
     map_intervals : dict of str to ndarray of shape (m, K, 2), or None
-        Lower and upper probability per class, one against all, by each published map that gives
-        intervals; None if none does.
+        Lower and upper probability of each class, one against all, by each published map that gives
+        intervals; None if no published map does.
     scores : ndarray of shape (m, 1) or (m, number of classes with a machine)
         Decision values: one for two classes (positive means `classes[1]`), else one a class.
     category, category_size : ndarray of shape (m,)
-        Category of the taxonomy, and N, the calibration examples in it at that moment.
+        Category of the taxonomy, and N, the number of calibration examples in it at answer time.
     imputed : ndarray of shape (m,)
-        Known features that are gaps in each row; -1 if features have no kinds.
+        Number of known features that are gaps in each row; -1 if features have no kinds.
     model, calibration, taxonomy : int
         Versions; each grows by one when that part is refitted.
     guarantee : {"exact", "approximate", "none"}
@@ -129,10 +128,10 @@ _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, In
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The answer to one example; the fields are those in `PredictionBlock`, for one row.
+    """The answer to one example: one row of a `PredictionBlock`.
 
-    While the predictor is warming up, `label` and `probability` are None and the interval of the
-    predicted label is [0, 1].
+    While the predictor is warming up, `label` and `probability` are None, `lower` is 0 and `upper`
+    is 1.
     """
 
     status: Status
@@ -244,6 +243,6 @@ _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "lists_by_map": _lists_by_map,
     "pairs_by_map": _pairs_by_map,
 }
-"""For each kind of column, the function that reads one row from a block."""
+"""For each kind of column, the function that returns the value of one row."""
 
 _ROW_VALUES = tuple((column.name, _VALUES[column.kind], column) for column in COLUMNS)

@@ -17,31 +17,31 @@ MAX_DISCOVERED_NAMES = 10_000
 """Default limit on the names that a feed adopts without a declaration."""
 
 MAX_LATE_NAMES = 1000
-"""Limit on the number of names up to which a feed adopts names after its first example.
+"""A feed that has so many names adopts no more after its first example.
 
 Each name is a column of every row: a feed whose names are ids would fill up with gaps and slow
 down.
 """
 
 SURPLUS_COLUMN = "\0"
-"""Name of the last column once the limit of names is reached; it marks rows with ignored names."""
+"""Name of the last column once names exceed the limit; it marks rows with ignored names."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NO_NUMBERS: dict[type, str] = {
     str: "text_for_number", bool: "boolean_for_number", list: "array_for_number",
     dict: "object_for_number",
 }  # fmt: skip
-"""Rejection case of each JSON type that is no number."""
+"""Rejection case of each JSON type except numbers and null."""
 
 
 class FeatureSchema:
     """The features a feed accepts: declared, or taken from its first accepted example.
 
-    If examples have names, and these are not all declared as numbers, a row holds one cell (see
-    `cells`) for each known name. Names that appear later are appended to the row (`knowing`); an
-    absent name is a gap. Beyond the limit of names further ones are ignored, and a last column
-    (`SURPLUS_COLUMN`) marks their rows, so that a refit knows whether its T lacks any. With
-    declared names all other names are ignored.
+    If features have names, and are not declared as a list of names, a row has one cell (see
+    `cells`) for each known name; an absent name is a gap. Names that appear later are appended to
+    the row (`knowing`). Names beyond the limit are ignored, and a last column (`SURPLUS_COLUMN`)
+    marks their rows, so that a refit knows whether T has ignored names. With declared kinds all
+    other names are ignored.
 
     A schema is immutable: newly discovered features give a new schema.
 
@@ -53,7 +53,7 @@ class FeatureSchema:
     Attributes
     ----------
     names : tuple of str or None
-        Feature names, sorted, then the later ones; None if features have no names.
+        Feature names: the first ones sorted, then the later ones; None if features have no names.
     dimension : int or None
         Number of features; None until it is known.
     known : dict of str to int
@@ -61,9 +61,9 @@ class FeatureSchema:
     first : int
         Number of names declared or in the first example; `max_missing` is a share of it.
     may_mix : bool
-        Whether rows with names hold cells.
+        Whether rows with names are rows of cells.
     is_of_requests : bool
-        Whether it describes requests, which have features only.
+        Whether the examples are requests, which have features only.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class FeatureSchema:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether rows hold cells."""
+        """Whether rows are rows of cells."""
         return self.may_mix and self.names is not None
 
     @property
@@ -118,28 +118,28 @@ class FeatureSchema:
         """Whether names beyond the limit have appeared."""
         return self.names is not None and self.names[-1:] == (SURPLUS_COLUMN,)
 
-    def knowing(self, x: object, most: int = MAX_DISCOVERED_NAMES) -> "FeatureSchema":
-        """Return the schema extended by the names of an example; itself if none is new.
+    def knowing(self, x: object, max_names: int = MAX_DISCOVERED_NAMES) -> "FeatureSchema":
+        """Return the schema extended by the names of an example; itself if no name is new.
 
-        A name with NUL or more than 256 characters is ignored. So is a name beyond the first
-        `most`, or beyond 1,000 if the first example had fewer.
+        A name with NUL or more than 256 characters is ignored. So are names beyond the first
+        `max_names` and, after the first example, names beyond `MAX_LATE_NAMES`.
         """
         if not self.may_mix or not isinstance(x, Mapping):
             return self
         if self.names is None:
-            return self if self.dimension is not None else self._with(x, (), most)
+            return self if self.dimension is not None else self._with(x, (), max_names)
         if not self._grows or self.is_full or x.keys() <= self.known.keys():
             return self
-        return self._with(x, self.names, min(most, max(MAX_LATE_NAMES, len(self.names))))
+        return self._with(x, self.names, min(max_names, max(MAX_LATE_NAMES, len(self.names))))
 
     def _with(
-        self, x: Mapping[object, object], names: tuple[str, ...], most: int
+        self, x: Mapping[object, object], names: tuple[str, ...], max_names: int
     ) -> "FeatureSchema":
         new = sorted(self._new_names(x))
         if not new:
             return self
-        taken = (*names, *new[: max(0, most - len(names))])
-        if len(names) + len(new) > most:
+        taken = (*names, *new[: max(0, max_names - len(names))])
+        if len(names) + len(new) > max_names:
             taken = (*taken, SURPLUS_COLUMN)
         return self.of_features(taken, len(taken), self.first if names else None)
 
@@ -147,7 +147,7 @@ class FeatureSchema:
         return (str(name) for name in x if name not in self.known and _is_name(name))
 
     def of_example(self, x: object) -> "FeatureSchema":
-        """Return the schema of a feed whose first accepted example is x; itself if known."""
+        """Return the schema with the features of x, if the features are not known yet."""
         if self.dimension is not None:
             return self
         if self.may_mix and isinstance(x, Mapping):
@@ -158,7 +158,7 @@ class FeatureSchema:
     def of_features(
         self, names: tuple[str, ...] | None, dimension: int | None, first: int | None = None
     ) -> "FeatureSchema":
-        """Return the schema with other features; without `first` all of them came together."""
+        """Return the schema with these features; the default of `first` is their number."""
         known = copy(self)
         known.names, known.dimension = names, dimension
         known._know(names or ())
@@ -199,8 +199,8 @@ class FeatureSchema:
     def cells(self, x: Mapping[object, object]) -> Floats:
         """Return the values of named features as cells, shape (dimension,); absent ones are gaps.
 
-        Raises InvalidExample if there is no value, one is an array or an object, or there are too
-        many gaps.
+        Raises InvalidExample if there is no feature, a value is an array or an object, or there are
+        too many gaps.
         """
         assert self.names is not None
         if not x:
@@ -216,7 +216,7 @@ class FeatureSchema:
         return self.finished(found, x)
 
     def finished(self, cells: Floats, names: Iterable[object]) -> Floats:
-        """Return cells of rows with these names, with the surplus column filled in.
+        """Return cells after writing the surplus column of rows with these names.
 
         Raises InvalidExample if a row has more gaps than `max_missing` allows.
         """
@@ -229,7 +229,7 @@ class FeatureSchema:
         return cells
 
     def has_enough(self, cells: Floats) -> bool:
-        """Return whether all rows of cells have at most the gaps that `max_missing` allows."""
+        """Return whether no row of cells has more gaps than `max_missing` allows."""
         if self._max_missing >= 1.0:
             return True
         missing = np.isnan(cells[..., : self.first]).sum(axis=-1)
@@ -238,8 +238,8 @@ class FeatureSchema:
     def label(self, y: object) -> str | None:
         """Return the label as its canonical text, or None for an unlabelled example.
 
-        Raises InvalidExample if the label is not in the declared set, not an integer although
-        integers are declared, or too long.
+        Raises InvalidExample if the label is not declared, too long or empty, or not an integer
+        although the setting `labels` requires integers.
         """
         if y is None:
             return None
@@ -256,7 +256,7 @@ class FeatureSchema:
     def probability(self, p: object) -> float | None:
         """Return an annotator's probability, or None if there is none.
 
-        Raises InvalidExample if the learner accepts no probabilities, or it is no number in [0, 1].
+        Raises InvalidExample if the learner accepts none, or it is not a number in [0, 1].
         """
         if p is None:
             return None
@@ -273,7 +273,7 @@ class FeatureSchema:
     def check(self, vector: Floats, names: Sequence[str] | None = None) -> None:
         """Raise InvalidExample for the first value of `vector` that the kernels cannot use.
 
-        `names` gives the feature names if the schema does not know them yet.
+        `names` are the feature names if the schema does not know them yet.
         """
         bad = invalid_values(vector, self.allows_missing)
         if np.count_nonzero(bad):
@@ -371,7 +371,7 @@ def _canonical_integer(text: str) -> str:
 
 
 def value_error(value: float, feature: str | int) -> InvalidExample:
-    """Return the error for an invalid number; `feature` comes from `FeatureSchema.feature`."""
+    """Return the error for an invalid number of a feature, given by name or index."""
     if np.isnan(value):
         return InvalidExample("feature_nan", feature=feature)
     if np.isinf(value):

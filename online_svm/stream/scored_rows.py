@@ -1,4 +1,4 @@
-"""Pair answers, own or made elsewhere, with their labels, as input of windows and monitors."""
+"""Answers of the model or given with the input, and their labels, for windows and monitors."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats, Ints
 
 _SUM_TOLERANCE = 1e-6
-"""Allowed distance from one of a sum of probabilities: far above rounding, far below a mistake."""
+"""Allowed difference of a sum of probabilities from one, far above rounding."""
 
 
 class GivenAnswer(NamedTuple):
@@ -73,7 +73,7 @@ def as_given(block: PredictionBlock, given: Floats | None) -> PredictionBlock:
 
 
 def _numbers(values: object, count: int, no_list: str, no_shares: str) -> tuple[float, ...]:
-    """Check for `count` numbers in [0, 1]; `no_list` and `no_shares` are the rejection cases."""
+    """Return `count` numbers in [0, 1]; `no_list` and `no_shares` are the cases of rejection."""
     if not isinstance(values, list) or len(values) != count:
         raise InvalidExample(no_list, count=count)
     for value in values:
@@ -84,20 +84,19 @@ def _numbers(values: object, count: int, no_list: str, no_shares: str) -> tuple[
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """Answers of m labelled examples, in the order in which the examples were learned.
+    """Answers of one model to m labelled examples, in the order in which these were learned.
 
-    All rows were answered by one model. Results must not depend on how a run of rows is split into
-    such pieces: each consumer gives the same bits for any split.
+    The division of examples into such blocks must not change a bit of any result.
     """
 
     n: Ints  # shape (m,); examples learned before each row was answered
     # The K labels, sorted; a last None is the slot of unseen labels.
     classes: tuple[str | None, ...]
     columns: Ints  # shape (m,); index of the true label in `classes`; never negative
-    point: Floats  # shape (m, K); published probability and interval of each class
-    lower: Floats
+    point: Floats  # shape (m, K); published probability of each class
+    lower: Floats  # shape (m, K); its interval
     upper: Floats
-    venn_point: Floats  # shape (m, K); mean over the distributions of the Venn predictor
+    venn_point: Floats  # shape (m, K); mean over the multiprobability of the Venn predictor
     scores: Floats  # shape (m, S); decision values of the model that answered
     category: Ints  # shape (m,); category of the taxonomy
     model: int  # version of the model that answered
@@ -109,16 +108,15 @@ class ScoredRows:
 
     @property
     def own(self) -> Ints:
-        """Index of the SVM's own class, shape (m,).
+        """Index of the SVM's own class, which does not depend on calibration data, shape (m,).
 
-        Calibration data choose the most probable class but not the SVM's own class. If some known
-        class has no machine, the most probable class is returned.
+        If a known class has no machine, it is the most probable class instead.
         """
         known = len(self.classes) - (self.classes[-1] is None)
         if self.scores.shape[1] == 1 and known == 2:
             return np.asarray(self.scores[:, 0] > 0.0, dtype=np.int64)
-        of = self.scores if self.scores.shape[1] == known else self.point
-        return np.asarray(np.argmax(of, axis=1), dtype=np.int64)
+        values = self.scores if self.scores.shape[1] == known else self.point
+        return np.asarray(np.argmax(values, axis=1), dtype=np.int64)
 
     @classmethod
     def of(

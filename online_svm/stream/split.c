@@ -1,4 +1,4 @@
-/* Numbers in [0, 1) by the SplitMix64 generator (Steele et al. 2014), one an event. */
+/* One number in [0, 1) for each example, by the SplitMix64 generator (Steele et al. 2014). */
 #include "stream/split.h"
 
 #include "compiled/kernel.h"

@@ -6,14 +6,14 @@
 
 #define GOLDEN_GAMMA UINT64_C(0x9E3779B97F4A7C15)
 
-/* 64 bits that each depend on all bits of z. */
+/* A hash of z: each of its 64 bits depends on all bits of z. */
 static inline uint64_t mix(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
     return z ^ (z >> 31);
 }
 
-/* The number in [0, 1) that the upper 53 bits make. */
+/* The upper 53 bits as a number in [0, 1). */
 static inline double uniform_of(uint64_t bits) { return (double)(bits >> 11) * 0x1p-53; }
 
 #endif

@@ -14,9 +14,9 @@ DENSE_REFITS = (
     *range(250, 500, 50),
     *range(500, 1001, 125),
 )
-"""Early refits of a committee.
+"""Numbers of learned examples at the early refits of a committee.
 
-Answers improve fastest early, and members are weighted only by their outputs after a refit.
+Answers improve fastest early, and only outputs after a refit give members their weights.
 """
 
 _SHUFFLE_SEED_OFFSET = 1 << 63
@@ -24,7 +24,7 @@ _SHUFFLE_SEED_OFFSET = 1 << 63
 
 
 class Parts(NamedTuple):
-    """The available examples in two parts."""
+    """The available examples, split into two parts."""
 
     training: slice | Bools  # rows of the proper training set
     calibration: slice | Bools  # rows of the calibration set
@@ -35,9 +35,9 @@ def training_mask(split: str, start: int, stop: int, train_fraction: float, seed
     """Return the mask of the proper training set among the examples start ... stop - 1.
 
     The split "oldest" takes the oldest ceil(train_fraction * size) examples, as in Lambrou et al.
-    (2012). "interleaved" chooses by a hash of the example's number, with a seed, independent of its
-    label, so that the model is as recent as its calibration; an example keeps its part. The mask
-    has shape (stop - start,). Raises InvalidInput if `split` is unknown.
+    (2012). "interleaved" chooses by a seeded hash of the example's number: both parts are equally
+    recent, and an example stays in its part. The mask has shape (stop - start,). Raises
+    InvalidInput if `split` is unknown.
     """
     if split == "oldest":
         return np.arange(stop - start) < _oldest(stop - start, train_fraction)
@@ -47,7 +47,7 @@ def training_mask(split: str, start: int, stop: int, train_fraction: float, seed
 
 
 def parts(split: str, start: int, stop: int, train_fraction: float) -> Parts:
-    """Return the parts of `training_mask`; slices for "oldest"."""
+    """Return the parts by `training_mask`, as slices for "oldest"."""
     if split == "oldest":
         size = _oldest(stop - start, train_fraction)
         return Parts(slice(0, size), slice(size, None), size)
@@ -130,7 +130,7 @@ def _oldest(n: int, train_fraction: float) -> int:
 
 
 def _uniform(seed: int, start: int, stop: int) -> Floats:
-    """Return one number in [0, 1) per event, by the SplitMix64 generator (Steele et al. 2014)."""
+    """Return one number in [0, 1) per example, by the SplitMix64 generator (Steele et al. 2014)."""
     numbers = np.empty(stop - start)
     _fill(seed, start, numbers)
     return numbers
@@ -138,4 +138,4 @@ def _uniform(seed: int, start: int, stop: int) -> Floats:
 
 @kernel
 def _fill(seed: int, start: int, numbers: Floats) -> None:
-    """Write the numbers of the events from `start` on."""
+    """Write the numbers of the examples from `start` on."""

@@ -17,23 +17,25 @@ Done = Literal["accepted", "repeated", "corrected"]
 
 @dataclass(slots=True)
 class LabelCounts:
-    """Counts since the feed began, but for `pending` and `unlabelled`, which are of now."""
+    """Counts since the feed began, except `pending` and `unlabelled`, which are present numbers."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     pending: Annotated[Count, Field(description="Answered examples that wait to be learned.")] = 0
-    unlabelled: Annotated[Count, Field(description="The ones whose label has not come.")] = 0
-    late: Annotated[Count, Field(description="Labels that came after their example.")] = 0
+    unlabelled: Annotated[Count, Field(description="Pending examples without a label.")] = 0
+    late: Annotated[Count, Field(description="Labels that arrived after their example.")] = 0
     repeated: Annotated[Count, Field(description="Labels that were sent again.")] = 0
-    corrected: Annotated[Count, Field(description="Labels that replaced another one.")] = 0
+    corrected: Annotated[Count, Field(description="Labels that replaced another label.")] = 0
     censored: Annotated[
         Count, Field(description="Examples whose horizon passed without a label.")
     ] = 0
     dropped: Annotated[Count, Field(description="Examples beyond `max_pending`.")] = 0
     early: Annotated[
-        Count, Field(description="Examples whose label came, and was rejected, before them.")
+        Count, Field(description="Examples whose label arrived before them and was rejected.")
     ] = 0
-    backwards: Annotated[Count, Field(description="Examples whose `time` ran backwards.")] = 0
+    backwards: Annotated[
+        Count, Field(description="Examples whose `time` is before that of an earlier example.")
+    ] = 0
 
     def copy(self) -> Self:
         """Return the counts as they are now."""
@@ -52,33 +54,34 @@ class LabelCounts:
         return counts
 
 
-_Z = "in standard deviations, if each probability is right. Descriptive."
-_PARTS = {
-    "miscalibration": "What isotonic recalibration would save. `brier` = `miscalibration` - "
-    "`discrimination` + `uncertainty`.",
-    "discrimination": "What it then saves against the constant frequency.",
-    "uncertainty": "Score of that constant.",
-}
+_Z = "in standard deviations if all probabilities are right. Descriptive."
 
 _Positive = Annotated[float, Field(ge=0)]
+_LogLoss = Annotated[
+    float | None, Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
+]
+_Brier = Annotated[
+    float | None,
+    Field(description="Brier score: (p - y)^2 for two declared classes, else summed over all."),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """One of at most ten bins of equal mass, by ascending probability."""
+    """One of at most ten equal-mass bins, by ascending probability."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    count: Annotated[int, Field(ge=1, description="Its examples.")]
+    count: Annotated[int, Field(ge=1, description="Number of examples.")]
     probability: Annotated[Probability, Field(description="Mean of the announced probabilities.")]
     frequency: Annotated[
-        Probability, Field(description="Share of its examples where the event happened.")
+        Probability, Field(description="Share of the examples in which the event happened.")
     ]
     lower: Annotated[
         Probability,
         Field(
-            description="Lower end of the band that holds the share nine times of ten if the "
-            "probabilities are right."
+            description="Lower end of the band that contains the frequency nine times of ten if "
+            "the probabilities are right."
         ),
     ]
     upper: Annotated[Probability, Field(description="Its upper end.")]
@@ -86,37 +89,39 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class WindowScores:
-    """Scores of the headline over some examples; without any, all but the count are null."""
+    """Scores of the headline over some examples; without examples, all but the count are null."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    scored: Annotated[Count, Field(description="The examples.")]
+    scored: Annotated[Count, Field(description="Number of examples.")]
     accuracy: Annotated[
-        Probability | None, Field(description="Share whose predicted label was right.")
+        Probability | None, Field(description="Share of examples with a correct predicted label.")
     ]
     lower: Annotated[Probability | None, Field(description="Mean lower end announced for it.")]
     probability: Annotated[
         Probability | None, Field(description="Mean probability announced for it.")
     ]
     upper: Annotated[Probability | None, Field(description="Mean upper end announced for it.")]
-    z: Annotated[float | None, Field(description=f"`accuracy` less `probability`, {_Z}")]
-    log_loss: Annotated[
-        float | None, Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
-    ]
-    brier: Annotated[
+    z: Annotated[float | None, Field(description=f"`accuracy` minus `probability`, {_Z}")]
+    log_loss: _LogLoss
+    brier: _Brier
+    miscalibration: Annotated[
         float | None,
         Field(
-            description="Brier score: (p - y)^2 for two declared classes, else its sum over all."
+            description="Decrease of the score by isotonic recalibration. `brier` = "
+            "`miscalibration` - `discrimination` + `uncertainty`."
         ),
     ]
-    miscalibration: Annotated[float | None, Field(description=_PARTS["miscalibration"])]
-    discrimination: Annotated[float | None, Field(description=_PARTS["discrimination"])]
-    uncertainty: Annotated[float | None, Field(description=_PARTS["uncertainty"])]
+    discrimination: Annotated[
+        float | None,
+        Field(description="Lead of the recalibrated probabilities over the constant frequency."),
+    ]
+    uncertainty: Annotated[float | None, Field(description="Score of the constant frequency.")]
     calibration_error: Annotated[
         float | None,
         Field(
             description="Root mean squared difference of frequency and probability in 15 bins, "
-            "without what chance adds. Of two classes the last, else the predicted "
+            "minus the part due to chance; for the second of two classes, else for the predicted "
             "label."
         ),
     ]
@@ -124,13 +129,13 @@ class WindowScores:
 
 @dataclass(frozen=True, slots=True)
 class WeightedScores:
-    """The same scores, the last example with weight 1, each one before it with a little less."""
+    """The same scores, weighted: the last example has weight 1, earlier ones decreasing weights."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     weight: Annotated[_Positive, Field(description="Sum of the weights.")]
     accuracy: Annotated[
-        Probability | None, Field(description="As in `WindowScores`, as all below.")
+        Probability | None, Field(description="As in `WindowScores`, like all below.")
     ]
     lower: Annotated[Probability | None, Field(description="Mean lower end.")]
     probability: Annotated[Probability | None, Field(description="Mean probability.")]
@@ -145,19 +150,19 @@ class ClassFigures:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    label: Annotated[str | None, Field(description="The class; null: unseen labels.")]
-    examples: Annotated[Count, Field(description="Those with this label.")]
+    label: Annotated[str | None, Field(description="The class; null for unseen labels.")]
+    examples: Annotated[Count, Field(description="Number of examples with this label.")]
     frequency: Annotated[Probability, Field(description="Their share.")]
     probability: Annotated[_Positive, Field(description="Mean probability of the class.")]
-    z: Annotated[float | None, Field(description=f"`frequency` less `probability`, {_Z}")]
+    z: Annotated[float | None, Field(description=f"`frequency` minus `probability`, {_Z}")]
     brier: Annotated[_Positive, Field(description="Brier score of that probability.")]
     miscalibration: Annotated[_Positive, Field(description="Of this class.")]
     discrimination: Annotated[_Positive, Field(description="Of this class.")]
     uncertainty: Annotated[_Positive, Field(description="Of this class.")]
     calibration_error: Annotated[float | None, Field(description="Of this class.")]
-    predicted: Annotated[Count, Field(description="Examples for which it was predicted.")]
-    accuracy: Annotated[Probability | None, Field(description="Share of these that are right.")]
-    announced: Annotated[float | None, Field(description="Mean probability of these.")]
+    predicted: Annotated[Count, Field(description="Number of predictions of this class.")]
+    accuracy: Annotated[Probability | None, Field(description="Share of correct ones.")]
+    announced: Annotated[float | None, Field(description="Their mean probability.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +171,17 @@ class SliceScores:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    value: Annotated[str | None, Field(description="The value; null: all after the first 20.")]
+    value: Annotated[
+        str | None, Field(description="The value; null for all values after the first 20.")
+    ]
     scores: Annotated[WindowScores, Field(description="Their scores.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptive:
-    """Statistics of a moving window, looked at again and again: no tests.
+    """Statistics of the window, for the same event as `calibration_error`.
 
-    They are of the same event as `calibration_error`.
+    They are not tests, because the window is evaluated repeatedly.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -182,18 +189,20 @@ class Descriptive:
     spiegelhalter_z: Annotated[
         float | None,
         Field(
-            description="Excess of the Brier score, in standard deviations; positive where "
+            description="Excess of the Brier score, in standard deviations; positive if "
             "probabilities are too extreme."
         ),
     ]
     kolmogorov_smirnov: Annotated[
         _Positive,
         Field(
-            description="Greatest |sum of y - p| up to some probability, over the number of "
-            "examples."
+            description="Maximum over q of |sum of y - p over examples with p <= q|, divided by "
+            "the number of examples."
         ),
     ]
-    kuiper: Annotated[_Positive, Field(description="The same between any two probabilities.")]
+    kuiper: Annotated[
+        _Positive, Field(description="The same maximum over all ranges of probability.")
+    ]
     integrated_calibration_index: Annotated[
         _Positive, Field(description="Mean of |p - r|, r the isotonic regression of y on p.")
     ]
@@ -213,26 +222,24 @@ class WindowedReport:
     reliability: Annotated[list[ReliabilityBin], Field(description="A reliability diagram.")]
     classes: Annotated[
         list[ClassFigures],
-        Field(description="Each class; of more than 32 those with the greatest |`z`|."),
+        Field(description="Each class; if there are more than 32, those with the largest |`z`|."),
     ]
     slices: Annotated[
         dict[str, list[SliceScores]], Field(description="The values of each slice in the window.")
     ]
-    descriptive: Annotated[Descriptive | None, Field(description="Null without an example.")]
+    descriptive: Annotated[Descriptive | None, Field(description="Null without examples.")]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelReport:
-    """One choice of label: its accuracy against the probability it was given.
+    """Accuracy of a choice of label, and its announced probability.
 
-    All are null before the first scored example.
+    All values are null before the first scored example.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    accuracy: Annotated[
-        Probability | None, Field(description="Share of examples that have this label.")
-    ]
+    accuracy: Annotated[Probability | None, Field(description="Share of examples with this label.")]
     lower: Annotated[
         Probability | None, Field(description="Mean lower probability; null for a map.")
     ]
@@ -243,8 +250,8 @@ class LabelReport:
     paper_p: Annotated[
         Probability | None,
         Field(
-            description="The papers' two-sided p-value of the hits. Descriptive: it looks fine "
-            "under drift."
+            description="Two-sided p-value of the hits, as in the papers. Descriptive: it does not "
+            "detect drift."
         ),
     ]
 
@@ -259,41 +266,35 @@ class MethodReport:
         LabelReport, Field(description="For the label with the largest probability.")
     ]
     svm: Annotated[LabelReport, Field(description="For the SVM's own class.")]
-    log_loss: Annotated[
-        float | None, Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
-    ]
-    brier: Annotated[
-        float | None,
-        Field(
-            description="Brier score: (p - y)^2 for two declared classes, else its sum over all."
-        ),
-    ]
-    clipped: Annotated[Count, Field(description="Examples that were clipped.")]
+    log_loss: _LogLoss
+    brier: _Brier
+    clipped: Annotated[Count, Field(description="Number of clipped probabilities.")]
 
 
 @dataclass(frozen=True, slots=True)
 class MeanBounds:
-    """What a mean may yet become when all labels that are out have come."""
+    """Bounds on a mean once all missing labels have arrived."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    lower: Annotated[float, Field(description="The least it can become.")]
+    lower: Annotated[float, Field(description="Smallest possible value.")]
     estimate: Annotated[
-        float, Field(description="What it becomes if the announced probabilities are right.")
+        float, Field(description="Expected value if the announced probabilities are right.")
     ]
-    upper: Annotated[float, Field(description="The most it can become.")]
+    upper: Annotated[float, Field(description="Largest possible value.")]
 
 
 @dataclass(frozen=True, slots=True)
 class LateLabelReport:
-    """What became of labels that come late."""
+    """Outcomes of delayed labels."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    counts: Annotated[LabelCounts, Field(description="Examples and labels, counted.")]
-    open: Annotated[Count, Field(description="Answers of a model whose label has not come.")]
+    counts: Annotated[LabelCounts, Field(description="Counts of examples and labels.")]
+    open: Annotated[Count, Field(description="Answers of a model whose label has not arrived.")]
     accuracy: Annotated[
-        MeanBounds | None, Field(description="All open answers wrong, or all right.")
+        MeanBounds | None,
+        Field(description="Accuracy if all open answers are wrong, and if all are right."),
     ]
     brier: Annotated[MeanBounds | None, Field(description="The Brier score, likewise.")]
 
@@ -304,25 +305,25 @@ class CostReport:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    scored: Annotated[Count, Field(description="Scored examples.")]
-    mean: Annotated[float | None, Field(description="Of the actions that answers named.")]
+    scored: Annotated[Count, Field(description="Number of scored examples.")]
+    mean: Annotated[float | None, Field(description="Mean cost of the actions in the answers.")]
     by_label: Annotated[
         float | None,
-        Field(description="If always the action of the most probable label were taken."),
+        Field(description="Mean cost if the most probable label were always the action."),
     ]
     always: Annotated[
-        dict[str, float | None], Field(description="If always this action were taken.")
+        dict[str, float | None], Field(description="Mean cost if always this action were taken.")
     ]
-    taken: Annotated[dict[str, Count], Field(description="How often each action was named.")]
+    taken: Annotated[dict[str, Count], Field(description="Number of answers with each action.")]
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorsReport:
-    """Where the monitors stand, in a validity report."""
+    """State of the monitors."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    alarms: Annotated[Count, Field(description="Alarms so far.")]
+    alarms: Annotated[Count, Field(description="Number of alarms so far.")]
     open: Annotated[
         tuple[Alarm, ...],
         Field(
@@ -333,28 +334,28 @@ class MonitorsReport:
     tests: Annotated[
         list[dict[str, Any]],
         Field(
-            description="The tests nearest to a finding: `kind`, `scope`, `name`, `log_wealth`, "
-            "`threshold` and `since` as of an alarm; `alarms`, how many so far; "
-            "`deviation`, a mean of y - p with its confidence sequence; of a slice "
-            "`off`, at a false discovery rate of 5 %."
+            description="The tests closest to an alarm: `kind`, `scope`, `name`, `log_wealth`, "
+            "`threshold` and `since` as of an alarm; `alarms`, their number so far; `deviation`, a "
+            "mean of y - p with its confidence sequence; for a slice `off`, at a false discovery "
+            "rate of 5 %."
         ),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureReport:
-    """What the active model knows of a named feature."""
+    """A named feature in the active model."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     kind: Annotated[
         Literal["number", "boolean", "category", "time", "text"],
-        Field(description="Declared or found; `text` is not used."),
+        Field(description="Declared or found kind; a `text` is not used."),
     ]
     missing: Annotated[
         Probability,
         Field(
-            description="Share of the training examples that lack it, or have it of another kind."
+            description="Share of the training examples that lack it or have it with another kind."
         ),
     ]
 
@@ -363,7 +364,7 @@ class FeatureReport:
 class ValidityReport:
     """Validity, cumulative and recent, after every `metrics_every` learned examples."""
 
-    n: Annotated[Count, Field(description="Learned examples.")]
+    n: Annotated[Count, Field(description="Number of learned examples.")]
     scored: Annotated[Count, Field(description="Labelled examples answered after warm-up.")]
     headline: Annotated[MethodReport, Field(description="Of `probabilities` and `intervals`.")]
     venn: Annotated[MethodReport, Field(description="Of the Venn predictor.")]
@@ -372,11 +373,9 @@ class ValidityReport:
         WindowedReport | None,
         Field(description="Over the last scored examples, with `metrics_window`."),
     ] = None
-    monitors: Annotated[MonitorsReport | None, Field(description="Where the monitors stand.")] = (
-        None
-    )
+    monitors: Annotated[MonitorsReport | None, Field(description="State of the monitors.")] = None
     labels: Annotated[
-        LateLabelReport | None, Field(description="Late labels, with a `horizon`.")
+        LateLabelReport | None, Field(description="Delayed labels, with a `horizon`.")
     ] = None
     costs: Annotated[CostReport | None, Field(description="Costs of decisions, with `costs`.")] = (
         None

@@ -1,10 +1,8 @@
-/* The start of each machine on the solution path along the weights of the two classes.
+/* The start of each machine of a bank on the solution path, and the decision values of a packed bank.
 
-A bank of machines stored compactly, and its evaluation.
-
-Along z most coefficients of a bank lie at a bound and stay there from one machine to the next. The kernel values of the
-points at a bound are therefore summed once, the sum is corrected when a point reaches or leaves its bound, and only
-free coefficients are stored for each machine. */
+From one machine to the next, most coefficients at a bound stay there. The kernel values of the points at a bound are
+therefore summed once, and the sum is corrected when a point reaches or leaves its bound. Only free coefficients are
+stored for each machine. */
 #include "compiled/kernel.h"
 #include "compiled/kernels.h"
 #include "svm/exact/kernel_cache.h"
@@ -27,7 +25,7 @@ static void extrapolate(const double *before, const double *last, Bounds bounds,
     }
 }
 
-/* Set a coefficient that was at a bound to that bound, whatever the rounding of the line. */
+/* Keep a coefficient that was at a bound exactly at that bound; the extrapolation is rounded. */
 static void follow_bounds(const double *last, Bounds last_bounds, Bounds bounds, Vector out) {
     for (int64_t i = 0; i < out.n; i++) {
         if (last[i] == last_bounds.upper[i])
@@ -37,11 +35,11 @@ static void follow_bounds(const double *last, Bounds last_bounds, Bounds bounds,
     }
 }
 
-/* Move coefficients towards a bound until the excess of their sum is zero; return the remaining excess. */
-static double take_off(double excess, Vector beta, Bounds bounds, bool is_only_free) {
+/* Move coefficients, or only free ones, towards a bound until their sum has no excess; return the remaining excess. */
+static double remove_excess(double excess, Vector beta, Bounds bounds, bool only_free) {
     for (int64_t i = 0; i < beta.n && excess != 0.0; i++) {
         double *value = &beta.at[i];
-        if (is_only_free && !(bounds.lower[i] < *value && *value < bounds.upper[i])) continue;
+        if (only_free && !(bounds.lower[i] < *value && *value < bounds.upper[i])) continue;
         double end = excess > 0.0 ? bounds.lower[i] : bounds.upper[i];
         double room = *value - end;
         if (fabs(room) <= fabs(excess)) {
@@ -55,12 +53,12 @@ static double take_off(double excess, Vector beta, Bounds bounds, bool is_only_f
     return excess;
 }
 
-/* Make the coefficients sum to zero again, if possible by changing only those off their bounds. */
+/* Make the coefficients sum to zero, if possible by changing free ones only. */
 static void balance(Vector beta, Bounds bounds) {
     double excess = 0.0;
     for (int64_t i = 0; i < beta.n; i++) excess += beta.at[i];
-    excess = take_off(excess, beta, bounds, true);
-    take_off(excess, beta, bounds, false);
+    excess = remove_excess(excess, beta, bounds, true);
+    remove_excess(excess, beta, bounds, false);
 }
 
 static void call_start(const Slot *a, Slot *r) {
@@ -73,7 +71,7 @@ static void call_start(const Slot *a, Slot *r) {
     balance(beta, bounds);
 }
 
-/* The coefficients of m machines over n vectors: see `Packing` in Python. */
+/* `Packing` of Python: the coefficients of m machines over n vectors. */
 typedef struct {
     Matrix vectors;
     Vector intercept, highest, lowest;
@@ -101,12 +99,12 @@ static inline double sum_free(const int64_t *free, const double *coef, int64_t n
     return (a + b) + (c + d);
 }
 
-/* Write the decision values of one row, from its kernel values with all support vectors of the bank. */
+/* Write the decision values of one row, given its kernel values with all support vectors of the bank. */
 static inline void decide(const Packing *packing, Row values, double *out) {
     double up = 0.0, down = 0.0;
     int64_t move = 0, first = 0;
     for (int64_t j = 0; j < packing->intercept.n; j++) {
-        /* 1. Support vectors at a bound: only those that changed since the last machine. */
+        /* 1. Sums of the kernel values at the bounds: add what reaches a bound, subtract what leaves it. */
         for (; move < packing->move_ends.at[j]; move++) {
             int64_t number = packing->moves.at[move];
             double value = number > 0 ? value_at(values, number - 1) : -value_at(values, -number - 1);
@@ -115,7 +113,7 @@ static inline void decide(const Packing *packing, Row values, double *out) {
             else
                 down += value;
         }
-        /* 2. Support vectors off their bounds, with coefficients of their own. */
+        /* 2. Support vectors with free coefficients. */
         int64_t stop = packing->free_ends.at[j];
         double sum = sum_free(packing->free.at + first, packing->free_coef.at + first, stop - first, values);
         first = stop;

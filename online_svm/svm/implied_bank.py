@@ -1,15 +1,15 @@
 """Banks of machines with different class weights, whose votes estimate the posterior probability.
 
 Machine j of m multiplies the penalty of a positive example by z_j and of a negative one by z'_j.
-Its surface is where the posterior probability is z'_j / (z_j + z'_j), under the prior odds r
-implied by the penalties (Nalbantov & Ivanov, eqs. 9-12, with the direction corrected: more weight
+Its decision surface is where the posterior probability is z'_j / (z_j + z'_j), under the prior odds
+r implied by the penalties (Nalbantov & Ivanov, eqs. 9-12, with the direction corrected: more weight
 on the positives moves the surface to where they are rarer).
 
-The optimum is piecewise linear in z, because the bounds are linear in it. Each machine therefore
-starts on the line through its two predecessors, over one set of kernel rows. Along z most
-coefficients lie at a bound and stay there from one machine to the next. A packed bank therefore
-sums the kernel values of the points at a bound once, corrects the sum when a point reaches or
-leaves its bound, and stores only free coefficients for each machine.
+The optimum is piecewise linear in z, because the bounds are linear in z. Each machine therefore
+starts by extrapolating its two predecessors. From one machine to the next, most coefficients at a
+bound stay there. A packed bank therefore sums the kernel values of the points at a bound once,
+corrects the sum when a point reaches or leaves its bound, and stores only free coefficients for
+each machine.
 """
 
 import math
@@ -39,7 +39,7 @@ def class_weights(n_models: int, odds: float, weighting: Weighting) -> tuple[Flo
     r = 1, that is z = P and z' = 1 - P, for any odds (the authors' advice when C+ = C-).
     """
     P = np.arange(1, n_models + 1) / (n_models + 1)
-    rest = np.arange(n_models, 0, -1) / (n_models + 1)  # 1 - P, with the same roundings mirrored
+    rest = np.arange(n_models, 0, -1) / (n_models + 1)  # 1 - P, rounded like P in reverse order
     if weighting == "balanced":
         return P, rest
     scale = (1.0 + odds) / (2.0 * (rest + odds * P))
@@ -53,14 +53,15 @@ def follow_path(
     weights: tuple[Floats, Floats],
     limits: tuple[float, int],
 ) -> tuple[Floats, Floats, int]:
-    """Solve every machine of a bank, each from its predecessors.
+    """Solve every machine of a bank, starting from its predecessors.
 
-    `penalties`, shape (n,), bounds each example's multiplier at z = 1. `weights` comes from
-    `class_weights`; `limits` are the tolerance and the pair steps of one machine. Returns the
-    solutions `betas` and `Fs`, shape (m, n), and the largest number of pair steps of one machine.
+    `penalties`, shape (n,), bound each example's multiplier at z = 1. `weights` are those of
+    `class_weights`; `limits` are the tolerance, and the limit on the pair steps of one machine.
+    Returns the solutions `betas` and `Fs`, shape (m, n), and the largest number of pair steps of
+    one machine.
     """
     (z_positive, z_negative), (tol, max_steps) = weights, limits
-    n, m, most = len(positive), len(z_positive), 0
+    n, m, largest = len(positive), len(z_positive), 0
     betas, Fs, work = np.zeros((m, n)), np.zeros((m, n)), np.empty((3, n))
     label = np.where(positive, 1.0, -1.0)
     # 1. The bounds of each machine: z C and z' C.
@@ -79,8 +80,8 @@ def follow_path(
         while not done and steps < max_steps:
             taken, done = advance(rows, problem, tol, max_steps - steps, work)
             steps += taken
-        most = max(most, steps)
-    return betas, Fs, most
+        largest = max(largest, steps)
+    return betas, Fs, largest
 
 
 @kernel
@@ -92,8 +93,8 @@ def _start(before: Floats, last: Floats, last_bounds: Floats, bounds: Floats, be
     """
 
 
-# A point this close to a surface lies on it: far below the tolerance of the solver, but above the
-# rounding error of a decision value that is exactly 0 by symmetry.
+# A decision value up to this size counts as 0: far below the tolerance of the solver, but above the
+# rounding error of a value that is 0 by symmetry.
 ON_SURFACE = 1e-9
 
 FIELDS = StateSchema(
@@ -110,25 +111,21 @@ class Packing(NamedTuple):
     """The coefficients of m machines over n vectors: plain arrays, for compiled code."""
 
     vectors: Floats  # shape (d, n): support vectors of any of the machines, feature-major
-    # intercept, highest, lowest: shape (m,): constants; the coefficient of a positive and of a
-    # negative point at its bound
-    intercept: Floats
-    highest: Floats
-    lowest: Floats
-    # shape (n_moves,): numbers, from 1, of points that reach their bound; negative for points that
-    # leave it
+    intercept: Floats  # shape (m,)
+    highest: Floats  # shape (m,): coefficient of a positive point at its bound
+    lowest: Floats  # shape (m,): coefficient of a negative point at its bound
+    # shape (n_moves,): numbers, from 1, of the points that reach their bound, machine by machine;
+    # negative for points that leave it
     moves: Ints
     sides: Ints  # shape (n_moves,): 1 if the moving point is positive, else 0
     move_ends: Ints  # shape (m,): number of moves up to and including each machine
-    # free, free_coef: shape (n_free,): vectors with a coefficient off its bound, and the
-    # coefficient, machine by machine
-    free: Ints
-    free_coef: Floats
+    free: Ints  # shape (n_free,): vectors with a free coefficient, machine by machine
+    free_coef: Floats  # shape (n_free,): their coefficients
     free_ends: Ints  # shape (m,): number of free coefficients up to and including each machine
 
 
 class PackedBank:
-    """The votes of a bank."""
+    """A bank in compact form, which votes on rows."""
 
     def __init__(self, kernel: Kernel, packing: Packing) -> None:
         self.kernel, self.packing = kernel, packing
@@ -137,7 +134,7 @@ class PackedBank:
     def pack(cls, model: KernelModel, highest: Floats, lowest: Floats) -> Self:
         """Pack the m machines of `model`, whose coefficients lie between `lowest` and `highest`.
 
-        Both have shape (m,). A point's coefficients have one sign in all machines.
+        Both have shape (m,). The coefficients of a point have the same sign in all machines.
         """
         coef = model.coef
         bound = (coef == highest[:, None]) | (coef == lowest[:, None])
@@ -171,7 +168,7 @@ class PackedBank:
         return out
 
     def shares(self, X: Floats) -> Floats:
-        """Return (positive votes + 1) / (m + 2) for each row; on a surface a vote counts half."""
+        """Return (positive votes + 1) / (m + 2) for each row; a vote on a surface counts half."""
         twice = (self.sides(X).astype(np.int64) + 1).sum(axis=1)
         return np.asarray((twice + 2) / (2.0 * (len(self.packing.intercept) + 2)))
 
@@ -183,7 +180,7 @@ class PackedBank:
     def crossings(self, X: Floats) -> Ints:
         """Return how often the vote changes along z, from "negative" at z = 0 to "positive" at 1.
 
-        Once is the regular case. A larger number means that surfaces cross.
+        The regular case is 1. A larger number means that surfaces cross.
         """
         sides = self.sides(X)
         last, count = np.full(len(sides), -1, dtype=np.int8), np.zeros(len(sides), dtype=np.int64)
@@ -212,7 +209,7 @@ class PackedBank:
 
 
 def _is_below(numbers: Ints, stop: int) -> bool:
-    """Return whether all numbers lie in 0 ... stop - 1; compiled code does not check."""
+    """Return whether all numbers lie in 0 ... stop - 1, which compiled code does not check."""
     return bool(((numbers >= 0) & (numbers < stop)).all())
 
 
@@ -226,7 +223,7 @@ def _decide(shape: Shape, packing: Packing, X: Floats, values: Values, out: Floa
 
 @dataclass(frozen=True, slots=True)
 class BankPlan:
-    """The machines of a bank, and their tolerance."""
+    """The parameters of a bank."""
 
     n_models: int  # m
     weighting: Weighting = "balanced"  # see `class_weights`
@@ -239,10 +236,8 @@ class ImpliedBank:
     """Fitted machines of one two-class problem, ordered by the weight of the positive class."""
 
     model: KernelModel  # decision functions of the m machines
-    # highest, lowest: shape (m,): bound on the coefficients of the positive points, and of the
-    # first negative one
-    highest: Floats
-    lowest: Floats
+    highest: Floats  # shape (m,): bound on the coefficients of the first positive point
+    lowest: Floats  # shape (m,): bound on the coefficients of the first negative point
     odds: float  # r: the prior odds under which the votes estimate the posterior
     steps: int  # largest number of pair steps of one machine
 
@@ -250,10 +245,10 @@ class ImpliedBank:
     def fit(
         cls, kernel: Kernel, rows: Rows, positive: Bools, penalties: Floats, plan: BankPlan
     ) -> Self:
-        """Fit the bank; with examples of one class only, all machines decide for it everywhere.
+        """Fit the bank; with examples of one class only, all machines always decide for that class.
 
-        Several banks may share `rows` of the examples (`fixed_rows`). `penalties`, shape (n,), is C
-        times the weight of each example's class.
+        Several banks may share the `rows` of the examples (`fixed_rows`). `penalties`, shape (n,),
+        are C times the weight of each example's class.
         """
         m = plan.n_models
         if positive.all() or not positive.any():
@@ -285,10 +280,11 @@ class ImpliedBank:
         return PackedBank.pack(self.model, self.highest, self.lowest)
 
 
-def _constant(positive: Bools, most: Floats, most_rest: Floats, beta: Floats, F: Floats) -> float:
+def _constant(positive: Bools, upper: Floats, lower: Floats, beta: Floats, F: Floats) -> float:
+    """Return b; `upper` and `lower` limit |beta| of positive and of negative examples."""
     slack = np.where(positive, 1.0, -1.0) - F
-    grows = beta < np.where(positive, most, 0.0)
-    shrinks = beta > np.where(positive, 0.0, -most_rest)
+    grows = beta < np.where(positive, upper, 0.0)
+    shrinks = beta > np.where(positive, 0.0, -lower)
     return constant(slack[grows], slack[shrinks], slack[grows & shrinks])
 
 
@@ -303,7 +299,7 @@ def fit_banks(
     """Return one bank for two classes (positive means class 1), else one a class against the rest.
 
     Classes may be absent from `codes`; without any example, every vote is half. `penalties`, shape
-    (n_classes,), is C times the weight of the class: an example keeps it in every bank.
+    (n_classes,), are C times the weight of each class, in every bank.
     """
     positives = [1] if len(penalties) == 2 else range(len(penalties))
     if not len(X):

@@ -27,29 +27,29 @@ from online_svm.types import Floats, Ints
 class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     """Posterior probabilities implied by a family of machines (Nalbantov & Ivanov).
 
-    A bank of machines is fitted to the same examples; from one machine to the next the positive
-    class weighs more and the negative class less. The estimate is the share of machines that vote
-    "positive", (votes + 1)/(n_models + 2), where a point on a surface counts half a vote. It needs
-    no calibrator and holds out no examples.
+    All machines of a bank are fitted to the same examples; from one machine to the next the weight
+    of the positive class grows and the weight of the negative class shrinks. The estimate is the
+    share of machines that vote "positive", (votes + 1)/(n_models + 2), where a vote on a decision
+    surface counts half. It needs no calibrator and no held-out examples.
 
-    With more than two classes there is one bank a class, against the rest, and the estimates are
-    divided by their sum. That is a heuristic, because the paper does not cover several classes. The
-    estimates are points and carry no guarantee.
+    With more than two classes there is one bank for each class against the rest, and the estimates
+    are divided by their sum. This is a heuristic: the paper covers two classes. The estimates are
+    points and have no guarantee.
 
     Parameters
     ----------
     n_models : int
-        Machines in a bank, m. Machine j has the penalties z C and z' C.
+        Number m of machines in a bank. Machine j has the penalties z C and z' C.
     C : float
         Penalty of a margin violation at z = 1; the middle machine of a balanced bank has C/2.
     kernel, gamma, degree, coef0, class_weight, cache_mb
         As in `OnlineSVC`; gamma="scale" and "balanced" weights come from the rows in `fit`.
     weighting : {"balanced", "prior"}
-        "balanced": z = j/(m + 1) and z' = 1 - z. "prior": every machine has the same number of
-        effective examples, z C+ n+ + z' C- n-. The two agree when C+ n+ = C- n-.
+        "balanced": z = j/(m + 1) and z' = 1 - z. "prior": every machine has the same effective
+        number of examples, z C+ n+ + z' C- n-. The two agree if C+ n+ = C- n-.
     priors : None, "data" or array-like of shape (n_classes,)
-        The votes estimate the posterior under the prior odds C+ n+ / (C- n-), which None keeps.
-        "data" multiplies the odds by C-/C+; an array sets other class frequencies.
+        Class frequencies of the posterior. None: the votes estimate it under the prior odds
+        C+ n+ / (C- n-). "data": the frequencies in the data, n+ / n-.
     tol : float
         Largest violation of optimality of a machine.
     max_steps : int
@@ -61,7 +61,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     n_features_in_ : int
     gamma_ : float
     odds_ : ndarray of shape (n_banks,)
-        C+ n+ / (C- n-) of each bank; one bank for two classes, where positive means the second.
+        C+ n+ / (C- n-) of each bank; for two classes one bank, where positive means the second.
     n_iter_ : int
         Largest number of pair steps of one machine.
 
@@ -125,7 +125,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         return self._finish(banks, codes)
 
     def calibrate(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit isotonic regression on examples that `fit` did not see; `predict_proba` applies it.
+        """Fit isotonic regression on examples that were not in `fit`, for `predict_proba`.
 
         Raises InvalidInput if X is not a finite matrix, or a label was not in `fit`.
         """
@@ -138,9 +138,9 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     def vote_shares(self, X: ArrayLike) -> Floats:
         """Return (votes + 1)/(n_models + 2): shape (n,) for two classes, (n, K) for more.
 
-        These are the raw implied posteriors: not adjusted to other priors, not calibrated, not
-        divided by their sum. The values of a row do not depend on the other rows. Raises
-        InvalidInput if X is not a finite matrix with the number of features seen in `fit`.
+        They are not adjusted to `priors`, not calibrated, and not divided by their sum. The values
+        of a row do not depend on the other rows. Raises InvalidInput if X is not a finite matrix
+        with the number of features in `fit`.
         """
         check_is_fitted(self)
         rows = checked_rows(self, X)
@@ -149,9 +149,9 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     def crossings(self, X: ArrayLike) -> Ints:
         """Return how often each row's vote changes along z: shape (n,), or (n, K) for K > 2.
 
-        The change from "negative" at z = 0 to "positive" at z = 1 counts, so 1 is the regular case.
-        A larger number is the paper's degeneracy: surfaces cross, and the posterior has several
-        values. Errors are as in `vote_shares`.
+        The vote is "negative" at z = 0 and "positive" at z = 1, so the regular case is 1. A larger
+        number is the paper's degeneracy: surfaces cross, and the posterior is ambiguous. Errors are
+        as in `vote_shares`.
         """
         check_is_fitted(self)
         rows = checked_rows(self, X)
@@ -171,7 +171,7 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         return normalise_rows(estimates)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of the largest probability (a tie goes to the lower class)."""
+        """Return the class of the largest probability; ties go to the first class."""
         codes = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
@@ -193,12 +193,12 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
     def _finish(self, banks: tuple[ImpliedBank, ...], codes: Ints) -> Self:
         self.odds_ = np.array([bank.odds for bank in banks])
         self.n_iter_ = max(bank.steps for bank in banks)
-        self._odds_factors = self._wanted_odds(codes) / self.odds_
+        self._odds_factors = self._requested_odds(codes) / self.odds_
         if self.n_iter_ >= self.max_steps:
             warn_of_max_steps(self.max_steps, self.tol)
         return self
 
-    def _wanted_odds(self, codes: Ints) -> Floats:
+    def _requested_odds(self, codes: Ints) -> Floats:
         """Return the requested prior odds of each bank's positive class."""
         if self.priors is None:
             return self.odds_

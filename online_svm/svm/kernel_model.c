@@ -4,7 +4,7 @@
 
 enum { CHUNK = 16 }; /* rows that share one pass over the support vectors, which then stay in the cache */
 
-/* S machines over n support vectors, feature-major; columns of `vectors` beyond n are not read. */
+/* S machines over n support vectors; `vectors` is feature-major, and its columns beyond n are not read. */
 typedef struct {
     KernelShape shape;
     Matrix vectors, coef;
@@ -24,7 +24,7 @@ static void add_block(const KernelModel *model, const double *x, int64_t first, 
 static void score_chunk(const KernelModel *model, Matrix X, double *lanes, double *out) {
     int64_t n = model->coef.columns, machines = model->coef.rows;
     for (int64_t k = 0; k < X.rows * machines * LANES; k++) lanes[k] = 0.0;
-    /* 1. A block of support vectors at a time, added to lanes for each row of the chunk. */
+    /* 1. For each block of support vectors, add the terms of all rows to their lanes. */
     for (int64_t first = 0; first < n; first += BLOCK) {
         int64_t stop = n - first < BLOCK ? n : first + BLOCK;
         for (int64_t i = 0; i < X.rows; i++)

@@ -1,6 +1,6 @@
 """Check the parameters that kernel machines share, and score rows by their decision functions.
 
-This file does not import scikit-learn, because refits in a worker use it too.
+This file does not import scikit-learn, because workers use it.
 """
 
 import math
@@ -75,7 +75,7 @@ def given_weights(class_weight: Mapping[Any, float], classes: Iterable[Any]) -> 
 
 
 def balanced_weights(codes: Ints, n_classes: int) -> Floats:
-    """Return n / (n_classes * n of the class) for each class; 1 for a class that does not occur."""
+    """Return n / (n_classes * count) for the count of each class; 1 for an absent class."""
     counts = np.bincount(codes, minlength=n_classes)
     shares = len(codes) / (n_classes * np.maximum(counts, 1))
     return np.where(counts > 0, shares, 1.0)
@@ -86,10 +86,9 @@ def class_penalties(
 ) -> Floats:
     """Return C times the weight of each class, shape (n_classes,).
 
-    A label without an entry in a mapping has weight 1, as in scikit-learn; if "balanced", a class
-    that is absent from `codes` has. Raises InvalidConfig if a weight is no positive number, the
-    text is not "balanced", or a mapping contains an unknown label while some class has no entry
-    (the label may be misspelt).
+    A class that is not in a mapping, or with "balanced" not in `codes`, has weight 1, as in
+    scikit-learn. Raises InvalidConfig if a weight is not a positive number, the text is not
+    "balanced", or a mapping has an unknown label, perhaps misspelt, and lacks a class.
     """
     penalty = positive(C, "C")
     if class_weight is None:
@@ -115,7 +114,7 @@ def _check_weights(class_weight: Mapping[Any, float], classes: list[Any]) -> Non
         )
 
 
-ROWS_PER_PASS = 16  # over the support vectors, which then stay in the cache
+ROWS_PER_PASS = 16  # CHUNK of `kernel_model.c`
 
 FIELDS = StateSchema(floats("vectors", "d n"), floats("coef", "S n"), floats("intercept", "S"))
 
@@ -149,7 +148,7 @@ class KernelModel:
             return np.tile(0.0 + self.intercept, (len(X), 1))
         out = np.empty((len(X), len(self.intercept)))
         lanes = np.empty((ROWS_PER_PASS, len(self.intercept), LANES))
-        # For a few rows the copy would take longer than it saves.
+        # Aligning the vectors saves less time than it takes if there are few rows.
         vectors = self.vectors if len(X) < ROWS_PER_PASS else in_lines(self.vectors)
         _score(self.kernel.shape, (vectors, self.coef, self.intercept), X, lanes, out)
         return out

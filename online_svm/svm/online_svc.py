@@ -23,9 +23,9 @@ from online_svm.types import Floats
 class OnlineSVC(MarginClassifier):
     """Support vector classifier that adds examples and forgets the oldest, exactly.
 
-    After each call it equals `sklearn.svm.SVC` fitted to the held examples, to the same tolerance
-    or better, but the solver starts from the previous solution. More than two classes are solved
-    one against all.
+    After each call it equals `sklearn.svm.SVC` fitted to the held examples, within the tolerance,
+    but the solver starts from the previous solution. More than two classes are solved one against
+    all.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class OnlineSVC(MarginClassifier):
     tol : float
         Largest violation of optimality.
     class_weight : dict, "balanced" or None
-        Multiplies C for the examples of a class, in every machine. "balanced" follows the held
-        examples: n / (n_classes * n of the class). A class without an entry in a dict has weight 1.
+        Multiplies C for the examples of a class, in every machine. "balanced" is n / (n_classes *
+        count of the class) of the held examples. A class that is not in a dict has weight 1.
     cache_mb : float
         Memory for kernel rows, in MiB.
 
@@ -56,7 +56,8 @@ class OnlineSVC(MarginClassifier):
     n_held_ : int
         Number of examples held.
     support_ : ndarray of shape (n_support,)
-        Positions, in order of arrival, of the held examples that support any machine.
+        Positions among the held examples, in order of arrival, of the support vectors of any
+        machine.
     support_vectors_ : ndarray of shape (n_support, d)
     dual_coef_ : ndarray of shape (S, n_support)
         alpha y; S = 1 machine for two classes, else K.
@@ -113,7 +114,7 @@ class OnlineSVC(MarginClassifier):
         y : array-like of shape (n,)
         classes : array-like of shape (K,), optional
             All labels that will ever occur. Required in the first call unless y contains them all.
-            While only one class was seen, a machine answers +1 for its own class and -1 otherwise.
+            While all examples are of one class, its machine answers +1 and the others -1.
 
         Raises
         ------

@@ -1,7 +1,4 @@
-"""Compute class probabilities of an SVC from the decision values of all pairs of classes.
-
-The values come from rows outside a training fold.
-"""
+"""Compute class probabilities of an SVC from out-of-fold decision values of the class pairs."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -20,14 +17,17 @@ from online_svm.calibration.platt import PlattScaling
 from online_svm.types import Floats, Ints
 
 MIN_PAIR_PROBABILITY = 1e-7
-"""Pairwise probabilities stay this far from 0 and 1, as in LIBSVM: logarithms stay finite."""
+"""Pairwise probabilities are clipped at this distance from 0 and 1, as in LIBSVM."""
 
 SCALING_RIDGES = (10.0, 100.0)
-"""Ridge for two classes, and for more. Under the smaller ridge, K^2 weights would make the most
-probable class differ from the voted class more often, and predict no better."""
+"""Ridge of the matrix scaling for two classes, and for more.
+
+With the smaller ridge, the K^2 weights would make the most probable class differ from the voted
+class more often, without better predictions.
+"""
 
 _MAX_MATRIX_ELEMENTS = 1 << 20
-"""Matrix elements of the linear systems solved in one call: 8 MB."""
+"""Limit on the matrix elements of the linear systems that are solved in one call: 8 MB."""
 
 
 def class_pairs(n_classes: int) -> tuple[Ints, Ints]:
@@ -39,10 +39,10 @@ def class_pairs(n_classes: int) -> tuple[Ints, Ints]:
 def couple(pairwise: Floats, n_classes: int) -> Floats:
     """Return the class probabilities closest to the given pairwise probabilities, shape (n, K).
 
-    They minimise the sum over pairs of (P(j of i, j) p_i - P(i of i, j) p_j)^2 subject to a sum of
-    one: the second method of Wu, Lin & Weng (2004), Probability estimates for multi-class
-    classification by pairwise coupling. `pairwise`, shape (n, K (K - 1) / 2), holds the probability
-    of the first class of each pair, given that it is one of the two; neither 0 nor 1.
+    They minimise the sum over pairs (i, j) of (P(j | i or j) p_i - P(i | i or j) p_j)^2, subject to
+    a sum of one: the second method of Wu, Lin & Weng (2004), Probability estimates for multi-class
+    classification by pairwise coupling. `pairwise`, shape (n, K (K - 1) / 2), has the conditional
+    probability P(i | i or j) of the first class of each pair, strictly between 0 and 1.
     """
     probabilities = np.empty((len(pairwise), n_classes))
     step = max(1, _MAX_MATRIX_ELEMENTS // (n_classes + 1) ** 2)
@@ -72,8 +72,8 @@ def _coupled(pairwise: Floats, n_classes: int) -> Floats:
 class CoupledPlatt:
     """Platt scaling of each pair, pairwise coupling, then matrix scaling of log-probabilities.
 
-    For two classes this is beta calibration (Kull, Silva Filho & Flach 2017) of Platt's
-    probability, with a ridge towards it: the sigmoid becomes asymmetric if the examples support it.
+    For two classes this is beta calibration (Kull, Silva Filho & Flach 2017) of Platt's probability
+    with a ridge towards the identity: the sigmoid becomes asymmetric if the examples support it.
     """
 
     sigmoids_: list[PlattScaling]
@@ -111,17 +111,17 @@ N_FOLDS = 5  # as in LIBSVM
 
 def pair_values(machine: SVC, X: Any) -> Floats:
     """Return the decision value of each pair of classes; positive means the first of the pair."""
-    asked = copy(machine)
-    asked.decision_function_shape = "ovo"
-    values: Floats = SVC.decision_function(asked, X)
+    by_pairs = copy(machine)
+    by_pairs.decision_function_shape = "ovo"
+    values: Floats = SVC.decision_function(by_pairs, X)
     return -values[:, np.newaxis] if values.ndim == 1 else values
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Rows in the form the kernel needs, class codes, and weights or None.
+    """Rows in the form that the kernel needs, class codes, and weights or None.
 
-    With the kernel "precomputed" the rows are the square matrix.
+    With the kernel "precomputed" the rows are those of the square kernel matrix.
     """
 
     X: Any
@@ -135,10 +135,9 @@ class FoldMachine:
     """A machine, its training rows, and the held-out fold."""
 
     machine: SVC | None  # None if the training rows have one class only
-    # fitted_to, held_out: positions of rows
-    fitted_to: Ints
-    held_out: Ints
-    n_classes: int  # classes of all rows; the machine may lack some
+    fitted_to: Ints  # indices of the training rows
+    held_out: Ints  # indices of the rows of the fold
+    n_classes: int  # number of classes in all rows; the machine may lack some
 
     def values(self, X: Any) -> Floats:
         """Return the decision values of all pairs, 0 for a pair with a class the machine lacks.
@@ -159,8 +158,8 @@ def fold_machines(
 ) -> Iterator[FoldMachine]:
     """Yield a machine for each fold, fitted like `machine` to the rows outside the fold.
 
-    Folds are drawn independently of rows and labels, so the held-out rows and the next example are
-    as exchangeable as all rows. A row without a positive weight is in no fold.
+    Folds are drawn independently of rows and labels, so that the held-out rows and a new example
+    are exchangeable. A row without a positive weight is in no fold.
     """
     used = np.arange(len(rows.codes))
     if rows.weights is not None:
@@ -183,7 +182,7 @@ def _without(machine: SVC, rows: Labelled, fitted_to: Ints, held_out: Ints) -> F
 
 
 def _settings(machine: SVC) -> dict[str, Any]:
-    """Return the parameters of a machine for class codes instead of labels."""
+    """Return the parameters of a machine, for class codes instead of labels."""
     settings: dict[str, Any] = machine.get_params(deep=False)
     if isinstance(settings["class_weight"], dict):
         settings["class_weight"] = dict(enumerate(machine.class_weight_))

@@ -30,22 +30,22 @@ from online_svm.types import Bools, Floats
 class ProbabilisticSVC(MarginClassifier):
     """P-SVM: hinge loss on class labels, a tube around probabilities (Niaf et al.).
 
-    Some examples carry a class, others an annotator's probability p of the class +1. The machine
-    minimises 1/2 |w|^2 + C sum(hinge of the labels) + C_prob sum(distance of f from the tube of
-    each probability), where the tube [z-, z+] holds the f with |1/(1 + exp(-a f)) - p| <= eta and
-    a = ln(1/eta - 1). Then P(y = 1 | x) = 1/(1 + exp(-a f(x))), without a calibrator.
+    Some examples have a class, others an annotator's probability p of the class +1. The machine
+    minimises 1/2 |w|^2 + C sum(hinge loss of the labels) + C_prob sum(distance of f from the tube
+    of each probability). The tube [z-, z+] consists of the f with |1/(1 + exp(-a f)) - p| <= eta,
+    where a = ln(1/eta - 1). Then P(y = 1 | x) = 1/(1 + exp(-a f(x))), without a calibrator.
 
     Parameters
     ----------
     C : float
-        Price of a label's hinge loss.
+        Penalty of the hinge loss of a label.
     C_prob : float
-        Price of leaving the tube of a probability (the paper's C~).
+        Penalty of the distance from a tube (the paper's C~).
     kernel, gamma, degree, coef0, tol, cache_mb
         As in `OnlineSVC`.
     eta : float
         Half the height of a tube, in (0, 1/2): precision of the probabilities plus the desired
-        confidence. It also fixes a: f = 1 stands for 1 - eta.
+        confidence. It also determines a: f = 1 means the probability 1 - eta.
     max_steps : int
         Limit on pair steps; reaching it raises a ConvergenceWarning.
 
@@ -61,12 +61,12 @@ class ProbabilisticSVC(MarginClassifier):
     dual_coef_ : ndarray of shape (1, n_support)
         alpha y of a label, mu- - mu+ of a probability (one of the two is zero).
     intercept_ : ndarray of shape (1,)
-        From the free multipliers; without any the midpoint of the interval of optimal values, or
-        its finite end.
+        From the free multipliers; if there are none, the midpoint of the interval of optimal
+        values, or its finite end.
     objective_ : float
-        Optimal value of the programme.
+        Optimal value of the objective.
     n_iter_ : int
-        Pair steps taken.
+        Number of pair steps.
 
     References
     ----------
@@ -121,7 +121,7 @@ class ProbabilisticSVC(MarginClassifier):
         ------
         InvalidInput
             If X is not a finite matrix, a label or probability is invalid, an example has both or
-            neither, all examples are labels of one class, or eta is not in (0, 1/2).
+            neither, all examples have labels of one class, or eta is not in (0, 1/2).
         InvalidConfig
             If another parameter is out of its range.
         """

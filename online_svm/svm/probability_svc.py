@@ -25,22 +25,22 @@ from online_svm.svm.validation import class_codes
 from online_svm.types import Floats
 
 STEEPNESS = 2.0
-"""Slope of the sigmoid that orders the classes for intervals: margins map to .12 and .88."""
+"""Slope of the sigmoid in the scores for intervals: it maps the margins -1 and 1 to .12 and .88."""
 
 
 class ProbabilitySVC(SVC):
     """`sklearn.svm.SVC` with probabilities and intervals, to replace `probability=True`.
 
-    Labels, decision values and attributes equal those in `SVC` with the same parameters. Five more
-    machines, each fitted without one fold, give the decision values for the calibrators, so `fit`
-    takes about as long as `SVC(probability=True).fit`.
+    Labels, decision values and attributes equal those of `SVC` with the same parameters. Five more
+    machines, each fitted without one fold, give out-of-fold decision values for the calibrators, so
+    `fit` takes about as long as `SVC(probability=True).fit`.
 
     Parameters
     ----------
     C, kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, max_iter
         As in `SVC`. Also `decision_function_shape` and `break_ties`. There is no `probability`.
     random_state : int, RandomState instance or None
-        Draws the folds. None is one fixed order: the same rows give the same probabilities.
+        Draws the folds. None means a fixed seed: the same rows give the same probabilities.
 
     Attributes
     ----------
@@ -49,23 +49,23 @@ class ProbabilitySVC(SVC):
 
     Notes
     -----
-    `predict` is the label of `SVC`: the sign of the decision value, or the votes of the pairs. It
-    may differ from the most probable class if the two best classes are close. It differs more often
-    with `class_weight`, which moves the label but not the probability. With known costs, decide by
-    `predict_proba`.
+    `predict` gives the label of `SVC`: by the sign of the decision value, or by the votes of the
+    pairs. It may differ from the most probable class if the two best classes are close, and differs
+    more often with `class_weight`, which changes the label but not the probability. With known
+    costs, decide by `predict_proba`.
 
-    `predict_proba` couples a sigmoid for each pair of classes and scales the result by a matrix. It
-    has no guarantee. With `sample_weight` each row with a positive weight counts once in it, as in
-    `SVC`; a row without one is left out.
+    `predict_proba` couples a sigmoid for each pair of classes, and applies matrix scaling to the
+    result. It has no guarantee. With `sample_weight` each row with a positive weight counts once
+    for the calibrators, as in `SVC`; other rows are left out.
 
-    `predict_interval` is the hull of that point and the two numbers of an inductive Venn-Abers
-    predictor for the class against the rest: the machine without the first fold, and that fold. If
-    the examples are independent and identically distributed, then for each class the number that
-    assumes the true outcome is calibrated: among the examples for which it is p, averaged over
-    draws of all examples, the class comes with frequency p. It is not a confidence interval. It
-    does not hold for the class given the features, for the classes jointly, or for one set of
-    examples, and it is void if parameters were chosen by the same examples. Smaller folds give
-    wider intervals.
+    `predict_interval` is the hull of this probability and the two of an inductive Venn-Abers
+    predictor for the class against the rest, from the machine without the first fold and from that
+    fold. If the examples are independent and identically distributed, then for each class the
+    probability that assumes the true outcome is calibrated: among the examples for which it is p,
+    averaged over draws of all examples, the frequency of the class is p. The interval is not a
+    confidence interval. The statement does not hold for the class given the features, for the
+    classes jointly, or for one set of examples, and is void if parameters were chosen by the same
+    examples. Smaller folds give wider intervals.
 
     References
     ----------
@@ -157,7 +157,7 @@ class ProbabilitySVC(SVC):
     def predict_interval(self, X: ArrayLike) -> Floats:
         """Return a lower and an upper probability of each class, (n_samples, n_classes, 2).
 
-        They enclose the point of `predict_proba`. The notes of the class state the guarantee.
+        They enclose `predict_proba`. The notes of the class state the guarantee.
         """
         point = self.predict_proba(X)
         values = self._first.values(self._rows(X))
@@ -167,13 +167,13 @@ class ProbabilitySVC(SVC):
         return interval
 
     def _labelled(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
-        """Return the training data of SVC, which it has checked."""
+        """Return the training data, which `SVC.fit` has checked."""
         codes = class_codes(self.classes_, column_or_1d(y))
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return Labelled(self._rows(X), codes, len(self.classes_), weights)
 
     def _rows(self, X: Any) -> Any:
-        """Drop the column names of rows; a kernel function gets its input unchanged."""
+        """Return rows as an array without column names, or unchanged for a kernel function."""
         if callable(self.kernel):
             return X
         return check_array(X, dtype=np.float64, order="C", accept_sparse="csr")
@@ -190,10 +190,10 @@ class ProbabilitySVC(SVC):
 
 
 def _scores(values: Floats, n_classes: int) -> Floats:
-    """Return scores that order examples for each class; for two classes only for the second.
+    """Return a score for each class; for two classes only for the second.
 
-    They depend on the decision values alone. A calibrator fitted to other folds would carry labels
-    of the first fold, because the machines of those folds were trained on it.
+    Scores depend on the decision values alone. A calibrator fitted to other folds would depend on
+    labels of the first fold, because the machines of those folds were trained on it.
     """
     if n_classes == 2:
         return -values

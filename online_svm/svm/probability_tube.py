@@ -1,16 +1,15 @@
 """Fit a machine to class labels and probabilities: the P-SVM of Niaf et al.
 
-A label requires y f >= 1; a probability p requires f to stay in a tube, z- <= f <= z+. In the dual
-a label has one multiplier and a tube one at each edge, of opposite sign and never both nonzero,
-because z- < z+. One signed coefficient therefore serves both edges, of which one is *active* at a
-time:
+A label requires y f >= 1; a probability p requires that f lies in a tube, z- <= f <= z+. In the
+dual a label has one multiplier. A tube has one for each edge, of opposite sign, and one of them is
+zero, because z- < z+. So a single signed coefficient serves both edges, one of which is *active*:
 
-    lower edge:  0 <= beta <= C~   with linear term z-   (f must not fall below)
-    upper edge: -C~ <= beta <= 0   with linear term z+   (f must not rise above)
+    lower edge:  0 <= beta <= C~   with linear term z-   (f >= z-)
+    upper edge: -C~ <= beta <= 0   with linear term z+   (f <= z+)
 
 A tube switches edges only at beta = 0, when the other edge is violated. Between two switches the
-solution is an ordinary programme for `batch_solver.maximise`. An edge at infinity is never active:
-its multiplier is absent. The probability of a decision value is 1/(1 + exp(-a f)).
+problem is an ordinary programme of `batch_solver`. An edge at infinity is never active. The
+probability of a decision value f is 1/(1 + exp(-a f)).
 """
 
 import math
@@ -37,12 +36,12 @@ def posterior(f: Floats, a: float) -> Floats:
     return np.column_stack((logistics(-a * f), logistics(a * f)))
 
 
-CACHE_MB = 200.0  # kernel rows; both limits are as in `RollingMachine`
+CACHE_MB = 200.0  # for kernel rows; both limits are as in `RollingMachine`
 MAX_STEPS = 10_000_000
 
 
 def tube_edges(p: Floats, eta: float) -> tuple[Floats, Floats]:
-    """Return z- and z+, where 1/(1 + exp(-a f)) is p - eta and p + eta, for eta in (0, 1/2).
+    """Return z- and z+, at which 1/(1 + exp(-a f)) is p - eta and p + eta, for eta in (0, 1/2).
 
     The edges are -inf where p - eta <= 0, and +inf where p + eta >= 1.
     """
@@ -52,13 +51,14 @@ def tube_edges(p: Floats, eta: float) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The required range of f for each example, and the price of leaving it."""
+    """The required range of f for each example, and the penalty of leaving it.
 
-    # lower, upper: shape (n,): range of f: 1 and inf for the label +1, -inf and -1 for -1, z- and
-    # z+ for a probability
-    lower: Floats
-    upper: Floats
-    price: Floats  # shape (n,): C of a label, C~ of a probability
+    The range is [1, inf] for the label +1, [-inf, -1] for -1, and [z-, z+] for a probability.
+    """
+
+    lower: Floats  # shape (n,)
+    upper: Floats  # shape (n,)
+    penalty: Floats  # shape (n,): C of a label, C~ of a probability
 
     @classmethod
     def of(
@@ -66,7 +66,7 @@ class Targets:
     ) -> Self:
         """Return the targets of labels y in {-1, +1}, and of `prob` where y is 0.
 
-        Prices are scalars, or arrays with one value an example.
+        Penalties are scalars, or arrays with one value for each example.
         """
         is_label = y != 0.0
         below, above = tube_edges(np.where(is_label, 0.5, prob), eta)
@@ -93,7 +93,7 @@ def solve_targets(rows: Rows, targets: Targets, tol: float, max_steps: int) -> S
 
     At least one edge of each target is finite. `tol` is the largest violation of optimality.
     """
-    n = len(targets.price)
+    n = len(targets.penalty)
     beta, F, work = np.zeros(n), np.zeros(n), np.empty((3, n))
     on_lower = np.abs(targets.lower) <= np.abs(targets.upper)
     steps, done = 0, False
@@ -124,8 +124,8 @@ def _active(targets: Targets, on_lower: Bools) -> tuple[Floats, Floats, Floats]:
     """Return linear term and bounds of each variable for its active edge."""
     return (
         np.where(on_lower, targets.lower, targets.upper),
-        np.where(on_lower, 0.0, -targets.price),
-        np.where(on_lower, targets.price, 0.0),
+        np.where(on_lower, 0.0, -targets.penalty),
+        np.where(on_lower, targets.penalty, 0.0),
     )
 
 
@@ -136,15 +136,15 @@ def _slacks(targets: Targets, beta: Floats, F: Floats) -> tuple[Floats, Floats]:
     """
     grow = np.where(beta >= 0.0, targets.lower, targets.upper) - F
     shrink = np.where(beta > 0.0, targets.lower, targets.upper) - F
-    grow[beta >= targets.price] = -np.inf
-    shrink[beta <= -targets.price] = np.inf
+    grow[beta >= targets.penalty] = -np.inf
+    shrink[beta <= -targets.penalty] = np.inf
     return grow, shrink
 
 
 def _turning(targets: Targets, on_lower: Bools, beta: Floats, F: Floats, tol: float) -> Bools:
     """Return the variables at 0 whose other edge is violated by more than `tol`.
 
-    If both edges are violated (before the optimum), the one violated more is chosen.
+    If both edges are violated, as before the optimum, the violation of the other must be larger.
     """
     grow, shrink = _slacks(targets, beta, F)
     lower_violation = grow - shrink.min()
@@ -157,5 +157,5 @@ def _turning(targets: Targets, on_lower: Bools, beta: Floats, F: Floats, tol: fl
 def _constant(targets: Targets, beta: Floats, F: Floats) -> float:
     grow, shrink = _slacks(targets, beta, F)
     magnitude = np.abs(beta)
-    free = (magnitude > 0.0) & (magnitude < targets.price)
+    free = (magnitude > 0.0) & (magnitude < targets.penalty)
     return constant(grow, shrink, grow[free])

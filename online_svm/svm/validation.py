@@ -1,4 +1,4 @@
-"""Check the inputs of the estimators, and decide by a margin."""
+"""Check the inputs of the estimators; the base class of those that decide by a margin."""
 
 import warnings
 from typing import Any
@@ -26,17 +26,14 @@ def checked_examples(
     """Return X as a float64 matrix and y as labels.
 
     With `reset` the number of features is recorded; otherwise it must equal the recorded one.
-    Raises InvalidInput if X is not a finite matrix, or y is not one class label for each row.
+    Raises InvalidInput if X is not a finite matrix, or y does not have a class label for each row.
     """
     rows, labels = _validated(estimator, X, y, reset=reset, allow_nan=allow_nan)
     return rows, labels
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, allow_nan: bool = False) -> Floats:
-    """Return X as a float64 matrix with the number of features seen in `fit`.
-
-    Raises InvalidInput if X is not such a matrix, or not finite.
-    """
+    """Return X as a float64 matrix with the number of features in `fit`, or raise InvalidInput."""
     rows: Floats = _validated(estimator, X, reset=False, allow_nan=allow_nan)
     return rows
 
@@ -72,8 +69,8 @@ def declared_classes(
 ) -> NDArray[Any]:
     """Return the sorted classes: the declared ones, or else the labels.
 
-    `may_declare` is true for estimators with `partial_fit`, which takes `classes`. Raises
-    InvalidInput if there are fewer than two.
+    `may_declare`: whether the estimator's `partial_fit` takes `classes`. Raises InvalidInput if
+    there are fewer than two classes.
     """
     found = np.unique(labels if classes is None else np.asarray(classes))
     if len(found) < 2:
@@ -100,7 +97,7 @@ def class_codes(classes: NDArray[Any], labels: NDArray[Any]) -> Ints:
 
 
 def warn_of_max_steps(max_steps: int, tol: float) -> None:
-    """Warn, at the line that called `fit`, that the solver stopped at its limit."""
+    """Warn that the solver stopped at its limit, with the line that called `fit`."""
     warnings.warn(
         f"max_steps={max_steps} reached before tol={tol}; raise either",
         ConvergenceWarning,
@@ -111,7 +108,7 @@ def warn_of_max_steps(max_steps: int, tol: float) -> None:
 def _validated(
     estimator: BaseEstimator, X: Any, *y: ArrayLike, reset: bool, allow_nan: bool
 ) -> Any:
-    """Return what scikit-learn's `validate_data` does, or raise InvalidInput."""
+    """Return the result of scikit-learn's `validate_data`, or raise InvalidInput."""
     if hasattr(X, "toarray"):  # every sparse matrix and array of scipy has it
         raise InvalidInput("X: sparse rows are not taken; give dense ones, as X.toarray()")
     finite = "allow-nan" if allow_nan else True
@@ -127,7 +124,7 @@ def _validated(
 
 
 def _advised(error: Exception) -> str:
-    """Return scikit-learn's message, with advice for rows that hold text or a gap."""
+    """Return scikit-learn's message, with advice for rows with texts or gaps."""
     text = str(error)
     if text.startswith("Input X contains NaN"):
         return (
@@ -142,8 +139,8 @@ def _advised(error: Exception) -> str:
 class MarginClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that decides by the sign of a decision value, or by the largest of several.
 
-    `fit` sets `classes_` and `_model`, which has one decision value for two classes and one a class
-    otherwise.
+    `fit` sets `classes_` and `_model`, which has one decision value for two classes, else one for
+    each class.
     """
 
     classes_: NDArray[Any]
@@ -154,14 +151,14 @@ class MarginClassifier(ClassifierMixin, BaseEstimator):
 
         With more classes the shape is (n, K). The values of a row do not depend on the other rows.
 
-        Raises InvalidInput if X is not a finite matrix with the number of features seen in `fit`.
+        Raises InvalidInput if X is not a finite matrix with the number of features in `fit`.
         """
         check_is_fitted(self)
         scores = self._model.scores(checked_rows(self, X))
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of the largest decision value (a tie goes to the lower class)."""
+        """Return the class of the largest decision value; ties go to the first class."""
         scores = self.decision_function(X)
         best = (scores > 0.0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])

@@ -27,29 +27,29 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     """Inductive Venn predictor (Lambrou et al. 2012).
 
     The examples are split into a proper training set, on which `estimator` is fitted, and a
-    calibration set, whose labels are counted by category. For i.i.d. examples the distribution that
-    the true label picks from the multiprobability is calibrated, averaged over the draw of the
+    calibration set, whose labels are counted by category. For i.i.d. examples the distribution in
+    the multiprobability that assumes the true label is calibrated, averaged over draws of the
     calibration set.
 
     Parameters
     ----------
     estimator : classifier with a decision function, optional
-        Default `OnlineSVC()`. An `OnlineSVC` is warm-started from step to step; any other estimator
-        is cloned and refitted. Features are not scaled: put a scaler in front.
+        Default `OnlineSVC()`. An `OnlineSVC` is warm-started at each refit; any other estimator is
+        cloned and refitted. Features are not scaled: put a scaler in front.
     taxonomy : {"class", "class-quantile", "class-rank", "margin", "venn-abers"}
-        Assigns examples to categories; see `VennScheme`. "class", the paper's, is the estimator's
-        own class. "venn-abers" with more than two classes gives points without a guarantee, and
-        `predict_multiproba` raises.
+        Assigns examples to categories; see `VennScheme`. "class", as in the paper, is the class by
+        the estimator. "venn-abers" with more than two classes gives points without a guarantee, and
+        `predict_multiproba` raises ValueError.
     split : {"interleaved", "oldest"}
         Assigns examples to the two parts; see `training_mask`. "interleaved" suits rows in any
-        order. "oldest" is the papers' protocol: on rows sorted by class it leaves the last classes
-        out of the proper training set.
+        order. "oldest" is the paper's protocol: if rows are sorted by class, the proper training
+        set lacks the last classes.
     train_fraction : float
         Share of the proper training set, in (0, 1).
     window : int, optional
         Number of newest examples kept; default all.
     refit_every : int
-        Learned examples between two refits in `partial_fit` (early ones come at 10, 20, 40, ...).
+        Learned examples between two refits in `partial_fit`; early ones are at 10, 20, 40, ...
     taxonomy_bins : int
         Number of parts into which "class-quantile", "class-rank" and "margin" divide each class.
 
@@ -119,10 +119,10 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     def progressive_interval(
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None
     ) -> Floats:
-        """Return the intervals of each row before it is learned; learn all rows.
+        """Return the intervals of each row before the row is learned; learn all rows.
 
         Classes are declared as in `partial_fit`. The shape is (n_samples, n_classes, 2): lower and
-        upper probabilities, [0, 1] until a proper training set had two classes.
+        upper probabilities, [0, 1] until a proper training set has two classes.
         """
         is_first = not hasattr(self, "classes_")
         self._check_parameters()
@@ -140,7 +140,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     def predict_multiproba(self, X: ArrayLike) -> Floats:
         """Return p^j(y) at [row, j, y], shape (n_samples, n_classes, n_classes).
 
-        Raises ValueError for the taxonomy "venn-abers" with more than two classes, which has none.
+        Raises ValueError for the taxonomy "venn-abers" with more than two classes.
         """
         rows = self._queries(X)
         if self._latest is None:
@@ -179,11 +179,11 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         self._latest: LatestSet | None = None
 
     def _step(self, row: Floats, code: Ints, bounds: Floats) -> None:
-        """Write the interval of one row to `bounds`, at first [0, 1]; then learn the row."""
+        """Write the interval of one row to `bounds`, which is [0, 1] before; then learn the row."""
         scores, latest = self._hold(row, code), self._latest
         is_due = is_refit_due(self._n + 1, self.refit_every)
         if scores is not None and latest is not None:
-            if is_due:  # the refit scores and counts all examples again
+            if is_due:  # not added, because the refit counts all examples again
                 latest.answer_last(scores, bounds)
             else:
                 answers = latest.venn.answer(scores, code)
@@ -193,7 +193,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
             self._refit()
 
     def _hold(self, rows: Floats, codes: Ints) -> Floats | None:
-        """Hold the next rows; return their scores by the present machine, or None without one."""
+        """Hold the next rows; return their scores, or None before the first machine."""
         trains = None
         if self.split != "oldest":
             stop = self._n + len(codes)
@@ -201,15 +201,14 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         return self._scorer.extend(rows, codes, trains)
 
     def _refit(self) -> Parts:
-        """Train on the proper training set of the newest examples; the others calibrate."""
+        """Train on the proper training set of the newest examples, and score the others."""
         start = 0 if self.window is None else max(0, self._n - self.window)
         too_old = len(self._scorer.codes) - (self._n - start)
         if too_old > 0:
             self._scorer.forget(too_old)
         split = parts(self.split, start, self._n, self.train_fraction)
         codes = self._scorer.codes
-        # Calibration labels must not decide whether there is an answer: it would then not be
-        # calibrated.
+        # Decided without calibration labels: otherwise the answers would not be calibrated.
         if self._latest is None and len(np.unique(codes[split.training])) < 2:
             return split
         scores = self._scorer.train(split)
@@ -220,7 +219,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
     def _warn_of_missing(self, split: Parts) -> None:
         """Warn of classes that one of the parts lacks."""
         codes = self._scorer.codes
-        for part, index, so in (
+        for part, index, effect in (
             ("proper training set", split.training, "it will hardly be predicted"),
             ("calibration set", split.calibration, "its probability rests on no example of it"),
         ):
@@ -229,7 +228,7 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
                 others = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
                 label = self.classes_[missing].tolist()[0]
                 warnings.warn(
-                    f"y: class {label!r}{others} is not in the {part}: {so}; {self._remedy}",
+                    f"y: class {label!r}{others} is not in the {part}: {effect}; {self._remedy}",
                     UserWarning,
                     stacklevel=3,
                 )
@@ -245,7 +244,6 @@ class InductiveVennClassifier(ClassifierMixin, BaseEstimator):
         return checked_rows(self, X)
 
     def _answers(self, X: ArrayLike) -> VennAnswers:
-        """Answer rows without adding them to the calibration set."""
         rows = self._queries(X)
         if self._latest is None:
             return VennAnswers.vacuous(len(rows), len(self.classes_))

@@ -1,13 +1,13 @@
-/* Label counts of the categories while examples are added and removed in turn. */
+/* Label counts by category, on a calibration set that grows with every example. */
 #include "compiled/kernel.h"
 
-/* Categories and labels of the held examples, then of the added ones, in order of arrival. */
+/* Categories and labels in order of arrival: first `size` held examples, then those that are added. */
 typedef struct {
     IntVector categories, codes;
     int64_t size, limit;
 } HeldExamples;
 
-/* Answer and add rows in turn; return how many left. */
+/* Answer and add rows in turn; return how many of the held examples left. */
 static int64_t answer(IntVector categories, IntVector codes, HeldExamples held, IntMatrix counts,
                       IntMatrix label_counts) {
     int64_t size = held.size, gone = 0;

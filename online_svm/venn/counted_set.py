@@ -1,8 +1,8 @@
-"""Define what Venn sets answer, and predict by label counts in categories that are fixed given T.
+"""Define the answers of Venn sets, and predict by label counts in categories fixed given T.
 
-For category k with label counts N_k[y], N their sum and c classes, the distribution for the assumed
-label j is p^j(y) = (N_k[y] + [y = j]) / (N + 1) (Lambrou et al. 2012, eq. 2, with the example
-itself counted). Lower, upper and point probabilities follow from it.
+For a category k with label counts N_k[y], their sum N and c classes, the distribution for the
+assumed label j is p^j(y) = (N_k[y] + [y = j]) / (N + 1) (Lambrou et al. 2012, eq. 2, including the
+example itself). Lower, upper and point probabilities are minimum, maximum and mean over j.
 """
 
 from abc import ABC, abstractmethod
@@ -21,24 +21,19 @@ from online_svm.types import Arrays, Floats, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VennAnswers:
-    """Answers to m examples over c classes, each given before the example was added."""
+    """Answers to m examples over c classes, each before the example is added."""
 
-    # point, lower, upper: shape (m, c): mean, minimum and maximum over the multiprobability, for
-    # each class
-    point: Floats
-    lower: Floats
-    upper: Floats
-    # category, size: shape (m,): category of each example, and N, the number of calibration
-    # examples in it
-    category: Ints
-    size: Ints
+    point: Floats  # shape (m, c): mean over the multiprobability, for each class
+    lower: Floats  # shape (m, c): minimum
+    upper: Floats  # shape (m, c): maximum
+    category: Ints  # shape (m,): category of each example
+    size: Ints  # shape (m,): N, the number of calibration examples in it
 
     @classmethod
     def counted(cls, label_counts: Ints, categories: Ints) -> Self:
-        """Return the answers of a count taxonomy.
+        """Return the answers by label counts.
 
-        `label_counts`, shape (m, c), holds the label counts in the category of each example before
-        it was added.
+        `label_counts`, shape (m, c), are those in the category of each example before it is added.
         """
         size = label_counts.sum(axis=1)
         bounds = intervals(label_counts, size)
@@ -53,10 +48,10 @@ class VennAnswers:
 
 
 class VennSet(ABC):
-    """A calibration set that answers examples by one taxonomy, and adds the labelled ones.
+    """A calibration set that answers examples by a taxonomy, and adds the labelled ones.
 
     The examples, with scores of shape (n, n_scores), are in order of arrival; the newest `limit`
-    are kept, or all.
+    are kept, or all if `limit` is None.
     """
 
     def __init__(self, scores: Floats, codes: Ints, limit: int | None) -> None:
@@ -66,7 +61,7 @@ class VennSet(ABC):
 
     @property
     def reason(self) -> str | None:
-        """Reason why the answers are no multiprobability; None if they are."""
+        """Reason why the answers are not multiprobabilities; None if they are."""
         return None
 
     @property
@@ -95,7 +90,7 @@ class VennSet(ABC):
         return {"scores": self.scores, "codes": self.codes}
 
     def _join(self, scores: Floats, codes: Ints) -> int:
-        """Hold the labelled rows; return how many were held before."""
+        """Add the labelled rows; return the number of examples before."""
         held, joins = len(self._codes), codes >= 0
         self._scores.append(scores[joins])
         self._codes.append(codes[joins])
@@ -150,15 +145,15 @@ def _totals(counts: Ints, size: Ints | None) -> Ints:
 
 
 class Taxonomy:
-    """The SVM's own class and, within it, the quantile of a strength among T's examples.
+    """The SVM's own class, divided by the quantile of a strength among the examples of T.
 
-    The class is the sign of the one score, or the largest of one score a class; ties go to the
-    lower class. Without a strength this is the taxonomy of Lambrou et al. (2012, section 3.2). A
-    `strength`, `class_scores` or `margins`, gives one number a row.
+    The class is that of the sign of a single score, or of the largest score; ties go to the first
+    class. Without a strength this is the taxonomy of Lambrou et al. (2012, section 3.2). A
+    `strength`, `class_scores` or `margins`, is a function with one value for each row.
 
-    The edges between the quantiles come from T's scores, so that the taxonomy is fixed given T.
-    These scores are optimistic: if the machine fits T closely, most other examples are weaker than
-    nearly all of T and share the lowest quantile. `RankedSet` has no such bias.
+    The edges between the quantiles come from the scores of T, so that the taxonomy is fixed given
+    T. These scores are optimistic: if the machine fits T closely, most other examples have a lower
+    strength than nearly all of T and share the lowest quantile. `RankedSet` has no such bias.
     """
 
     def __init__(
@@ -183,8 +178,8 @@ class Taxonomy:
             return own
         values, categories = self._strength(scores), own * self._n_bins
         for k, edges in enumerate(self._edges):
-            here = own == k
-            categories[here] += np.searchsorted(edges, values[here])
+            is_own = own == k
+            categories[is_own] += np.searchsorted(edges, values[is_own])
         return categories
 
 
@@ -204,10 +199,7 @@ def class_scores(scores: Floats) -> Floats:
 
 
 def margins(scores: Floats) -> Floats:
-    """Return the lead of the best class over the second, shape (n,).
-
-    For a single score it is the absolute value, which orders rows as `class_scores` does.
-    """
+    """Return the largest score minus the second-largest, shape (n,); the size of a single score."""
     if scores.shape[1] == 1:
         return class_scores(scores)
     best_two = np.sort(scores, axis=1)[:, -2:]
@@ -216,7 +208,7 @@ def margins(scores: Floats) -> Floats:
 
 
 def _edges(values: Floats, n_bins: int) -> Floats:
-    """Return the inclusive upper edges of all bins except the last; ties reduce their number."""
+    """Return the inclusive upper edges of all bins but the last; ties reduce their number."""
     bins = equal_count_bins(pool_ties(values, np.zeros(len(values), dtype=np.bool_)), n_bins)
     return midpoints(bins.upper[:-1], bins.lower[1:])
 
@@ -224,7 +216,7 @@ def _edges(values: Floats, n_bins: int) -> Floats:
 class CountedSet(VennSet):
     """Counts labels by category (Lambrou et al. 2012, eq. 2).
 
-    `counts`, shape (n_categories, n_classes), holds N_k[y].
+    `counts`, shape (n_categories, n_classes), are the N_k[y].
     """
 
     def __init__(
@@ -264,9 +256,9 @@ class CountedSet(VennSet):
 def _answer(
     rows: tuple[Ints, Ints], held: tuple[Ints, Ints, int, int], counts: Ints, label_counts: Ints
 ) -> int:
-    """Answer and add rows in turn; return how many held examples left.
+    """Answer and add rows in turn; return how many of the held examples left.
 
-    `rows` are categories and label codes, shape (m,). `held` are the same of the held and then of
-    the added examples, the number held at first, and the limit. `label_counts`, shape (m,
-    n_classes), receives the counts of the category before each example was added.
+    `rows` are categories and label codes, shape (m,). `held` are categories and label codes of the
+    held and then of the added examples, the number of the former, and the limit. `label_counts`,
+    shape (m, n_classes), receives the counts of the category before each example is added.
     """

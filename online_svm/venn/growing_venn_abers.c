@@ -1,11 +1,10 @@
-/* The pairs (p0, p1) of Venn-Abers prediction on a calibration set that grows with every example.
-
-Labelled scores are kept in buckets, each pooled on its own. */
+/* The pairs (p0, p1) of Venn-Abers prediction on a calibration set that grows with every example; see
+`growing_venn_abers.py`. */
 #include "compiled/kernel.h"
-#include "venn/sorted_scores.h"
+#include "compiled/search.h"
 #include <string.h>
 
-/* `PooledScores` in Python describes each array: G lists of B buckets, with room for W scores each. */
+/* `PooledScores` of Python: G lists of B buckets, with room for W scores each. */
 typedef struct {
     Cube scores;
     IntCube totals, hits;
@@ -21,7 +20,7 @@ typedef struct {
     " order: =i64[G,B] in_use: =i64[G] sizes: =i64[G])"
 enum { POOLED_SCORES_SLOTS = 10 };
 
-/* Ascending distinct scores of a bucket, or its blocks, with the numbers of examples and of positive examples. */
+/* Ascending distinct scores of a bucket, and the numbers of examples and of positive examples at each. */
 typedef struct {
     double *scores;
     int64_t *totals, *hits;
@@ -32,7 +31,7 @@ typedef struct {
     int64_t *hits, *totals, top;
 } Stack;
 
-/* The lists in the slots that POOLED_SCORES takes. */
+/* Read the lists from the arguments declared by POOLED_SCORES. */
 static PooledScores pooled_scores_of(const Slot *a) {
     return (PooledScores){a[0].cube,     a[1].int_cube,   a[2].int_cube,   a[3].int_matrix, a[4].int_cube,
                           a[5].int_cube, a[6].int_matrix, a[7].int_matrix, a[8].int_vector, a[9].int_vector};
@@ -45,7 +44,7 @@ static inline Counts counts_of(const PooledScores *lists, int64_t bucket) {
     return (Counts){lists->scores.at + first, lists->totals.at + first, lists->hits.at + first};
 }
 
-/* Push a block, pooled with those before it whose mean is not lower. */
+/* Push a block, after pooling it with the blocks on the stack until the one below has a lower mean. */
 static inline void push(Stack *stack, int64_t hit, int64_t total) {
     while (stack->top >= 0 && stack->hits[stack->top] * total >= hit * stack->totals[stack->top]) {
         hit += stack->hits[stack->top];
@@ -57,7 +56,7 @@ static inline void push(Stack *stack, int64_t hit, int64_t total) {
     stack->totals[stack->top] = total;
 }
 
-/* Pool the scores of a bucket to blocks. */
+/* Write the blocks of a bucket. */
 static void pool(const PooledScores *lists, int64_t bucket) {
     int64_t first = bucket * lists->scores.columns;
     Counts counts = counts_of(lists, bucket);
@@ -66,7 +65,7 @@ static void pool(const PooledScores *lists, int64_t bucket) {
     lists->blocks.at[bucket] = stack.top + 1;
 }
 
-/* Return the place in `order` of the bucket of a score: the last bucket that begins at or below it. */
+/* Return the place in `order` of the bucket of a score: the last bucket whose first score is not larger. */
 static int64_t rank_of(const PooledScores *lists, int64_t g, double score) {
     const int64_t *order = lists->order.at + g * lists->order.columns;
     int64_t low = 0, high = lists->in_use.at[g] - 1;
@@ -80,13 +79,13 @@ static int64_t rank_of(const PooledScores *lists, int64_t g, double score) {
     return low;
 }
 
-/* Move the upper half of a full bucket to a free one, which is inserted after it; return the new bucket. */
+/* Move the upper half of a full bucket to a free bucket, which follows it in `order`; return the new bucket. */
 static int64_t split(const PooledScores *lists, int64_t g, int64_t rank) {
     int64_t *order = lists->order.at + g * lists->order.columns, last = lists->in_use.at[g]++;
-    int64_t free_one = order[last];
+    int64_t unused = order[last];
     for (int64_t r = last; r > rank + 1; r--) order[r] = order[r - 1];
-    order[rank + 1] = free_one;
-    int64_t bucket = bucket_at(lists, g, order[rank]), after = bucket_at(lists, g, free_one);
+    order[rank + 1] = unused;
+    int64_t bucket = bucket_at(lists, g, order[rank]), after = bucket_at(lists, g, unused);
     int64_t length = lists->lengths.at[bucket], half = length / 2;
     Counts from = counts_of(lists, bucket), to = counts_of(lists, after);
     for (int64_t i = half; i < length; i++) {
@@ -99,8 +98,7 @@ static int64_t split(const PooledScores *lists, int64_t g, int64_t rank) {
     return after;
 }
 
-/* Free an empty bucket. */
-static void give_up(const PooledScores *lists, int64_t g, int64_t rank) {
+static void free_bucket(const PooledScores *lists, int64_t g, int64_t rank) {
     int64_t *order = lists->order.at + g * lists->order.columns, last = --lists->in_use.at[g];
     int64_t b = order[rank];
     for (int64_t r = rank; r < last; r++) order[r] = order[r + 1];
@@ -115,7 +113,7 @@ static void move(Counts counts, int64_t from, int64_t stop, int64_t to) {
     memmove(counts.hits + to, counts.hits + from, n * sizeof *counts.hits);
 }
 
-/* Fill empty list g with ascending distinct scores, `filled` in each bucket. */
+/* Fill the empty list g with ascending distinct scores, `filled` in each bucket. */
 static void fill(const PooledScores *lists, int64_t g, Counts counts, int64_t n, int64_t filled) {
     for (int64_t i = 0; i < n; i++) {
         int64_t b = i / filled, at = i % filled, bucket = bucket_at(lists, g, b);
@@ -135,7 +133,7 @@ static void pooled_insert(const PooledScores *lists, int64_t g, double score, in
     int64_t rank = rank_of(lists, g, score);
     int64_t bucket = bucket_at(lists, g, lists->order.at[g * lists->order.columns + rank]);
     Counts counts = counts_of(lists, bucket);
-    int64_t at = place(counts.scores, lists->lengths.at[bucket], score);
+    int64_t at = lower_bound(counts.scores, lists->lengths.at[bucket], score);
     lists->sizes.at[g]++;
     /* 1. An existing score. */
     if (at < lists->lengths.at[bucket] && counts.scores[at] == score) {
@@ -144,7 +142,7 @@ static void pooled_insert(const PooledScores *lists, int64_t g, double score, in
         pool(lists, bucket);
         return;
     }
-    /* 2. Split a full bucket; continue in the half that contains the score. */
+    /* 2. Split a full bucket; continue in the half to which the score belongs. */
     if (lists->lengths.at[bucket] == lists->scores.columns) {
         int64_t after = split(lists, g, rank);
         if (at > lists->lengths.at[bucket]) {
@@ -170,7 +168,7 @@ static void pooled_remove(const PooledScores *lists, int64_t g, double score, in
     int64_t rank = rank_of(lists, g, score);
     int64_t bucket = bucket_at(lists, g, lists->order.at[g * lists->order.columns + rank]);
     Counts counts = counts_of(lists, bucket);
-    int64_t at = place(counts.scores, lists->lengths.at[bucket], score);
+    int64_t at = lower_bound(counts.scores, lists->lengths.at[bucket], score);
     lists->sizes.at[g]--;
     counts.totals[at]--;
     counts.hits[at] -= hit;
@@ -178,11 +176,12 @@ static void pooled_remove(const PooledScores *lists, int64_t g, double score, in
         move(counts, at + 1, lists->lengths.at[bucket], at);
         lists->lengths.at[bucket]--;
     }
-    if (lists->lengths.at[bucket] == 0 && lists->in_use.at[g] > 1) give_up(lists, g, rank);
+    if (lists->lengths.at[bucket] == 0 && lists->in_use.at[g] > 1) free_bucket(lists, g, rank);
     pool(lists, bucket);
 }
 
-/* Return the mean of the block of an example with its ties, `hit` positive among `total`, pooled outwards. */
+/* Return the mean of the block around an example with its ties, `hit` positive among `total`, after pooling it with the
+blocks below and above. */
 static double pooled_outwards(Stack below, Stack above, int64_t hit, int64_t total) {
     int64_t i = below.top, j = above.top;
     for (;;) {
@@ -209,7 +208,7 @@ static void isotonic_pair(const PooledScores *lists, int64_t g, double score, in
     int64_t rank = rank_of(lists, g, score), width = lists->scores.columns;
     int64_t bucket = bucket_at(lists, g, order[rank]), length = lists->lengths.at[bucket];
     Counts counts = counts_of(lists, bucket);
-    int64_t at = place(counts.scores, length, score);
+    int64_t at = lower_bound(counts.scores, length, score);
     bool has_tie = at < length && counts.scores[at] == score;
     /* 1. Stack the blocks below the score, the nearest on top. */
     Stack below = {work, work + room, -1};
@@ -219,7 +218,7 @@ static void isotonic_pair(const PooledScores *lists, int64_t g, double score, in
         for (int64_t i = 0; i < lists->blocks.at[c]; i++) push(&below, hits[i], totals[i]);
     }
     for (int64_t i = 0; i < at; i++) push(&below, counts.hits[i], counts.totals[i]);
-    /* 2. Stack the blocks above the score, the nearest on top, with negatives counted in place of positives. */
+    /* 2. Stack the blocks above the score, the nearest on top, counting negatives instead of positives. */
     Stack above = {work + 2 * room, work + 3 * room, -1};
     for (int64_t r = lists->in_use.at[g] - 1; r > rank; r--) {
         int64_t c = bucket_at(lists, g, order[r]);
@@ -228,7 +227,7 @@ static void isotonic_pair(const PooledScores *lists, int64_t g, double score, in
     }
     for (int64_t i = length - 1; i > at - 1 + has_tie; i--)
         push(&above, counts.totals[i] - counts.hits[i], counts.totals[i]);
-    /* 3. The example with its ties, pooled outwards. */
+    /* 3. The example with its ties, for either label. */
     int64_t hits = has_tie ? counts.hits[at] : 0, total = has_tie ? counts.totals[at] : 0;
     for (int64_t label = 0; label < 2; label++) pair[label] = pooled_outwards(below, above, label + hits, 1 + total);
 }
@@ -279,9 +278,9 @@ static void change_all(Change change, const PooledScores *lists, ScoredRows rows
     }
 }
 
-/* Answer and add rows in turn, with `size` examples held at first; return how many left.
+/* Answer and add rows in turn; return how many of the held examples left.
 
-Added examples follow the held ones in `held`. `work` is scratch for `isotonic_pair`. */
+`held` are `size` held examples, followed by those that are added. `work` is scratch for `isotonic_pair`. */
 static int64_t answer(ScoredRows rows, int64_t size, ScoredRows held, int64_t limit, int64_t n_known,
                       const PooledScores *lists, IntMatrix work, double *pairs, int64_t *sizes) {
     int64_t gone = 0, n_lists = rows.scores.columns;

@@ -1,10 +1,9 @@
 """Predict by Venn-Abers on a calibration set that grows with every example.
 
-Labelled scores are kept in buckets, each pooled on its own, to find isotonic values at any score.
-The pool-adjacent-violators algorithm may pool neighbours in any order. Each bucket therefore keeps
-the blocks of its own scores, and an answer pools those few blocks instead of the examples. A score
-that is added or removed changes one bucket. Counts are integers: equal means compare as equal, and
-any division into buckets gives a quotient of the same two counts up to a common factor.
+Labelled scores are kept in buckets. The pool-adjacent-violators algorithm may pool neighbours in
+any order: each bucket therefore keeps the blocks of its own scores, and an answer pools these few
+blocks instead of the examples. A score that is added or removed changes a single bucket. Means are
+compared by integer counts, exactly, so the division into buckets does not change a result.
 """
 
 import math
@@ -19,23 +18,22 @@ from online_svm.errors import InvalidInput
 from online_svm.types import Bools, Floats, Ints
 from online_svm.venn.counted_set import VennAnswers, VennSet, svm_classes
 
-MIN_BUCKET_WIDTH = 32  # smaller buckets cost more than their content
+MIN_BUCKET_WIDTH = 32  # in smaller buckets the overhead dominates
 
 
 class PooledScores(NamedTuple):
     """G lists of B buckets, each with room for W distinct scores."""
 
     scores: Floats  # shape (G, B, W): the distinct scores of each bucket, ascending
-    # totals, hits: shape (G, B, W): number of examples, and of positive examples, at each score
-    totals: Ints
-    hits: Ints
-    # shape (G, B): number of distinct scores in each bucket. Only the bucket of an empty list is
-    # empty.
+    totals: Ints  # shape (G, B, W): number of examples at each score
+    hits: Ints  # shape (G, B, W): number of positive examples at each score
+    # shape (G, B): number of distinct scores in each bucket. Only an empty list has an empty bucket
+    # in use.
     lengths: Ints
-    # block_totals, block_hits: shape (G, B, W): number of examples, and of positive examples, in
-    # each pooled block of the bucket; the means of the blocks increase strictly
+    # shape (G, B, W): number of examples in each block of a bucket; the means of the blocks
+    # increase strictly
     block_totals: Ints
-    block_hits: Ints
+    block_hits: Ints  # shape (G, B, W): number of positive examples in each block
     blocks: Ints  # shape (G, B): number of blocks in each bucket
     order: Ints  # shape (G, B): the buckets in use by ascending scores, then the free buckets
     in_use: Ints  # shape (G,): number of buckets in use, at least one
@@ -43,7 +41,7 @@ class PooledScores(NamedTuple):
 
 
 def pooled(scores: Floats, labels: Bools, joining: int = 0) -> PooledScores:
-    """Return one list for each column of `scores`, with room for `joining` more examples.
+    """Return a list for each column of `scores`, with room for `joining` more examples.
 
     Both arrays have shape (n, G); column g of `labels` marks the positive examples of list g.
     """
@@ -54,22 +52,22 @@ def pooled(scores: Floats, labels: Bools, joining: int = 0) -> PooledScores:
 def with_room(lists: PooledScores, joining: int) -> PooledScores:
     """Return lists with room for `joining` more examples: the same lists, or larger copies."""
     width = lists.scores.shape[2]
-    most = max(lists.in_use.tolist())
-    if most + _splits(most, width, joining) <= lists.scores.shape[1]:
+    in_use = max(lists.in_use.tolist())
+    if in_use + _max_splits(in_use, width, joining) <= lists.scores.shape[1]:
         return lists
     return _laid_out([_tied(lists, g) for g in range(len(lists.sizes))], joining)
 
 
 def _laid_out(tied: list[TiedCounts], joining: int) -> PooledScores:
     """Return lists whose buckets are three quarters full."""
-    most = max((len(counts.scores) for counts in tied), default=0)
+    n_scores = max((len(counts.scores) for counts in tied), default=0)
     width = MIN_BUCKET_WIDTH
-    while width < 1 + math.sqrt(most):
+    while width < 1 + math.sqrt(n_scores):
         width *= 2
     filled = width * 3 // 4
-    used = max(1, -(-most // filled))
-    # Room for as many again, so that lists are seldom copied.
-    shape = (len(tied), 2 * used + _splits(2 * used, width, joining), width)
+    used = max(1, -(-n_scores // filled))
+    # Twice as many buckets as needed, so that lists are seldom copied.
+    shape = (len(tied), 2 * used + _max_splits(2 * used, width, joining), width)
     lists = PooledScores(
         scores=np.zeros(shape),
         totals=np.zeros(shape, dtype=np.int64),
@@ -87,8 +85,8 @@ def _laid_out(tied: list[TiedCounts], joining: int) -> PooledScores:
     return lists
 
 
-def _splits(in_use: int, width: int, joining: int) -> int:
-    """Return the maximum number of splits: each half must gain half a width to fill again."""
+def _max_splits(in_use: int, width: int, joining: int) -> int:
+    """Return a limit on splits: after a split either half has room for half a width of scores."""
     return min(joining, in_use + 2 * joining // width + 1)
 
 
@@ -104,7 +102,7 @@ def _tied(lists: PooledScores, g: int) -> TiedCounts:
 def _fill(
     lists: PooledScores, g: int, scores: Floats, totals: Ints, hits: Ints, filled: int
 ) -> None:
-    """Fill empty list g with ascending distinct scores, shape (n,), `filled` in each bucket."""
+    """Fill the empty list g with ascending distinct scores, shape (n,), `filled` in each bucket."""
 
 
 @kernel
@@ -119,7 +117,7 @@ def remove(lists: PooledScores, g: int, score: float, hit: int) -> None:
 
 @kernel
 def isotonic_pair(lists: PooledScores, g: int, score: float, work: Ints, pair: Floats) -> None:
-    """Write the isotonic values at `score` with a negative (p0) and a positive (p1) added.
+    """Write the isotonic values at `score` with a negative (p0) or a positive (p1) example added.
 
     `work` is scratch of shape (4, more than the size of the list).
     """
@@ -136,17 +134,17 @@ class AbersSet(VennSet):
 
     The categories are the blocks of the isotonic regression of the labels on the scores, fitted to
     the calibration set and the example with its assumed label (Vovk, Petej & Fedorova 2015). With
-    two classes that is a Venn predictor, and its guarantee holds. With more classes there is one
-    pair (p0, p1) for each class against the rest: each pair is valid for its own class, but
-    together they are no multiprobability and carry no guarantee. The point of a class is then its
-    mean (p0 + p1)/2 over the sum of all means; its interval is the range of that quotient while
-    every class moves within its pair.
+    two classes this is a Venn predictor, and its guarantee holds. With more classes there is a pair
+    (p0, p1) for each class against the rest: each pair is valid for its own class, but together
+    they are not a multiprobability and have no guarantee. The point of a class is then its mean
+    (p0 + p1)/2 over the sum of all means; its interval is the range of that quotient while every
+    class varies within its pair.
 
-    An answer costs one pass over the blocks in the buckets of `PooledScores` for each pair, some
-    150 blocks for 2,000 examples. `category` is the SVM's own class, because the blocks depend on
-    the assumed label, and `size` is the whole calibration set. Only the first `n_known` classes
-    have a machine. Examples of other classes are held but not used; an unseen label has the point 0
-    and the interval [0, 1 / (N + 1)].
+    An answer takes one pass over the blocks of `PooledScores` for each pair, about 150 blocks for
+    2,000 examples. `category` is the SVM's own class, because the blocks depend on the assumed
+    label, and `size` that of the whole calibration set. Only the first `n_known` classes have a
+    machine. Examples of other classes are held but not used; an unseen label has the point 0 and
+    the interval [0, 1 / (N + 1)].
     """
 
     def __init__(
@@ -169,9 +167,9 @@ class AbersSet(VennSet):
         point, lower, upper = _two_classes(pairs) if pairs.shape[1] == 1 else _normalised(pairs)
         unseen = self._n_classes - self._n_known
         if unseen:
-            nothing = np.zeros((len(codes), unseen))
-            point, lower = np.hstack([point, nothing]), np.hstack([lower, nothing])
-            upper = np.hstack([upper, nothing + 1.0 / (sizes[:, None] + 1)])
+            zeros = np.zeros((len(codes), unseen))
+            point, lower = np.hstack([point, zeros]), np.hstack([lower, zeros])
+            upper = np.hstack([upper, zeros + 1.0 / (sizes[:, None] + 1)])
         return VennAnswers(point, lower, upper, svm_classes(scores), sizes)
 
     @override
@@ -220,7 +218,7 @@ def _others(values: Floats) -> Floats:
 
 
 def _sums(values: Floats) -> Floats:
-    """Return row sums added from the left, independent of the shape of the block, shape (m, 1)."""
+    """Return row sums, shape (m, 1), added column by column: numpy's order depends on the shape."""
     total = values[:, 0].copy()
     for column in values.T[1:]:
         total += column
@@ -236,10 +234,10 @@ def _answer(
     work: Ints,
     found: tuple[Floats, Ints],
 ) -> int:
-    """Answer and add rows in turn; return how many held examples left.
+    """Answer and add rows in turn; return how many of the held examples left.
 
-    `rows` are scores, shape (m, S), and label codes. `held` are the same of the held and then of
-    the added examples, the number held at first, and the limit. `found` receives p0 and p1 of each
-    row and list, shape (m, S, 2), and the number of examples before the row; `work`, shape (4, N +
-    1), is scratch.
+    `rows` are scores, shape (m, S), and label codes. `held` are scores and label codes of the held
+    and then of the added examples, the number of the former, and the limit. `found` receives p0 and
+    p1 of each row and list, shape (m, S, 2), and the number of examples before each row; `work`,
+    shape (4, N + 1), is scratch.
     """

@@ -1,10 +1,10 @@
-/* The label counts of the bin of an example's rank among the calibration examples of its own class. */
+/* Label counts by the rank of an example's score among the calibration examples of its own class. */
 #include <string.h>
 
 #include "compiled/kernel.h"
-#include "venn/sorted_scores.h"
+#include "compiled/search.h"
 
-/* `SortedScores` in Python: G lists, each with room for the same number of labelled scores. */
+/* `SortedScores` of Python: G lists, each with room for the same number of labelled scores. */
 typedef struct {
     Matrix scores;
     IntMatrix codes;
@@ -13,7 +13,7 @@ typedef struct {
 
 #define SORTED_SCORES "lists: (scores: =f64[G,room] codes: =i64[G,room] sizes: =i64[G])"
 
-/* The lists in the slots that SORTED_SCORES takes. */
+/* Read the lists from the arguments declared by SORTED_SCORES. */
 static inline SortedScores sorted_scores_of(const Slot *a) {
     return (SortedScores){a[0].matrix, a[1].int_matrix, a[2].int_vector};
 }
@@ -28,7 +28,7 @@ static void move(double *scores, int64_t *codes, int64_t from, int64_t stop, int
 static void sorted_insert(SortedScores lists, int64_t g, double score, int64_t code) {
     double *scores = lists.scores.at + g * lists.scores.columns;
     int64_t *codes = lists.codes.at + g * lists.codes.columns, size = lists.sizes.at[g];
-    int64_t at = place(scores, size, score);
+    int64_t at = lower_bound(scores, size, score);
     move(scores, codes, at, size, at + 1);
     scores[at] = score;
     codes[at] = code;
@@ -39,44 +39,45 @@ static void sorted_insert(SortedScores lists, int64_t g, double score, int64_t c
 static void sorted_remove(SortedScores lists, int64_t g, double score, int64_t code) {
     double *scores = lists.scores.at + g * lists.scores.columns;
     int64_t *codes = lists.codes.at + g * lists.codes.columns, size = lists.sizes.at[g];
-    int64_t at = place(scores, size, score);
+    int64_t at = lower_bound(scores, size, score);
     while (codes[at] != code) at++; /* equal scores may carry several labels */
     move(scores, codes, at + 1, size, at);
     lists.sizes.at[g] = size - 1;
 }
 
-/* The first place of the score at place i. */
+/* Return the first place of the ties of the score at place i. */
 static int64_t group_start(const double *scores, int64_t i) {
     while (i > 0 && scores[i - 1] == scores[i]) i--;
     return i;
 }
 
-/* The place after the last of the score at place i. */
+/* Return the place after the last tie of the score at place i. */
 static int64_t group_stop(const double *scores, int64_t i, int64_t size) {
     for (i++; i < size && scores[i] == scores[i - 1];) i++;
     return i;
 }
 
-/* Add the labels in the bin of `score`, once it has joined the ascending scores, to `label_counts`; return the bin.
+/* Add the labels in the bin of `score` to `label_counts`; return the bin.
 
-An example of rank r (from 0) among the n = size + 1 belongs to bin floor(n_bins r / n). A group of ties belongs to the
-bin of its middle rank: twice that rank is the first plus the last rank of the group. */
+The example with this score is ranked among the ascending scores and itself. Rank r (from 0) of n = size + 1 belongs to
+bin floor(n_bins r / n). A group of ties belongs to the bin of its middle rank: twice that rank is the first plus the
+last rank of the group. */
 static int64_t count(const double *scores, const int64_t *codes, int64_t size, double score, int64_t n_bins,
                      int64_t *label_counts) {
     /* 1. The ties of the example, and its bin by their middle rank. */
-    int64_t begin = place(scores, size, score), end = begin;
+    int64_t begin = lower_bound(scores, size, score), end = begin;
     while (end < size && scores[end] == score) end++;
     int64_t twice = 2 * (size + 1);
     int64_t bin = (begin + end) * n_bins / twice;
     /* 2. The range of examples in that bin, one group of ties after the other. */
     int64_t low = begin;
-    while (low > 0) { /* downwards: ranks below the example are unchanged */
+    while (low > 0) { /* downwards: the example does not change ranks below it */
         int64_t first = group_start(scores, low - 1);
         if ((first + low - 1) * n_bins / twice != bin) break;
         low = first;
     }
     int64_t high = end;
-    while (high < size) { /* upwards: the example has moved ranks by one */
+    while (high < size) { /* upwards: the example increases ranks above it by one */
         int64_t last = group_stop(scores, high, size);
         if ((high + last + 1) * n_bins / twice != bin) break;
         high = last;
@@ -94,9 +95,9 @@ typedef struct {
     int64_t n;
 } RankedRows;
 
-/* Answer and add rows in turn, with `size` examples held at first; return how many left.
+/* Answer and add rows in turn, starting with `size` held examples; return how many of them left.
 
-`oldest` are the examples that can leave. */
+`oldest` are the held examples that can leave. */
 static int64_t answer(RankedRows rows, int64_t size, RankedRows oldest, int64_t limit, SortedScores lists,
                       int64_t n_bins, IntMatrix label_counts, int64_t *categories) {
     int64_t gone = 0;

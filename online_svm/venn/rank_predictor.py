@@ -1,4 +1,4 @@
-"""Predict by categories that are ranks among the calibration set and the example."""
+"""Predict by categories that are ranks among the calibration examples and the example itself."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class SortedScores(NamedTuple):
     """G lists, each with room for the same number of labelled scores."""
 
     # shape (G, room): ascending in the first `sizes[g]` places of row g. The order of equal scores
-    # has no meaning: results depend on the multiset alone.
+    # does not change an answer.
     scores: Floats
     codes: Ints  # shape (G, room): their label codes
     sizes: Ints  # shape (G,): number of scores in each list
@@ -59,12 +59,12 @@ def with_room(lists: SortedScores, more: int) -> SortedScores:
 class RankedSet(VennSet):
     """Categories are the SVM's own class and the rank of its score among the N + 1 scores.
 
-    The calibration examples of the example's own class and the example itself are sorted by their
-    score for that class and cut into `n_bins` bins of about equal count; examples with equal scores
+    The calibration examples of the same class, together with the example, are sorted by their score
+    for that class and divided into `n_bins` bins of about equal count; examples with equal scores
     share the bin of the middle one. The category is a permutation-invariant function of the
-    calibration multiset with the example in it, and does not depend on the assumed label. The
-    guarantee of Venn prediction therefore holds although the bins move with every example. The
-    first `n_known` classes have a machine.
+    calibration set with the example, and does not depend on the assumed label. The guarantee of
+    Venn prediction therefore holds although the bins change with every example. The first `n_known`
+    classes have a machine.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class RankedSet(VennSet):
         return multiprobabilities(label_counts)
 
     def _process(self, scores: Floats, codes: Ints) -> tuple[Ints, Ints]:
-        """Return the label counts of each row's category in turn, and the categories."""
+        """Answer and add rows in turn; return the label counts of their categories, and these."""
         size = self._join(scores, codes)
         joining = len(self.codes) - size
         self._lists = with_room(self._lists, joining)
@@ -116,10 +116,10 @@ def _answer(
     label_counts: Ints,
     categories: Ints,
 ) -> int:
-    """Answer and add rows in turn; return how many held examples left.
+    """Answer and add rows in turn; return how many of the held examples left.
 
-    `rows` are the SVM's own class, its score and the label code of each row. `held` are the classes
+    `rows` are the SVM's own class, its score and the label code of each row. `held` are own classes
     and scores of the examples that can leave, the label codes of the held and then of the added
-    examples, the number held at first, and the limit. `label_counts`, shape (m, n_classes), must be
+    examples, the number of held ones, and the limit. `label_counts`, shape (m, n_classes), must be
     0.
     """

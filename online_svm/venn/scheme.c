@@ -1,4 +1,4 @@
-/* The interval of one category of the SVM's own class, by one pass over the calibration set. */
+/* The interval of an example by the taxonomy "class", in one pass over the calibration set. */
 #include "compiled/kernel.h"
 
 /* Return the class that `svm_classes` gives a row of scores; a NaN counts as the largest. */
@@ -7,14 +7,14 @@ static inline int64_t own_class(const double *score, int64_t n) {
     int64_t own = 0;
     double best = score[0];
     for (int64_t s = 1; s < n; s++) {
-        bool is_ahead = !(score[s] <= best) & (best == best); /* NaN equals nothing: it stays the largest */
+        bool is_ahead = !(score[s] <= best) & (best == best); /* no score replaces a NaN */
         own = is_ahead ? s : own;
         best = is_ahead ? score[s] : best;
     }
     return own;
 }
 
-/* Count the labels N_k of the category of `score`; write N_k/(N+1) and (N_k+1)/(N+1). */
+/* Count the labels in the category of `score`, N_k[y] with sum N; write N_k[y]/(N+1) and (N_k[y]+1)/(N+1). */
 static void count(Matrix scores, IntVector codes, const double *score, Matrix bounds) {
     int64_t own = own_class(score, scores.columns);
     int64_t total = 1;

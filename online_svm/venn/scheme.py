@@ -1,4 +1,4 @@
-"""List the taxonomies by name, and construct their Venn predictors, at once or on first use."""
+"""List the taxonomies by name, and construct their Venn predictors."""
 
 from dataclasses import dataclass
 
@@ -19,19 +19,20 @@ _STRENGTHS = {"class-quantile": class_scores, "margin": margins}
 class VennScheme:
     """The parameters of a Venn predictor, without its examples.
 
+    The taxonomy "class" is the SVM's own class. "class-quantile" divides each class at quantiles,
+    on the proper training set, of the score of the class, and "margin" at quantiles of its lead
+    over the second class. "class-rank" divides each class by the rank of the score among the
+    calibration set and the example. "venn-abers" is isotonic regression with the example added.
+
     Raises InvalidInput if the taxonomy is unknown, or `n_bins` is less than one.
     """
 
-    # "class" is the SVM's own class. "class-quantile" divides it by the score of that class,
-    # "margin" by its lead over the second class, at quantiles of the proper training set.
-    # "class-rank" divides it by the rank of its score among the calibration set and the example.
-    # "venn-abers" is isotonic regression with the example added.
     taxonomy: str
-    # number of parts into which "class-quantile", "margin" and "class-rank" divide each class
+    # Number of parts into which "class-quantile", "margin" and "class-rank" divide each class.
     n_bins: int
     n_known: int  # number of classes with a machine
     n_classes: int  # `n_known`, plus one for the slot of unseen labels, if there is one
-    limit: int | None  # number of newest calibration examples kept
+    limit: int | None  # number of newest calibration examples kept; None keeps all
 
     def __post_init__(self) -> None:
         if self.taxonomy not in TAXONOMIES:
@@ -71,9 +72,9 @@ NOT_JOINING = np.array([-1])
 class LatestSet:
     """Calibration examples scored by the last refit, and the Venn predictor over them.
 
-    With a refit after every example each predictor answers one example only. For the taxonomy
-    "class" that takes one pass over the calibration set, and no predictor is built. The arrays are
-    not copied until the predictor is built, and must not change.
+    With a refit after every example, each predictor answers a single example. For the taxonomy
+    "class" one pass over the calibration set does so without building the predictor. Until it is
+    built the arrays are not copied and must not change.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class LatestSet:
         return self._set
 
     def answer_last(self, scores: Floats, bounds: Floats) -> None:
-        """Write the interval of every class, shape (n_classes, 2), for an example not added."""
+        """Write the interval of each class, shape (n_classes, 2); the example is not added."""
         if self._set is None and self._scheme.taxonomy == "class":
             _count(self._scores, self._codes, scores[0], bounds)
         else:
@@ -101,7 +102,7 @@ class LatestSet:
 
 @kernel
 def _count(scores: Floats, codes: Ints, score: Floats, bounds: Floats) -> None:
-    """Write N_k/(N+1) and (N_k+1)/(N+1) of the category of `score` to `bounds`, (n_classes, 2).
+    """Write the interval of each class in the category of `score` to `bounds`, (n_classes, 2).
 
-    `scores` and `codes`, of shape (n, n_scores) and (n,), are the calibration set.
+    `scores` and `codes`, shapes (n, n_scores) and (n,), are the calibration set.
     """

@@ -1,4 +1,4 @@
-"""Score held examples by the machine under an inductive Venn predictor, trained on T."""
+"""Score held examples by the machine of an inductive Venn predictor, trained on T."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -25,20 +25,20 @@ class ExampleScorer(ABC):
 
     @property
     def rows(self) -> Floats:
-        """The rows held, shape (n, d)."""
+        """The held rows, shape (n, d)."""
         assert self._rows is not None
         return self._rows.held
 
     @property
     def codes(self) -> Ints:
-        """The classes of the rows held, shape (n,)."""
+        """The classes of the held rows, shape (n,)."""
         return self._codes.held
 
     @abstractmethod
     def extend(self, X: Floats, codes: Ints, trains: Bools | None) -> Floats | None:
         """Hold more examples and return their scores; None before the first training.
 
-        `trains` marks the examples that enter T at the next training; None if the split is open.
+        `trains` marks the examples that enter T at the next training; None leaves it to `train`.
         """
 
     def forget(self, count: int) -> None:
@@ -49,11 +49,11 @@ class ExampleScorer(ABC):
 
     @abstractmethod
     def train(self, parts: Parts) -> Floats:
-        """Train on a part of the held examples; return the scores of the others."""
+        """Train on one part of the held examples; return the scores of the other."""
 
     @abstractmethod
     def training_scores(self) -> Floats:
-        """Return the scores of T, right after `train`, shape (n_training, n_scores)."""
+        """Return the scores of the T of the last `train`, shape (n_training, n_scores)."""
 
     @abstractmethod
     def score(self, X: Floats) -> Floats:
@@ -68,16 +68,16 @@ class ExampleScorer(ABC):
 
 
 def make_scorer(estimator: Any, classes: NDArray[Any], window: int | None) -> ExampleScorer:
-    """Return the scorer for `estimator`: warm-started for `OnlineSVC`, refitted for any other."""
+    """Return the scorer for `estimator`: with warm starts for `OnlineSVC`, else with refits."""
     if estimator is None or type(estimator) is OnlineSVC:
         return MachineScorer(estimator or OnlineSVC(), classes, window)
     return EstimatorScorer(estimator, classes)
 
 
 class MachineScorer(ExampleScorer):
-    """Scores by an exact online SVM: warm starts, and held scores updated by the solver itself.
+    """Scores by an exact online SVM with warm starts, whose solver updates the held scores.
 
-    gamma="scale" is computed from T, and again each time T has doubled since.
+    gamma="scale" is computed from T, and again each time T has doubled.
     """
 
     def __init__(self, svc: OnlineSVC, classes: NDArray[Any], window: int | None) -> None:
@@ -85,7 +85,7 @@ class MachineScorer(ExampleScorer):
         self._svc, self._classes, self._window = svc, classes, window
         self._machine: RollingMachine | None = None
         self._fitted_on = 0
-        # Reject invalid parameters here, before anything is learned.
+        # Reject invalid parameters before anything is learned.
         positive(svc.tol, "tol")
         kernel_for(svc, np.empty((0, 1)))
         self._penalties(self.codes)
@@ -103,7 +103,6 @@ class MachineScorer(ExampleScorer):
 
     @override
     def train(self, parts: Parts) -> Floats:
-        """Train from the last solution; return the scores of the observers."""
         machine, size = self._machine, parts.size
         if machine is None or (self._svc.gamma == "scale" and size >= 2 * self._fitted_on):
             machine = self._machine = self._new_machine(parts)
@@ -161,7 +160,6 @@ class EstimatorScorer(ExampleScorer):
 
     @override
     def train(self, parts: Parts) -> Floats:
-        """Fit a clone of the estimator on a part of the held examples; score the others."""
         X, codes = self.rows, self.codes
         self._training = parts.training
         labels = codes[self._training]

@@ -1,15 +1,13 @@
 """The benchmarks as commands; every one takes `--json`.
 
 A benchmark is a module of this folder. Its `run` yields results (`report.Result`); its parameters
-are the options of the command, and its docstring the help. A parameter whose default is a dataclass
-stands for options, which are the fields of it that are annotated.
+are the options of the command, and its docstring the help.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import Annotated, Any, get_origin
+from typing import Any
 
 import typer
 
@@ -48,13 +46,8 @@ def app(*names: str) -> typer.Typer:
 
 def _command(run: Callable[..., Iterable[Result]]) -> Callable[..., None]:
     """Return a command with the parameters of a benchmark and `--json`."""
-    own = {one: list(_options(one)) for one in signature(run).parameters.values()}
 
     def command(json: bool, **options: Any) -> None:
-        for one, several in own.items():
-            if is_dataclass(one.default):
-                given = {option.name: options.pop(option.name) for option in several}
-                options[one.name] = one.annotation(**given)
         with stage_progress():
             for result in run(**options):
                 if json and result.values:
@@ -62,21 +55,9 @@ def _command(run: Callable[..., Iterable[Result]]) -> Callable[..., None]:
                 elif not json and result.lines:
                     print(result, flush=True)
 
-    flat = [option for several in own.values() for option in several]
-    flat.append(Parameter("json", Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=Json))
-    command.__signature__ = signature(run).replace(parameters=flat)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in flat}
+    own = signature(run).parameters.values()
+    flag = Parameter("json", Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=Json)
+    command.__signature__ = signature(run).replace(parameters=[*own, flag])  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in (*own, flag)}
     command.__doc__ = run.__doc__
     return command
-
-
-def _options(parameter: Parameter) -> Iterator[Parameter]:
-    """Yield the parameter, or the options for which it stands."""
-    default: Any = parameter.default
-    if not is_dataclass(default):
-        yield parameter
-        return
-    for one in fields(default):
-        if get_origin(one.type) is Annotated:
-            value = getattr(default, one.name)
-            yield parameter.replace(name=one.name, annotation=one.type, default=value)

@@ -33,8 +33,8 @@ from workers.stop import Stop
 
 ROOT = Path(__file__).parents[2]  # this checkout, in which its processes run
 FEATURES = 20
-# Answered before the clock starts: the window is full then, the early refits are over (the last
-# is at 5,120), and every process has started.
+# Examples answered before the clock starts: then the window is full, the early refits are over (the
+# last is at 5,120), and every process has started.
 WARM_UP = 5376
 
 _PERIOD = 200_000  # examples in which the direction between the drifting classes goes round once
@@ -190,7 +190,7 @@ class Measured:
 
     @property
     def processor_seconds(self) -> float:
-        """Seconds of processor time of the process and of those that it started."""
+        """Seconds of processor time of the process and its descendants."""
         return sum(map(seconds_of, family(self.pid)))
 
     def wait_until(
@@ -256,7 +256,7 @@ def is_running(pid: int | None) -> bool:
 
 
 def family(pid: int) -> Iterator[int]:
-    """Yield a process and those that it started, and they."""
+    """Yield a process and all of its descendants."""
     require_proc()
     yield pid
     for thread in Path(f"/proc/{pid}/task").iterdir():  # each thread has children of its own

@@ -1,7 +1,7 @@
-"""Measured cells in a file of JSON lines, so that a run that is cut off goes on.
+"""Measured cells in a file of JSON lines, so that an interrupted run continues.
 
-A cell is a line of a table, or one run of a line. Its key has the program that was measured, so
-that a change of ours leaves the lines of peers as they are.
+A cell is a line of a table, or one run of a line. Its key names the measured program, so that a
+change of our code does not measure the peers again.
 """
 
 import fcntl
@@ -18,13 +18,13 @@ import typer
 from pydantic import TypeAdapter
 
 from scripts.parallel import each_as_it_ends
-from workers.cli.common import DataDir, note
+from workers.cli.common import note
 from workers.errors import BadConfiguration
 from workers.offline.backtest.kept_results import code_digest
 
 Measured = TypeVar("Measured")
 Key = Mapping[str, Any]
-"""Names and values, none of them a list, of what was measured; one name is never "measured"."""
+"""Names and values that identify a measurement; no value is a list, no name is "measured"."""
 
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes, at most.")]
 _KEEPS = "Keeps each part as it ends; the same command goes on from it."
@@ -35,26 +35,17 @@ NamesWithCommas = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """How cells are run: the options that benchmarks of streams share."""
-
-    jobs: Jobs = 1
-    results: ResultsFile = Path("results.jsonl")
-    data_dir: DataDir = None
-
-
 def program(method: str) -> str:
-    """Return what a result of a method is of: this code, or a package as it is installed."""
+    """Return the program behind a method: this code, or the installed version of a package."""
     if method.startswith("river "):
         return f"river {version('river')}"
-    if method.startswith(("rolling ", "venn-abers ")):
+    if method.startswith("rolling "):
         return f"scikit-learn {version('scikit-learn')}"
     return f"online-svm {code_digest()[:16]}"
 
 
 class KeptLines(Generic[Measured]):
-    """What was measured, by a key; each line of the file is a key and what was measured."""
+    """Measurements by key; each line of the file is a key with its measurement."""
 
     def __init__(self, path: Path, kind: Any) -> None:
         self._path, self._kind = path, TypeAdapter[Measured](kind)
@@ -75,11 +66,11 @@ class KeptLines(Generic[Measured]):
                 ) from None
 
     def get(self, key: Key) -> Measured | None:
-        """Return what is kept under a key; None if there is nothing."""
+        """Return the measurement of a key; None if there is none."""
         return self._kept.get(frozenset(key.items()))
 
     def add(self, key: Key, measured: Measured) -> None:
-        """Keep one more: its line is written at once."""
+        """Keep a measurement: its line is written at once."""
         self._kept[frozenset(key.items())] = measured
         line = {**key, "measured": self._kind.dump_python(measured, mode="json")}
         with self._path.open("ab") as target:
@@ -87,7 +78,7 @@ class KeptLines(Generic[Measured]):
             target.write(orjson.dumps(line) + b"\n")
 
     def measured(self, key: Key, measure: Callable[[], Measured]) -> Measured:
-        """Return what is kept under a key; what is not kept is measured, and kept."""
+        """Return the measurement of a key; measure and keep it if there is none."""
         found = self.get(key)
         if found is None:
             found = measure()
@@ -96,9 +87,9 @@ class KeptLines(Generic[Measured]):
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """Return the lines of the file; a last one that was cut off is removed."""
+    """Return the lines of the file; an incomplete last line is removed."""
     with path.open("a+b") as target:
-        fcntl.flock(target, fcntl.LOCK_EX)  # what is cut off now is of a run that has ended
+        fcntl.flock(target, fcntl.LOCK_EX)  # an incomplete line is of a run that has ended
         target.seek(0)
         data = target.read()
         size = data.rfind(b"\n") + 1
@@ -111,7 +102,7 @@ class Cell(Protocol):
 
     @property
     def key(self) -> Key:
-        """What it is kept under."""
+        """The key of its measurement."""
 
 
 AnyCell = TypeVar("AnyCell", bound=Cell)
@@ -159,13 +150,14 @@ def measured_cells(
     cells: Sequence[AnyCell],
     measure: Callable[[AnyCell], Measured],
     kind: type[Measured],
-    running: Running,
+    results: Path,
+    jobs: int = 1,
 ) -> dict[AnyCell, Measured | str]:
-    """Return what was measured of each cell, in order, or why it cannot be measured here."""
-    kept = KeptLines[Measured](running.results, kind)
+    """Return the measurement of each cell, in order, or the reason why there is none."""
+    kept = KeptLines[Measured](results, kind)
     found: dict[AnyCell, Measured | str | None] = {cell: kept.get(cell.key) for cell in cells}
     missing = [cell for cell, one in found.items() if one is None]
-    ended = each_as_it_ends(partial(_attempted, measure), missing, running.jobs)
+    ended = each_as_it_ends(partial(_attempted, measure), missing, jobs)
     for number, (cell, one) in enumerate(ended, 1):
         note(f"{number} of {len(missing)}: {cell}")
         found[cell] = one
@@ -190,4 +182,5 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 def mean_shown(mean: float, error: float | None) -> str:
     """Return a mean as text, with its standard error if it has one."""
-    return f"{mean:.4f}" if error is None else f"{mean:.4f} ± {error:.4f}"
+    has_error = error is not None and np.isfinite(error) and error > 0.0
+    return f"{mean:.4f} ± {error:.4f}" if has_error else f"{mean:.4f}"

@@ -27,7 +27,7 @@ from workers.stop import Stop
 PREFIX = "bench-nodes-"
 MAX_FEEDS = 10_000
 EXAMPLES = 60
-"""Examples whose answers are timed, one after the other, each to a feed that is at rest."""
+"""Timed examples, one after the other, each to a feed at rest."""
 
 _MAX_PAUSE_SECONDS = 0.25
 _SETTLE_SECONDS = 3.0
@@ -72,7 +72,7 @@ def _measured(url: str, connection: Connection, feeds: Sequence[str], seconds: f
     connection.call_all([("XADD", key.input, "*", *_ROW) for key in keys])
     connection.call_all([("SADD", REGISTRY, feed) for feed in feeds])
     # One key of each node.
-    ends = list({nodes_of(url).place(key.state): key.state for key in keys}.values())
+    ends = list({nodes_of(url).node_of_key(key.state): key.state for key in keys}.values())
 
     def redis_used() -> float:
         return sum(used_cpu(connection.call("INFO", "cpu", key=key)) for key in ends)

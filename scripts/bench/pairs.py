@@ -1,9 +1,8 @@
 """Two checkouts, run by run in turn, and how much faster one is than the other.
 
-Each runs a benchmark as its own command with its own interpreter. Which of the two begins changes
-from pair to pair, and a ratio is taken within each pair: other work on the machine that lasts
-longer than a pair falls on both. Every run is kept in a file as it ends, so that a comparison that
-was interrupted goes on where it was.
+Each runs a benchmark as its own command with its own interpreter. They take turns to begin, and a
+ratio is taken within each pair: other work on the machine that lasts longer than a pair affects
+both. Every run is kept in a file, so an interrupted comparison continues.
 """
 
 import math
@@ -34,7 +33,7 @@ PEER = "peer: "
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 Speeds = dict[str, float]
-"""By name, what is the greater the faster: a rate, or one divided by a time."""
+"""Speeds by name: a rate, or one divided by a time."""
 
 _DATA = "ONLINE_SVM_DATA"
 
@@ -136,12 +135,9 @@ def _measured(directory: Path, python: Path, bench: str, options: Sequence[str])
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     if _DATA in environment:
         environment[_DATA] = str(Path(environment[_DATA]).resolve())
-    # In old checkouts benchmarks are a command of the package.
-    is_script = (directory / "scripts" / "bench").is_dir()
-    program = ("scripts/bench",) if is_script else ("-m", "workers.cli", "bench")
     arguments = (bench, *options, "--json")
     ended = subprocess.run(
-        [python, *program, *arguments],
+        [python, "scripts/bench", *arguments],
         cwd=directory, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if ended.returncode:

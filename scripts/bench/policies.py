@@ -27,21 +27,15 @@ from scripts.bench.quality.methods import ARF, FIT_EVERY, PEERS, answers_of, unk
 from scripts.bench.quality.streams import Examples, as_examples, seed_of
 from scripts.bench.report import Result, Values
 from scripts.command_line import chosen
+from workers.cli.common import DataDir
 
 EXAMPLES_AFTER_CHANGE = 2000  # examples after a change of which the log loss is given on its own
 GRADUAL_SHARE = 0.2  # A gradual change takes this part of the stream
 RARE_CLASS_RATE = 0.01
 
-OURS: dict[str, dict[str, Any]] = {
-    "none": {"monitors": "off"},
-    "report": {"on_drift": "report"},
-    "refit": {"on_drift": "refit"},
-    "reset": {"on_drift": "reset"},
-}
-"""`none` has no monitors; the others are `on_drift`."""
+OURS = {name: {"on_drift": name} for name in ("report", "refit", "reset")}
 
 METHODS = (*OURS, ARF)
-RUNNING = kept.Running(results=Path("policies.jsonl"))
 
 
 def run(
@@ -49,9 +43,11 @@ def run(
     rows: kept.Names = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws of a stream that is drawn.")] = 5,
     examples: Annotated[int, typer.Option(min=500, max=10_000, help="Of each stream.")] = 10_000,
-    running: kept.Running = RUNNING,
+    jobs: kept.Jobs = 1,
+    results: kept.ResultsFile = Path("policies.jsonl"),
+    data_dir: DataDir = None,
 ) -> Iterator[Result]:
-    """Compare the log loss of each `on_drift` with no monitors and river's ARF.
+    """Compare the log loss of each `on_drift` and river's ARF.
 
     Recorded streams, and drawn ones whose law changes in the middle: over the whole stream but for
     the first 250 examples, and over the 2,000 after the change. `warming` is how many answers had
@@ -61,8 +57,8 @@ def run(
     names = chosen("--streams", streams, ",", STREAMS)
     methods = chosen("--rows", rows, ",", METHODS)
     is_single = SINGLE.__contains__
-    cells = kept.stream_cells(names, methods, draws, is_single, examples, running.data_dir)
-    found = kept.measured_cells(cells, measure, PolicyLosses, running)
+    cells = kept.stream_cells(names, methods, draws, is_single, examples, data_dir)
+    found = kept.measured_cells(cells, measure, PolicyLosses, results, jobs)
     for name in names:
         for method in methods:
             of_row = [one for c, one in found.items() if (c.stream, c.method) == (name, method)]
@@ -110,7 +106,7 @@ def _exchange(n: int, seed: int) -> Examples:
 
 
 def _swap(n: int, seed: int) -> Examples:
-    """Return two categories whose rates .2 and .6 change places; two more features say nothing."""
+    """Return two categories whose rates .2 and .6 change places, and two features of noise."""
     rng = np.random.default_rng(seed)
     category = rng.integers(0, 2, n)
     is_late = np.arange(n) >= n // 2
@@ -175,7 +171,7 @@ def answered(method: str, asked: ChangingStream) -> StreamAnswers:
 
 
 def changes(alarms: Sequence[int]) -> list[int]:
-    """Return the first alarm of each change: those within 50 examples of it are of its change."""
+    """Return the first alarm of each change: alarms within 50 examples belong to one change."""
     found: list[int] = []
     for alarm in alarms:
         if not found or alarm >= found[-1] + SAME_CHANGE_EXAMPLES:
@@ -189,7 +185,6 @@ class PolicyLosses:
 
     log_loss: float
     log_loss_after: float | None  # over the 2,000 examples after a known change
-    log_loss_answered: float | None  # over answers that were not `warming`
     warming: int  # `warming` answers after the first other one
     acted: list[int]  # changes that the policy acted on
 
@@ -209,11 +204,10 @@ def scored(asked: ChangingStream, answers: StreamAnswers) -> PolicyLosses:
         return log_loss(answers.probabilities[of], asked.codes[of])
 
     at, change = np.flatnonzero(~answers.is_warming), asked.change
-    first, later = at[0] if len(at) else len(asked.codes), at[at >= FIT_EVERY]
+    first = at[0] if len(at) else len(asked.codes)
     return PolicyLosses(
         loss(slice(FIT_EVERY, None)),
         None if change is None else loss(slice(change, change + EXAMPLES_AFTER_CHANGE)),
-        loss(later) if len(later) else None,
         int(np.count_nonzero(answers.is_warming[first:])),
         answers.acted,
     )
@@ -226,7 +220,7 @@ def result(stream: str, method: str, draws: Sequence[PolicyLosses | str]) -> Res
     if skipped := [one for one in draws if isinstance(one, str)]:
         return Result(values | {"skipped": skipped[-1]}, [f"{begin}not run: {skipped[-1]}"])
     values["draws"], shown = len(draws), dict[str, str]()
-    for name in ("log_loss", "log_loss_after", "log_loss_answered", "warming"):
+    for name in ("log_loss", "log_loss_after", "warming"):
         found = [getattr(one, name) for one in draws]
         mean, error = (None, None) if None in found else kept.mean_and_error(found)
         values |= {name: mean, f"{name}_error": error}

@@ -57,7 +57,7 @@ _PARTS: list[tuple[Any, str, str]] = [
     (PooledRefitter, "submit", _REFIT),
     (PooledRefitter, "result", _REFIT),
     (Stop, "wait_for", "wait"),
-    (FeedLoop, "turn", "the rest"),
+    (FeedLoop, "run_turn", "the rest"),
 ]
 
 

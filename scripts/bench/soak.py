@@ -113,10 +113,6 @@ def _sample(store: Store, pid: int, began: float) -> SoakSample:
     """Return what there is now in a worker's run that began then, by `time.monotonic`."""
     keys, call = store.keys, store.call
     sizes = [int(call("STRLEN", key)) for key in store.snapshot_keys()]
-    groups = [
-        dict(zip(flat[::2], flat[1::2], strict=True))
-        for flat in call("XINFO", "GROUPS", keys.input)
-    ]
     return {
         "seconds": time.monotonic() - began,
         "seq": harness.answered(store),
@@ -128,9 +124,6 @@ def _sample(store: Store, pid: int, began: float) -> SoakSample:
         "dlq": store.length(keys.dlq),
         "out_bytes": call("MEMORY", "USAGE", keys.out) or 0,
         "met_bytes": call("MEMORY", "USAGE", keys.met) or 0,
-        "groups": len(groups),
-        "consumers": sum(group[b"consumers"] for group in groups),
-        "pending": sum(group[b"pending"] for group in groups),
         "snapshots": len(sizes),
         "snapshot_bytes": sum(sizes),
     }
@@ -203,9 +196,6 @@ def _streams(samples: Samples, settings: WorkerSettings) -> list[Values]:
         "entries of dlq": ("dlq", 0),
         # A third one is there while the commit that points at it is on its way.
         "snapshots": ("snapshots", 3),
-        "groups of in": ("groups", 1),
-        "consumers of in": ("consumers", 0),
-        "pending entries of in": ("pending", 0),
     }
     return [
         check(f"{name}, at most at any time", max(s[field] for s in samples), bound)

@@ -26,7 +26,7 @@ MAX_IMPORTS_RATIO = 1.5
 PACKAGES = (
     "numpy", "safetensors", "redis", "hiredis", "orjson", "pydantic", "pydantic_settings", "typer"
 )  # fmt: skip
-"""What a worker imports that is not its own or Python's."""
+"""Packages of others that a worker imports."""
 
 _BLOCK_MS = 1000
 _IMPORT_SECONDS = 60.0  # above any import on a busy machine

@@ -32,7 +32,7 @@ from workers.errors import BadConfiguration
 
 MAX_FITTED, MAX_ANSWERED = 1000, 2000
 TIMED = 4000
-"""Rows of the fits whose times are compared; with a few hundred, checks of arguments cost most."""
+"""Rows of the timed fits: with a few hundred, the checks of arguments would dominate."""
 
 PEER = "SVC(probability=True)"
 METHODS: dict[str, Callable[[], Any]] = {
@@ -54,9 +54,6 @@ Scores = Mapping[str, Sequence[Mapping[str, float]]]
 def run(
     sets: Names = None,
     splits: Annotated[int, typer.Option(min=1, help="Of each data set.")] = 5,
-    tuned: Annotated[
-        bool, typer.Option("--tuned", help="The data sets on which choices were made, instead.")
-    ] = False,
     data_dir: DataDir = None,
 ) -> Iterator[Result]:
     """Measure log loss, Brier score, AUC and fit time of ProbabilitySVC against SVC's own.
@@ -65,13 +62,12 @@ def run(
     CalibratedClassifierCV(SVC(), ensemble=False). The AUC of several classes is the mean over
     classes against the rest.
     """
-    known = TUNED if tuned else HELD_OUT
     ProbabilitySVC().fit([[0.0], [1.0]], [0, 1])  # imports what is loaded at first use
     found: dict[str, Scores] = {}
-    for name in chosen("--sets", sets, ",", tuple(known)):
+    for name in chosen("--sets", sets, ",", tuple(SETS)):
         tell(name)
         try:
-            found[name] = scores_of(known[name], splits, data_dir)
+            found[name] = scores_of(SETS[name], splits, data_dir)
         except BadConfiguration as error:
             note(f"not measured: {name}: {error}")
             continue
@@ -102,13 +98,13 @@ def scores_of(read: Read, splits: int, data_dir: Path | None = None) -> Scores:
 
 def _scored(model: Any, X: Floats, codes: Ints, asked: Floats, truth: Ints) -> dict[str, float]:
     seconds = _fit_seconds(model, X, codes)
-    said, width = model.predict_proba(asked), 0.0
+    proba, width = model.predict_proba(asked), 0.0
     if isinstance(model, ProbabilitySVC):
-        bounds = model.predict_interval(asked)[np.arange(len(asked)), said.argmax(axis=1)]
+        bounds = model.predict_interval(asked)[np.arange(len(asked)), proba.argmax(axis=1)]
         width = float((bounds[:, 1] - bounds[:, 0]).mean())
-    columns = range(1, 2) if said.shape[1] == 2 else np.unique(truth)
-    area = float(np.mean([auc(said[:, k], truth == k) for k in columns]))
-    values = log_loss(said, truth), brier(said, truth), area, seconds, width
+    columns = range(1, 2) if proba.shape[1] == 2 else np.unique(truth)
+    area = float(np.mean([auc(proba[:, k], truth == k) for k in columns]))
+    values = log_loss(proba, truth), brier(proba, truth), area, seconds, width
     return dict(zip(MEASURES, values, strict=True))
 
 
@@ -179,7 +175,7 @@ def of_all(found: Mapping[str, Scores]) -> Result:
 
 
 def _compared(found: Mapping[str, Scores], measure: str) -> dict[str, int]:
-    """Return on how many data sets ours is better than SVC's, of all and of those beyond noise."""
+    """Return on how many data sets ours is better or worse than SVC, and beyond noise."""
     counts = dict.fromkeys(("better", "worse", "surely better", "surely worse"), 0)
     sign = -1.0 if measure == "auc" else 1.0
     for scores in found.values():
@@ -208,37 +204,7 @@ def _made(make: Callable[..., Any], **options: Any) -> Read:
     return read
 
 
-def _unlike_widths(random_state: int) -> Examples:
-    """Return two normal classes, one of them 2.5 times as wide."""
-    rng = np.random.default_rng(random_state)
-    codes = rng.integers(0, 2, 2000)
-    X = rng.normal(size=(2000, 3)) * np.where(codes, 2.5, 1.0)[:, np.newaxis]
-    return X + 0.8 * codes[:, np.newaxis], codes
-
-
-TUNED: dict[str, Read] = {
-    "breast-cancer": of_sklearn("breast_cancer"),
-    "iris": of_sklearn("iris"),
-    "cultivars": of_sklearn("wine"),
-    "heart": of_file("heart"),
-    "sonar": of_file("sonar"),
-    "german": of_file("german-numeric"),
-    "moons": _made(datasets.make_moons, n_samples=1500, noise=0.35),
-    "quantiles": _made(datasets.make_gaussian_quantiles, n_samples=2000, n_features=4, n_classes=2),
-    "widths": _made(_unlike_widths),
-    "rare": _made(
-        datasets.make_classification, n_samples=2000, n_features=8, n_informative=5,
-        weights=[0.93], flip_y=0.02, class_sep=0.8,
-    ),
-    "four": _made(
-        datasets.make_classification, n_samples=1500, n_features=10, n_informative=6, n_classes=4,
-        flip_y=0.05,
-    ),
-    "blobs": _made(datasets.make_blobs, n_samples=1200, centers=6, cluster_std=3.0),
-}  # fmt: skip
-"""On these the maps and their ridges were chosen."""
-
-HELD_OUT: dict[str, Read] = {
+SETS: dict[str, Read] = {
     **{name: of_file(name) for name in ("australian", "bupa", "diabetes", "elec2", "ionosphere")},
     **{
         name: _of_stream(name)

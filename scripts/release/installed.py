@@ -32,8 +32,10 @@ def check(python: str, wheel: Path, folder: Path, is_quick: bool) -> None:
         raise NotReleasable("the library that was imported is not the one of the wheel")
     version = wheel.name.split("-")[1]
     _equal("--version", at.run("online-svm", "--version").strip(), version)
-    said = at.run("online-svm", "worker", "feed", code=2)
-    _equal("worker", said.endswith("pip install 'online-svm[service]'\n") and said.count("\n"), 1)
+    output = at.run("online-svm", "worker", "feed", code=2)
+    _equal(
+        "worker", output.endswith("pip install 'online-svm[service]'\n") and output.count("\n"), 1
+    )
     print(f"{at.version}: the library alone: {took:.0f} s, {at.megabytes()} MB")
     if is_quick:
         return
@@ -81,11 +83,11 @@ class Environment:
             cwd=self.cwd, env=self.variables(), capture_output=True, text=True, timeout=SECONDS,
             check=False,
         )  # fmt: skip
-        said = ended.stdout + ("" if code == 0 and ended.returncode == 0 else ended.stderr)
+        output = ended.stdout + ("" if code == 0 and ended.returncode == 0 else ended.stderr)
         if ended.returncode != code:
             what = " ".join((program, *arguments))
-            raise NotReleasable(f"{what}: {ended.returncode}: {said[-2000:]}")
-        return said
+            raise NotReleasable(f"{what}: {ended.returncode}: {output[-2000:]}")
+        return output
 
     def command(self, program: str, *arguments: str) -> list[str]:
         """Return the command line of a program of the environment."""

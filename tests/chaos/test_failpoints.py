@@ -8,17 +8,7 @@ import pytest
 from fault_workers import end
 from history_modes import FEEDS, Mode, entries_of
 from history_parts import difference, found_in, uninterrupted
-from world import (
-    drain,
-    flags_of,
-    outcome,
-    push,
-    restore,
-    rows,
-    saved,
-    seq_of,
-    session,
-)
+from world import drain, flags_of, outcome, push, restore, rows, saved, seq_of, session
 
 from workers.admin.reset import reset
 from workers.broker import embedded
@@ -49,7 +39,7 @@ def ended(store, worker, goal, failpoint):
     """Return how a worker ends that dies at a failpoint, or that has answered `goal` entries."""
     # The input of a feed is checked when nothing has come for a while: the worker dies idle.
     if failpoint is not None and failpoint.endswith("check-input"):
-        return worker.wait(30)
+        return worker.wait()
     return end(store, worker, goal)
 
 

@@ -28,7 +28,7 @@ def run(*command, cwd=None):
     return told.returncode, told.stdout + told.stderr
 
 
-def test_promtool_takes_the_configuration_and_each_rule_fires_when_it_should_and_not_before():
+def test_each_rule_fires_when_it_should():
     promtool, folder = tool("promtool", "prometheus"), DEPLOY / "prometheus"
     for command in (("check", "config", "prometheus.yml"), ("test", "rules", "rules_test.yml")):
         code, said = run(promtool, *command, cwd=folder)

@@ -89,7 +89,7 @@ def test_the_compose_file_is_one_by_the_specification():
 
 
 @pytest.mark.parametrize("service", compose()["services"].values(), ids=compose()["services"])
-def test_a_container_has_a_read_only_root_no_rights_and_no_port_beyond_this_machine(service):
+def test_a_container_has_no_rights_and_no_public_port(service):
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
@@ -139,7 +139,7 @@ def test_systemd_takes_the_units_and_finds_little_exposed(units):
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
-def test_a_unit_sets_what_the_program_knows_waits_for_redis_and_gives_time_to_stop(unit):
+def test_a_unit_sets_known_options_and_gives_time_to_stop(unit):
     """A Redis elsewhere may come up later than this machine; without it a start exits with 2."""
     text = unit.read_text()
     given = dict(re.findall(r"^(?:Environment=)?(\w+)=(.+)$", text, re.MULTILINE))
@@ -360,7 +360,7 @@ def used(text):
     return set(re.findall(r"\b(?<!:)online_svm_[a-z_]+", text)) - {"online_svm_"}
 
 
-def test_every_metric_of_alerts_board_and_readme_is_exported_and_each_is_told_of_there():
+def test_exported_metrics_are_those_of_alerts_board_and_readme():
     rules = used((DEPLOY / "prometheus/rules.yml").read_text())
     board = used((DEPLOY / "grafana/boards/feed.json").read_text())
     assert len(rules) > 5

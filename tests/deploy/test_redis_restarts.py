@@ -72,7 +72,7 @@ def check_strangers_are_refused(server):
         "NOAUTH": ("PING", "KEYS *", "HGETALL osvm:{f}:st", "ACL WHOAMI", "CONFIG GET dir"),
         "WRONGPASS": ('AUTH ""', "AUTH x", 'AUTH default ""', "AUTH default x"),
     }
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as stranger:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT) as stranger:
         replies = stranger.makefile("rb")
         for code, commands in refusals.items():
             for command in commands:

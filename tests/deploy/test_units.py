@@ -33,7 +33,7 @@ def test_a_worker_and_a_scorer_need_no_memory_that_is_written_and_run(embedded_u
             worker.wait_for(store, COUNT)
             wait_until(lambda: store.publication() is not None)
             with Worker("scorer", feed, "--redis", embedded_url, **options) as scorer:
-                (answer,) = asker.ask([b"[1,2,3]"], timeout=30)
+                (answer,) = asker.ask([b"[1,2,3]"], timeout=60)
                 assert answer is not None, scorer.said
                 scorer.stopped()
             worker.stopped()

@@ -149,7 +149,7 @@ NEVER_END = (errors.ReadTooLarge, errors.InvalidStoredSnapshot, errors.InvalidPu
              errors.CommitRefused, errors.Stopped)  # fmt: skip
 
 
-def test_each_error_that_ends_a_command_is_there_with_its_code_and_a_way_out():
+def test_each_error_of_a_command_has_its_code_and_remedy():
     ends = {
         name: kind.exit_code
         for name, kind in inspect.getmembers(errors, inspect.isclass)

@@ -96,7 +96,7 @@ def test_the_live_view_of_the_readme_is_that_of_the_present_code(reports):
         assert any(np.allclose(table, expected, rtol=0, atol=UNIT) for expected in near), HOW
 
 
-def test_the_first_thing_in_the_readme_is_a_picture_of_the_page_that_loads_fast():
+def test_the_readme_begins_with_a_small_picture_of_the_page():
     readme = (IMAGES.parents[1] / "README.md").read_text("utf-8")
     first = re.search(r"^!\[[^\]]+\]\(docs/images/([\w.-]+)\)$", readme, re.MULTILINE)
     assert (readme.split("\n\n")[1], first[1]) == (first[0], "page.png")

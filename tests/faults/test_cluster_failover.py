@@ -36,7 +36,7 @@ lone = lru_cache(lone_outcome)
 
 @pytest.fixture
 def cluster(tmp_path):
-    with running_cluster(tmp_path) as cluster:
+    with running_cluster(tmp_path, node_timeout=1000) as cluster:
         yield cluster
 
 
@@ -128,7 +128,7 @@ def test_a_fail_over_on_request_while_both_servers_live_loses_nothing(site):
     site.check(worker)
 
 
-def test_a_writer_on_a_primary_that_hung_is_fenced_by_the_one_on_its_successor(site):
+def test_a_writer_on_a_hung_primary_is_fenced(site):
     site.fill(ALL[:200]).wait()
     first = site.answer(100)
     os.kill(site.primary.process.pid, signal.SIGSTOP)

@@ -150,7 +150,7 @@ def test_an_entry_that_redis_never_gives_can_be_deleted_instead(stuck, misses_it
     assert ids == [b"%d-0" % i for i in range(1, 12) if i != 6]
 
 
-def test_where_the_limit_cannot_be_looked_up_a_large_entry_ends_the_worker_too(stuck):
+def test_a_large_entry_ends_a_worker_that_cannot_see_the_limit(stuck):
     rules = next(r for r in ACL.read_text().splitlines() if r.startswith("user osvm-worker "))
     stuck.store.call("ACL", "SETUSER", *rules.split()[1:], "on", ">word")
     store = stuck.open(stuck.url.replace("unix://", "unix://osvm-worker:word@"), retry_timeout=None)
@@ -161,7 +161,7 @@ def test_where_the_limit_cannot_be_looked_up_a_large_entry_ends_the_worker_too(s
 def test_an_entry_that_the_network_breaks_again_and_again_is_tried_again(stuck):
     stuck.store.call("CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0")
     for entry in (b"5-0", b"0-0", b"11-0"):
-        stuck.store.check_entry_is_given(ReadCut("cut"), stuck.store.keys.input, entry, 1)
+        stuck.store.check_entry_is_deliverable(ReadCut("cut"), stuck.store.keys.input, entry, 1)
 
 
 @pytest.mark.parametrize("kind", ["oldest", "system"])  # Valkey gives a string of any length

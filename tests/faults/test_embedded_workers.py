@@ -19,9 +19,7 @@ def home(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_workers_of_one_directory_share_its_server_and_one_goes_on_for_the_other(
-    home, expected
-):
+def test_two_workers_of_one_directory_share_its_server(home, expected):
     """The server outlives the one that started it, be it killed; both were given no address."""
     environment = os.environ | {"XDG_STATE_HOME": str(home)}
     place, command = home / "online-svm", ("worker", "f", "--quiet", *flags_of(SETTINGS))

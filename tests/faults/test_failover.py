@@ -124,9 +124,7 @@ def test_a_take_over_that_the_replica_never_heard_of_still_leaves_one_writer(pai
     assert pair.promoted.outcome() == expected
 
 
-def test_a_primary_that_lost_its_replicas_soon_takes_no_commit_where_it_is_told_so(
-    pair, direct, expected
-):
+def test_a_primary_without_replicas_takes_no_commit(pair, direct, expected):
     """min-replicas-to-write: what a fail-over can lose is what came within min-replicas-max-lag."""
     running = pair.world.answer(50, batch=1)
     ask = direct.store.call

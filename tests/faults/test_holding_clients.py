@@ -5,7 +5,8 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from processes import LIMIT
@@ -14,7 +15,6 @@ from system_tools import package
 package("starlette", "pip install 'online-svm[http]'")
 package("uvicorn", "pip install 'online-svm[http]'")
 
-from fault_redis import Proxy  # noqa: E402
 from served_gateway import gateway_process, serving  # noqa: E402
 from structlog.testing import capture_logs  # noqa: E402
 from world import wait_until  # noqa: E402
@@ -66,9 +66,9 @@ def connect():
 
 
 @pytest.fixture
-def client(world, monkeypatch):
+def client(world, monkeypatch, request):
     """A client of a gateway of `PLACES` connections, and of a feed that nobody answers."""
-    monkeypatch.setattr(limits, "CLIENT_SECONDS", CLIENT_SECONDS)
+    monkeypatch.setattr(limits, "CLIENT_SECONDS", getattr(request, "param", CLIENT_SECONDS))
     with serving(world.url, world.feed, connections=PLACES) as client:
         wait_until(
             lambda: client.post(f"/feeds/{world.feed}/examples?timeout=0", BODY).status == 202
@@ -90,31 +90,32 @@ def test_who_asks_and_hangs_up_is_forgotten(world, connect, count):
     """Of a second request, sent before the first is answered, the gateway reads nothing."""
     options, store = ("--connections", PLACES), world.store
     with gateway_process(world.url, world.feed, options=options) as (_, client):
-        for wave in range(1, 4):
-            lines = connect(client, example(client, world.feed, 60) * count, PLACES // 2)
-            pushed = wave * PLACES // 2
-            wait_until(lambda pushed=pushed: store.length(store.keys.input) == pushed, seconds=20)
+        for wave in range(1, 7):  # those of three waves before may not be forgotten yet
+            lines = connect(client, example(client, world.feed, 60) * count, PLACES // 4)
+            pushed = wave * PLACES // 4
+            wait_until(lambda pushed=pushed: store.length(store.keys.input) == pushed)
             hang_up(lines)
-        wait_until(lambda: is_served(client), seconds=5)
+        wait_until(lambda: is_served(client), seconds=30)
         ((entry, _),) = store.call("XREVRANGE", store.keys.input, "+", "-", "COUNT", 1)
         path = f"/feeds/{world.feed}/answers/{entry.decode()}?timeout=60"
-        for _ in range(3):
-            lines = connect(client, request(client, "GET", path) * count, PLACES // 2)
+        for _ in range(6):
+            lines = connect(client, request(client, "GET", path) * count, PLACES // 4)
             assert is_served(client), "it came after them"
             hang_up(lines)
-        wait_until(lambda: is_served(client), seconds=5)
+        wait_until(lambda: is_served(client), seconds=30)
 
 
+@pytest.mark.parametrize("client", [LIMIT], indirect=True)
 @pytest.mark.parametrize("is_split", [False, True])
 def test_who_asks_in_advance_gets_one_answer_and_the_end(world, client, connect, is_split):
-    sent = example(client, world.feed, 1)
+    sent = example(client, world.feed, 4)
     before = world.store.length(world.store.keys.input)
     first = len(sent) - len(BODY) if is_split else 0
     lines = connect(client, sent[:first])
     for line in lines:
         line.sendall(sent[first:] + sent * 50)
-    wait_until(lambda: is_served(client, 503), seconds=5)
-    wait_until(lambda: is_served(client), seconds=5)
+    wait_until(lambda: is_served(client, 503))
+    wait_until(lambda: is_served(client))
     assert world.store.length(world.store.keys.input) == before + PLACES
     read_and_closed(lines[0], 202)
 
@@ -132,12 +133,18 @@ def read_and_closed(line, status):
 @pytest.mark.parametrize("count", [1, 3])
 def test_who_reads_nothing_is_disconnected_within_the_limit(world, client, connect, count):
     lines = connect(client, ask_for_large(world, client) * count, PLACES)
-    time.sleep(5 * CLIENT_SECONDS)  # the limit, and the time to write so much
-    assert is_served(client)
+    wait_until(lambda: not held(client))
     for line in lines:
         got = rest(line)
         assert got.startswith(b"HTTP/1.1 200")
         assert len(got) < LARGE
+
+
+def held(client):
+    """Return how many connections of its clients the gateway has open (Linux)."""
+    local = f"0100007F:{client.port:04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return sum(row[1] == local and row[3] == "01" for row in rows)
 
 
 def ask_for_large(world, client):
@@ -157,10 +164,11 @@ def rest(line):
     return got
 
 
+@pytest.mark.parametrize("client", [3.0], indirect=True)
 def test_who_reads_slowly_gets_all(world, client, connect):
     (line,) = connect(client, ask_for_large(world, client), 1)
     got, began = b"", time.monotonic()
-    while time.monotonic() - began < 4 * CLIENT_SECONDS:
+    while time.monotonic() - began < 6.0:
         got += line.recv(1 << 16)
         time.sleep(0.05)
     assert len(got + rest(line)) > LARGE
@@ -168,7 +176,7 @@ def test_who_reads_slowly_gets_all(world, client, connect):
 
 def test_a_request_in_pieces_has_a_limit_though_each_piece_is_in_time(client, connect):
     (line,) = connect(client, b"GET /v2/health/live HTTP/1.1\r\nX: ", 1)
-    wait_until(lambda: not takes(line), seconds=2 * CLIENT_SECONDS, pause=CLIENT_SECONDS / 10)
+    wait_until(lambda: not takes(line), pause=CLIENT_SECONDS / 10)
 
 
 def takes(line):
@@ -188,7 +196,7 @@ def test_all_but_one_place_may_be_held(client, connect):
 def test_a_body_that_breaks_off_is_no_fault(world, client, connect):
     with capture_logs() as logs:
         hang_up(connect(client, example(client, world.feed, 5)[:-1]))
-        wait_until(lambda: is_served(client), seconds=5)
+        wait_until(lambda: is_served(client))
         time.sleep(CLIENT_SECONDS)
     assert logs == []
 
@@ -205,7 +213,7 @@ def test_a_length_beside_chunks_is_refused_and_the_connection_closed(world, clie
 
 def test_a_status_that_takes_long_holds_up_no_example(world, monkeypatch):
     stop, path = threading.Event(), f"/feeds/{world.feed}/examples?timeout=0"
-    monkeypatch.setattr(gateway_feed, "status", lambda _: stop.wait(LIMIT))
+    monkeypatch.setattr(gateway_feed, "read_status", lambda _: stop.wait(LIMIT))
     with serving(world.url, world.feed) as client, ThreadPoolExecutor(PLACES) as threads:
         for _ in range(PLACES):
             threads.submit(client.get, f"/feeds/{world.feed}/status")
@@ -214,22 +222,6 @@ def test_a_status_that_takes_long_holds_up_no_example(world, monkeypatch):
             time.sleep(2 * FRESH_SECONDS)
             began = time.monotonic()
             assert client.post(path, BODY).status == 202
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < LIMIT / 2
         finally:
             stop.set()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("view", ["status", "alarms"])
-def test_all_who_look_at_a_silent_redis_wait_for_it_together(server, view):
-    with (
-        closing(Proxy(server.port)) as proxy,
-        serving(f"redis://127.0.0.1:{proxy.port}/0", "f") as client,
-        ThreadPoolExecutor(PLACES) as threads,
-    ):
-        wait_until(lambda: client.get("/feeds/f/alarms").status == 200)
-        proxy.is_black_hole = True
-        began = time.monotonic()
-        asked = [threads.submit(client.get, f"/feeds/f/{view}") for _ in range(PLACES)]
-        assert {one.result().status for one in asked} == {503}
-        assert time.monotonic() - began < 20, "some five seconds, once or twice for all"

@@ -3,6 +3,7 @@
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from threading import Event
 
 import pytest
@@ -17,11 +18,11 @@ from served_gateway import gateway_process  # noqa: E402
 SIZE = 1 << 20
 """Bytes of a body, at most, by default."""
 
-SECONDS = 0.1
-"""Processor time of the gateway for one of them, at most."""
+SECONDS = 0.5
+"""Processor time of the gateway for one of them, at most: five times what the worst one takes."""
 
-PROBE_SECONDS = 1.0
-"""Seconds that Kubernetes gives a probe by default."""
+CLIENTS = 20
+"""Clients that send such bodies, one after the other, while probes are asked."""
 
 EXAMPLE, INFER = "/feeds/slow/examples", "/v2/models/slow/infer"
 
@@ -96,6 +97,9 @@ TENSORS = {
 }  # fmt: skip
 
 
+MIXED = ("columns", "other names", "tensors of one value", "a thousand rows")
+
+
 @pytest.fixture(scope="module")
 def served(embedded_url):
     """The process of a gateway of the feed `slow`, which has no worker, and a client of it."""
@@ -123,23 +127,25 @@ def post(client, kind):
 
 
 def test_live_probes_are_answered_while_many_such_bodies_come(served, tell_line):
+    """Counted in bodies that are answered before the probe: each takes its time on any machine."""
     _, client = served
-    stop, waits = Event(), []
-    with ThreadPoolExecutor(20) as threads:
-        for kind in ("columns", "other names", "tensors of one value", "a thousand rows") * 5:
-            threads.submit(post_until, stop, client, kind)
+    stop, done, waits = Event(), [], []
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        for _, kind in zip(range(CLIENTS), cycle(MIXED), strict=False):
+            threads.submit(post_until, stop, client, kind, done)
         try:
             for _ in range(30):
-                began = time.monotonic()
+                before = len(done)
                 assert client.get("/v2/health/live").status == 200
-                waits.append(time.monotonic() - began)
+                waits.append(len(done) - before)
                 time.sleep(0.05)
         finally:
             stop.set()
-    tell_line(f"probes: at most {1000 * max(waits):.0f} ms")
-    assert max(waits) < PROBE_SECONDS
+    tell_line(f"probes: at most {max(waits)} of {len(done)} bodies before one of them")
+    assert len(done) > CLIENTS
+    assert max(waits) <= 2 * CLIENTS, "each client has one body on its way, and may send another"
 
 
-def post_until(stop, client, kind):
+def post_until(stop, client, kind, done):
     while not stop.is_set():
-        post(client, kind)
+        done.append(post(client, kind).status)

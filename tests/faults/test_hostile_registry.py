@@ -27,9 +27,7 @@ def test_what_is_no_name_in_the_list_of_feeds_is_skipped_and_told(own_redis, run
     assert "\x1b" not in shown + said
 
 
-def test_a_list_of_feeds_of_another_type_stops_no_worker_and_is_named_by_status(
-    own_redis, store, run_command
-):
+def test_a_registry_of_another_type_stops_no_worker(own_redis, store, run_command):
     store.call("DEL", REGISTRY)
     store.call("SET", REGISTRY, "no set")
     try:
@@ -67,8 +65,6 @@ def seven(request):
     ("osvm-producer", ("XADD", "osvm:{f}:out", "*", "x", "1")),
     ("osvm-reader", ("XADD", "osvm:{f}:in", "*", "x", "1")),
 ])  # fmt: skip
-def test_the_rules_for_redis_7_let_a_producer_write_its_input_and_the_list_alone(
-    seven, role, command
-):
+def test_a_producer_may_write_its_input_and_the_registry_alone(seven, role, command):
     with client(seven[role]) as connected, pytest.raises(redis.exceptions.NoPermissionError):
         connected.execute_command(*command)

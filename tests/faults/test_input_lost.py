@@ -73,9 +73,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("is_away", [False, True])
-def test_from_redis_7_on_unread_input_that_is_gone_stops_the_worker_which_says_how_to_go_on(
-    half, fault, is_away
-):
+def test_lost_unread_input_stops_the_worker_which_names_the_remedy(half, fault, is_away):
     store, before, (takes_away, message) = half.store, half.outcome(), FAULTS[fault]
     running = None if is_away else half.session()
     takes_away(half)
@@ -116,7 +114,7 @@ def test_a_stream_that_ends_before_the_cursor_is_a_loss_on_any_redis(
 
 
 @pytest.mark.parametrize("earlier", [0, 5])
-def test_where_it_ends_before_the_cursor_the_message_says_how_to_go_on_without_it(half, earlier):
+def test_an_input_that_ends_before_the_cursor_has_a_remedy(half, earlier):
     delete(half)
     push(half.store, rows()[:earlier])
     with pytest.raises(InputLost, match="ends before 50-0") as lost:
@@ -261,7 +259,7 @@ def test_a_feed_that_begins_is_counted_without_a_warning(counted):
     assert warned(logs) == []
 
 
-def test_a_restart_of_the_server_under_a_worker_does_not_hide_the_next_loss(server, feed):
+def test_a_restart_of_redis_hides_no_later_loss(server, feed):
     with World(server.url, feed, retry_timeout=20.0) as world:
         half_answered(world)
         running = world.session()

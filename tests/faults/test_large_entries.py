@@ -16,7 +16,7 @@ from workers.admin.verify import verify
 from workers.broker.large_replies import BatchSize
 from workers.config.settings import Limits
 from workers.message.decode import decode
-from workers.reading.status import status
+from workers.reading.status import read_status
 from workers.session.flow_control import InputReader
 
 MIB = 1 << 20
@@ -75,7 +75,7 @@ def test_the_worst_entry_within_bounds_costs_little_memory_and_time(kind, featur
         taken.append(time.process_time() - began)
     assert found.rejected
     assert grown() < 20 * len(raw)
-    assert min(taken) < 0.05
+    assert min(taken) < 0.1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -132,7 +132,7 @@ def test_a_backlog_of_large_entries_is_read_in_parts_that_fit(store):
     reader = InputReader(store, BatchSize(64, MIB))
     cursor, found = b"0-0", []
     while cursor != b"40-0":
-        reader.hand_in((), may_be_more=True)
+        reader.put((), may_be_more=True)
         entries = reader.next_now(cursor, 64)
         assert sum(len(entry[1][1]) for entry in entries) <= 2 * MIB
         found += [entry[0] for entry in entries]
@@ -147,7 +147,7 @@ def test_a_stream_that_is_walked_comes_in_pages_of_bounded_bytes(store):
     pages = list(store.pages(store.keys.input, b"0-0"))
     assert [entry[0] for page in pages for entry in page] == [b"%d-0" % i for i in range(1, 61)]
     assert max(sum(len(entry[1][1]) for entry in page) for page in pages) <= 33 * MIB
-    assert status(store).waiting == 60
+    assert read_status(store).waiting == 60
 
 
 LIMIT = 3_500 * MIB
@@ -158,7 +158,7 @@ def limited():
 
 
 @pytest.mark.slow
-def test_an_entry_of_100_mib_is_rejected_under_a_memory_limit_and_the_worker_stops_when_told(
+def test_a_worker_with_little_memory_rejects_an_entry_of_100_mib(
     own_redis,
 ):
     small = ["x", "[1,2]", "y", "a"]
@@ -173,7 +173,7 @@ def test_an_entry_of_100_mib_is_rejected_under_a_memory_limit_and_the_worker_sto
             with Worker(*command, preexec_fn=limited) as worker:
                 worker.wait_for(world.store, world.pushed, 90.0)
                 wait_until(lambda epoch=epoch: world.store.state().epoch == epoch)
-                worker.stopped(10.0)
+                worker.stopped()
         answers = [json.loads(payload) for _, payload in world.payloads()[0]]
         assert [a.get("code") for a in answers] == [None, *["too_large"] * 23, None]
         assert verify(world.store).is_identical

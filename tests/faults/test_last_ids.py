@@ -15,7 +15,7 @@ from workers.feed.retention import Retention
 from workers.push.back_pressure import HighWater
 from workers.push.ingest import PushStopped, push
 from workers.push.sources import Row
-from workers.reading.status import status
+from workers.reading.status import read_status
 from workers.session import preflight
 from workers.session.flow_control import ConsumerBackpressure
 from workers.session.join.sources import Source
@@ -66,7 +66,7 @@ def test_entries_under_odd_ids_are_answered_as_others_replayed_and_verified(worl
 
 
 @pytest.mark.parametrize("last", ["1001-18446744073709551615", LAST])
-def test_back_pressure_goes_on_past_the_last_id_of_a_millisecond_or_of_the_stream(store, last):
+def test_back_pressure_goes_on_past_the_last_id(store, last):
     ids = [*(f"{i}-{MOST}" for i in range(1, 40)), last]
     for entry_id in ids:
         store.call("XADD", store.keys.out, entry_id, "p", "{}")
@@ -87,7 +87,7 @@ def test_back_pressure_goes_on_past_the_last_id_of_a_millisecond_or_of_the_strea
 
 
 def test_a_worker_a_check_and_status_say_that_the_stream_has_ended(edge):
-    assert "ended" not in describe(status(edge.store))
+    assert "ended" not in describe(read_status(edge.store))
     with capture_logs() as logs:
         running = edge.session()
         drain(running, COUNT)
@@ -98,7 +98,7 @@ def test_a_worker_a_check_and_status_say_that_the_stream_has_ended(edge):
     assert "online-svm reset" in said[0]
     checked = preflight.check(edge.store, pinned_config(CONFIG, Limits()))
     assert any("no entry can follow" in warning for warning in checked.warnings)
-    found = status(edge.store)
+    found = read_status(edge.store)
     assert (found.waiting, found.cursor) == (0, LAST)
     assert "ended      the stream has reached" in describe(found)
 

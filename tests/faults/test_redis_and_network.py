@@ -13,7 +13,7 @@ from threaded_feed import refill
 from world import COUNT, drain, wait_until
 
 from workers.broker import permissions
-from workers.broker.client import MAX_DELAY_SECONDS, client
+from workers.broker.client import client
 from workers.broker.store import _COMMIT
 from workers.errors import AccessDenied, StateLost, Stopped, Unavailable
 from workers.feed.keys import FeedKeys
@@ -22,8 +22,8 @@ from workers.stop import Stop
 PATIENCE = 0.5
 """Seconds for a reply, here."""
 
-RECOVERY = 2 * (PATIENCE + MAX_DELAY_SECONDS) + 1.0
-"""Either connection gives up and steps back once; a second for the work and a busy machine."""
+RECOVERY = 10.0
+"""Seconds, as docs/guarantees.md says: it takes two or three on a machine at rest."""
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ AWAY = [stopped, killed, loading, busy, half_open, *REFUSING]
     indirect=["server"],
     ids=[one.__name__ for one in AWAY],
 )
-def test_while_redis_or_the_network_fails_no_part_of_a_commit_is_there_and_later_all_of_it(
+def test_a_commit_is_whole_or_absent_whatever_fails(
     server, proxy, url, direct, at_work, expected, breaks
 ):
     """The same process goes on within its time-out and back-off; what was committed is there."""
@@ -216,7 +216,7 @@ def test_while_redis_or_the_network_fails_no_part_of_a_commit_is_there_and_later
                     assert direct.seq == stands
             assert direct.seq >= goal
             stands = len(worker.confirmed)
-            worker.wait_for(min(stands + 3, COUNT), 10.0 if breaks is loading else RECOVERY)
+            worker.wait_for(min(stands + 3, COUNT), RECOVERY)
             assert proxy.accepted > accepted or breaks in (*REFUSING, busy)
         worker.wait_for(COUNT)
     assert direct.outcome() == expected
@@ -230,9 +230,7 @@ def test_while_redis_or_the_network_fails_no_part_of_a_commit_is_there_and_later
         assert len(warnings) <= worker.store.failures, "one line for each step of the back-off"
 
 
-def test_an_append_only_file_cut_in_the_last_commits_is_read_again_and_completed(
-    server, direct, expected
-):
+def test_what_a_cut_file_lost_is_answered_again(server, direct, expected):
     """Input and answers go together: both stand in the file, in the order they came."""
     choose = random.Random(1)
     running = direct.session(batch=5, snapshot_every=40)

@@ -91,7 +91,7 @@ def trained():
 
 @fuzz(150)
 @given(st.lists(entries, max_size=24))
-def test_any_entries_are_answered_and_the_rejected_ones_leave_the_state_as_it_was(trained, batch):
+def test_any_entries_are_answered_and_rejected_ones_change_nothing(trained, batch):
     predictor = OnlinePredictor(CONFIG)
     predictor.restore(trained)
     numbered = [(b"%d-0" % (i + 1), flat(pairs)) for i, pairs in enumerate(batch)]

@@ -25,7 +25,7 @@ from workers.feed.keys import REGISTRY, is_feed_name
 from workers.feed.pinned_config import pinned_config
 from workers.feed.position import parse_id
 from workers.reading.registry import listed
-from workers.reading.status import status
+from workers.reading.status import read_status
 from workers.session import preflight
 from workers.text import printable
 
@@ -67,7 +67,7 @@ FIELDS = [
 def commands(store):
     """What looks at a feed: each returns, or raises an error of the service in one line."""
     yield lambda: preflight.check(store, pinned_config(CONFIG, Limits()))
-    yield lambda: status(store)
+    yield lambda: read_status(store)
     yield lambda: verify(store)
     yield lambda: session(store)
 
@@ -103,9 +103,7 @@ def run(command):
 
 @fuzz(60)
 @given(st.dictionaries(st.sampled_from(FIELDS), st.none() | values, min_size=1, max_size=3))
-def test_whatever_stands_in_the_state_of_a_feed_is_named_in_one_line_and_no_answer_changes(
-    worked, changed
-):
+def test_a_damaged_state_is_named_in_one_line_and_changes_no_answer(worked, changed):
     """Nothing but the epoch and the writer may be written before the damage is found.
 
     The run of the server is no damage: whoever takes the feed over notes the present one.
@@ -170,7 +168,7 @@ def test_whatever_stands_in_the_state_of_a_combination_is_named_in_one_line(comb
 def test_whatever_stands_in_the_lease_is_shown_and_stops_nobody(worked, value):
     worked.call("SET", worked.keys.lease, value)
     try:
-        holder = status(worked).holder
+        holder = read_status(worked).holder
         assert holder is None or printable(holder).isprintable()
         assert isinstance(is_held(value), bool)
     finally:
@@ -179,9 +177,7 @@ def test_whatever_stands_in_the_lease_is_shown_and_stops_nobody(worked, value):
 
 @fuzz(60)
 @given(st.lists(values, max_size=5), st.sampled_from(["set", "string", "list", "hash", "zset"]))
-def test_whatever_stands_in_the_list_of_feeds_hides_no_feed_and_shows_none_that_is_no_name(
-    worked, members, kind
-):
+def test_garbage_in_the_registry_hides_no_feed_and_is_not_shown(worked, members, kind):
     worked.call("DEL", REGISTRY)
     members = [*members, b"fuzzed"]
     try:
@@ -199,7 +195,7 @@ def test_whatever_stands_in_the_list_of_feeds_hides_no_feed_and_shows_none_that_
             assert not any(is_feed_name(name) for name in odd)
         else:
             run(lambda: listed(worked))
-        assert status(worked).seq == COUNT
+        assert read_status(worked).seq == COUNT
     finally:
         worked.call("DEL", REGISTRY)
 
@@ -214,9 +210,7 @@ ids = st.lists(st.tuples(parts, parts), min_size=1, max_size=30, unique=True).ma
 
 @fuzz(15)
 @given(ids.map(lambda found: [pair for pair in found if pair != (0, 0)]), st.booleans())
-def test_entries_under_any_ids_are_answered_under_them_and_again_by_the_next_worker(
-    embedded_url, found, is_crashed
-):
+def test_entries_under_any_ids_are_answered_and_replayed(embedded_url, found, is_crashed):
     with Store(embedded_url, "ids", block_ms=1) as store:
         try:
             for pair, entry in zip(found, rows(len(found)), strict=True):
@@ -229,7 +223,7 @@ def test_entries_under_any_ids_are_answered_under_them_and_again_by_the_next_wor
                 run(running.snapshot)
             expected = outcome(store)
             assert [parse_id(entry[0]) for entry in expected[0][0]] == found
-            run(lambda: status(store))
+            run(lambda: read_status(store))
             run(lambda: advance(session(store)))
             assert outcome(store) == expected
             assert verify(store).is_identical

@@ -125,7 +125,7 @@ class Mixture:
     def step(self, entries, real):
         """Push entries, let the feed answer them, and compare the real ones."""
         before = self.pushed
-        link = self.store._connection._linked(self.store.url)
+        link = self.store._connection._pipeline(self.store.url)
         with link.client.pipeline(transaction=False) as pipeline:
             for fields in entries:
                 self.pushed += 1

@@ -84,7 +84,7 @@ def test_each_row_has_the_answer_that_the_predictor_gives_it():
     assert known > 240
 
 
-def test_labels_are_met_one_by_one_and_each_has_a_share_from_then_on():
+def test_each_label_has_a_probability_once_seen():
     model = OnlineClassifier(**LIGHT)
     x = {"a": 1.0}
     assert (model.predict_proba_one(x), model.predict_one(x)) == ({}, None)

@@ -29,7 +29,7 @@ def place(emulated, tmp_path, monkeypatch):
 
 @pytest.mark.scale
 @pytest.mark.timeout(1200)  # a Debian is fetched
-def test_it_keeps_a_feed_over_a_stop_a_kill_and_a_rewrite_of_its_file(place, embedded_url):
+def test_a_feed_outlives_a_stop_a_kill_and_a_rewrite(place, embedded_url):
     with World(embedded_url, "whole") as whole:
         whole.push()
         whole.answer()

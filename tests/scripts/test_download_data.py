@@ -31,9 +31,7 @@ def test_a_file_is_kept_with_equal_line_ends_if_its_content_is_right(
     assert "a: fetched" in capsys.readouterr().out
 
 
-def test_a_missing_file_and_one_of_other_content_do_not_keep_the_others_away(
-    mirror, tmp_path, capsys
-):
+def test_one_bad_file_does_not_stop_the_others(mirror, tmp_path, capsys):
     (mirror / "b").write_bytes(b"b\n")
     (mirror / "c").write_bytes(b"tampered\n")
     files = [data_file(name, f"{name}\n".encode()) for name in "abc"]
@@ -63,7 +61,7 @@ def test_an_unknown_name_is_refused(tmp_path, capsys):
     assert "unknown: iris" in capsys.readouterr().err
 
 
-def test_every_listed_file_is_the_one_the_benchmarks_use_and_has_a_public_home_of_its_own():
+def test_every_listed_file_is_used_and_has_a_public_home():
     assert all(script.present(file, data_directory()) for file in script.FILES)
     assert all(file.url.startswith("https://") for file in script.FILES)
     assert len({file.url for file in script.FILES}) == len(script.FILES)

@@ -66,9 +66,7 @@ def naming(path):
         ("", ("-DPyModuleDef_Init=other",), "uses Python: False"),
     ],
 )
-def test_a_module_that_some_machine_cannot_load_or_that_names_its_own_is_refused(
-    wheel, added, flags, reason
-):
+def test_a_module_that_some_machine_cannot_load_is_refused(wheel, added, flags, reason):
     with pytest.raises(NotReleasable, match=reason):
         inspected.check(wheel(added, *flags))
 

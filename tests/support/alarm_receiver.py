@@ -32,7 +32,7 @@ class Received:
             self.requests.append((headers, body))
             self.arrived.notify_all()
 
-    def wait(self, count, seconds=30.0):
+    def wait(self, count, seconds=LIMIT):
         """Wait until so many requests came; return the messages of all."""
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.requests) >= count, seconds)
@@ -56,7 +56,7 @@ def receiving(port=0):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             received.add(dict(self.headers), body)
-            received.blocks.wait(30)
+            received.blocks.wait(LIMIT)
             is_refused = json.loads(body).get("feed") in received.refused
             self.send_response(500 if is_refused else received.status)
             self.send_header("Location", "/elsewhere")
@@ -98,8 +98,8 @@ def raise_alarms(store, count, first=1, together=1, closed=True):
 
 
 @contextmanager
-def posting(url, received, secret=None, seconds=0.5, look=0.02):
-    """Run a webhook in a thread, with short waits."""
+def posting(url, received, secret=None, seconds=20.0, look=0.02):
+    """Run a webhook in a thread, with short waits; a receiver may take `seconds` to answer."""
     webhook = Webhook(url, Receiver(received.url, secret, seconds), first=0.02, cap=0.05, poll=look)
     thread = threading.Thread(target=webhook.run, daemon=True)
     thread.start()
@@ -112,8 +112,8 @@ def posting(url, received, secret=None, seconds=0.5, look=0.02):
 
 
 @contextmanager
-def delivering(store, received, secret=None, is_at_work=True, seconds=0.5):
-    with posting(store.url, received, secret, seconds) as webhook:
+def delivering(store, received, secret=None, is_at_work=True, **options):
+    with posting(store.url, received, secret, **options) as webhook:
         alarms = webhook.add(store.keys.feed)
         if is_at_work:
             alarms.on_started(cursor(store))

@@ -40,10 +40,7 @@ def push(store, begin, end, **more):
 def answering(url, feed, **changes):
     """Open a session of a feed, and a function that lets it answer all that waits."""
     settings, stop = WorkerSettings(**SMALL | changes), Stop()
-    with (
-        open_store(feed, settings, url, stop) as store,
-        refitter(settings) as refits,
-    ):
+    with open_store(feed, settings, url, stop) as store, refitter(settings) as refits:
         session = assembled(store, settings, refits, stop)
 
         def answer(most=1000):

@@ -13,7 +13,7 @@ SIZES = {"desktop": (1280, 800), "phone": (390, 844), "narrow": (400, 800)}
 def expecting():
     """Return Playwright's `expect`; skip, with the reason, where there is none."""
     expect = package("playwright.sync_api", "pip install -e '.[dev]'").expect
-    expect.set_options(timeout=20_000)
+    expect.set_options(timeout=60_000)
     return expect
 
 
@@ -52,7 +52,7 @@ def dashboard(url, *arguments):
         assert line, "the page did not start"
         yield orjson.loads(line)["url"]
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait() == 0
         process.stdout.close()
 
 
@@ -62,6 +62,7 @@ def tab(browser, address="", size="desktop", scheme="light"):
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = context.new_page()
+    page.set_default_timeout(60_000)
     errors = []
     page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -38,7 +38,7 @@ class ServerProcess:
     def stop(self):
         """Stop it by SIGTERM, as systemd and container managers do."""
         self.process.terminate()
-        assert self.process.wait(20) == 0
+        assert self.process.wait() == 0
 
     def kill(self):
         if self.process is not None:
@@ -75,7 +75,7 @@ class Server(ServerProcess):
         """Start it; return when it has loaded its data."""
         self.launch(*options)
         with redis.Redis(port=self.port) as client:
-            wait_until(lambda: is_up(client), 20.0, "the server starts")
+            wait_until(lambda: is_up(client), why="the server starts")
 
     def launch(self, *options):
         self.begin(

@@ -60,8 +60,8 @@ class Forked:
         self.send_signal(signal.SIGTERM)
         assert self.wait() == 0
 
-    def wait(self, seconds=20.0):
-        wait_until(lambda: self.poll() is not None, seconds, "the worker does not end", 0.002)
+    def wait(self):
+        wait_until(lambda: self.poll() is not None, why="the worker does not end", pause=0.002)
         return self.poll()
 
 
@@ -73,10 +73,10 @@ def _begin_server():
 
 def end(store, worker, goal):
     """Stop a worker that has answered `goal` entries and still lives; return its exit code."""
-    wait_until(lambda: worker.poll() is not None or is_done(store, worker, goal), 60.0)
+    wait_until(lambda: worker.poll() is not None or is_done(store, worker, goal))
     if worker.poll() is None:
         worker.send_signal(signal.SIGTERM)
-    return worker.wait(20)
+    return worker.wait()
 
 
 def is_done(store, worker, goal):

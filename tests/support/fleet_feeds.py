@@ -94,7 +94,8 @@ def fleet_feeds(url, before, number, count):
         yield FleetFeeds(stores, count)
 
 
-FLAGS = flags_of(SETTINGS)
+FLAGS = flags_of(SETTINGS | {"lease": 1.0})
+"""The lease of a host that died lapses soon."""
 
 
 def fleet(*arguments):

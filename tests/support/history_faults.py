@@ -47,7 +47,7 @@ class History:
     `faults` counts the faults that struck.
     """
 
-    SECONDS = 90.0
+    SECONDS = 270.0
     """After which a history counts as stuck."""
 
     FROZEN, DARK, KILLED = (0.02, 0.05, 0.2), (0.01, 0.05), 0.01
@@ -349,7 +349,7 @@ class Part:
     def end(self, also=()):
         self.signal(signal.SIGCONT)
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30)
+        code = self.process.wait()
         allowed = {OK, *self._allowed, *also}
         if FENCED in allowed:  # it may be ending as this strikes, and no more handle the signal
             allowed.add(-signal.SIGTERM)
@@ -360,7 +360,7 @@ class Part:
 
 
 class Processes(History):
-    SECONDS = 150.0
+    SECONDS = 270.0
     FROZEN, DARK, KILLED = (0.05, 0.5, 1.3), (0.05, 0.5), 0.1
     ALL = (
         *FAULTS, "kill_a_worker", "freeze_a_worker", "kill_the_combination",

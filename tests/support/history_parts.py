@@ -15,7 +15,7 @@ from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.errors import Fenced
 from workers.feed.keys import FeedKeys
-from workers.feed.pinned_config import bound_to
+from workers.feed.pinned_config import pin_groups
 from workers.feed.position import Position, parse_id
 from workers.runner.combination import JoinSettings
 from workers.session.join.session import JoinedSession, JoinSetup
@@ -74,7 +74,7 @@ class Combination:
         joined = JoinSettings(feeds=FEEDS, join_window=JOIN_WINDOW)
         setup = JoinSetup(
             self.target, [Source(store) for store in self._stores], settings, JOIN_WINDOW,
-            bound_to({"combination": settings, "join": joined}), "history", batch,
+            pin_groups({"combination": settings, "join": joined}), "history", batch,
             may_create=self.target.state() is None,
         )  # fmt: skip
         self.session = JoinedSession(setup)
@@ -94,7 +94,7 @@ class Combination:
         return bool(rows) or not self.session.is_spent
 
     def _take_over(self):
-        while not self.session.recover_some():
+        while not self.session.recover_step():
             pass
 
     def abandon(self):

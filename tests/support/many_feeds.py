@@ -5,6 +5,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 
 import world
+from processes import LIMIT
 from session_steps import InlineRefits, assembled, refitter, shared_pool
 
 from workers.broker.store import Store
@@ -13,7 +14,8 @@ from workers.feed.selection import Selection
 from workers.runner import service
 from workers.stop import Stop
 
-SETTINGS = world.SETTINGS | {"replay_budget": 50, "lease": 1.0}
+SETTINGS = world.SETTINGS | {"replay_budget": 50, "lease": 5.0}
+"""No lease lapses while a busy machine keeps a process from renewing it for three seconds."""
 
 _numbers = itertools.count(1)
 
@@ -60,7 +62,7 @@ class Running:
         given = options.pop("settings", None) or settings()
         selection = options.pop("selection", None) or Selection(patterns)
         self.error = None
-        options.setdefault("look", 0.1)
+        options.setdefault("poll_seconds", 0.1)
         options.setdefault("pool", shared_pool())
 
         def work():
@@ -74,7 +76,7 @@ class Running:
 
     def end(self):
         self.stop.request()
-        self._thread.join(30.0)
+        self._thread.join(LIMIT)
         assert not self._thread.is_alive(), "it did not stop"
         if self.error is not None:
             raise self.error

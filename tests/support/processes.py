@@ -1,8 +1,10 @@
 """Processes of tests: none of them can keep a test waiting for ever."""
 
+import random
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 LIMIT = 60.0
@@ -41,9 +43,23 @@ class Process(subprocess.Popen):
         return AssertionError(f"killed, after {seconds:g} s without an end: {named}")
 
 
+_ports = set()
+_dice = random.SystemRandom()  # a test may seed the other one
+
+
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+    """Return a port on which nobody listens, and that this process was not given before.
+
+    The system gives the ports from 32768 on to clients, at any time. One of them could take the
+    port of a server before it starts or while it restarts; it could even connect to itself there.
+    """
+    while True:
+        port = _dice.randrange(10_000, 32_000)
+        with suppress(OSError):
+            if port not in _ports:
+                socket.create_server(("127.0.0.1", port)).close()
+                _ports.add(port)
+                return port
 
 
 def processor_seconds(process):

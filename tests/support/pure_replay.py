@@ -1,5 +1,7 @@
 """The oracle: what a feed answers by the pure core alone, without Redis, threads or a clock."""
 
+from itertools import cycle
+
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
 from workers.feed.position import START
@@ -28,6 +30,24 @@ def in_batches(config, entries, limits=None, size=None):
         outcome = process(predictor, limits, position, entries[begin : begin + size], recent)
         position = outcome.after
         yield outcome, predictor
+
+
+def restarted(config, entries, limits, cuts):
+    """Replay entries in batches of these sizes, each from a snapshot after the one before.
+
+    Return the payloads of `out`, the position and the classes.
+    """
+    predictor, recent, position = OnlinePredictor(config), RecentIds(limits.dedupe_window), START
+    out, sizes = [], cycle(cuts)
+    while entries:
+        size = next(sizes)
+        outcome = process(predictor, limits, position, entries[:size], recent)
+        out += outcome.out
+        position, entries = outcome.after, entries[size:]
+        body = recent.prepend_to(predictor.snapshot())
+        predictor, recent = OnlinePredictor(config), RecentIds(limits.dedupe_window)
+        predictor.restore(recent.restore_from(body))
+    return out, position, predictor.classes
 
 
 def streams_of(config, entries, size=None):

@@ -5,9 +5,8 @@ All servers listen on loopback, keep their data in a directory of the test, and 
 
 import os
 import signal
-import socket
 import subprocess
-from contextlib import closing, suppress
+from contextlib import closing
 
 import redis
 from fault_redis import ServerProcess, is_up
@@ -17,19 +16,6 @@ from system_tools import redis_server
 from world import wait_until
 
 SLOTS = 16_384
-BUS = 10_000
-"""From the port of a node to the port of its cluster bus."""
-
-
-def free_ports(count):
-    """Return ports that are free now, as are those for their cluster buses."""
-    found = set()
-    while len(found) < count:
-        port = free_port()
-        with suppress(OSError, OverflowError):
-            socket.create_server(("127.0.0.1", port + BUS)).close()
-            found.add(port)
-    return list(found)
 
 
 class Node(ServerProcess):
@@ -94,13 +80,17 @@ def feed_on(place, prefix="clustered"):
 
 
 class Cluster:
-    """Three primaries, each with `replicas` replicas."""
+    """Three primaries, each with `replicas` replicas.
 
-    def __init__(self, directory, *options, replicas=1, node_timeout=1000, tls=None):
-        ports = free_ports(3 * (1 + replicas))
+    A node counts as failed after `node_timeout` milliseconds of silence: by default longer than a
+    busy machine may keep a node that works from answering.
+    """
+
+    def __init__(self, directory, *options, replicas=1, node_timeout=30_000, tls=None):
+        ports = [free_port() for _ in range(3 * (1 + replicas))]
         self.nodes = [
             Node(directory / str(port), port, "--cluster-enabled", "yes",
-                 "--cluster-node-timeout", str(node_timeout),
+                 "--cluster-port", str(free_port()), "--cluster-node-timeout", str(node_timeout),
                  "--cluster-replica-validity-factor", "0", *options, tls=tls)
             for port in ports
         ]  # fmt: skip
@@ -117,7 +107,8 @@ class Cluster:
             begin, end = i * SLOTS // 3, (i + 1) * SLOTS // 3 - 1
             node.ask("CLUSTER", "ADDSLOTSRANGE", begin, end)
         for node in others:
-            first.ask("CLUSTER", "MEET", "127.0.0.1", node.port)
+            bus = node.client.config_get("cluster-port")["cluster-port"]
+            first.ask("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
         count = len(self.nodes)
         wait_until(lambda: all(len(node_ids(node)) == count for node in self.nodes), why="they met")
         for i, node in enumerate(self.nodes[3:]):
@@ -226,10 +217,14 @@ def running_cluster(*given, **options):
 
 
 class Watched:
-    """A primary, replicas of it, and three sentinels that watch them under the name `main`."""
+    """A primary, replicas of it, and three sentinels that watch them under the name `main`.
 
-    def __init__(self, directory, *options, replicas=1):
-        ports = free_ports(1 + replicas + 3)
+    The primary counts as failed after `down_after` milliseconds of silence, as in a `Cluster`.
+    """
+
+    def __init__(self, directory, *options, replicas=1, down_after=30_000):
+        self._down_after = down_after
+        ports = [free_port() for _ in range(1 + replicas + 3)]
         first, rest = ports[0], ports[1 : 1 + replicas]
         self.nodes = [Node(directory / str(first), first, *options)]
         for port in rest:
@@ -248,7 +243,7 @@ class Watched:
         settings.write_text(
             f"port {port}\nbind 127.0.0.1\ndir {place}\n"
             f"sentinel monitor main 127.0.0.1 {first} 2\n"
-            f"sentinel down-after-milliseconds main 500\n"
+            f"sentinel down-after-milliseconds main {self._down_after}\n"
             "sentinel failover-timeout main 3000\n"
         )
         command = [redis_server(7), str(settings), "--sentinel"]

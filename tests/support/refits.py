@@ -74,8 +74,8 @@ def run(refitter, tasks):
     return results
 
 
-def gone(*pids, seconds=20.0):
-    wait_until(lambda: all(process_start(pid) is None for pid in pids), seconds, f"{pids} end")
+def gone(*pids):
+    wait_until(lambda: all(process_start(pid) is None for pid in pids), why=f"{pids} end")
     return True
 
 
@@ -105,7 +105,7 @@ def held_refits(monkeypatch):
 
     def hold():
         held.set()
-        assert released.wait(60.0)
+        assert released.wait(150.0)
 
     with _before_each(monkeypatch, hold):
         try:

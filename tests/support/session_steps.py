@@ -38,7 +38,7 @@ class Patient(Pace):
 
 
 def taken_over(session):
-    while not session.recover_some():
+    while not session.recover_step():
         pass
     return session
 
@@ -64,9 +64,9 @@ def advance(session):
     taken_over(session)
     if not session.may_answer():
         return
-    if session.has_to_take_refit:
+    if session.needs_refit:
         session.take_refit()
-    session.input.hand_in((), may_be_more=True)
+    session.input.put((), may_be_more=True)
     predictor = session._predictor
     most = predictor.until_wait if predictor.is_refitting else 0
     entries = session.next_now(most or 1 << 20)

@@ -14,7 +14,7 @@ def wanted(store, cursor=b"0-0"):
     return StreamRead(store.keys.feed, store.keys.input, cursor, reader)
 
 
-def next_of(reader, seconds=10.0):
+def next_of(reader, seconds=60.0):
     """Return what comes next, and for whom nothing came."""
     stop, deadline = Stop(), time.monotonic() + seconds
     while time.monotonic() < deadline:

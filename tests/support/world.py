@@ -12,7 +12,7 @@ import time
 from contextlib import ExitStack
 
 import numpy as np
-from processes import Process
+from processes import LIMIT, Process
 from pure_replay import replayed
 from session_steps import answer_batch, recovery, taken_over
 
@@ -151,7 +151,7 @@ class Worker(Process):
 
         return wait_until(is_answered, seconds, f"{count} entries are answered")
 
-    def stopped(self, seconds=20.0):
+    def stopped(self, seconds=LIMIT):
         """Stop it in order, within these seconds; return what it said."""
         self.send_signal(signal.SIGTERM)
         assert self.wait(seconds) == 0, self.said

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.stop import ONE_REQUEST, Stop
+from workers.stop import ONE_REQUEST_SECONDS, Stop
 
 AT_EACH_INSTRUCTION = """
 import os, signal, sys
@@ -58,7 +58,7 @@ print(stop.requested)
 
 def run(program, **options):
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, **options
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, **options
     )
 
 
@@ -69,20 +69,24 @@ def test_a_signal_at_any_instruction_of_a_wait_ends_it():
     assert int(found.stdout) > 40
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.0005, ONE_REQUEST / 2])
+@pytest.mark.parametrize("pause", [0.0, 0.0005, 0.25])
 def test_two_signals_within_half_a_second_are_one(pause):
-    found = run(SIGNALLED.format(code=f"send({pause})"))
+    """The half second is a minute here: a busy machine may keep the program waiting."""
+    found = run(
+        "from workers import stop\nstop.ONE_REQUEST_SECONDS = 60\n"
+        + SIGNALLED.format(code=f"send({pause})")
+    )
     assert (found.returncode, found.stdout) == (0, "at work\nTrue\n")
 
 
 def test_a_second_signal_after_half_a_second_ends_with_130():
-    found = run(SIGNALLED.format(code=f"send({ONE_REQUEST + 0.1})"))
+    found = run(SIGNALLED.format(code=f"send({ONE_REQUEST_SECONDS + 0.1})"))
     assert (found.returncode, found.stdout) == (130, "at work\n")
 
 
 def test_a_second_signal_after_the_stop_does_not_change_the_exit_code():
     """A supervisor's signal to the group may come when the process is about to end."""
-    found = run(SIGNALLED.format(code="stop.request()") + f"\nsend({ONE_REQUEST + 0.1})")
+    found = run(SIGNALLED.format(code="stop.request()") + f"\nsend({ONE_REQUEST_SECONDS + 0.1})")
     assert (found.returncode, found.stdout) == (0, "at work\nTrue\n")
 
 
@@ -117,7 +121,7 @@ def test_a_stop_ends_the_waits_of_all_threads_and_those_to_come():
     os.write(stop.wakeup_fd, b"\0")  # one of them may read it, and what comes with it
     stop.request()
     for thread in threads:
-        thread.join(10)
+        thread.join(25.0)
         assert not thread.is_alive()
     assert stop.wait(30.0)
 

@@ -1,1 +1,1 @@
-"""Operations on feeds from outside a worker: fork, reset, verify, repair, restore, erase."""
+"""Operations on a feed outside its worker: backup, restore, fork, verify, repair, erase, notes."""

@@ -1,11 +1,11 @@
 """Backup: one file with the configuration of a feed and its newest snapshot.
 
 The file has a line that names the format, the length of the header (4 bytes), the header (JSON),
-the snapshot, and the SHA-256 of everything before it. The position of the feed is in the snapshot.
+the snapshot, and the SHA-256 of everything before it. The snapshot holds the position of the feed.
 
-A worker leaves a snapshot when it stops, and after many entries. Between two snapshots a backup
-would lack the newest answers. So `backup` leaves a request in the feed's slot, the worker sees it
-within about a second, and its next commit brings a snapshot. The request expires.
+A worker stores a snapshot when it stops, and after many entries. Between two snapshots a backup
+would lack the newest answers. So `backup` writes a request to a key of the feed. The worker sees it
+within about a second, and its next commit stores a snapshot. The request expires.
 """
 
 import json
@@ -22,7 +22,7 @@ from online_svm.storage.saved_model import BACKUP
 from workers.broker.store import Store
 from workers.config.retention_settings import RetentionSettings
 from workers.errors import AccessDenied, BadConfiguration, InvalidStoredSnapshot, WorkerError
-from workers.feed.pinned_config import check_computed, stored_groups
+from workers.feed.pinned_config import check_supported, stored_groups
 from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState, PinnedConfig, Pointer
 from workers.reading.registry import holder
@@ -34,12 +34,12 @@ _MAX_HEADER_BYTES = 1 << 22
 _DIGEST_BYTES = 32
 
 _ID = re.compile(rb"[0-9]{1,20}-[0-9]{1,20}")
-POLL_SECONDS = 0.05  # seconds between two looks whether the snapshot is there
-_ATTEMPTS = 5  # a worker may replace snapshots while they are read
+POLL_SECONDS = 0.05  # time between two reads of the state while a snapshot is awaited
+_ATTEMPTS = 5  # reads of a snapshot, which a worker may replace meanwhile
 
 
 class InvalidBackup(BadConfiguration):
-    """A file that is not a backup, or is damaged."""
+    """The file is not a backup, or is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Backup:
     def position(self) -> Position:
         """The position of the feed in the snapshot.
 
-        Raises InvalidStoredSnapshot if the snapshot is another, or of another feed.
+        Raises InvalidStoredSnapshot if `data` does not match the pointer or the feed.
         """
         return snapshots.decode(
             self.data, self.pointer, self.feed, self.pinned.config_hash
@@ -84,9 +84,9 @@ class Backup:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return the backup in a file; sizes are checked before the contents are read.
+        """Return the backup in a file; its sizes are checked before the contents are read.
 
-        Raises InvalidBackup if the file cannot be read, is not a backup, is damaged, or has a newer
+        Raises InvalidBackup if the file cannot be read, is not a backup, is damaged, or has another
         format.
         """
         try:
@@ -151,23 +151,23 @@ def _header(text: bytes) -> dict[str, Any]:
 
 
 class NoSuchSnapshot(BadConfiguration):
-    """A feed that has no snapshot yet."""
+    """The feed has no snapshot yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedBackup:
-    """A backup, and why it is not newer."""
+    """A backup, and the reason if it lacks answers."""
 
     backup: Backup
-    behind: int = 0  # entries that were answered before it was asked for, and are not in it
-    reason: str | None = None  # why there is no newer one; None if nothing is missing
+    behind: int = 0  # entries answered before the backup was requested that it lacks
+    reason: str | None = None  # why no newer snapshot exists; None if no answer is missing
 
 
 def backup_of(store: Store) -> Backup:
     """Return a backup of a feed at its newest snapshot; its worker may be running.
 
-    Raises NoSuchSnapshot if the feed has none; BadConfiguration if its semantics were given up;
-    InvalidStoredSnapshot if the newest one is damaged.
+    Raises NoSuchSnapshot if the feed has none; BadConfiguration if its semantics are no longer
+    supported; InvalidStoredSnapshot if the snapshot is damaged.
     """
     for _ in range(_ATTEMPTS):
         state = store.state()
@@ -176,7 +176,7 @@ def backup_of(store: Store) -> Backup:
         data = store.get_snapshot(state.snapshot)
         if data is not None:
             feed = store.keys.feed
-            check_computed(feed, state.pinned)
+            check_supported(feed, state.pinned)
             backup = Backup(feed, state.epoch, state.pinned, state.snapshot, data, state.retention)
             _ = backup.position  # raises if the snapshot is damaged
             return backup
@@ -189,11 +189,11 @@ def backup_of(store: Store) -> Backup:
 def current_backup(
     store: Store, seconds: float, waiting: Callable[[float], None] = lambda _: None
 ) -> SavedBackup:
-    """Return a backup of a feed as it is now; if necessary, its worker is asked for a snapshot.
+    """Return a backup of the present state of a feed, after a request to its worker if necessary.
 
-    `waiting` is called with the seconds waited so far. If no snapshot comes within `seconds` (0
-    does not ask), the newest that is kept is taken. Raises NoSuchSnapshot, with the reason, if
-    there is none.
+    `waiting` is called with the seconds waited so far. If the worker stores no snapshot within
+    `seconds` (0 sends no request), the newest stored one is used. Raises NoSuchSnapshot, with the
+    reason, if none is stored.
     """
     state = store.state()
     if not _lacks_answers(state):
@@ -213,15 +213,15 @@ def current_backup(
     return SavedBackup(saved, max(0, state.position.seq - saved.position.seq), reason)
 
 
-def ask_ahead(store: Store, seconds: float) -> None:
-    """Ask the worker of a feed for the snapshot that `current_backup` needs later.
+def request_ahead(store: Store, seconds: float) -> None:
+    """Request the snapshot that a later `current_backup` needs.
 
-    While many feeds are saved one after the other, their workers make the snapshots.
+    So the workers of many feeds store their snapshots while other feeds are saved.
     """
-    with suppress(WorkerError):  # the backup itself meets the error again, and reports it
+    with suppress(WorkerError):  # `current_backup` raises it again
         state = store.state()
         if _lacks_answers(state):
-            _ask(store, state.position.cursor, seconds)
+            _request(store, state.position.cursor, seconds)
 
 
 def _lacks_answers(state: FeedState | None) -> TypeGuard[FeedState]:
@@ -237,19 +237,19 @@ def _holds(state: FeedState, cursor: bytes) -> bool:
 def _wait_for_snapshot(
     store: Store, cursor: bytes, seconds: float, waiting: Callable[[float], None]
 ) -> str | None:
-    """Ask for a snapshot that holds the answers up to an ID; return why there is none."""
+    """Request a snapshot that holds the answers up to an ID; return the reason if none comes."""
     feed, began = store.keys.feed, time.monotonic()
-    refused = _ask(store, cursor, seconds)
+    refused = _request(store, cursor, seconds)
     if refused is not None:
         return refused
     found = store.snapshot_request()
-    wanted = found if found is not None and _ID.fullmatch(found) else cursor
-    while (passed := time.monotonic() - began) < seconds:
-        now = store.state()
-        if now is None or _holds(now, wanted):
+    requested = found if found is not None and _ID.fullmatch(found) else cursor
+    while (elapsed := time.monotonic() - began) < seconds:
+        state = store.state()
+        if state is None or _holds(state, requested):
             store.delete(store.keys.wanted)
             return None
-        waiting(passed)
+        waiting(elapsed)
         time.sleep(POLL_SECONDS)
     return (
         f"its worker left none within {seconds:g} s: it may wait for a refit, replay, or have set "
@@ -257,8 +257,8 @@ def _wait_for_snapshot(
     )
 
 
-def _ask(store: Store, cursor: bytes, seconds: float) -> str | None:
-    """Leave a request, unless one is there; return the reason if no worker would answer it."""
+def _request(store: Store, cursor: bytes, seconds: float) -> str | None:
+    """Write a request unless one exists; return the reason if no worker would follow it."""
     if seconds <= 0:
         return "its worker was not asked for one (--timeout 0)"
     if holder(store) is None:

@@ -1,16 +1,16 @@
-"""Erase the rows of one person: from the streams, from the model, and from an archive.
+"""Erase the entries of one person: from the streams, from the model, and from an archive.
 
-1. The entries are found and listed in `erased`: their IDs, and the digests of the chain there.
-2. The feed is learned again from the kept input, without them. This is now its only snapshot;
+1. The entries are found and listed in `erased`: their IDs, and the digests of the chain after them.
+2. A new learner learns the kept input without them. It becomes the only snapshot of the feed;
    published states are deleted.
 3. Input, answers, dead letters and requests are replaced by copies without them.
-4. The parts of the archive are written again without them.
+4. The files of the archive are rewritten without them.
 
-Any step may be interrupted: the same command finishes the erasure. After step 2 no worker needs
-anything from before; until then everything is still there.
+Any step may be interrupted: the same command finishes the erasure. Nothing is deleted before
+step 2 has written all that a worker needs to continue.
 
-A learner holds the examples of its window, and machines fitted on them. So nothing of the old
-learner is kept. The position of the feed stays: cursor, `seq` and digest.
+The old learner holds the examples of its window, and machines fitted on them, so nothing of it is
+kept. The position of the feed stays: cursor, `seq` and digest.
 """
 
 from bisect import bisect_left
@@ -27,10 +27,10 @@ from workers.admin.erased_streams import (
     ChainSource,
     Entries,
     erased_of,
+    has_person,
     ids_of_person,
     link_digests,
-    names_person,
-    without,
+    remove_entries,
     write,
 )
 from workers.admin.restore import restore
@@ -47,7 +47,7 @@ from workers.reading.registry import check_not_in_use
 from workers.session import snapshots
 from workers.session.replay import Replay, kept_positions, settings_of
 
-Pages = Callable[[], Iterable[Sequence[Entry]]]  # called for a pass over pages of entries
+Pages = Callable[[], Iterable[Sequence[Entry]]]  # returns a new iterator over pages of entries
 
 WRITER = "erase"
 _LEASE = 5.0  # seconds
@@ -59,13 +59,13 @@ def learn_again(
     """Learn the kept input again; return the base of the new learner, and the replay.
 
     `kept` returns the input up to the position `at` of the feed, `holes` are the IDs of the erased
-    entries from the first kept one on, in order, and `first` is the ID of the first entry of both.
+    entries since the first kept one, in order, and `first` is the first ID of both.
     """
-    replay, gone = Replay.of(feed, state), frozenset(holes)
-    count = sum(entry[0] not in gone for page in kept() for entry in page) + len(holes)
+    replay, erased = Replay.of(feed, state), frozenset(holes)
+    count = sum(entry[0] not in erased for page in kept() for entry in page) + len(holes)
     replay.position = Position(seq=at.seq - count)
-    for passed, run in runs(kept(), holes):
-        replay.position = replace(replay.position, seq=replay.position.seq + passed)
+    for skipped, run in runs(kept(), holes):
+        replay.position = replace(replay.position, seq=replay.position.seq + skipped)
         if run:
             replay.answer(run)
     return Base(first, replace(at, n=replay.predictor.n)), replay
@@ -74,8 +74,8 @@ def learn_again(
 def runs(
     kept: Iterable[Sequence[Entry]], holes: Sequence[bytes]
 ) -> Iterator[tuple[int, list[Entry]]]:
-    """Yield runs of entries, with how many erased ones stood before each; the last may be empty."""
-    left, passed, run = deque(holes), 0, list[Entry]()
+    """Yield runs of entries, with the number of erased ones before each; the last may be empty."""
+    left, skipped, run = deque(holes), 0, list[Entry]()
     for page in kept:
         for entry in page:
             new, is_erased = 0, False
@@ -83,32 +83,32 @@ def runs(
                 is_erased = left.popleft() == entry[0]
                 new += 1
             if new and run:
-                yield passed, run
-                passed, run = 0, []
-            passed += new
+                yield skipped, run
+                skipped, run = 0, []
+            skipped += new
             if not is_erased:
                 run.append(entry)
         if run:
-            yield passed, run
-            passed, run = 0, []
-    if passed or left:
-        yield passed + len(left), []
+            yield skipped, run
+            skipped, run = 0, []
+    if skipped or left:
+        yield skipped + len(left), []
 
 
 class Copies(Protocol):
     """Copies of a feed's entries outside of Redis: an archive."""
 
-    def is_of(self, store: Store) -> bool:
-        """Return whether they are copies of the feed as it is, not of one that had its name."""
+    def are_of(self, store: Store) -> bool:
+        """Return whether they are of the present feed, not of an earlier feed of its name."""
 
     def ids_of_person(self, sent: bytes) -> dict[bytes, int | None]:
-        """Return the entries of a person, each with its `seq` if that is known."""
+        """Return the IDs of a person's entries, each with its `seq` if that is known."""
 
     def chain_from(self, store: Store, state: FeedState) -> ChainSource:
-        """Return the chain of answers from the beginning of the archive."""
+        """Return the start of the archive as a point of the chain."""
 
-    def erase(self, gone: frozenset[bytes]) -> int:
-        """Remove all rows of these entries; return how many rows that were."""
+    def erase(self, ids: frozenset[bytes]) -> int:
+        """Remove all rows of these entries; return the number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,113 +118,113 @@ class Erasure:
     entries: int  # entries of the feed
     archived: int  # rows of the archive
     learned: int | None  # examples learned again; None if the feed was not changed
-    unlinked: int  # entries among them whose place in the chain is no longer known
+    unlinked: int  # erased entries of the feed without a known digest
 
 
 def erase(store: Store, person: str, copies: Copies | None = None) -> Erasure:
-    """Erase all entries with a producer's id, labels that came late too.
+    """Erase all entries with a producer's id, delayed labels included.
 
-    Copies of an earlier feed of this name lose their rows; the feed stays as it is.
+    If `copies` are of an earlier feed of this name, only they are changed.
 
     Raises NoSuchFeed, FeedInUse if there is no such feed, or a worker holds it; BadConfiguration if
-    it is a combination, keeps nothing of the id, or has entries of it that wait.
+    it is a combination, keeps nothing of the id, or has unanswered entries with the id.
     """
-    sent = person.encode(errors="surrogateescape")  # as a shell passes bytes that are not UTF-8
-    if copies is not None and not copies.is_of(store):
+    sent = person.encode(errors="surrogateescape")  # restores bytes of a shell that are not UTF-8
+    if copies is not None and not copies.are_of(store):
         return _erase_copies(store.keys.feed, sent, copies)
     state = feed_state(store)
-    settings_of(store.keys.feed, state)  # a combination has none
+    settings_of(store.keys.feed, state)  # raises for a combination
     check_not_in_use(store)
     with holding(store.url, store.keys.feed, WRITER, _LEASE):
         return _erase(store, feed_state(store), sent, copies)
 
 
 def _erase_copies(feed: str, sent: bytes, copies: Copies) -> Erasure:
-    gone = frozenset(copies.ids_of_person(sent))
-    if not gone:
+    ids = frozenset(copies.ids_of_person(sent))
+    if not ids:
         raise BadConfiguration(f"this archive of an earlier feed {feed!r} has nothing of this id")
-    return Erasure(0, copies.erase(gone), None, 0)
+    return Erasure(0, copies.erase(ids), None, 0)
 
 
 def _erase(store: Store, state: FeedState, sent: bytes, copies: Copies | None) -> Erasure:
     record = erased_of(store)
-    gone = _find(store, state, sent, copies, record)
-    unknown = {at: seq for at, seq in gone.items() if at not in record.entries}
-    links = _links(store, state, record, set(unknown), copies)
-    for at, seq in _seqs(store, state, record, unknown).items():
+    to_erase = _find(store, state, sent, copies, record)
+    new = {at: seq for at, seq in to_erase.items() if at not in record.entries}
+    links = _links(store, state, record, set(new), copies)
+    for at, seq in _seqs(store, state, record, new).items():
         record.entries[at] = ErasedEntry(seq, links.get(at))
     record.is_unfinished = True
     write(store, record)
     learned = _learn_again(store, state, record)
-    all_gone = frozenset(record.entries)
+    erased = frozenset(record.entries)
     keys = store.keys
     for stream in (keys.input, keys.out, keys.dlq):
-        without(store, stream, lambda entry: entry[0] in all_gone)
-    without(store, keys.requests, lambda entry: names_person(entry[1], sent))
-    with suppress(UnicodeDecodeError):  # such a request has its answer elsewhere, and it expires
+        remove_entries(store, stream, lambda entry: entry[0] in erased)
+    remove_entries(store, keys.requests, lambda entry: has_person(entry[1], sent))
+    with suppress(UnicodeDecodeError):  # the reply to such an id has another key, and expires
         store.delete(keys.reply(sent.decode()))
-    archived = 0 if copies is None else copies.erase(all_gone)
+    archived = 0 if copies is None else copies.erase(erased)
     store.finish_erased()
-    unlinked = sum(record.entries[at].link is None for at in gone)
-    return Erasure(len(gone), archived, learned, unlinked)
+    unlinked = sum(record.entries[at].digest is None for at in to_erase)
+    return Erasure(len(to_erase), archived, learned, unlinked)
 
 
 def _find(
     store: Store, state: FeedState, sent: bytes, copies: Copies | None, record: Erased
 ) -> dict[bytes, int | None]:
-    """Return the entries to erase, with their `seq` if the archive has it."""
+    """Return the IDs of the entries to erase, with their `seq` if the archive has it."""
     found, waiting = ids_of_person(store, sent, state.position.cursor)
     if waiting:
         raise BadConfiguration(
             f"feed {store.keys.feed!r} has not answered {waiting:,} entries of this id: let a "
             f"worker answer them first (online-svm worker {store.keys.feed}), then stop it"
         )
-    gone = dict.fromkeys(found) | ({} if copies is None else copies.ids_of_person(sent))
-    if record.is_unfinished:  # of the interrupted erasure, of any id
-        gone |= {at: entry.seq for at, entry in record.entries.items()}
-    if not gone:
+    to_erase = dict.fromkeys(found) | ({} if copies is None else copies.ids_of_person(sent))
+    if record.is_unfinished:  # finish the interrupted erasure, of whatever id
+        to_erase |= {at: entry.seq for at, entry in record.entries.items()}
+    if not to_erase:
         raise BadConfiguration(
             f"feed {store.keys.feed!r} keeps nothing of this id"
             + ("; name its archive with --archive DIR" if copies is None else "")
         )
-    return gone
+    return to_erase
 
 
 def _seqs(
-    store: Store, state: FeedState, record: Erased, gone: Mapping[bytes, int | None]
+    store: Store, state: FeedState, record: Erased, to_erase: Mapping[bytes, int | None]
 ) -> dict[bytes, int]:
-    """Return the number of input entries before each entry: from its answer, or by counting."""
-    found = {at: _seq(store, at) if seq is None else seq for at, seq in gone.items()}
+    """Return the `seq` of each entry: from the archive, from its answer, or by counting."""
+    found = {at: _seq(store, at) if seq is None else seq for at, seq in to_erase.items()}
     uncounted = [at for at, seq in found.items() if seq is None]
     if uncounted:
         first, cursor = min(uncounted, key=parse_id), state.position.cursor
         pages = store.pages(store.keys.input, previous_id(first), cursor)
-        later = {entry[0] for page in pages for entry in page} | {*record.after(first, cursor)}
-        places = sorted(map(parse_id, later | gone.keys()))
-        before_all = state.position.seq - len(places)
+        later = {entry[0] for page in pages for entry in page} | {*record.between(first, cursor)}
+        ids = sorted(map(parse_id, later | to_erase.keys()))
+        before_all = state.position.seq - len(ids)
         for at in uncounted:
-            found[at] = max(0, before_all + bisect_left(places, parse_id(at)))
+            found[at] = max(0, before_all + bisect_left(ids, parse_id(at)))
     return {at: seq for at, seq in found.items() if seq is not None}
 
 
 def _seq(store: Store, entry_id: bytes) -> int | None:
-    """Return the number of input entries before an entry, if its answer is kept."""
+    """Return the `seq` in the answer to an entry; None if that is not kept."""
     found = store.entry(store.keys.out, entry_id)
     seq = None if found is None else answer(found).get("seq")
     return seq if isinstance(seq, int) else None
 
 
 def _links(
-    store: Store, state: FeedState, record: Erased, gone: set[bytes], copies: Copies | None
+    store: Store, state: FeedState, record: Erased, to_erase: set[bytes], copies: Copies | None
 ) -> dict[bytes, Digest]:
-    """Return the digests of the chain at the answers to erase."""
+    """Return the digests of the chain after the answers to erase, where they can be computed."""
     entries = partial(_entries, store, state)
     sources = [ChainSource(START.digest, START.cursor, entries)]
     if copies is not None:
         sources.insert(0, copies.chain_from(store, state))
     kept = kept_positions(store, state)
     sources += [ChainSource(at.digest, at.cursor, entries) for at in kept]
-    return link_digests(gone, record.entries, sources, state.position.digest)
+    return link_digests(to_erase, record.entries, sources, state.position.digest)
 
 
 def _entries(store: Store, state: FeedState, after: bytes) -> Sequence[Entries]:
@@ -238,7 +238,7 @@ def _entries(store: Store, state: FeedState, after: bytes) -> Sequence[Entries]:
 
 
 def _learn_again(store: Store, state: FeedState, record: Erased) -> int:
-    """Learn the feed again, and make that its only snapshot; return how many were learned."""
+    """Learn the feed again as its only snapshot; return the number of examples learned."""
     feed, at = store.keys.feed, state.position
     oldest = store.first_entry(store.keys.input)
     first = at.cursor if oldest is None else min(oldest[0], at.cursor, key=parse_id)
@@ -246,7 +246,7 @@ def _learn_again(store: Store, state: FeedState, record: Erased) -> int:
         feed,
         state,
         lambda: () if at.cursor == b"0-0" else store.pages(store.keys.input, b"0-0", at.cursor),
-        record.after(first, at.cursor),
+        record.between(first, at.cursor),
         at,
         first,
     )

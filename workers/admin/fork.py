@@ -1,7 +1,7 @@
 """Fork: copy the kept input of a feed to a new feed.
 
-An interrupted fork can be continued any number of times. A partial copy has no mark; it is
-recognised by its contents: every entry that the source still has is equal to the entry in the copy.
+An interrupted fork can be continued any number of times. A partial copy is recognised by its
+contents: each of its entries that the source still has must be equal.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,14 +26,14 @@ class Fork:
 
     copied: int  # entries that this call copied
     total: int  # entries of the new feed
-    missing: Missing  # entries that the source answered and no longer has; the new feed lacks them
+    missing: Missing  # entries that the source answered and no longer has
 
 
 def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     """Copy the kept input of a feed to a new one, under the same IDs; continue a partial copy.
 
-    The source may grow meanwhile; the entries that it has at the beginning are copied. `progress`
-    is called with the number of entries of the new feed so far.
+    Entries that are added to the source meanwhile are not copied. `progress` is called with the
+    number of entries of the new feed so far.
 
     Raises BadConfiguration if the target exists and is not a partial copy of this source, or the
     source has no input; InputLost if the source trimmed entries before they were copied.
@@ -47,7 +47,7 @@ def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     answered = _copied_before(store, target, parse_id(cursor))
     target.register()
     before, copied = target.length(target.keys.input), 0
-    for page in unbroken_input(store, _last(target, target.keys.input), last, _gave_up):
+    for page in unbroken_input(store, _last(target, target.keys.input), last, _trimmed):
         target.append(target.keys.input, page)
         copied += len(page)
         answered += sum(parse_id(entry[0]) <= parse_id(cursor) for entry in page)
@@ -58,51 +58,51 @@ def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
 
 
 def _copied_before(store: Store, target: Store, cursor: tuple[int, int]) -> int:
-    """Return how many entries up to the cursor were copied by earlier calls."""
+    """Return the number of entries up to the cursor that earlier calls copied."""
     if not target.types():
         return 0
-    keys, theirs = store.keys, target.keys
-    another = BadConfiguration(
-        f"feed {theirs.feed!r} exists and is no half-made copy of {keys.feed!r}: choose "
+    source, copy = store.keys, target.keys
+    no_copy = BadConfiguration(
+        f"feed {copy.feed!r} exists and is no half-made copy of {source.feed!r}: choose "
         "another name with --to"
     )
-    if set(target.types()) != {theirs.input} or target.has_snapshots():  # a worker has begun it
-        raise another
+    if set(target.types()) != {copy.input} or target.has_snapshots():  # a worker has begun it
+        raise no_copy
     first = _first(store)
     count = common = 0
-    for page in target.pages(theirs.input, _START):
+    for page in target.pages(copy.input, _START):
         count += sum(parse_id(entry[0]) <= cursor for entry in page)
         kept = [entry for entry in page if parse_id(entry[0]) >= first]
-        if kept and kept != store.entries(keys.input, kept[0][0], kept[-1][0], len(kept) + 1):
-            raise another
+        if kept and kept != store.entries(source.input, kept[0][0], kept[-1][0], len(kept) + 1):
+            raise no_copy
         common += len(kept)
     if not common:
         raise InputLost(
-            f"feed {theirs.feed!r} ends before the input that {store.keys.feed!r} still has: if it "
-            f"is a half-made copy, delete it with online-svm reset {theirs.feed} --input, and fork "
+            f"feed {copy.feed!r} ends before the input that {source.feed!r} still has: if it "
+            f"is a half-made copy, delete it with online-svm reset {copy.feed} --input, and fork "
             "again; if not, choose another name with --to"
         )
     return count
 
 
 def unbroken_input(
-    store: Store, after: bytes, last: bytes, gave_up: Callable[[str, bytes], str]
+    store: Store, after: bytes, last: bytes, error_text: Callable[[str, bytes], str]
 ) -> Iterator[list[Entry]]:
     """Yield the input in (after, last] a page at a time; raise InputLost if some is trimmed.
 
-    `gave_up` returns the message of the error, from the feed and the ID before the gap.
+    `error_text` returns the text of the error, from the feed and the ID before the gap.
     """
     if parse_id(after) >= parse_id(last):
         return
     for page in store.pages(store.keys.input, after, last):
-        # Redis trims from the start: if the entry before the page is there, the page is complete.
+        # Redis trims from the start: if the entry before a page still exists, the page is complete.
         if after != _START and parse_id(after) < _first(store):
-            raise InputLost(gave_up(store.keys.feed, after))
+            raise InputLost(error_text(store.keys.feed, after))
         yield page
         after = page[-1][0]
 
 
-def _gave_up(feed: str, after: bytes) -> str:
+def _trimmed(feed: str, after: bytes) -> str:
     return (
         f"feed {feed!r} gave up input after {after.decode()} before it was copied: stop its worker "
         "meanwhile, or start it with --keep-input; delete the copy with online-svm reset NAME "
@@ -111,12 +111,12 @@ def _gave_up(feed: str, after: bytes) -> str:
 
 
 def _first(store: Store) -> tuple[int, int]:
-    """Return the ID of the oldest entry of the input; beyond any ID if there is none."""
+    """Return the ID of the oldest entry of the input; an ID beyond all others if it is empty."""
     found = store.first_entry(store.keys.input)
     return (MAX_ID_PART + 1, 0) if found is None else parse_id(found[0])
 
 
 def _last(store: Store, stream: str) -> bytes:
-    """Return the ID of the newest entry of a stream; the start if there is none."""
+    """Return the ID of the newest entry of a stream; `_START` if it is empty."""
     found = store.last_entry(stream)
     return _START if found is None else found[0]

@@ -1,6 +1,6 @@
-"""Notes of people on a feed: an alarm was seen, none is wanted for a while, or anything else.
+"""Events that people write about a feed: acknowledged alarms, silences and notes.
 
-These are events; no answer depends on one.
+No answer depends on an event.
 """
 
 import getpass
@@ -19,17 +19,16 @@ from workers.reading.registry import require
 
 _SECONDS_OF_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 MAX_SILENCE_SECONDS = 30 * 86_400
-"""Seconds of a silence, at most: one that was forgotten ends by itself."""
+"""Longest silence, so that a forgotten one ends."""
 
-MAX_NOTE_LENGTH = 200  # characters of a note, at most: it is shown next to a mark
+MAX_NOTE_LENGTH = 200  # characters of a note, which plots show
 
 
-def acknowledge(store: Store, alarm: str, why: str = "") -> str:
-    """Note that a person has seen the alarms of an entry; return its ID.
+def acknowledge(store: Store, alarm: str, comment: str = "") -> str:
+    """Write the event that a person has seen the alarms of an entry; return its ID.
 
-    `alarm` is the ID of the entry in `alarms`, or the `n` of an alarm in it; the last one of
-    several. Raises NoSuchFeed; BadConfiguration if the feed has no such alarm, or keeps it no
-    longer.
+    `alarm` is the ID of the entry in `alarms`, or the `n` of an alarm; of several entries the last.
+    Raises NoSuchFeed; BadConfiguration if the feed does not keep such an alarm.
     """
     require(store)
     entry = _entry(store, alarm)
@@ -38,8 +37,8 @@ def acknowledge(store: Store, alarm: str, why: str = "") -> str:
             f"feed {store.keys.feed!r} keeps no alarm {alarm[:80]!r}: give the n that "
             f"online-svm tail {store.keys.feed} --stream alarms shows"
         )
-    detail = f"the alarm at {entry}{': ' * bool(why)}{why}"
-    _add(store, "acknowledged", _speaker(), detail, {"alarm": entry})
+    detail = f"the alarm at {entry}{': ' * bool(comment)}{comment}"
+    _add(store, "acknowledged", _author(), detail, {"alarm": entry})
     return entry
 
 
@@ -66,17 +65,16 @@ def _numbers(entry: Sequence[Any]) -> list[int]:
         return []
 
 
-def silence(store: Store, seconds: int, why: str) -> int:
-    """Silence the alarms of a feed; return until when, in milliseconds since 1970.
+def silence(store: Store, seconds: int, reason: str) -> int:
+    """Silence the alarms of a feed; return the end of the silence, in milliseconds since 1970.
 
-    Alarms are still raised: they stand in `alarms` and in the metrics, and void the guarantee. They
-    are not posted to the webhook. Zero seconds end a silence.
+    Alarms are still raised, appear in `alarms` and in the metrics, and void the guarantee, but are
+    not posted to the webhook. Zero seconds end a silence.
 
-    Raises NoSuchFeed; BadConfiguration without a reason, or if it lasts longer than
-    `MAX_SILENCE_SECONDS`.
+    Raises NoSuchFeed; BadConfiguration without a reason, or for more than `MAX_SILENCE_SECONDS`.
     """
     require(store)
-    if not why.strip():
+    if not reason.strip():
         raise BadConfiguration(
             f"say why: online-svm note {store.keys.feed} 'planned work' --silence TIME"
         )
@@ -84,32 +82,32 @@ def silence(store: Store, seconds: int, why: str) -> int:
         raise BadConfiguration(f"--silence: 0s to {MAX_SILENCE_SECONDS // 86_400}d")
     end = datetime.now(UTC) + timedelta(seconds=seconds)
     until = int(end.timestamp() * 1000)
-    detail = f"until {end:%Y-%m-%d %H:%M:%S} UTC: {why}" if seconds else f"no longer: {why}"
-    _add(store, "silenced", _speaker(), detail, {"until": until})
+    detail = f"until {end:%Y-%m-%d %H:%M:%S} UTC: {reason}" if seconds else f"no longer: {reason}"
+    _add(store, "silenced", _author(), detail, {"until": until})
     return until
 
 
-def note(store: Store, text: str, n: int | None = None, speaker: str | None = None) -> int:
-    """Note something about a feed in one line, which the page and the report mark; return where.
+def note(store: Store, text: str, n: int | None = None, author: str | None = None) -> int:
+    """Write a note of one line about a feed, which the page and the report mark; return its `n`.
 
-    `n` are the examples learned before the noted event, by default as many as now. Raises
+    `n` is the number of examples learned before the noted event, by default the present one. Raises
     NoSuchFeed; BadConfiguration if the text is empty, or longer than `MAX_NOTE_LENGTH`.
     """
     require(store)
-    said = " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split())
-    if not said:
+    line = " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split())
+    if not line:
         raise BadConfiguration("say what to note, such as 'deployed v2'")
-    if len(said) > MAX_NOTE_LENGTH:
+    if len(line) > MAX_NOTE_LENGTH:
         raise BadConfiguration(
-            f"a note has {MAX_NOTE_LENGTH} characters at most; this one has {len(said)}"
+            f"a note has {MAX_NOTE_LENGTH} characters at most; this one has {len(line)}"
         )
     at = _learned(store) if n is None else n
-    _add(store, "note", speaker or _speaker(), said, {"n": at})
+    _add(store, "note", author or _author(), line, {"n": at})
     return at
 
 
 def check_reached(store: Store, n: int) -> None:
-    """Raise BadConfiguration if a feed has not learned `n` examples: no plot reaches so far."""
+    """Raise BadConfiguration if a feed has not learned `n` examples: plots end before them."""
     require(store)
     if n > (learned := _learned(store)):
         raise BadConfiguration(
@@ -130,13 +128,13 @@ def duration(text: str) -> int:
     return int(found[1]) * _SECONDS_OF_UNIT[found[2]]
 
 
-def _add(store: Store, code: EventCode, speaker: str, detail: str, more: dict[str, Any]) -> None:
+def _add(store: Store, code: EventCode, author: str, detail: str, more: dict[str, Any]) -> None:
     epoch = int(store.state_field("epoch") or 0)
-    store.add_event(encode_event(code, speaker, epoch, detail, more))
+    store.add_event(encode_event(code, author, epoch, detail, more))
 
 
-def _speaker() -> str:
-    """Return who runs this command, as the machine knows them."""
+def _author() -> str:
+    """Return the user and the host of this process."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container whose user has no name

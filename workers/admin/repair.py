@@ -1,4 +1,4 @@
-"""Repair: make `st` and the output streams of a feed agree again, if a replay proves them.
+"""Repair: make `st` and the output streams of a feed agree again, as far as a replay proves them.
 
 A replay of the input, from a snapshot whose hash is in `st`, gives the only possible answers.
 
@@ -7,7 +7,7 @@ A replay of the input, from a snapshot whose hash is in `st`, gives the only pos
 - If the state is ahead of the answers, the missing answers are appended. The replay must end at
   the digest in the state.
 
-Any other difference is refused, and nothing is written.
+For any other difference an error is raised, and nothing is written.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from workers.broker.pipeline import Argument
 from workers.broker.store import Store
 from workers.broker.streams import Entry
 from workers.errors import NotRepairable
-from workers.feed.pinned_config import check_computed, check_whole
+from workers.feed.pinned_config import check_hash, check_supported
 from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState
 from workers.reading.registry import FeedInUse, require
@@ -33,33 +33,33 @@ _REPAIR = Script.load("streams", "repair")
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The positions of the state before and after a repair; equal if it was not moved."""
+    """The result of a repair."""
 
-    before: Position
-    after: Position
+    before: Position  # of the state
+    after: Position  # of the state; equal if it was not moved
     appended: int = 0  # number of missing answers that were appended
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The writes of a repair, and what must be unchanged when they happen."""
+    """The writes of a repair, and the values that must be unchanged when they happen."""
 
-    epoch: int
+    epoch: int  # in `st`
     before: Position  # in `st`
-    after: Position  # in `st` afterwards
-    lease: bytes  # value of the lease of a worker that is gone; empty if there is none
-    end: bytes  # the last ID added to `out`
-    # To append to `out`, `met`, `alarms` and `dlq`
+    after: Position  # written to `st`
+    lease: bytes  # lease of a worker that has ended; empty if there is none
+    end: bytes  # last ID added to `out`
+    # Entries to append to `out`, `met`, `alarms` and `dlq`
     missing: tuple[Sequence[Entry], ...] = ((), (), (), ())
 
 
 def repair(store: Store) -> Repaired:
-    """Make state and answers of a feed agree, atomically and fenced, or raise.
+    """Make state and answers of a feed agree, atomically and fenced.
 
-    Raises BadConfiguration if its semantics were given up; NoSuchFeed, FeedInUse if there is no
-    such feed, or a live worker holds it; StateLost if the state is gone or damaged; NotRepairable
-    if a replay does not give the stored answers; InputLost, ReplayMismatch if a replay does not
-    even reach the committed state.
+    Raises BadConfiguration if its semantics are no longer supported; NoSuchFeed, FeedInUse if there
+    is no such feed, or a live worker holds it; StateLost if the state is gone or damaged;
+    NotRepairable if a replay does not give the stored answers; InputLost, ReplayMismatch if a
+    replay does not reach the committed state.
     """
     require(store)
     state = store.state()
@@ -68,8 +68,8 @@ def repair(store: Store) -> Repaired:
     held = store.lease_value() or b""
     if is_held(held):
         raise FeedInUse(f"feed {store.keys.feed!r} is held by a worker: stop it first")
-    check_whole(store.keys.feed, state.pinned)
-    check_computed(store.keys.feed, state.pinned)
+    check_hash(store.keys.feed, state.pinned)
+    check_supported(store.keys.feed, state.pinned)
     found, before = find_ends(store, state), state.position
     if found.is_behind:
         return Repaired(before, _move_state_forward(store, state, found.out, held))
@@ -130,7 +130,7 @@ def _check_stored(store: Store, outcome: Outcome) -> None:
 
 
 def _replay_from(store: Store, state: FeedState, upto: bytes) -> Replay:
-    """Return a replay that begins at the newest good snapshot at or before an ID."""
+    """Return a replay from the newest valid snapshot at or before an ID."""
     early = [
         pointer
         for pointer in (state.snapshot, state.previous)
@@ -143,10 +143,10 @@ def _replay_from(store: Store, state: FeedState, upto: bytes) -> Replay:
 
 
 def write_change(store: Store, change: Change) -> None:
-    """Write a change by a script, all or nothing; the epoch grows by one.
+    """Write a change atomically; the epoch grows by one.
 
-    Raises FeedInUse if a worker took over the feed or wrote to it meanwhile; StateLost,
-    NotRepairable if nothing was written, and the feed cannot be repaired.
+    Raises FeedInUse if a worker took over the feed or wrote to it meanwhile; StateLost if the state
+    is gone; NotRepairable if a stream accepts no such entry. Nothing was written then.
     """
     keys, after = store.keys, change.after
     named = [keys.state, keys.input, *keys.outputs, keys.lease]
@@ -162,17 +162,17 @@ def write_change(store: Store, change: Change) -> None:
     if code == b"LOST":
         raise lost(keys)
     if code in (b"TYPE", b"OUTPUT"):
-        what = " ".join(part.decode() for part in detail)
-        raise refusal(keys.feed, f"nothing can be added to {what}")
+        stream = " ".join(part.decode() for part in detail)
+        raise refusal(keys.feed, f"nothing can be added to {stream}")
     raise FeedInUse(
         f"feed {keys.feed!r} was taken or written to meanwhile: stop its worker, and run this "
         "command again"
     )
 
 
-def refusal(feed: str, why: str) -> NotRepairable:
-    """Return the error for a feed that cannot be repaired, with the ways out."""
+def refusal(feed: str, reason: str) -> NotRepairable:
+    """Return the error for a feed that cannot be repaired, with the alternatives."""
     return NotRepairable(
-        f"feed {feed!r} cannot be repaired: {why}. Nothing was written. Go on from a backup: "
+        f"feed {feed!r} cannot be repaired: {reason}. Nothing was written. Go on from a backup: "
         f"online-svm restore {feed} FILE; or begin anew: online-svm reset {feed}"
     )

@@ -1,4 +1,4 @@
-"""Restore: put a feed back to the position of its backup, or begin one with a trained model."""
+"""Restore: set a feed back to the position of its backup, or begin a feed with a trained model."""
 
 import json
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ from workers.errors import (
     OutputAhead,
     StateLost,
     Unavailable,
+    WorkerError,
     WrongKeyType,
 )
-from workers.feed.pinned_config import changes, check_computed, pinned_config
+from workers.feed.pinned_config import changes, check_supported, pinned_config
 from workers.feed.position import Position
 from workers.feed.retention import KeptBytes
 from workers.feed.state import RETENTION, FeedState, Pointer, initial_fields
@@ -38,19 +39,19 @@ class Restored:
     """The position of a restored feed, its answers, and its waiting input."""
 
     position: Position
-    answers: int  # answers that are kept; all are at or before the position
+    answers: int  # answers in Redis, all at or before the position
     waiting: int  # input entries after the position, which a worker will answer
-    waiting_is_at_least: bool  # whether more may wait than were counted
+    waiting_is_at_least: bool  # whether `waiting` is a lower bound: counting stopped
 
 
 def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool = False) -> Restored:
-    """Put a feed back to the position of a backup.
+    """Set a feed back to the position of a backup.
 
-    Answers up to that position are kept. Input after it is answered next. `overwrite` lets it
-    replace a state, `force` do so while a live worker holds the feed; it will exit.
+    Answers up to that position stay; the input after it is answered next. `overwrite` permits to
+    replace a state, `force` to do so while a live worker holds the feed, which will exit.
 
-    Raises BadConfiguration if the backup is of another feed, its semantics were given up, or the
-    feed exists and may not be overwritten; FeedInUse if a live worker holds it; OutputAhead,
+    Raises BadConfiguration if the backup is of another feed, its semantics are no longer supported,
+    or the feed exists and may not be overwritten; FeedInUse if a live worker holds it; OutputAhead,
     WrongKeyType if there are answers after the position of the backup, or a key has another type.
     """
     feed = store.keys.feed
@@ -58,7 +59,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
         raise BadConfiguration(
             f"the backup is of feed {backup.feed!r}: online-svm restore {backup.feed} FILE"
         )
-    check_computed(feed, backup.pinned)
+    check_supported(feed, backup.pinned)
     check_not_in_use(store, force)
     position = backup.position
     before = set(store.snapshot_keys())
@@ -74,7 +75,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
         [position.cursor, position.seq, int(overwrite), *fields],
     )
     if reply[0] != b"OK":
-        _refused(store, position, [part.decode() for part in reply])
+        raise _refusal(store.keys.feed, position, [part.decode() for part in reply])
     store.register()
     for key in before - set(parts):
         store.delete(key)
@@ -83,7 +84,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
 
 
 def exists(store: Store) -> bool:
-    """Return whether restoring would replace a state."""
+    """Return whether a restore would replace a state."""
     return store.keys.state in store.types()
 
 
@@ -100,8 +101,8 @@ def _fields(
 ) -> list[bytes | str | int]:
     """Return names and values of the hash `st`; both snapshot pointers name this snapshot.
 
-    The outputs stay, and so do their byte counts. The retention is the one of the replaced state:
-    the feed may have got a larger one since the backup.
+    Byte counts and retention are those of the replaced state: the output streams stay, and the
+    retention may have been changed since the backup.
     """
     kept = KeptBytes() if before is None else before.kept
     retention = backup.retention if before is None else before.retention or backup.retention
@@ -117,33 +118,32 @@ def _fields(
     ]
 
 
-def _refused(store: Store, position: Position, reply: list[str]) -> None:
-    feed = store.keys.feed
+def _refusal(feed: str, position: Position, reply: list[str]) -> WorkerError:
+    """Return the error for a reply of the script."""
     if reply[0] == "EXISTS":
-        raise BadConfiguration(f"feed {feed!r} exists: say --yes to replace its state")
+        return BadConfiguration(f"feed {feed!r} exists: say --yes to replace its state")
     if reply[0] == "AHEAD":
-        raise OutputAhead(
+        return OutputAhead(
             f"{reply[1]} holds answers up to {reply[2]}, after the backup's position "
             f"{position.cursor.decode()}: no answer is given twice. Go on with the feed as it is, "
             f"or delete its answers with online-svm reset {feed}, and restore then"
         )
     if reply[0] == "TYPE":
-        raise WrongKeyType(f"{reply[1]} holds a {reply[2]}: move that key away, or reset the feed")
-    raise Unavailable("the snapshot was not kept: try again")
+        return WrongKeyType(f"{reply[1]} holds a {reply[2]}: move that key away, or reset the feed")
+    return Unavailable("the snapshot was not kept: try again")
 
 
 def begin(
     store: Store, file: Path, given: WorkerSettings, known: KnownFeeds | None = None
 ) -> int | None:
-    """Begin a feed with a model; return how many examples it has learned, None if the feed exists.
+    """Begin a feed with a model; return its number of examples, None if the feed exists.
 
-    The model is of `OnlineClassifier.save` or `backup`, and given settings must equal its settings.
-    The feed counts its examples among the entries: the first answer has this number. A feed of
-    `known` that Redis lost is not begun.
+    The model was saved by `OnlineClassifier.save` or `backup`; given settings must equal its own.
+    Its examples count as entries of the feed, so the first answer has this number as `seq`.
 
-    Raises InvalidBackup if the file cannot be read, or has no model that this version can continue;
-    ConfigurationChanged if a given setting differs from the model's; StateLost if the feed existed
-    before.
+    Raises InvalidBackup if the file cannot be read, or holds no model that this version can
+    continue; ConfigurationChanged if a given setting differs from the model's; StateLost if the
+    feed is among the `known` ones and Redis has lost it.
     """
     if find(store, known=known).state is not None:
         return None
@@ -157,18 +157,18 @@ def begin(
         raise InvalidBackup(f"{file}: cannot be read: {error.strerror or error}") from None
     except InvalidSnapshot as error:
         raise InvalidBackup(f"{file}: {error}") from error
-    agreed = pinned_config(config, given.limits)
-    if told := changes(json.loads(agreed.config), given.over(config, given.limits).agreed):
+    pinned = pinned_config(config, given.limits)
+    if differing := changes(json.loads(pinned.config), given.over(config, given.limits).agreed):
         raise ConfigurationChanged(
-            f"a feed that begins with {file} has the settings of its model: {told}. Leave such "
-            "options out, or begin the feed without --from"
+            f"a feed that begins with {file} has the settings of its model: {differing}. Leave "
+            "such options out, or begin the feed without --from"
         )
     n = predictor.n
-    pointer, data = snapshots.encode(feed, agreed.config_hash, Position(seq=n, n=n), snapshot)
+    pointer, data = snapshots.encode(feed, pinned.config_hash, Position(seq=n, n=n), snapshot)
     try:
-        restore(store, Backup(feed, 1, agreed, pointer, data))
+        restore(store, Backup(feed, 1, pinned, pointer, data))
     except BadConfiguration:
         if store.state() is None:
             raise
-        return None  # another worker began it between the two looks
+        return None  # another worker began the feed after `find`
     return n

@@ -1,4 +1,4 @@
-"""Verify: answer the input of a feed again, and compare every byte. Reads only."""
+"""Verify: answer the input of a feed again, and compare every byte. It only reads."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,39 +16,37 @@ from workers.reading.registry import require
 from workers.session.answer import Outcome
 from workers.session.replay import Replay, compare, entries_of, restored
 
-MAX_DIFFERENCES = 20  # differences that are reported: the later ones usually follow from the first
+MAX_DIFFERENCES = 20  # differences that are reported; later ones usually follow from the first
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One output entry that differs from the recomputed one; None where there is no such entry."""
+    """An output entry that differs from the recomputed one."""
 
-    stream: str  # its key
+    stream: str  # key of the stream
     id: bytes
-    committed: bytes | None
-    computed: bytes | None
+    committed: bytes | None  # None if there is no such entry
+    computed: bytes | None  # likewise
 
 
 @dataclass(slots=True)
 class Verification:
-    """The result of a comparison; answers, reports and alarms are entries that were compared."""
+    """The result of a comparison."""
 
-    # Where recomputing began: at the older kept snapshot, or at the start of the feed
-    start: Position
-    end: Position  # where recomputing ended
+    start: Position  # start of the recomputation: the older kept snapshot, or the feed's start
+    end: Position  # end of the recomputation
     committed: Position  # the committed position of the feed
-    answers: int = 0
-    reports: int = 0
-    alarms: int = 0
-    trimmed: int = 0  # entries that were recomputed but are no longer kept
-    # False if the IDs of early input are no longer known; then the digest is not compared
-    has_ids: bool = True
-    erased: int = 0  # entries of the feed that were erased; they cannot be recomputed
-    # Answers that are not recomputed, since an erased entry was learned before them. The digest
-    # proves that they are the committed ones
+    answers: int = 0  # entries of `out` that were compared
+    reports: int = 0  # entries of `met` that were compared
+    alarms: int = 0  # entries of `alarms` that were compared
+    trimmed: int = 0  # recomputed entries that are no longer kept
+    has_ids: bool = True  # False if the IDs of early input are unknown; the digest is not compared
+    erased: int = 0  # entries that were erased; they cannot be recomputed
+    # Answers that only the digest proves: an erased entry was learned before them, so they cannot
+    # be recomputed
     chained: int = 0
-    # Answers among them that the digest does not cover: it was no longer known at an erased entry
-    # before them
+    # Of these, answers that the digest does not prove either: an erased entry before them has no
+    # stored digest
     unlinked: int = 0
     differences: list[Difference] = field(default_factory=list)  # the first `MAX_DIFFERENCES`
     n_differences: int = 0
@@ -62,9 +60,7 @@ class Verification:
 
 
 def verify(store: Store) -> Verification:
-    """Recompute from the older kept snapshot, and compare all answers since then.
-
-    The stored configuration is used.
+    """Recompute from the older kept snapshot under the stored settings, and compare all answers.
 
     Raises BadConfiguration if there is no such feed; StateLost if its state is damaged.
     """
@@ -81,9 +77,9 @@ def verify(store: Store) -> Verification:
 
 
 def verify_history(store: Store, entries: Iterable[EntryFields]) -> Verification:
-    """Recompute the whole history from the fields of its input entries, in order, as pushed.
+    """Recompute the whole history from the fields of its input entries, in order, and compare it.
 
-    Payloads do not depend on entry IDs, so the entries may come from a file. For the digest, the
+    Payloads do not depend on entry IDs, so the entries may come from a file. The digest does; the
     IDs are taken from the answers that are still in `out`. Entries after the committed position are
     ignored.
     """
@@ -124,9 +120,9 @@ class Comparison:
         self._oldest = {stream: entry and parse_id(entry[0]) for stream, entry in first.items()}
 
     def skip(self, outcome: Outcome) -> None:
-        """Count answers that are no longer kept."""
+        """Count recomputed entries that are no longer kept."""
         self.found.trimmed += len(outcome.out) + len(outcome.met) + len(outcome.alarms)
-        # The comparison begins at the oldest answer that is kept.
+        # The comparison starts at the oldest kept answer.
         oldest = self._oldest[self._streams[0]]
         if oldest is not None:
             self.replay.position = replace(outcome.after, cursor=previous_id(format_id(oldest)))
@@ -155,7 +151,7 @@ class Comparison:
         return (entry for page in self._store.pages(stream, after, upto) for entry in page)
 
     def _compare(self, stream: str, computed: Sequence[Entry], outcome: Outcome) -> int:
-        """Compare one stream over the span of a batch; return the number of entries compared."""
+        """Compare a stream over the span of a batch; return the number of compared entries."""
         committed = self.committed(stream, outcome.before.cursor, outcome.ids[-1])
         compared = 0
         for pair in compare(committed, computed):
@@ -172,7 +168,7 @@ class Comparison:
     def _beyond(self, stream: str) -> Iterator[list[Entry]]:
         """Yield the entries of an output stream beyond the committed position."""
         last = self._store.last_entries(stream, 1)
-        # Read the position after the entry: a worker may be running, and commits both at once.
+        # Read the position after the last entry, since a running worker commits both at once.
         cursor = feed_state(self._store).position.cursor
         if last and parse_id(cursor) < parse_id(last[0][0]):
             yield from self._store.pages(stream, cursor, last[0][0])
@@ -189,7 +185,7 @@ class Comparison:
 
 
 def feed_state(store: Store) -> FeedState:
-    """Return the state of a feed, which must have one."""
+    """Return the state of a feed; BadConfiguration: it has none."""
     require(store)
     state = store.state()
     if state is None:
@@ -198,7 +194,7 @@ def feed_state(store: Store) -> FeedState:
 
 
 def no_answers(feed: str) -> BadConfiguration:
-    """Return the error for a feed that no worker has begun."""
+    """Return the error for a feed without a state."""
     return BadConfiguration(f"feed {feed!r} has no answers yet: online-svm worker {feed}")
 
 

@@ -1,6 +1,5 @@
 """All of Redis: connections, streams, groups, state, scripts, permissions, the embedded server.
 
-Other folders ask for entries, positions and fields through `Store`, `FeedReader`, `Connection` and
-`Group`; they send no command of their own and do not import redis. What entries mean is in
-`message`, what a feed is in `feed`; this folder imports both, and `config`.
+Other folders read and write through `Store`, `FeedReader`, `Connection` and `Group` and do not
+import redis. This folder imports `message` (the format of entries), `feed` and `config`.
 """

@@ -1,7 +1,7 @@
-"""Clients of redis-py, the named error of each of its errors, and the delays between attempts.
+"""Clients of redis-py, the translation of its errors, and the delays between retries.
 
-Redis returns entries by number, so the size of a reply is known only while it arrives. A reply that
-exceeds its limit is dropped, with its connection; the reader then requests fewer entries.
+A read requests a number of entries, so the size of its reply is known only as it arrives. A reply
+over its limit is dropped together with its connection; the reader then requests fewer entries.
 """
 
 import random
@@ -30,27 +30,27 @@ from workers.feed.position import END
 
 
 class ReplyTooLarge(redis.ConnectionError):
-    """A reply was dropped because it has more bytes than its limit."""
+    """A reply exceeded its limit and was dropped."""
 
 
-# Any: redis-py chooses the parser at import; here it is the one of hiredis.
+# Any: redis-py chooses the parser at import; with hiredis installed it is hiredis's.
 _Parser: Any = DefaultParser
 
 
 class LimitedParser(_Parser):
-    """The parser of redis-py; a reply of more than `limit` bytes, if that is set, is refused."""
+    """redis-py's parser; it raises ReplyTooLarge once a reply exceeds `limit` bytes, if set."""
 
     limit: int | None = None
     _reader: Any
 
     def on_connect(self, connection: Any, **options: Any) -> None:
-        """Begin to read from a new connection."""
+        """Start to read from a new connection."""
         super().on_connect(connection, **options)
-        self._reader = _Metered(self._reader, self)
+        self._reader = _CountingReader(self._reader, self)
 
 
-class _Metered:
-    """The reader of replies; it counts the bytes for its parser."""
+class _CountingReader:
+    """Wraps the reader of replies and subtracts the bytes it gets from the parser's limit."""
 
     def __init__(self, reader: Any, parser: LimitedParser) -> None:
         self._parser = parser
@@ -58,7 +58,7 @@ class _Metered:
         self.gets, self.has_data = reader.gets, reader.has_data
 
     def feed(self, buffer: bytearray, first: int, count: int) -> None:
-        """Pass on bytes that arrived."""
+        """Pass received bytes on to the reader."""
         parser = self._parser
         if parser.limit is not None:
             parser.limit -= count
@@ -68,15 +68,15 @@ class _Metered:
 
 
 TIMEOUT = 5.0
-"""Seconds without a reply after which the connection counts as dead: far above network latency."""
+"""Seconds without a reply after which a connection counts as dead: far above network latency."""
 
 
-def client(url: str, timeout: float = TIMEOUT, connect: float = TIMEOUT) -> redis.Redis:
+def client(url: str, timeout: float = TIMEOUT, connect_timeout: float = TIMEOUT) -> redis.Redis:
     """Return a client with one connection, unparsed RESP2 replies and no retries of its own.
 
-    redis-py 8 repeats a write after a lost reply, and parses replies differently under RESP3. Only
-    `Connection` may repeat a command. `timeout` and `connect` are seconds for a reply, and for
-    connecting. Raises BadConfiguration if the URL names several servers, or cannot be used.
+    redis-py 8 by itself would repeat a write whose reply was lost, and parse RESP3 replies
+    differently. Only `Connection` may repeat a command. Both timeouts are in seconds. Raises
+    BadConfiguration if the URL is unusable or names several servers.
     """
     verified = check_url(url)
     if kind_of(url):
@@ -90,7 +90,7 @@ def client(url: str, timeout: float = TIMEOUT, connect: float = TIMEOUT) -> redi
             retry=Retry(NoBackoff(), 0),
             retry_on_timeout=False,
             socket_timeout=timeout,
-            socket_connect_timeout=min(timeout, connect),
+            socket_connect_timeout=min(timeout, connect_timeout),
             health_check_interval=0,
             parser_class=LimitedParser,
             **verified,
@@ -112,7 +112,7 @@ def _unparsed(reply: Any, **_options: Any) -> Any:
     return reply
 
 
-# Redis refuses now but will accept the same command later.
+# Redis may accept the same command later.
 _TRANSIENT = frozenset(
     ["OOM", "READONLY", "LOADING", "BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS", "UNBLOCKED"]
 )
@@ -126,22 +126,21 @@ _CODES = {
     redis.exceptions.ClusterDownError: "CLUSTERDOWN",
     redis.exceptions.TryAgainError: "TRYAGAIN",
 }
-_OF_CLUSTERS = (
+_CLUSTER_ERRORS = (
     redis.exceptions.MovedError,
     redis.exceptions.AskError,
     redis.exceptions.ClusterCrossSlotError,
     redis.exceptions.ClusterDownError,
     redis.exceptions.TryAgainError,
 )
-# Inside a script, and in older versions of redis-py, these errors are plain text.
-_IN_CLUSTER = re.compile(
+# Errors raised inside a script, and by older versions of redis-py, are recognized by their text.
+_CLUSTER_TEXT = re.compile(
     r"(?:^|\s-)(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN|TRYAGAIN)\b|non local key in a cluster"
 )
 
-# Replies of a node while slots move or a primary is replaced.
-_PASSING = re.compile(r"(?:^|\s-)(?:MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b")
-
-# An error inside a script has the code of the failing command in its text: "... -OOM command ...".
+# While slots move or a primary is replaced.
+_TRANSIENT_CLUSTER_TEXT = re.compile(r"(?:^|\s-)(?:MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b")
+# The text of an error inside a script contains the failing command's code: "... -OOM command ...".
 _CODE = re.compile(r"(?:^|-)([A-Z]{3,})\b")
 # The text of NOPERM inside a script, before Redis 7.
 _SCRIPT_DENIED = re.compile(r"can't run this command|No permissions|no permissions")
@@ -156,7 +155,7 @@ class UnknownGroup(WorkerError):
 
 
 def translated(error: redis.RedisError, url: str) -> WorkerError:
-    """Return the named error for an error of redis-py; `Unavailable` if it is transient.
+    """Return the WorkerError for an error of redis-py; `Unavailable` if it is transient.
 
     Examples
     --------
@@ -166,8 +165,8 @@ def translated(error: redis.RedisError, url: str) -> WorkerError:
     text, where = str(error)[:300], f"Redis at {redacted(url)}"
     if isinstance(error, ReplyTooLarge):
         return ReadTooLarge(f"{where}: {text}")
-    if isinstance(error, _OF_CLUSTERS) or _IN_CLUSTER.search(text):
-        return _of_cluster(error, url)
+    if isinstance(error, _CLUSTER_ERRORS) or _CLUSTER_TEXT.search(text):
+        return _cluster_error(error, url)
     if "exhausted the last possible ID" in text:
         return EndOfStream(f"{where}: {END}")
     code = _code_of(error)
@@ -193,7 +192,7 @@ def translated(error: redis.RedisError, url: str) -> WorkerError:
 
 
 def needs_cluster_url(url: str) -> RedisUnsuitable:
-    """Return the error for a URL of one server, which is part of a cluster."""
+    """Return the error for the URL of a single server that turns out to be part of a cluster."""
     scheme, _, rest = redacted(url).partition("://")
     better = f"{scheme}+cluster://{rest.partition('/')[0]}"
     if scheme not in ("redis", "rediss"):
@@ -201,19 +200,19 @@ def needs_cluster_url(url: str) -> RedisUnsuitable:
     return RedisUnsuitable(f"Redis at {redacted(url)} is part of a Redis Cluster: write {better}")
 
 
-def _of_cluster(error: redis.RedisError, url: str) -> WorkerError:
-    """Return the named error for a reply that only a cluster gives."""
+def _cluster_error(error: redis.RedisError, url: str) -> WorkerError:
+    """Return the WorkerError for an error that only a cluster node returns."""
     if kind_of(url) != CLUSTER:
         return needs_cluster_url(url)
     text, where = str(error)[:300], f"Redis at {redacted(url)}"
-    may_pass = isinstance(error, _OF_CLUSTERS) or _PASSING.search(str(error))
-    if isinstance(error, redis.exceptions.ClusterCrossSlotError) or not may_pass:
+    is_transient = isinstance(error, _CLUSTER_ERRORS) or _TRANSIENT_CLUSTER_TEXT.search(str(error))
+    if isinstance(error, redis.exceptions.ClusterCrossSlotError) or not is_transient:
         return WorkerError(f"{where}: unexpected reply: {text}")
     return Unavailable(f"{where} refuses for now: {text}")
 
 
 def failure_kind(error: redis.RedisError) -> str:
-    """Return the kind of a transient failure: a code of Redis, `timeout` or `connection`."""
+    """Return the kind of a transient failure: Redis's error code, `timeout` or `connection`."""
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return "loading"
     if isinstance(error, redis.exceptions.AskError):
@@ -240,10 +239,10 @@ MAX_DELAY_SECONDS = 2.0
 
 
 def delays(first: float = FIRST_DELAY_SECONDS, cap: float = MAX_DELAY_SECONDS) -> Iterator[float]:
-    """Yield the seconds to sleep before each further attempt, without end: exponential, capped.
+    """Yield, forever, the seconds to sleep before each retry: capped exponential, with full jitter.
 
-    The cap bounds how long a worker takes to find Redis again. The jitter, a uniform draw below the
-    exponential bound, keeps many workers from reconnecting at the same moment.
+    The cap bounds how long a worker takes to notice that Redis is back. The jitter, a uniform draw
+    below the exponential bound, keeps many workers from reconnecting at the same moment.
     """
     draw = random.SystemRandom()
     for attempt in count():

@@ -13,29 +13,29 @@ Command = tuple[Argument, ...]
 
 
 def append(
-    stream: str, fields: Sequence[Argument], entry_id: bytes = b"*", most: int | None = None
+    stream: str, fields: Sequence[Argument], entry_id: bytes = b"*", maxlen: int | None = None
 ) -> Command:
-    """Append an entry; `most` trims the stream to about so many entries."""
-    trimmed: Command = () if most is None else ("MAXLEN", "~", most)
+    """Append an entry; trim the stream to about `maxlen` entries."""
+    trimmed: Command = () if maxlen is None else ("MAXLEN", "~", maxlen)
     return "XADD", stream, *trimmed, entry_id, *fields
 
 
 def entries(
     stream: str, first: bytes = b"-", last: bytes = b"+", count: int | None = None
 ) -> Command:
-    """Read the oldest entries of a range; `after` excludes an ID."""
+    """Read the oldest entries of a range; for an exclusive bound, see `after`."""
     return "XRANGE", stream, first, last, *_count(count)
 
 
 def last_entries(stream: str, count: int, first: bytes = b"-", last: bytes = b"+") -> Command:
-    """Read the newest entries of a range, the newest first."""
+    """Read the last entries of a range, newest first."""
     return "XREVRANGE", stream, last, first, *_count(count)
 
 
 def read_after(
     cursors: Sequence[tuple[str, bytes]], count: int | None = None, block_ms: int | None = None
 ) -> Command:
-    """Read the entries after the ID given with each stream; wait up to `block_ms` for one.
+    """Read the entries after each stream's cursor; wait up to `block_ms` for the first.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def read_after(
 
 
 def stream_info(stream: str) -> Command:
-    """Read the length and the ends of a stream; see `streams.StreamInfo`."""
+    """Read what `streams.StreamInfo` holds."""
     return "XINFO", "STREAM", stream
 
 
@@ -68,7 +68,7 @@ def key_type(key: str) -> Command:
 
 
 def after(entry_id: bytes) -> bytes:
-    """Return the bound of a range that begins, or ends, next to an ID and excludes it."""
+    """Return an exclusive bound of a range: the first (or last) entry is next to this ID."""
     return b"(" + entry_id
 
 
@@ -80,7 +80,7 @@ _FILES = files("workers.broker") / "scripts"
 
 
 class Script:
-    """A Lua script, its hash in Redis, and the name of its failpoints."""
+    """A Lua script, its SHA-1 for EVALSHA, and the name of its failpoints."""
 
     def __init__(self, text: str, name: str = "script") -> None:
         self.text, self.name = text, name
@@ -88,6 +88,6 @@ class Script:
 
     @classmethod
     def load(cls, *parts: str, name: str = "") -> "Script":
-        """Return the script of some files, joined; `name` or the last file names failpoints."""
+        """Join files to one script. Its failpoints are named `name`, or as the last file."""
         text = "".join((_FILES / f"{part}.lua").read_text("utf-8") for part in parts)
         return cls(text, name or parts[-1])

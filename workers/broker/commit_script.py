@@ -1,4 +1,4 @@
-"""A commit for commit.lua: keys and arguments, what it trims, and the errors of refusals."""
+"""Keys and arguments of commit.lua, what a commit trims, and the error for each refusal."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -23,20 +23,20 @@ from workers.feed.state import Commit, FeedState, SnapshotMove
 from workers.feed.state_fields import encode_marks
 
 _TRIMS_PER_BOUND = 128
-"""A stream is trimmed by entries each time it has grown by this part of its bound: else each commit
-would take a command more."""
+"""A stream is trimmed by entries whenever it has grown by 1/128 of its bound; trimming at each
+commit would cost one more command."""
 
 
 class Trimming(NamedTuple):
     """What a commit trims of `out`, `met`, `alarms` and `dlq`, and the counts that it stores."""
 
-    entries: Sequence[int]  # to keep, about; 0 keeps all
-    upto: Sequence[bytes]  # IDs up to which entries are trimmed; empty for none
-    counts: Mapping[str, bytes]  # further fields of the state: how many bytes these streams hold
+    entries: Sequence[int]  # approximate number to keep; 0 keeps all
+    upto: Sequence[bytes]  # last ID to trim; empty trims nothing
+    counts: Mapping[str, bytes]  # further fields of the state: the bytes that each stream holds
 
 
 class RetainedOutputs:
-    """Counts the bytes that confirmed commits wrote, and decides what each commit trims."""
+    """Counts the bytes that confirmed commits wrote; decides what the next commit trims."""
 
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
@@ -48,7 +48,7 @@ class RetainedOutputs:
         self.kept = self._stored = state.kept
 
     def send(self, commit: Commit) -> Trimming:
-        """Return what a commit trims and stores; one commit at a time."""
+        """Return what the commit trims and stores; `confirm` it before sending another."""
         self._before, self._sent = self.kept, self._after(commit)
         return Trimming(
             self._entries_due(commit),
@@ -57,17 +57,17 @@ class RetainedOutputs:
         )
 
     def confirm(self, commit: Commit) -> None:
-        """Note that the commit that was sent is confirmed."""
+        """Record that the last sent commit was confirmed."""
         was_trimmed = self.kept is not self._before
         self.kept = self._after(commit) if was_trimmed else self._sent
         self._stored = self._sent
 
     def note_trimmed(self, place: int, left: StreamBytes) -> None:
-        """Note that the stream at a place of `NAMES` was trimmed; the next commit stores it."""
+        """Record that the stream at an index of `NAMES` was trimmed; the next commit stores it."""
         self.kept = self.kept.with_stream(place, left)
 
     def _entries_due(self, commit: Commit) -> list[int]:
-        """Return how many entries to keep of each stream; 0 if it is not trimmed now."""
+        """Return how many entries of each stream to keep; 0 for a stream not trimmed now."""
         added = (len(commit.ids), len(commit.met), len(commit.alarms), len(commit.dlq))
         held = (self.retention.is_held,) * 3 + (False,)
         due = [0] * len(added)
@@ -105,7 +105,7 @@ def _added(sizes: Sequence[int], last: bytes) -> Added:
 
 
 def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
-    """Return the keys of a commit."""
+    """Return the keys of a commit, as commit.lua lists them."""
     named = [keys.state, keys.input, *keys.outputs]
     if commit.move is None:
         return named
@@ -113,7 +113,7 @@ def keys_of(commit: Commit, keys: FeedKeys) -> list[str]:
 
 
 def arguments_of(commit: Commit, trimming: Trimming, reads_input: bool) -> list[Argument]:
-    """Return the arguments of a commit; a combination does not read its input."""
+    """Return the arguments of a commit; `reads_input` is False for a combination."""
     after, move = commit.after, commit.move
     args: list[Argument] = [commit.epoch, commit.before.cursor]
     args += [after.seq, after.n, after.digest.hex()]
@@ -137,7 +137,7 @@ def arguments_of(commit: Commit, trimming: Trimming, reads_input: bool) -> list[
 
 
 def _pointers(move: SnapshotMove) -> dict[str, bytes]:
-    """Return the fields of the state that name the snapshots after a move."""
+    """Return the fields of the state that point to the snapshots after a move."""
     previous = b"" if move.previous is None else move.previous.encode()
     return {
         "snapshot": move.newest.encode(),
@@ -146,13 +146,13 @@ def _pointers(move: SnapshotMove) -> dict[str, bytes]:
     }
 
 
-def refused(
+def check_refusal(
     commit: Commit, reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str]
 ) -> None:
-    """Raise the error of a refusal; return if the batch was committed before.
+    """Raise the error for a refusal; return if the same batch was already committed.
 
-    `types` has the type that each key should have. After PositionMoved, BatchChanged and
-    InvalidStoredSnapshot the session can continue; after other errors the feed cannot.
+    `types` maps each key to its expected type. The session can continue after PositionMoved,
+    BatchChanged and InvalidStoredSnapshot, but not after the other errors.
     """
     code, detail = reply[0], [part.decode() for part in reply[1:]]
     if code == b"ALREADY":
@@ -167,9 +167,9 @@ def refused(
             f"feed {keys.feed!r}: a newer worker (epoch {detail[0]}) has taken over from "
             f"this one (epoch {commit.epoch}); nothing was written"
         )
-    if code in (b"FENCED", b"CURSOR"):  # an older epoch: Redis lost its last writes
+    if code in (b"FENCED", b"CURSOR"):  # FENCED by an older epoch: Redis lost its last writes
         raise PositionMoved(f"the feed stands elsewhere than at {commit.before.cursor!r}")
-    if code == b"INPUT_RECREATED":  # the take-over finds out whether that is a loss
+    if code == b"INPUT_RECREATED":  # the next take-over checks whether entries were lost
         raise PositionMoved("the input is another stream, or was counted by another server")
     if code == b"GAP":
         raise BatchChanged("the entries after the cursor are not the ones that were read")
@@ -196,12 +196,12 @@ def refused(
 
 
 def lost(keys: FeedKeys) -> StateLost:
-    """Return the error for a feed whose state is gone."""
+    """Return the error for a missing state."""
     return StateLost(f"{keys.state} is gone: {may_be_in_file(keys)}")
 
 
 def may_be_in_file(keys: FeedKeys) -> str:
-    """Return why a state may be gone, and what to try before `reset`, which deletes the rest."""
+    """Return why a state may be gone, and what to try before `reset`."""
     return (
         "Redis was flushed, the key was deleted, or Redis skipped it when it read its append-only "
         "file (its log then says NOPERM). In the last case the file still has it: stop Redis, "
@@ -212,10 +212,7 @@ def may_be_in_file(keys: FeedKeys) -> str:
 
 
 def input_lost(reply: Sequence[bytes], keys: FeedKeys, types: Mapping[str, str]) -> StateLost:
-    """Return the error for an input that is not the stream that the feed answered.
-
-    `reply` is a code and its details, as input.lua lists them; `types` as for `refused`.
-    """
+    """Return the error for a refusal of input.lua; `types` as for `check_refusal`."""
     code, detail = reply[0], [part.decode() for part in reply[1:]]
     if code == b"TYPE":
         return _wrong_type(detail, types)

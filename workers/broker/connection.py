@@ -1,7 +1,7 @@
-"""A connection to Redis: no hidden retries, a named error for each failure, one retry loop.
+"""A connection to Redis: one retry loop, no hidden retries, a WorkerError for each failure.
 
-On a Redis Cluster it has one connection to each node. A slot may move: its old node then names the
-new one, and the command follows. If a node does not answer, the others are asked who has the slot.
+On a Redis Cluster it keeps one connection to each node. If a slot has moved, its old node redirects
+the command to the new one. If a node does not answer, the slot table is read from another.
 """
 
 import time
@@ -23,37 +23,37 @@ from workers.log import Logger
 from workers.stop import Stop
 
 _MAX_REDIRECTS = 5
-"""Times that a command follows from one node of a cluster to the next, before it waits."""
+"""Redirects of a command between nodes of a cluster, before it is retried after a pause."""
 
 _FAST_CONNECT_TIMEOUT = 1.0
-"""Seconds for a connection to be made, where the commands for other nodes wait for that."""
+"""Seconds to connect to a node of a cluster: commands for other nodes wait meanwhile."""
 
 log = Logger("online_svm.redis")
 
 
 class Connection(Keys):
-    """Sends commands to Redis, and repeats them after transient errors.
+    """Sends commands to Redis, and retries them after transient errors.
 
-    A reply can be lost, so a command may run twice and must be idempotent. Commands to different
-    nodes may run in another order than they were sent.
+    A reply can be lost, so a command may run twice and must be idempotent. Different nodes may run
+    commands in another order than they were sent.
 
     Parameters
     ----------
     stop : Stop
-        After a stop is requested, waiting ends with `Stopped`.
+        A requested stop ends the retries with `Stopped`.
     retry_timeout : float or None
         Seconds of retries before `Unavailable`; None retries until a stop is requested.
     timeout : float
-        Seconds for one reply.
+        Seconds to wait for one reply.
     fail_fast_for : float
-        On a cluster: for so many seconds after a node did not answer, its commands fail at once, so
-        that commands for other nodes do not wait for it again.
+        On a cluster: seconds after a node did not answer during which its commands fail at once,
+        so that commands for other nodes do not wait for it again.
 
     Attributes
     ----------
     failures, retries : int, Counter of str
-        Connection failures and moves of slots so far; the same by `client.failure_kind`. After one,
-        Redis may have been restarted, or a server that lacks the last writes may have taken over.
+        Connection failures and moved slots so far; retries by `client.failure_kind`. After a
+        failure, Redis may have restarted, or a replica without the last writes may be primary.
     trouble : Trouble or None
         Why the last attempt failed; None after a reply.
     """
@@ -72,8 +72,8 @@ class Connection(Keys):
         self._failed: Counter[str] = Counter()  # by the URL of the server
         self.retries: Counter[str] = Counter()
         self.trouble: Trouble | None = None
-        self._warned = 0.0  # when the log first reported that Redis is silent; 0 once it answers
-        self._links: dict[str, Pipeline] = {}
+        self._silent_since = 0.0  # by `time.monotonic`; 0 while Redis answers
+        self._pipelines: dict[str, Pipeline] = {}
         self._last: Pipeline | None = None
 
     def call(
@@ -81,17 +81,17 @@ class Connection(Keys):
         *command: Argument,
         name: str = "",
         limit: int | None = None,
-        most_cuts: int | None = None,
+        max_cuts: int | None = None,
         key: str | None = None,
     ) -> Any:
-        """Return the reply to a command. `name` names its failpoints; the default is the command.
+        """Return the reply to a command; its failpoints are named `name`, or as the command.
 
-        A command that names no key goes to the server of `key`. Raises ReadTooLarge if the reply
-        has more than `limit` bytes; ReadCut if the connection closed `most_cuts` times within the
-        reply; Unavailable after `retry_timeout`; Stopped after a stop; AccessDenied, WrongKeyType
-        or WorkerError if Redis refused for good.
+        A command without a key goes to the server of `key`. Raises ReadTooLarge if the reply has
+        more than `limit` bytes; ReadCut if the connection closed `max_cuts` times within the reply;
+        Unavailable after `retry_timeout`; Stopped after a stop; AccessDenied, WrongKeyType or
+        another WorkerError after a permanent refusal.
         """
-        sent = self.send(*command, name=name, limit=limit, most_cuts=most_cuts, key=key)
+        sent = self.send(*command, name=name, limit=limit, max_cuts=max_cuts, key=key)
         return self.receive(sent)
 
     @override
@@ -101,16 +101,16 @@ class Connection(Keys):
         return found
 
     @override
-    def call_all(self, sent: Iterable[Sequence[Argument]]) -> list[Any]:
-        return [self.receive(one) for one in [self.send(*command) for command in sent]]
+    def call_all(self, commands: Iterable[Sequence[Argument]]) -> list[Any]:
+        return [self.receive(sent) for sent in [self.send(*command) for command in commands]]
 
     def send_all(self, commands: Iterable[Sequence[Argument]]) -> list[PendingReply]:
-        """Send a few small commands to one server in one system call.
+        """Send small commands to one server in one system call.
 
-        If one cannot be sent, the later ones fail too: each would wait for the server.
+        If one cannot be sent, the later ones fail at once instead of waiting for the server.
         """
         found: list[PendingReply] = []
-        with nullcontext() if self._last is None else self._last.together():
+        with nullcontext() if self._last is None else self._last.batched():
             for command in commands:
                 last = found[-1] if found else None
                 if last is None or last.error is None:
@@ -125,19 +125,19 @@ class Connection(Keys):
         *command: Argument,
         name: str = "",
         limit: int | None = None,
-        most_cuts: int | None = None,
+        max_cuts: int | None = None,
         key: str | None = None,
         replicas: int = 0,
         is_large: bool = False,
     ) -> PendingReply:
         """Send a command; `receive` returns its reply or raises its error.
 
-        The reply counts once `replicas` replicas acknowledged the write. The arguments of a command
-        that `is_large` are not copied; they may be memory views.
+        The reply counts once `replicas` replicas acknowledged the write. With `is_large` the
+        arguments, which may be memory views, are not copied.
         """
         name = name or str(command[0]).lower()
         sent = PendingReply(
-            command, name, limit=limit, most_cuts=most_cuts, key=key, is_large=is_large,
+            command, name, limit=limit, max_cuts=max_cuts, key=key, is_large=is_large,
             replicas=replicas,
         )  # fmt: skip
         self._transmit(sent)
@@ -145,50 +145,54 @@ class Connection(Keys):
 
     def descriptor(self, sent: PendingReply) -> int | None:
         """Return the descriptor on which a reply arrives; None if the connection broke."""
-        link = self._links.get(sent.url)
-        return None if link is None or sent.error is not None else link.descriptor
+        pipeline = self._pipelines.get(sent.url)
+        return None if pipeline is None or sent.error is not None else pipeline.descriptor
 
     def has_reply(self, sent: PendingReply) -> bool:
         """Return whether `receive` returns at once: the reply was read, or there will be none."""
-        link = self._links.get(sent.url)
-        return link is None or not link.awaits(sent)
+        pipeline = self._pipelines.get(sent.url)
+        return pipeline is None or not pipeline.awaits(sent)
 
     @property
     def descriptors(self) -> list[int]:
-        """The descriptors on which unread replies arrive."""
-        found = [link.descriptor for link in self._links.values() if link.is_awaiting]
+        """The descriptors on which replies are awaited."""
+        found = [
+            pipeline.descriptor for pipeline in self._pipelines.values() if pipeline.is_awaiting
+        ]
         return [descriptor for descriptor in found if descriptor is not None]
 
     def read_arrived(self, readable: Container[int]) -> None:
-        """Read the replies that have arrived on `readable` descriptors; `receive` returns each."""
-        for link in self._links.values():
-            if link.is_awaiting and link.descriptor in readable:
-                link.read_arrived()
+        """Read the replies that arrived on `readable` descriptors; `receive` returns them later."""
+        for pipeline in self._pipelines.values():
+            if pipeline.is_awaiting and pipeline.descriptor in readable:
+                pipeline.read_arrived()
 
     def receive(self, sent: PendingReply) -> Any:
-        """Return the reply to a command that `send` sent; repeat it after transient errors.
+        """Return the reply to a sent command; send it again after transient errors.
 
-        After `Unavailable` it may be called again, which sends the command again. Raises as `call`.
+        A further call after `Unavailable` sends the command again. Raises as `call`.
         """
         began, pauses = time.monotonic(), delays()
-        if sent.is_raised:
-            sent.is_raised = False
+        if sent.has_failed:
+            sent.has_failed = False
             self._transmit(sent)
         while True:
             try:
                 reply = self._reply(sent)
             except redis.RedisError as error:
-                if self._follows(error, sent):
+                if self._follow_redirect(error, sent):
                     continue
                 reason = self._check_retry(error, sent, began)
             else:
                 self.trouble = None
-                if self._warned:
-                    log.info("redis answers again", after=round(time.monotonic() - self._warned, 1))
-                    self._warned = 0.0
+                if self._silent_since:
+                    log.info(
+                        "redis answers again", after=round(time.monotonic() - self._silent_since, 1)
+                    )
+                    self._silent_since = 0.0
                 return reply
             delay = next(pauses)
-            self._warned = self._warned or time.monotonic()
+            self._silent_since = self._silent_since or time.monotonic()
             log.warning(
                 "redis refuses or does not answer; trying again",
                 command=sent.command[0],
@@ -196,13 +200,13 @@ class Connection(Keys):
                 reason=reason,
             )
             if self.stop.wait(delay):
-                time.sleep(delay)  # the last attempts of a graceful stop are spaced as well
+                time.sleep(delay)  # once a stop is requested, `wait` returns at once
             self._transmit(sent)
 
     def evaluate(
         self, script: Script, keys: Sequence[str], args: Sequence[Argument], replicas: int = 0
     ) -> Any:
-        """Run a script by its hash; send its text if Redis does not know it."""
+        """Run a script by its hash, or by its text if Redis does not have it."""
         return self.receive_script(script, self.send_script(script, keys, args, replicas))
 
     def send_script(
@@ -229,12 +233,12 @@ class Connection(Keys):
             return self.receive(again)
 
     def failures_about(self, key: str) -> tuple[str | None, int]:
-        """Return the node of a key and its failures, or all failures without a cluster.
+        """Return the node of a key and that node's failures; without a cluster, None and all.
 
-        If both are unchanged, no failure came between.
+        If a later call returns the same, there was no failure in between.
         """
-        at = nodes_of(self.url).place(key)
-        return at, self.failures if at is None else self._failed[at]
+        node = nodes_of(self.url).node_of_key(key)
+        return node, self.failures if node is None else self._failed[node]
 
     def note_failure(self, url: str) -> None:
         """Count a failure of another connection to the same servers."""
@@ -242,116 +246,114 @@ class Connection(Keys):
         self._failed[url] += 1
 
     def close(self) -> None:
-        """Close the connection."""
-        for url in list(self._links):
+        """Close the connections."""
+        for url in list(self._pipelines):
             self._close(url)
 
     def _close(self, url: str) -> None:
-        """Close the connection to one server."""
-        link = self._links.pop(url, None)
-        if link is not None:
-            link.close()
-        if self._last is link:
+        pipeline = self._pipelines.pop(url, None)
+        if pipeline is not None:
+            pipeline.close()
+        if self._last is pipeline:
             self._last = None
 
-    def _transmit(self, sent: PendingReply, asked: str | None = None) -> None:
-        """Send a command to its server; or to the one that a node named for it alone."""
-        sent.is_asking, sent.url = asked is not None, ""
+    def _transmit(self, sent: PendingReply, ask_url: str | None = None) -> None:
+        """Send a command to its server, or to `ask_url` after an ASK redirect."""
+        sent.is_ask, sent.url = ask_url is not None, ""
         nodes = nodes_of(self.url)
         try:
-            sent.url = asked or nodes.url_of(sent.command, sent.key)
+            sent.url = ask_url or nodes.url_of(sent.command, sent.key)
             if self.fail_fast_for:
                 _check_health(nodes.health(sent.url, self.fail_fast_for), sent)
-            self._last = self._linked(sent.url)
+            self._last = self._pipeline(sent.url)
             self._last.send(sent)
         except redis.RedisError as error:
             sent.error = error
 
     def _reply(self, sent: PendingReply) -> Any:
-        link = self._links.get(sent.url)
-        if link is not None:
-            link.read_until(sent)
+        pipeline = self._pipelines.get(sent.url)
+        if pipeline is not None:
+            pipeline.read_until(sent)
         if sent.error is not None:
             raise sent.error
         return sent.reply
 
-    def _linked(self, url: str) -> Pipeline:
-        if url not in self._links:
-            opened = client(
+    def _pipeline(self, url: str) -> Pipeline:
+        if url not in self._pipelines:
+            connected = client(
                 url, self.timeout, _FAST_CONNECT_TIMEOUT if self.fail_fast_for else TIMEOUT
             )
-            link = Pipeline(opened)
+            pipeline = Pipeline(connected)
             try:
-                nodes_of(self.url).check(opened)
+                nodes_of(self.url).check_role(connected)
             except redis.RedisError:
-                link.close()
+                pipeline.close()
                 raise
-            self._links[url] = link
-        return self._links[url]
+            self._pipelines[url] = pipeline
+        return self._pipelines[url]
 
-    def _follows(self, error: redis.RedisError, sent: PendingReply) -> bool:
-        """Send a command to the node that another one named for it; return False if none did."""
+    def _follow_redirect(self, error: redis.RedisError, sent: PendingReply) -> bool:
+        """Send a redirected command to its new node; return whether there was a redirect."""
         if not isinstance(error, redis.exceptions.AskError) or sent.redirects >= _MAX_REDIRECTS:
             return False
         nodes: Nodes = nodes_of(self.url)
-        url = nodes.at(error.host, error.port, sent.url)
+        url = nodes.redirect_url(error.host, error.port, sent.url)
         if url is None:
             return False
         sent.redirects += 1
         if isinstance(error, redis.exceptions.MovedError):
             self.note_failure(sent.url)
-            nodes.moved(error.slot_id, url)
+            nodes.note_moved(error.slot_id, url)
             self._transmit(sent)
         else:
-            self._transmit(sent, asked=url)
+            self._transmit(sent, ask_url=url)
         return True
 
     def _check_retry(self, error: redis.RedisError, sent: PendingReply, began: float) -> str:
-        """Return why the command should be sent again; raise the named error if it should not."""
-        named = translated(error, self.url)
-        is_replaced = self._links.get(sent.url) not in (None, sent.link)
-        if isinstance(named, ReadTooLarge) and not is_replaced:
-            self._close(sent.url)  # the rest of the reply is still on its way
-        if not isinstance(named, Unavailable):
-            raise named from None
+        """Return why the command should be sent again; raise the WorkerError if it should not."""
+        failure = translated(error, self.url)
+        is_replaced = self._pipelines.get(sent.url) not in (None, sent.pipeline)
+        if isinstance(failure, ReadTooLarge) and not is_replaced:
+            self._close(sent.url)  # the rest of the reply may still arrive on this connection
+        if not isinstance(failure, Unavailable):
+            raise failure from None
         kind = failure_kind(error)
         self.retries[kind] += 1
-        self.trouble = still(self.trouble, str(named))
+        self.trouble = still(self.trouble, str(failure))
         sent.redirects = 0
-        if kind != "tryagain":  # its slot is being moved; that concerns no other command
+        if kind != "tryagain":  # a moving slot concerns no other command
             self.note_failure(sent.url)
             if not is_replaced:
-                # A new connection: a cut reply may still be on its way on the old one.
-                self._close(sent.url)
+                self._close(sent.url)  # the rest of a cut reply may still arrive on it
             health = NodeHealth.GOOD if is_replaced else _health_after(error)
-            nodes_of(self.url).failed(sent.url, health)
+            nodes_of(self.url).note_failure(sent.url, health)
         if self.stop.requested and (self.retry_timeout is not None or self.stop.overdue):
             raise Stopped("stopped while Redis did not answer") from None
         is_over = self.retry_timeout is not None and time.monotonic() - began >= self.retry_timeout
-        if sent.most_cuts is not None and sent.cuts >= (1 if is_over else sent.most_cuts):
-            raise ReadCut(str(named)) from None
+        if sent.max_cuts is not None and sent.cuts >= (1 if is_over else sent.max_cuts):
+            raise ReadCut(str(failure)) from None
         if is_over:
-            sent.is_raised = True
-            raise named from None
-        return str(named)
+            sent.has_failed = True
+            raise failure from None
+        return str(failure)
 
 
-class _PassedOver(redis.ConnectionError):
-    """A command was not sent, because of the health of its server a moment ago."""
+class _NotSent(redis.ConnectionError):
+    """A command was not sent because of the known health of its server."""
 
 
 def _check_health(health: NodeHealth, sent: PendingReply) -> None:
-    """Raise if a server cannot run a command now, as a command found a moment ago."""
+    """Raise if a server with this health cannot run the command."""
     if health is NodeHealth.SILENT:
-        raise _PassedOver("it did not answer a moment ago")
+        raise _NotSent("it did not answer a moment ago")
     if health is NodeHealth.NO_REPLICAS and sent.replicas:
-        raise _PassedOver("NOREPLICAS: too few replicas acknowledged a write a moment ago")
+        raise _NotSent("NOREPLICAS: too few replicas acknowledged a write a moment ago")
 
 
 def _health_after(error: redis.RedisError) -> NodeHealth:
-    """Return the health of a server that answered with an error, or did not answer."""
-    if isinstance(error, _PassedOver):
-        return NodeHealth.GOOD  # nothing new
+    """Return the health of a server after an error."""
+    if isinstance(error, _NotSent):
+        return NodeHealth.GOOD  # nothing new to record
     if isinstance(error, Unacknowledged):
         return NodeHealth.NO_REPLICAS
     is_silent = isinstance(error, redis.ConnectionError | redis.TimeoutError) and not isinstance(

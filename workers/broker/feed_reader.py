@@ -1,4 +1,4 @@
-"""A feed in Redis, read only: its state, its snapshots, and its streams in pages."""
+"""A feed in Redis, read-only: its state, its snapshots, and its streams page by page."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from workers.broker import commands
 from workers.broker.client import TIMEOUT
 from workers.broker.commands import Script
 from workers.broker.connection import Connection
-from workers.broker.large_replies import BatchSize, check_entry_is_given, most_cuts, value_of
+from workers.broker.large_replies import BatchSize, check_entry_is_deliverable, max_cuts, read_value
 from workers.broker.pipeline import Argument, PendingReply
 from workers.broker.streams import Entry, Group, Keys, pairs_of
 from workers.errors import InvalidPublication, ReadCut, ReadTooLarge, Trouble
@@ -19,15 +19,15 @@ from workers.feed.state import FeedState, Pointer, Publication
 from workers.stop import Stop
 
 PAGE = 1000
-"""Largest number of entries in a page, when a whole stream is read."""
+"""Largest number of entries in a page of a stream."""
 
 BLOCK_MS = 1000
 """Milliseconds that a read waits for input."""
 
 PAGE_BYTES = 1 << 24
-"""Approximate bytes in a page, when a whole stream is read."""
+"""Approximate bytes of a page of a stream."""
 
-_PART_MARGIN = 1 << 16  # bytes of the protocol around a part
+_PROTOCOL_BYTES = 1 << 16  # upper bound for what a reply has besides the value
 
 
 class ReadOptions(TypedDict, total=False):
@@ -41,9 +41,8 @@ class ReadOptions(TypedDict, total=False):
 class FeedReader(Keys):
     """Reads a feed over two connections, so that a blocking read never delays a commit.
 
-    See `Connection` for `stop` and `retry_timeout`. A read waits for `block_ms`, by default
-    `BLOCK_MS`. `connections`, for commands and for reads, are shared with other feeds and stay
-    open.
+    `stop` and `retry_timeout` are as for `Connection`; `block_ms` defaults to `BLOCK_MS`.
+    `connections`, for commands and for reads, are shared by feeds; `close` leaves them open.
     """
 
     def __init__(
@@ -80,47 +79,47 @@ class FeedReader(Keys):
 
     @property
     def failures(self) -> int:
-        """Failures of the connections so far: after one, Redis may have been restarted."""
+        """Failures of the connections so far; after one, Redis may have been restarted."""
         return self._connection.failures + self._reader.failures
 
     @property
     def unbroken(self) -> tuple[object, ...]:
-        """A value that changes if the feed moves to another server, or a connection to it fails."""
+        """A value that changes when the feed moves to another node, or a connection to it fails."""
         key = self.keys.state
         return self._connection.failures_about(key), self._reader.failures_about(key)
 
     @property
     def retries(self) -> Counter[str]:
-        """The same failures by kind."""
-        # Copied first: another thread may ask while this one counts.
+        """The `failures` by kind."""
+        # Copied first: the thread of the connection may add to them meanwhile.
         both = (self._connection.retries, self._reader.retries)
         return sum((Counter(dict(kinds)) for kinds in both), Counter())
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why Redis does not answer, or refuses; None if the last attempts succeeded."""
+        """Why the last attempt failed; None if both connections work."""
         return self._connection.trouble or self._reader.trouble
 
     def retry_forever(self) -> None:
-        """From now on, retry until a stop is requested."""
+        """Retry, from now on, until a stop is requested."""
         self._connection.retry_timeout = self._reader.retry_timeout = None
 
     def state(self) -> FeedState | None:
-        """Return the feed's state, if it exists. Raises StateLost if it is damaged."""
+        """Return the feed's state, if any. Raises StateLost if it is damaged."""
         fields = self.hash_fields(self.keys.state)
         return FeedState.parse(fields, self.keys.state) if fields else None
 
     def state_fields(self, *names: str) -> list[bytes | None]:
-        """Return some fields of the state, as they are stored."""
+        """Return some fields of the state as stored; None for a missing field."""
         return list(self.call(*commands.fields(self.keys.state, *names)))
 
     def state_field(self, name: str) -> bytes | None:
-        """Return one field of the state, as it is stored."""
+        """Return one field of the state as stored."""
         found: bytes | None = self.call(*commands.field(self.keys.state, name))
         return found
 
     def hash_fields(self, key: str) -> dict[bytes, Any]:
-        """Return all fields of a hash; none if it does not exist."""
+        """Return all fields of a hash; {} if it does not exist."""
         return pairs_of(self.call("HGETALL", key))
 
     def lease_value(self) -> bytes | None:
@@ -128,15 +127,15 @@ class FeedReader(Keys):
         return self.value(self.keys.lease)
 
     def snapshot_request(self) -> bytes | None:
-        """Return the ID up to which a backup asks the worker for a snapshot, if one does."""
+        """Return the ID up to which a backup requests a snapshot from the worker, if any."""
         return self.value(self.keys.wanted)
 
     def group(self, stream: str, name: str) -> Group:
-        """Return a consumer group of a stream, whether it exists or not."""
+        """Return a consumer group of a stream, which need not exist."""
         return Group(self._connection, stream, name)
 
     def types(self) -> dict[str, str]:
-        """Return the type of each key of the feed that exists."""
+        """Return the type of each existing key of the feed."""
         expected = self.expected_types()
         sent = self._connection.send_all([commands.key_type(key) for key in expected])
         kinds = (self._connection.receive(each).decode() for each in sent)
@@ -150,15 +149,15 @@ class FeedReader(Keys):
         return streams | {keys.state: "hash", keys.lease: "string"}
 
     def has_snapshots(self) -> bool:
-        """Return whether any snapshot of the feed is left, referenced or not."""
+        """Return whether the feed has any snapshot, referenced by its state or not."""
         return any(True for _ in self.snapshot_keys())
 
     def snapshot_keys(self) -> Iterator[str]:
-        """Yield the keys of all snapshots of the feed, referenced or not (a scan)."""
+        """Scan for the keys of all snapshots of the feed, referenced by its state or not."""
         return self._scan(self.keys.snapshots)
 
     def published_keys(self) -> Iterator[str]:
-        """Yield the keys of the parts of all published states (a scan)."""
+        """Scan for the keys of the parts of all published states."""
         return self._scan(self.keys.publications)
 
     def _scan(self, pattern: str) -> Iterator[str]:
@@ -173,7 +172,7 @@ class FeedReader(Keys):
                 return
 
     def server(self) -> dict[str, str]:
-        """Return the fields of INFO for server, memory, persistence and cluster."""
+        """Return the fields of INFO's sections server, memory, persistence and cluster."""
         sections = (
             self._connection.call("INFO", section, key=self.keys.state).decode()
             for section in ("server", "memory", "persistence", "cluster")
@@ -182,23 +181,23 @@ class FeedReader(Keys):
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def server_time(self) -> int:
-        """Return the seconds since 1970 by the clock of the server that has the feed."""
+        """Return the Unix time in seconds, by the clock of the feed's server."""
         return int(self.call_server("TIME")[0])
 
     def may_run(self, user: str, command: Sequence[str]) -> bool:
-        """Return whether a user of the server has the rights for a command; it is not run."""
+        """Return whether a user's ACL permits a command, which is not run."""
         return bool(self.call_server("ACL", "DRYRUN", user, *command) == b"OK")
 
     def send_read(self, cursor: bytes, count: int, limit: int | None = None) -> PendingReply:
         """Request up to `count` entries after the cursor; `receive_read` returns them."""
         return self._reader.send(
             *commands.read_after([(self.keys.input, cursor)], count),
-            limit=limit, most_cuts=most_cuts(count),
+            limit=limit, max_cuts=max_cuts(count),
         )  # fmt: skip
 
-    def receive_read(self, asked: PendingReply) -> list[Entry]:
-        """Return the entries that `send_read` requested. ReadTooLarge if they exceed its limit."""
-        reply = self._reader.receive(asked)
+    def receive_read(self, sent: PendingReply) -> list[Entry]:
+        """Return the entries of a sent read. Raises ReadTooLarge if they exceed its limit."""
+        reply = self._reader.receive(sent)
         return reply[0][1] if reply else []
 
     def pages(
@@ -215,29 +214,32 @@ class FeedReader(Keys):
                 return
 
     def page(self, stream: str, after: bytes, upto: bytes, size: BatchSize) -> list[Entry]:
-        """Return the first entries in (after, upto] that the size allows. Raises ReplyNotGiven."""
+        """Return the first entries in (after, upto], as many as `size` allows.
+
+        Raises ReplyNotGiven if Redis never sends the first entry.
+        """
         while True:
             count = size.count
             try:
                 page: list[Entry] = self._connection.call(
                     *commands.entries(stream, commands.after(after), upto, count),
-                    limit=size.reply_limit, most_cuts=most_cuts(count),
+                    limit=size.reply_limit, max_cuts=max_cuts(count),
                 )  # fmt: skip
             except ReadTooLarge as error:
-                self.check_entry_is_given(error, stream, after, count)
+                self.check_entry_is_deliverable(error, stream, after, count)
                 size.halve(error)
             else:
                 return page
 
-    def check_entry_is_given(
+    def check_entry_is_deliverable(
         self, error: ReadTooLarge, stream: str, after: bytes, count: int
     ) -> None:
-        """Raise ReplyNotGiven if a read of `count` entries failed and later ones must fail too."""
+        """Raise ReplyNotGiven if the read failed because Redis never sends its one entry."""
         if isinstance(error, ReadCut) and count == 1:
-            check_entry_is_given(self._connection, stream, after)
+            check_entry_is_deliverable(self._connection, stream, after)
 
     def call(self, *command: Argument) -> Any:
-        """Send a command about a key of this feed; return the unparsed reply."""
+        """Return the unparsed reply to a command with a key of this feed."""
         return self._connection.call(*command)
 
     def request(self, *command: Argument) -> PendingReply:
@@ -245,11 +247,11 @@ class FeedReader(Keys):
         return self._connection.send(*command)
 
     def reply(self, sent: PendingReply) -> Any:
-        """Return the unparsed reply to a command that `request` sent."""
+        """Return the unparsed reply to a requested command."""
         return self._connection.receive(sent)
 
     def call_server(self, *command: Argument) -> Any:
-        """Return the unparsed reply of the server that has the feed to a command without a key."""
+        """Return the unparsed reply of the feed's server to a command without a key."""
         return self._connection.call(*command, key=self.keys.state)
 
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> Any:
@@ -257,13 +259,13 @@ class FeedReader(Keys):
         return self._connection.evaluate(script, keys, args)
 
     def publication(self) -> Publication | None:
-        """Return the newest published state, if any; raise InvalidPublication if it is damaged."""
+        """Return the newest publication, if any. Raises InvalidPublication if it is damaged."""
         fields = self.hash_fields(self.keys.published)
         return Publication.parse(fields, self.keys.published) if fields else None
 
     def published(self, found: Publication) -> bytes:
-        """Return the bytes of a published state. InvalidPublication if a part is damaged."""
-        held, limit = bytearray(), found.size + _PART_MARGIN
+        """Return the published state. Raises InvalidPublication if it is missing or damaged."""
+        held, limit = bytearray(), found.size + _PROTOCOL_BYTES
         for key in found.keys(self.keys):
             part = self._connection.call("GET", key, limit=limit)
             held += b"" if part is None else part
@@ -275,10 +277,10 @@ class FeedReader(Keys):
         return bytes(held)
 
     def get_snapshot(self, pointer: Pointer) -> bytes | None:
-        """Return the bytes of a snapshot, None if any part is gone. Raises ReplyNotGiven."""
+        """Return the bytes of a snapshot; None if a part is missing. Raises ReplyNotGiven."""
         parts: list[bytes] = []
         for key in pointer.keys(self.keys):
-            part = value_of(self._connection, key)
+            part = read_value(self._connection, key)
             if part is None:
                 return None
             parts.append(part)

@@ -1,9 +1,9 @@
-"""Replies of bounded size: the number of entries that a read requests, large values, snapshots.
+"""Large replies: the number of entries that a read requests, large values, snapshots.
 
-Redis does not send a reply that exceeds its `client-output-buffer-limit`, but closes the connection
-within it. A read of several entries is repeated with fewer, and a string is read in pieces. A
-single entry has no pieces: the reader stops with an error that names it. The scripts here do not
-write, so they have no failpoints.
+If a reply exceeds Redis's `client-output-buffer-limit`, Redis closes the connection amid the reply.
+A read of several entries is then repeated with fewer, and a string is read in pieces. A single
+entry cannot be read in pieces: the reader stops with an error that names the entry. The scripts
+here only read, so they have no failpoints.
 """
 
 import math
@@ -32,40 +32,42 @@ ENTRY_SIZE = Script.load("entry_size")
 _PIECE = Script.load("piece")
 
 _MAX_CUTS_OF_ENTRY = 5
-"""Cut replies to a read of one entry, before it is asked why. Some may be restarts of Redis; the
-pauses between them grow, so that they take about a second."""
+"""Cut replies to a read of one entry, before the reason is looked up. Restarts of Redis cut replies
+too; with the growing pauses, five attempts take about a second."""
 
 _MAX_CUTS_OF_PIECE = 2  # one may be a restart of Redis
 
 _LARGE_BYTES = 1 << 20
-"""Bytes from which an entry is the likely reason where the limit cannot be looked up."""
+"""Bytes from which an entry counts as too large if the limit is unknown."""
 
 _OVERHEAD_BYTES = 1 << 15
-"""Bytes that Redis may count in addition to a quarter more than the entry has (its allocator)."""
+"""Redis counts up to 1.25 times the bytes of the entry, and these in addition (its allocator)."""
 
 _FIRST_PIECE_BYTES, _MIN_PIECE_BYTES = 1 << 20, 1 << 10
 
 log = Logger("online_svm.redis")
 
 
-def most_cuts(count: int) -> int:
-    """Return how many cut replies end a read of `count` entries; fewer are read after that."""
+def max_cuts(count: int) -> int:
+    """Return after how many cut replies a read of `count` entries gives up."""
     return _MAX_CUTS_OF_ENTRY if count == 1 else 1
 
 
-def check_entry_is_given(connection: Connection, stream: str, after: bytes) -> None:
+def check_entry_is_deliverable(connection: Connection, stream: str, after: bytes) -> None:
     """Raise ReplyNotGiven if the first entry after an ID, whose reply was cut, is too large.
 
-    If the entry is smaller than the limit, the network broke the connection, and another attempt is
-    worth it. If the limit cannot be looked up, an entry of 1 MiB counts as too large.
+    If it is smaller than the limit, the network broke the connection: another attempt may succeed.
+    If the user may not read the limit, an entry of 1 MiB counts as too large.
     """
     found = connection.evaluate(ENTRY_SIZE, [stream], [after])
     if not found:
         return
     entry, size = found[0].decode(), int(found[1])
     limit = _output_limit(connection, stream)
-    is_given = size < _LARGE_BYTES if limit is None else size + size // 4 + _OVERHEAD_BYTES < limit
-    if is_given:
+    is_deliverable = (
+        size < _LARGE_BYTES if limit is None else size + size // 4 + _OVERHEAD_BYTES < limit
+    )
+    if is_deliverable:
         return
     named = "may be too small" if limit is None else f"is {limit:.0f} bytes for normal clients"
     raise ReplyNotGiven(
@@ -76,27 +78,27 @@ def check_entry_is_given(connection: Connection, stream: str, after: bytes) -> N
     )
 
 
-def value_of(connection: Connection, key: str) -> bytes | None:
-    """Return a string, if it exists, in pieces if Redis does not send it whole.
+def read_value(connection: Connection, key: str) -> bytes | None:
+    """Return a string, if it exists; read it in pieces if Redis does not send it whole.
 
-    Raises ReplyNotGiven if Redis does not send small pieces either.
+    Raises ReplyNotGiven if Redis does not even send small pieces.
     """
     try:
-        whole: bytes | None = connection.call("GET", key, most_cuts=_MAX_CUTS_OF_PIECE)
+        whole: bytes | None = connection.call("GET", key, max_cuts=_MAX_CUTS_OF_PIECE)
     except ReadCut as error:
         log.warning("a read failed; reading the value in pieces", key=key, reason=str(error))
     else:
         return whole
-    return _in_pieces(connection, key)
+    return _read_in_pieces(connection, key)
 
 
-def _in_pieces(connection: Connection, key: str) -> bytes | None:
+def _read_in_pieces(connection: Connection, key: str) -> bytes | None:
     held, size, whole = bytearray(), _FIRST_PIECE_BYTES, 1
     while len(held) < whole:
         first = len(held) + 1
         try:
             reply = connection.call(
-                "EVAL", _PIECE.text, 1, key, first, len(held) + size, most_cuts=_MAX_CUTS_OF_PIECE
+                "EVAL", _PIECE.text, 1, key, first, len(held) + size, max_cuts=_MAX_CUTS_OF_PIECE
             )
         except ReadCut as error:
             if size <= _MIN_PIECE_BYTES:
@@ -115,7 +117,7 @@ def _in_pieces(connection: Connection, key: str) -> bytes | None:
 
 
 def _output_limit(connection: Connection, stream: str) -> float | None:
-    """Return the bytes of a reply to a normal client, at most; None if this user may not ask."""
+    """Return the largest reply in bytes for normal clients; None if this user may not read it."""
     try:
         _, text = connection.call("CONFIG", "GET", "client-output-buffer-limit", key=stream)
     except (Stopped, Unavailable):
@@ -127,22 +129,22 @@ def _output_limit(connection: Connection, stream: str) -> float | None:
 
 
 _MIN_REPLY_BYTES = 1 << 20
-"""Bytes that any reply may have: for the smallest entries the protocol takes more than the data."""
+"""A reply limit is not smaller: of the smallest entries, the protocol takes more than the data."""
 
 _FIRST_COUNT = 16
-"""Entries to request at first: nothing is known about their sizes yet, and Redis prepares the whole
-reply in its memory before it sends any of it."""
+"""Entries to request before their size is known: Redis holds a whole reply in memory before it
+sends any of it."""
 
 _FULL_READS_TO_GROW = 256  # full reads after a cut one, before more entries are requested again
 
 
 class BatchSize:
-    """Entries to read and to answer at once: at most `entries`, about `size` bytes.
+    """The number of entries to read and answer at once: at most `entries`, about `size` bytes.
 
-    Redis returns entries by number, so the number is adapted to their sizes: it begins small, is
-    halved if a read returns more bytes than allowed, and doubled if it returns less than a quarter.
-    Entries beyond the bound are answered in the next batch, which changes no answer. `count` is the
-    number to request now.
+    A read requests a number of entries, so `count`, the number to request next, adapts to their
+    sizes: it starts small, is halved if a read returns more than `size` bytes, and doubled if it
+    returns less than a quarter. Entries beyond `size` bytes are left to the next batch, which
+    changes no answer.
 
     Examples
     --------
@@ -154,29 +156,30 @@ class BatchSize:
     """
 
     def __init__(self, entries: int, size: int) -> None:
-        self._most = self._entries = entries
+        self._max_entries = self._entries = entries
         self._size = size
-        self._full = 0  # full reads in a row within the bound of bytes
-        self.begin_small()
+        self._full_reads = 0  # full reads since the last change of `_max_entries`
+        self.start_small()
 
     @property
     def reply_limit(self) -> int | None:
-        """Bytes beyond which a reply is dropped. A read of a single entry has no limit."""
+        """Bytes beyond which a reply is dropped; None (no limit) for a single entry."""
         return None if self.count == 1 else max(2 * self._size, _MIN_REPLY_BYTES)
 
-    def begin_small(self) -> None:
-        """Request few entries next; after each full read twice as many."""
-        self.count = min(_FIRST_COUNT, self._most)
+    def start_small(self) -> None:
+        """Request few entries next, and twice as many after each full read."""
+        self.count = min(_FIRST_COUNT, self._max_entries)
 
     def halve(self, reason: ReadTooLarge) -> None:
-        """Request half as many from now on, at least one, after a read that failed.
+        """Request half as many entries, at least one, after a failed read.
 
-        After a cut reply the number grows only after many reads: each attempt costs a connection.
+        After a cut reply the number grows again only after many full reads, since each cut costs a
+        connection.
         """
         self.count = max(1, self.count // 2)
         if isinstance(reason, ReadCut):
-            self._most, self._full = self.count, 0
-            self.begin_small()
+            self._max_entries, self._full_reads = self.count, 0
+            self.start_small()
         log.warning(
             "a read failed; asking for fewer entries at once",
             entries=self.count,
@@ -184,32 +187,32 @@ class BatchSize:
         )
 
     def first_of(self, entries: Sequence[Entry]) -> int:
-        """Return how many of the first entries form a batch: at least one."""
+        """Return how many of these entries form the next batch, at least one; adapt `count`."""
         sizes = [sum(map(len, fields)) for _, fields in entries]
         total = sum(sizes)
         if total > self._size:
             self.count = max(1, min(self.count, len(entries)) // 2)
             return max(1, sum(upto <= self._size for upto in accumulate(sizes)))
         if 4 * total < self._size and len(entries) == self.count:
-            self._full += 1
-            if self._full >= _FULL_READS_TO_GROW:
-                self._most, self._full = min(self._entries, 2 * self._most), 0
-            self.count = min(self._most, 2 * self.count)
+            self._full_reads += 1
+            if self._full_reads >= _FULL_READS_TO_GROW:
+                self._max_entries, self._full_reads = min(self._entries, 2 * self._max_entries), 0
+            self.count = min(self._max_entries, 2 * self.count)
         return len(entries)
 
 
 MAX_SNAPSHOT_BYTES = 1 << 26
-"""Larger snapshots are read when they are needed."""
+"""Larger snapshots are not read ahead."""
 
 SILENT_SECONDS = 5.0
-"""Seconds for which a server that did not answer is not asked: other feeds would wait for it."""
+"""Seconds for which a server that did not answer is skipped: other feeds would wait for it."""
 
-_MAX_HEAD_BYTES = 1 << 12  # more than any reply has before its bytes
+_MAX_HEADER_BYTES = 1 << 12  # more than the header of any reply has
 _LINE_END = b"\r\n"
 
 
 class StoredSnapshot(NamedTuple):
-    """The bytes of a snapshot, with its pointer and configuration hash from the state."""
+    """The bytes of a snapshot, with the pointer and configuration hash in the feed's state."""
 
     pointer: Pointer
     config_hash: str
@@ -217,24 +220,24 @@ class StoredSnapshot(NamedTuple):
 
 
 class SnapshotReader:
-    """Reads snapshots for another thread, over connections of its own, without copies or retries.
+    """Reads snapshots ahead, over connections of its own, without copies or retries.
 
-    One thread uses it, another may close. A failure is no error: the feed then reads its snapshot
-    itself, and reports the failure.
+    One thread uses it; another may call `close`. After a failure the feed reads its snapshot
+    itself, and reports the error if it fails again.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._clients: dict[str, Any] = {}  # of redis-py, by the URL of their server
-        self._failed: dict[str, float] = {}  # when a server last did not answer, by its URL
+        self._clients: dict[str, Any] = {}  # of redis-py, by the URL of the server
+        self._failed_at: dict[str, float] = {}  # last failure of a server, by its URL
         self._is_closed = threading.Event()
 
     def newest(self, keys: FeedKeys) -> StoredSnapshot | None:
         """Return the newest snapshot of a feed; None if that fails."""
-        at, connection = "", None
+        url, connection = "", None
         try:
-            at = nodes_of(self._url).url_of((), keys.state)
-            connection = self._connected(at)
+            url = nodes_of(self._url).url_of((), keys.state)
+            connection = self._connected(url)
             connection.send_command("HMGET", keys.state, "snapshot", "config_hash")
             stored = connection.read_response()
             if stored is None or None in stored:
@@ -245,15 +248,15 @@ class SnapshotReader:
             data = _string(connection, pointer.keys(keys)[0])
             return StoredSnapshot(pointer, stored[1].decode(), data)
         except (redis.ConnectionError, redis.TimeoutError, OSError):
-            self._failed[at] = time.monotonic()
+            self._failed_at[url] = time.monotonic()
         except (redis.RedisError, ValueError, WorkerError):
-            pass  # the feed finds it again, and reports it
+            pass  # the feed meets the same error, and reports it
         if connection is not None:
             connection.disconnect()
         return None
 
     def close(self) -> None:
-        """End a read that another thread waits in; later ones fail at once."""
+        """Interrupt a read of the other thread; later reads fail at once."""
         self._is_closed.set()
         for connected in list(self._clients.values()):
             sock = connected.connection._sock
@@ -262,32 +265,32 @@ class SnapshotReader:
                     sock.shutdown(socket.SHUT_RDWR)
 
     def disconnect(self) -> None:
-        """Close the connections, in the thread that uses them."""
+        """Close the connections; called by the thread that reads."""
         for connected in self._clients.values():
             connected.connection.disconnect()
 
-    def _connected(self, at: str) -> Any:
-        is_silent = time.monotonic() - self._failed.get(at, -math.inf) < SILENT_SECONDS
+    def _connected(self, url: str) -> Any:
+        is_silent = time.monotonic() - self._failed_at.get(url, -math.inf) < SILENT_SECONDS
         if is_silent or self._is_closed.is_set():
             raise ValueError("not asked")
-        if at not in self._clients:
-            self._clients[at] = client(at)
-        connection = self._clients[at].connection
+        if url not in self._clients:
+            self._clients[url] = client(url)
+        connection = self._clients[url].connection
         connection.connect()  # does nothing if it is connected
         return connection
 
 
 def _string(connection: Any, key: str) -> memoryview:
-    """Return a string of Redis, received in place; redis-py copies it under Python's lock."""
+    """Return a string of Redis, received in place; redis-py would copy it holding the GIL."""
     connection.send_command("GET", key)
     sock: socket.socket = connection._sock
-    head = bytearray()
-    while _LINE_END not in head:
-        part = sock.recv(_MAX_HEAD_BYTES)
-        if not part or len(head) > _MAX_HEAD_BYTES:
+    header = bytearray()
+    while _LINE_END not in header:
+        part = sock.recv(_MAX_HEADER_BYTES)
+        if not part or len(header) > _MAX_HEADER_BYTES:
             raise ConnectionError("no reply")
-        head += part
-    line, _, rest = bytes(head).partition(_LINE_END)
+        header += part
+    line, _, rest = bytes(header).partition(_LINE_END)
     if not line.startswith(b"$") or line == b"$-1":
         raise ValueError("no string")
     size = int(line[1:])
@@ -300,11 +303,11 @@ def _string(connection: Any, key: str) -> memoryview:
 
 
 def _fill(sock: socket.socket, left: memoryview) -> None:
-    """Read until a buffer is full, in one system call if possible.
+    """Receive until a buffer is full, in one system call if possible.
 
-    After each call a thread waits for Python's lock: milliseconds if another one computes.
+    After each call the thread must take the GIL again: milliseconds while another thread computes.
     """
-    # A connection over TLS takes no flags, and returns one record at a time.
+    # recv over TLS takes no flags, and returns one record at a time.
     is_plain = type(sock) is socket.socket
     seconds = sock.gettimeout()
     if is_plain:

@@ -1,4 +1,4 @@
-"""The leases of a process: which worker runs a feed. Liveness only; correctness is the fence's."""
+"""Leases: which worker runs a feed. They serve liveness only; the fence ensures correctness."""
 
 import json
 import math
@@ -32,18 +32,18 @@ _REPLACE = Script.load("replace_lease", name="lease-replace")
 _RELEASE = Script.load("release_lease", name="lease-release")
 _RENEW = Script.load("renew_leases", name="lease-renew")
 
-LEASES_PER_CALL = 100
-"""Leases in one call: the script keeps Redis from others for some 0.2 ms."""
+FEEDS_PER_CALL = 100
+"""Leases in one call of the script, which blocks Redis for about 0.2 ms."""
 
 MAX_LEASE_BYTES = 4096
-"""Largest lease in bytes; names of hosts and workers are far shorter."""
+"""Largest valid lease in bytes; names of hosts and workers are far shorter."""
 
 
 class HeldLease(Protocol):
-    """A lease that is renewed elsewhere."""
+    """A lease that another component renews."""
 
     def pop_loss(self) -> bool:
-        """Return whether it was found lost since the last call, and forget it."""
+        """Return whether the lease was lost since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,8 @@ class Holder:
     name: str  # stable name of the worker
     host: str  # scope in which the process id is unique
     pid: int
-    # Start of the process, as the system reports it: distinguishes later processes with this id
-    started: str
-    token: str  # Random: distinguishes two leases of one process
+    started: str  # start time as the system reports it: a later process may reuse the id
+    token: str  # random: distinguishes two leases of one process
 
     @classmethod
     def here(cls, name: str) -> Self:
@@ -65,7 +64,7 @@ class Holder:
 
     @classmethod
     def parse(cls, text: bytes) -> Self | None:
-        """Return the holder, or None if the text is not one.
+        """Return the holder, or None if the text is invalid.
 
         Examples
         --------
@@ -82,7 +81,7 @@ class Holder:
         return json.dumps(asdict(self)).encode()
 
     def is_dead(self) -> bool:
-        """Return whether the process is certainly gone: same host, and no such process."""
+        """Return whether the process has certainly ended: it ran on this host, and is gone."""
         return self.host == host_identity() and process_start(self.pid) != self.started
 
 
@@ -95,7 +94,7 @@ def _is_holder(found: Any) -> bool:
 
 
 def is_held(held: bytes | None) -> bool:
-    """Return whether the holder of a lease with this value may be alive."""
+    """Return whether a lease with this value has a holder that may be alive."""
     if not held:
         return False
     holder = Holder.parse(held)
@@ -103,7 +102,7 @@ def is_held(held: bytes | None) -> bool:
 
 
 def host_identity() -> str:
-    """Return the scope of process ids: this boot of this machine, and the pid namespace."""
+    """Return the scope of process ids: this boot of this machine, and the PID namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
@@ -112,12 +111,12 @@ def host_identity() -> str:
 
 
 def process_start(pid: int) -> str | None:
-    """Return when a process started, or None if it does not exist."""
+    """Return the start time of a process; None if it does not exist."""
     try:
         # The name in parentheses may contain anything. The start time is the 20th field after it.
         status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return None if status[0] == "Z" else status[19]
-    except (FileNotFoundError, ProcessLookupError):  # the second if it ends while it is read
+    except (FileNotFoundError, ProcessLookupError):  # the second if it ends during the read
         if Path("/proc/self/stat").exists():
             return None
     listed = subprocess.run(
@@ -133,12 +132,11 @@ class FeedLease(HeldLease):
     feed: str
     key: str
     seconds: float  # time to live after each renewal
-    is_held: bool = False  # whether this process has it, as far as it knows
-    # When it was last held for certain, by `time.monotonic`; negative before
-    renewed: float = -math.inf
-    holder: str = ""  # of another process; empty if it is free
+    is_held: bool = False  # whether this process holds it, as far as it knows
+    renewed: float = -math.inf  # last renewal by this process, by `time.monotonic`
+    holder: str = ""  # name of another holder; empty if there is none
     problem: str | None = None  # why it cannot be held: the key holds another type
-    lost: threading.Event = field(default_factory=threading.Event)  # and `pop_loss` not called
+    lost: threading.Event = field(default_factory=threading.Event)  # set until `pop_loss`
 
     @override
     def pop_loss(self) -> bool:
@@ -149,10 +147,10 @@ class FeedLease(HeldLease):
 
 
 class Leases:
-    """The leases that a process holds or waits for.
+    """The leases that a process holds or waits for; one thread acquires and renews them.
 
-    One thread acquires and renews them. Each feed has a lease of its own, so that another process
-    may hold any of them. All have one value, so one call of a script renews a hundred: a thousand
+    Each feed has its own lease, so that processes can share feeds in any way. All leases of a
+    process have the same value, so one call of a script renews up to `feeds_per_call`: a thousand
     cost a few milliseconds every third of their time to live.
 
     Parameters
@@ -160,14 +158,12 @@ class Leases:
     seconds : float
         Time to live after each renewal.
     wake : callable
-        Called when a lease changes; `changed` returns which.
-    together : int
-        Leases in one call.
+        Called when `take_changes` has something to return.
 
     Attributes
     ----------
     renewed : float or None
-        When the leases that were due were last renewed, by `time.monotonic`.
+        When the held leases were last renewed, by `time.monotonic`.
     """
 
     def __init__(
@@ -176,14 +172,19 @@ class Leases:
         name: str,
         seconds: float,
         wake: Callable[[], None],
-        together: int = LEASES_PER_CALL,
+        feeds_per_call: int = FEEDS_PER_CALL,
     ) -> None:
-        self._url, self.seconds, self._wake, self._together = url, seconds, wake, together
-        self._mine = Holder.here(name).encode()
+        self._url, self.seconds, self._wake, self._feeds_per_call = (
+            url,
+            seconds,
+            wake,
+            feeds_per_call,
+        )
+        self._value = Holder.here(name).encode()
         self._leases: dict[str, FeedLease] = {}
         self._changed: list[FeedLease] = []
         self._lock = threading.Lock()
-        self._asked, self._is_ended = threading.Event(), False
+        self._has_work, self._is_closed = threading.Event(), False
         self.renewed: float | None = None
         self._is_warned = False
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
@@ -193,21 +194,21 @@ class Leases:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._is_ended = True
-        self._asked.set()
+        self._is_closed = True
+        self._has_work.set()
         self._thread.join(self.seconds)
         self.release(list(self._leases.values()))
 
-    def ask(self, feed: str) -> FeedLease:
-        """Return the lease of a feed; it is acquired as soon as no other process holds it."""
+    def request(self, feed: str) -> FeedLease:
+        """Return the lease of a feed, to be acquired as soon as no other process holds it."""
         lease = FeedLease(feed, FeedKeys(feed).lease, self.seconds)
         with self._lock:
             self._leases[feed] = lease
-        self._asked.set()
+        self._has_work.set()
         return lease
 
     def release(self, leases: Sequence[FeedLease]) -> None:
-        """Release leases: stop renewing them, and delete those that this process still holds."""
+        """Stop renewing leases, and delete those that this process still holds."""
         with self._lock:
             for lease in leases:
                 if self._leases.get(lease.feed) is lease:
@@ -218,7 +219,7 @@ class Leases:
         if not held:
             return
         connection = self._connection()
-        sent = [connection.send_script(_RELEASE, [one.key], [self._mine]) for one in held]
+        sent = [connection.send_script(_RELEASE, [one.key], [self._value]) for one in held]
         problems = Counter[str]()
         for each in sent:
             try:
@@ -235,8 +236,8 @@ class Leases:
         """Renew the lease if this process holds it, then wait for `replicas` acknowledgements."""
         connection.evaluate(_RENEW, [FeedKeys(feed).lease], self._renewal(), replicas)
 
-    def changed(self) -> list[FeedLease]:
-        """Return the leases of which something is new: held, lost, unusable, or another's."""
+    def take_changes(self) -> list[FeedLease]:
+        """Return the leases that changed since the last call: held, lost, unusable, another's."""
         if not self._changed:
             return []
         with self._lock:
@@ -244,14 +245,14 @@ class Leases:
         return changed
 
     def _run(self) -> None:
-        # Those that are held are renewed after a third of their time to live; the others, and
-        # those asked for since, are looked at after a fifth of it, or at once.
+        # Held leases are renewed after a third of their time to live. The thread tries to acquire
+        # the others after a fifth of it, and a new request at once.
         connection = self._connection()
         due = time.monotonic()
         while True:
-            self._asked.wait(self.seconds / 5)
-            self._asked.clear()
-            if self._is_ended:
+            self._has_work.wait(self.seconds / 5)
+            self._has_work.clear()
+            if self._is_closed:
                 connection.close()
                 return
             is_due = time.monotonic() >= due
@@ -259,20 +260,23 @@ class Leases:
                 due = time.monotonic() + self.seconds / 3 - self.seconds / 10
             with self._lock:
                 leases = [one for one in self._leases.values() if is_due or not one.is_held]
-            if self._look_at(connection, leases) and is_due:
+            if self._renew_all(connection, leases) and is_due:
                 self.renewed = time.monotonic()
 
-    def _look_at(self, connection: Connection, leases: Sequence[FeedLease]) -> bool:
-        """Renew or acquire leases; return whether any call succeeded, or there was none to make."""
-        parts = [leases[i : i + self._together] for i in range(0, len(leases), self._together)]
+    def _renew_all(self, connection: Connection, leases: Sequence[FeedLease]) -> bool:
+        """Renew or acquire leases; return whether any call succeeded, or none was necessary."""
+        parts = [
+            leases[i : i + self._feeds_per_call]
+            for i in range(0, len(leases), self._feeds_per_call)
+        ]
         sent = [
             connection.send_script(_RENEW, [one.key for one in part], self._renewal())
             for part in parts
         ]
         done, problems = 0, set[str]()
-        for part, asked in zip(parts, sent, strict=True):
+        for part, call in zip(parts, sent, strict=True):
             try:
-                self._look(connection, part, asked)
+                self._receive_renewals(connection, part, call)
                 done += 1
             except Unavailable:
                 continue  # the connections of the feeds report this
@@ -286,38 +290,38 @@ class Leases:
         return done > 0 or not parts
 
     def _connection(self) -> Connection:
-        # A node that does not answer keeps the leases on the others waiting once in a look.
+        # A silent node then delays the leases on other nodes at most once in each round.
         return Connection(
             self._url, Stop(), timeout=self.seconds / 4, fail_fast_for=0.9 * self.seconds / 5
         )
 
     def _renewal(self) -> tuple[bytes, int, int]:
-        return self._mine, int(self.seconds * 1000), MAX_LEASE_BYTES + 1
+        return self._value, int(self.seconds * 1000), MAX_LEASE_BYTES + 1
 
-    def _look(
+    def _receive_renewals(
         self, connection: Connection, leases: Sequence[FeedLease], sent: PendingReply
     ) -> None:
-        """Renew or acquire some leases, for which the script was called."""
+        """Read the replies of the script; acquire the leases that are free."""
         replies = connection.receive_script(_RENEW, sent)
         free: list[tuple[FeedLease, bytes]] = []
         for lease, text in zip(leases, replies, strict=True):
             kind, _, value = bytes(text).partition(b" ")
             if kind == b"mine":
-                self._hold(lease)
+                self._mark_held(lease)
                 continue
             if lease.is_held:
-                # A missing lease is lost too: Redis was flushed, or another worker held it.
+                # A missing lease is lost, too: another worker may have held it meanwhile.
                 lease.lost.set()
-                self._tell(lease)
+                self._notify(lease)
             if kind == b"type":
-                self._refuse(lease)
+                self._mark_unusable(lease)
             elif is_held(value):
-                self._wait(lease, value)
+                self._mark_held_elsewhere(lease, value)
             else:
                 free.append((lease, value))
-        self._take(connection, free)
+        self._acquire(connection, free)
 
-    def _take(self, connection: Connection, free: Iterable[tuple[FeedLease, bytes]]) -> None:
+    def _acquire(self, connection: Connection, free: Iterable[tuple[FeedLease, bytes]]) -> None:
         mine = self._renewal()[:2]
         sent = [
             (lease, connection.send_script(_REPLACE, [lease.key], [value, *mine]))
@@ -325,32 +329,32 @@ class Leases:
         ]
         for lease, each in sent:
             if connection.receive_script(_REPLACE, each):
-                self._hold(lease)
+                self._mark_held(lease)
 
-    def _hold(self, lease: FeedLease) -> None:
+    def _mark_held(self, lease: FeedLease) -> None:
         was_held = lease.is_held
         lease.renewed, lease.is_held = time.monotonic(), True
         lease.holder, lease.problem = "", None
         if not was_held:
-            self._tell(lease)
+            self._notify(lease)
 
-    def _refuse(self, lease: FeedLease) -> None:
+    def _mark_unusable(self, lease: FeedLease) -> None:
         if lease.problem is None:
             lease.problem = (
                 f"{lease.key} holds another type, not a string: move that key away, or use another "
                 "feed name"
             )
-            self._tell(lease)
+            self._notify(lease)
 
-    def _wait(self, lease: FeedLease, value: bytes) -> None:
+    def _mark_held_elsewhere(self, lease: FeedLease, value: bytes) -> None:
         known = Holder.parse(value)
         holder = known.name if known else repr(value[:80])
         if holder != lease.holder:
             log.info("waiting for the lease", feed=lease.feed, holder=holder)
             lease.holder = holder
-            self._tell(lease)
+            self._notify(lease)
 
-    def _tell(self, lease: FeedLease) -> None:
+    def _notify(self, lease: FeedLease) -> None:
         with self._lock:
             self._changed.append(lease)
         self._wake()
@@ -358,15 +362,15 @@ class Leases:
 
 @contextmanager
 def holding(url: str, feed: str, name: str, seconds: float) -> Iterator[FeedLease]:
-    """Hold the lease of one feed within the block; wait until it is free.
+    """Wait for the lease of one feed, and hold it within the block.
 
     Raises WrongKeyType if the key holds another type.
     """
-    bell = Stop()
-    with Leases(url, name, seconds, bell.wake) as leases:
-        lease = leases.ask(feed)
+    stop = Stop()
+    with Leases(url, name, seconds, stop.wake) as leases:
+        lease = leases.request(feed)
         while not lease.is_held:
             if lease.problem is not None:
                 raise WrongKeyType(lease.problem)
-            bell.wait_for((), seconds / 5)
+            stop.wait_for((), seconds / 5)
         yield lease

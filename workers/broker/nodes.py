@@ -1,19 +1,19 @@
-"""The server for a command: the only one, the node of a slot, or the present primary.
+"""Which server gets a command: the only one, the node of a slot, or the current primary.
 
-redis-py's clients for clusters and sentinels are not used, only the parser of CLUSTER SLOTS, the
-hash of keys and the errors of a move:
+Of redis-py's support for clusters and sentinels, only the parser of CLUSTER SLOTS, the hash of keys
+and the redirection errors are used:
 
-- `NodesManager` takes any refusal of CLUSTER SLOTS, a missing permission too, for a server without
-  cluster mode; it lets all threads wait while one asks for the table, and waits for each silent
-  node again; it replaces `localhost` by an address, which no certificate names;
+- `NodesManager` takes any error of CLUSTER SLOTS, even a missing permission, for a server without
+  cluster mode; it blocks all threads while one reads the slot table, and waits for each silent node
+  every time; it replaces `localhost` by an address, which no certificate contains;
 - `RedisCluster` repeats a write after a lost connection;
 - `Sentinel` treats a sentinel that refuses the password like one that does not answer; it asks the
-  sentinels always in the same order, so that an isolated one could name an old primary for ever; it
-  does not check by ROLE that the server is a primary, as clients should
+  sentinels in a fixed order, so that an isolated one could name an old primary for ever; it does
+  not check by ROLE that the server is a primary, as clients should
   (https://redis.io/docs/latest/develop/reference/sentinel-clients/).
 """
 
-# ruff: noqa: ARG002  (most of what the base class is asked does not matter to one server)
+# ruff: noqa: ARG002  (a single server ignores most arguments)
 
 import random
 import threading
@@ -42,76 +42,77 @@ from workers.config.redis_url import (
 from workers.errors import RedisUnsuitable
 
 TOPOLOGY_TIMEOUT = 2.0
-"""Seconds that one node or sentinel has for an answer; then another is asked."""
+"""Seconds for a node or sentinel to answer, before another is asked."""
 
 TOPOLOGY_PAUSE_SECONDS = 0.1
-"""Seconds between two looks at the table. While a node is replaced, each connection of it asks."""
+"""Seconds between two reads of the slot table: while a node is replaced, each connection to it
+requests one."""
 
 SILENT_SECONDS = 10.0
-"""Seconds for which a node that did not answer is asked for the table after all others."""
+"""Seconds for which a node that did not answer is asked for the slot table last."""
 
 _REFUSED = (redis.ResponseError, redis.AuthenticationError)
 
-# Hosts in the reply of a node that does not know its own name.
+# Host names in the reply of a node that does not know its own name.
 _NAMELESS = ("?", "")
 
 
 class NodeHealth(IntEnum):
-    """The health of a server a moment ago, so that commands to others need not wait for it."""
+    """The last known health of a server: commands to other servers need not wait for a bad one."""
 
     GOOD = 0
     NO_REPLICAS = 1
-    """Too few replicas acknowledge what it writes."""
+    """Too few replicas acknowledge its writes."""
     SILENT = 2
     """It does not answer."""
 
 
 class Nodes:
-    """The servers of a URL, as connections of this process found them: one server. Thread-safe."""
+    """The servers of a URL, shared by the threads of a process; in this class a single one."""
 
     def __init__(self, url: str) -> None:
         self._url: str | None = url
 
     def url_of(self, command: Sequence[Argument], key: str | None = None) -> str:
-        """Return the URL of the server for a command; `key` is for a command that names no key.
+        """Return the URL of the server for a command; `key` stands in for a command without a key.
 
-        Raises redis.RedisError if the server is not known now but may be later; WorkerError if it
-        will not be known.
+        Raises redis.RedisError if the server is unknown now but may be found later; WorkerError if
+        it cannot be found.
         """
         assert self._url is not None
         return self._url
 
-    def check(self, client: Any) -> None:
-        """Raise redis.RedisError if this server does not have the expected role."""
+    def check_role(self, client: Any) -> None:
+        """Raise redis.RedisError unless the server has the expected role."""
 
-    def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
-        """Note that a server does not answer, or refuses, so that its successor is looked up."""
+    def note_failure(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
+        """Record that a server failed or refused, so that its successor is looked up."""
 
-    def answers(self, url: str) -> None:
-        """Note that a server answers again."""
+    def note_reply(self, url: str) -> None:
+        """Record that a server answers again."""
 
     def health(self, url: str, seconds: float) -> NodeHealth:
-        """Return the health of a server in the last `seconds`; good where no other waits for it."""
+        """Return the health of a server as recorded in the last `seconds`."""
         return NodeHealth.GOOD
 
-    def place(self, key: str) -> str | None:
-        """Return the node that has a key now, "" without one; None if there is only one server."""
+    def node_of_key(self, key: str) -> str | None:
+        """Return the URL of a key's current node, "" if unknown; None if there is one server."""
         return None
 
     def primaries(self) -> list[str]:
-        """Return the nodes that share the keys, if several do; RedisError if they are unknown."""
+        """Return the primaries of a cluster; [] without a cluster. Raises redis.RedisError."""
         return []
 
-    def moved(self, slot: int, url: str) -> None:
-        """Note that a slot has moved to another server."""
+    def note_moved(self, slot: int, url: str) -> None:
+        """Record that a slot has moved to another server."""
 
-    def at(self, host: str, port: int, asked: str) -> str | None:
-        """Return the URL of the server that another one, `asked`, named; None to stay."""
+    def redirect_url(self, host: str, port: int, source: str) -> str | None:
+        """Return the URL to which the server `source` redirects; None without a cluster."""
         return None
 
 
 class SentinelNodes(Nodes):
-    """The primary of a service, as its sentinels name it; they are asked again when it fails."""
+    """The primary of a service, as its sentinels report it; they are asked again if it fails."""
 
     def __init__(self, url: str) -> None:
         self._servers = servers_of(url)
@@ -126,48 +127,48 @@ class SentinelNodes(Nodes):
             return self._url
 
     @override
-    def check(self, client: Any) -> None:
-        # A sentinel may be behind.
+    def check_role(self, client: Any) -> None:
+        # A sentinel may report an old primary.
         if client.execute_command("ROLE")[0] != b"master":
             raise redis.exceptions.ReadOnlyError("READONLY it is a replica, and not the primary")
 
     @override
-    def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
+    def note_failure(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
         with self._lock:
-            if self._url == url:  # else that was done since
+            if self._url == url:  # else another thread has already replaced it
                 self._url = None
 
     def _primary(self) -> Address:
         """Ask the sentinels for the address of the primary."""
-        silent: redis.RedisError | None = None
+        unreachable: redis.RedisError | None = None
         for address in _shuffled(self._servers.hosts):
             try:
-                with client(self._servers.url_of_sentinel(address), TOPOLOGY_TIMEOUT) as asked:
-                    found: Any = asked.execute_command(
+                with client(self._servers.url_of_sentinel(address), TOPOLOGY_TIMEOUT) as server:
+                    found: Any = server.execute_command(
                         "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._servers.service
                     )
             except redis.AuthenticationError:
                 raise
             except (redis.ConnectionError, redis.TimeoutError) as error:
-                silent = error
+                unreachable = error
                 continue
             if found:
                 return found[0].decode(), int(found[1])
-        raise silent or redis.ConnectionError(
+        raise unreachable or redis.ConnectionError(
             f"the sentinels know no service {self._servers.service!r}"
         )
 
 
 class ClusterNodes(Nodes):
-    """The nodes of a cluster by slot; the table is read again when it changes."""
+    """The nodes of a cluster by slot; the slot table is read again after a failure."""
 
     def __init__(self, url: str) -> None:
-        self._servers, self._shown = servers_of(url), redacted(url)
+        self._servers, self._public_url = servers_of(url), redacted(url)
         self._refreshing = threading.Lock()
         self._table: list[str | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._known = set(self._servers.hosts)
-        self._is_stale, self._read_at = True, float("-inf")
-        self._health: dict[Address, tuple[NodeHealth, float]] = {}  # and when that was found
+        self._is_outdated, self._read_at = True, float("-inf")
+        self._health: dict[Address, tuple[NodeHealth, float]] = {}  # with the time of recording
 
     @override
     def url_of(self, command: Sequence[Argument], key: str | None = None) -> str:
@@ -176,18 +177,18 @@ class ClusterNodes(Nodes):
         self._refresh()
         found = self._table[slot]
         if found is None:
-            self._is_stale = True
+            self._is_outdated = True
             raise redis.exceptions.ClusterDownError(f"no node serves slot {slot}")
         return found
 
     @override
-    def failed(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
-        self._is_stale = True
+    def note_failure(self, url: str, health: NodeHealth = NodeHealth.GOOD) -> None:
+        self._is_outdated = True
         if url and health:
             self._health[address_in(url)] = health, time.monotonic()
 
     @override
-    def answers(self, url: str) -> None:
+    def note_reply(self, url: str) -> None:
         self._health.pop(address_in(url), None)
 
     @override
@@ -195,7 +196,7 @@ class ClusterNodes(Nodes):
         return self._health_of(address_in(url), seconds) if self._health else NodeHealth.GOOD
 
     @override
-    def place(self, key: str) -> str:
+    def node_of_key(self, key: str) -> str:
         return self._table[key_slot(key.encode())] or ""
 
     @override
@@ -204,14 +205,14 @@ class ClusterNodes(Nodes):
         return sorted({url for url in self._table if url is not None})
 
     @override
-    def moved(self, slot: int, url: str) -> None:
+    def note_moved(self, slot: int, url: str) -> None:
         self._table[slot] = url
         self._known = self._known | {address_in(url)}  # another thread may go through the old one
 
     @override
-    def at(self, host: str, port: int, asked: str) -> str:
+    def redirect_url(self, host: str, port: int, source: str) -> str:
         if host in _NAMELESS:  # it means its own host
-            host = address_in(asked)[0]
+            host = address_in(source)[0]
         return self._servers.url_of((host.strip("[]"), port))
 
     def _health_of(self, address: Address, seconds: float) -> NodeHealth:
@@ -219,27 +220,27 @@ class ClusterNodes(Nodes):
         return health if time.monotonic() - since < seconds else NodeHealth.GOOD
 
     def _refresh(self) -> None:
-        """Read the table if it may have changed. Wait for the first; else one thread reads it."""
+        """Read an outdated table. Only the first read blocks the other threads."""
         is_first = self._read_at == float("-inf")
-        if not self._is_stale or not self._refreshing.acquire(blocking=is_first):
+        if not self._is_outdated or not self._refreshing.acquire(blocking=is_first):
             return
         try:
-            if self._is_stale and time.monotonic() - self._read_at >= TOPOLOGY_PAUSE_SECONDS:
-                self._read_from_any()
+            if self._is_outdated and time.monotonic() - self._read_at >= TOPOLOGY_PAUSE_SECONDS:
+                self._read_table()
         finally:
             self._refreshing.release()
 
-    def _read_from_any(self) -> None:
-        # One that did not answer a moment ago comes last: it would take `TOPOLOGY_TIMEOUT` again.
+    def _read_table(self) -> None:
+        # Nodes known to be silent come last: each would take `TOPOLOGY_TIMEOUT` again.
         known = _shuffled(sorted(self._known))
         known.sort(
             key=lambda address: self._health_of(address, SILENT_SECONDS) is NodeHealth.SILENT
         )
-        self._is_stale = False  # a failure from here on makes it stale again
+        self._is_outdated = False  # before the read: a failure meanwhile must set it again
         refusals: list[redis.RedisError] = []
         for address in known:
             try:
-                self._read(address)
+                self._read_table_from(address)
             except redis.RedisError as error:
                 refusals.append(error)
                 if not isinstance(error, _REFUSED):
@@ -247,18 +248,18 @@ class ClusterNodes(Nodes):
             else:
                 self._read_at = time.monotonic()
                 return
-        self._is_stale = True
+        self._is_outdated = True
         refused = [error for error in refusals if isinstance(error, _REFUSED)]
         if any("cluster support disabled" in str(error) for error in refused):
             raise RedisUnsuitable(
-                f"Redis at {self._shown} is not part of a Redis Cluster (cluster-enabled no): "
+                f"Redis at {self._public_url} is not part of a Redis Cluster (cluster-enabled no): "
                 "begin the URL with redis:// or rediss://, and name one server"
             )
         raise (refused or refusals)[0]
 
-    def _read(self, address: Address) -> None:
-        with client(self._servers.url_of(address), TOPOLOGY_TIMEOUT) as asked:
-            reply = asked.execute_command("CLUSTER", "SLOTS")
+    def _read_table_from(self, address: Address) -> None:
+        with client(self._servers.url_of(address), TOPOLOGY_TIMEOUT) as server:
+            reply = server.execute_command("CLUSTER", "SLOTS")
         if not reply:
             raise redis.exceptions.ClusterDownError("a node knows of no slots")
         table: list[str | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
@@ -273,13 +274,13 @@ class ClusterNodes(Nodes):
 
 
 def _shuffled(hosts: Sequence[Address]) -> list[Address]:
-    """Return servers in random order: an isolated one must not name an old primary for ever."""
+    """Return servers in random order: an isolated sentinel may name an old primary."""
     return random.SystemRandom().sample(hosts, len(hosts))
 
 
 @lru_cache(maxsize=64)
 def nodes_of(url: str) -> Nodes:
-    """Return the servers of a URL, shared in this process; BadConfiguration for a wrong one."""
+    """Return the servers of a URL, shared in this process. Raises BadConfiguration."""
     check_url(url)
     kind = kind_of(url)
     if not kind:
@@ -288,7 +289,7 @@ def nodes_of(url: str) -> Nodes:
 
 
 def node_of(url: str, key: str) -> str:
-    """Return the server that has a key now, without credentials; WorkerError if it is not found."""
+    """Return the URL of a key's server, without credentials. WorkerError if it is not found."""
     try:
         return redacted(nodes_of(url).url_of((), key))
     except redis.RedisError as error:

@@ -1,7 +1,7 @@
 """Check, before the first write, that this user may run every command of a worker.
 
-Redis checks permissions when a command is queued in a transaction, and a discarded transaction runs
-nothing. So every command is queued on its keys, and the transaction is discarded.
+Redis checks permissions when a transaction queues a command. So every command is queued with its
+keys, and the transaction is discarded.
 """
 
 import time
@@ -25,7 +25,10 @@ ADVICE = "grant that; deploy/redis/users.acl lists what each role needs"
 
 
 def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command]:
-    """Return one command of each kind and key that a worker, waiting for a group of `out`, uses."""
+    """Return one command of each kind and key that a worker uses.
+
+    A worker with a `consumer_group` holds back while that group of `out` lags.
+    """
     st, lease, snap = keys.state, keys.lease, keys.snapshot(0, "0" * 8)
     outputs = keys.outputs
     reads: list[Command] = [
@@ -54,7 +57,7 @@ def of_worker(keys: FeedKeys, consumer_group: str | None = None) -> list[Command
 
 
 def of_commit(keys: FeedKeys) -> list[Command]:
-    """Return one command of each kind that a commit leaves in the append-only file."""
+    """Return one command of each kind that a commit writes to the append-only file."""
     snap = keys.snapshot(0, "0" * 8)
     return [
         ("HSET", keys.state, "epoch", "0"), ("HINCRBY", keys.state, "epoch", "1"),
@@ -65,7 +68,7 @@ def of_commit(keys: FeedKeys) -> list[Command]:
 
 
 def of_publisher(keys: FeedKeys) -> list[Command]:
-    """Return the further commands of a worker that publishes states for scorers."""
+    """Return the additional commands of a worker that publishes states for scorers."""
     part = keys.published_parts(0, "0" * 8, 1)[0]
     return [
         ("TIME",), ("HGETALL", keys.published), ("HSET", keys.published, "n", "0"),
@@ -88,12 +91,12 @@ def of_scorer(keys: FeedKeys) -> list[Command]:
 
 
 def of_patterns() -> list[Command]:
-    """Return the further commands for feeds named by patterns; SCAN finds unlisted feeds."""
+    """Return the additional commands for patterns of feed names; SCAN finds unlisted feeds."""
     return [("SSCAN", REGISTRY, "0"), ("EVALSHA", "0" * 40, "1", REGISTRY)]
 
 
 def of_webhook(keys: FeedKeys) -> list[Command]:
-    """Return the further commands of the delivery of alarms; see `monitor.webhook`."""
+    """Return the additional commands for the delivery of alarms; see `monitor.webhook`."""
     alarms = keys.alarms
     return [
         ("XGROUP", "CREATE", alarms, "g", "0"), ("XACK", alarms, "g", "0-1"),
@@ -108,7 +111,7 @@ def of_webhook(keys: FeedKeys) -> list[Command]:
 
 
 def of_replication(url: str, wait_replicas: int) -> list[Command]:
-    """Return the further commands for several servers: to find the right one, and to wait."""
+    """Return the additional commands to find the right server, and to wait for replicas."""
     waits: list[Command] = [("WAIT", "0", "1")] if wait_replicas else []
     finding: dict[str, list[Command]] = {
         CLUSTER: [("CLUSTER", "SLOTS"), ("ASKING",)],
@@ -118,7 +121,7 @@ def of_replication(url: str, wait_replicas: int) -> list[Command]:
 
 
 class Checks:
-    """Checks of the permissions of many feeds, over connections as `Connection` makes them."""
+    """Checks the permissions of many feeds; parameters as for `Connection`."""
 
     def __init__(
         self,
@@ -141,8 +144,9 @@ class Checks:
     def check(self, commands: Sequence[Command]) -> None:
         """Raise AccessDenied, with every missing permission, unless the user may run all commands.
 
-        The server of the first command's key is asked. Raises Stopped if a stop is requested while
-        Redis does not answer; WorkerError after `retry_timeout`. Other refusals are ignored here.
+        The check runs on the server of the first command's key. Raises Stopped if a stop is
+        requested while Redis does not answer; WorkerError after `retry_timeout`. Refusals for other
+        reasons are ignored here.
         """
         deadline = time.monotonic() + self._retry_timeout
         for delay in delays():
@@ -163,13 +167,12 @@ class Checks:
 
     def _connected(self, commands: Sequence[Command]) -> Any:
         nodes = nodes_of(self._url)
-        at = nodes.url_of(commands[0])
-        if nodes.health(at, self._fail_fast_for) is NodeHealth.SILENT:
+        url = nodes.url_of(commands[0])
+        if nodes.health(url, self._fail_fast_for) is NodeHealth.SILENT:
             raise redis.ConnectionError("it did not answer a moment ago")
-        if at not in self._clients:
-            self._clients[at] = client(at, self._timeout)
-        # Any: redis-py has no type for it.
-        connected: Any = self._clients[at]
+        if url not in self._clients:
+            self._clients[url] = client(url, self._timeout)
+        connected: Any = self._clients[url]  # Any: redis-py has no type for `connection`
         return connected.connection
 
     def _close(self) -> None:
@@ -187,7 +190,7 @@ def check(
 
 
 def _denied(connection: Any, commands: Sequence[Command]) -> list[tuple[str, str]]:
-    """Return the name and key of each command that is denied; run none of them."""
+    """Return the name and key of each command that is denied, without running any."""
     connection.send_command("MULTI")
     if not _is_allowed(connection):
         return [("MULTI", "")]  # the other commands would run instead of being queued
@@ -202,7 +205,7 @@ def _denied(connection: Any, commands: Sequence[Command]) -> list[tuple[str, str
 
 
 def _is_allowed(connection: Any) -> bool:
-    """Return whether the reply that comes next is no refusal of a permission."""
+    """Read the next reply; return whether it is anything but a missing permission."""
     try:
         connection.read_response()
     except redis.exceptions.NoPermissionError:
@@ -213,5 +216,5 @@ def _is_allowed(connection: Any) -> bool:
 
 
 def _name(command: Command) -> str:
-    """Return the name that a rule uses for a command."""
+    """Return the name of a command in ACL rules."""
     return " ".join(command[:2]) if command[0] in _WITH_SUBCOMMANDS else command[0]

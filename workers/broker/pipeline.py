@@ -3,8 +3,8 @@
 Replies arrive in the order of the commands. Reading one reply first reads those before it, and
 keeps them for their callers. If the connection fails, all commands without a reply fail.
 
-A command may have companions on its connection: ASKING before it, if a node of a cluster redirected
-it, and WAIT after it, if replicas must acknowledge it.
+ASKING precedes a command that a cluster node redirected with ASK; WAIT follows one that replicas
+must acknowledge.
 """
 
 from collections import deque
@@ -21,20 +21,20 @@ from workers.broker import failpoints
 
 Argument = bytes | memoryview | str | int | float
 
-# Bytes beyond which an argument of a large command is sent as it is; packing would copy it.
+# With `is_large`, longer arguments are sent without a copy into the packed command.
 _LARGE_ARGUMENT_BYTES = 1 << 16
 
 _CLOSED_MESSAGE = "the connection was given up before the reply"
 
-# The connection broke. Any other error is a reply.
+# Errors of the connection; any other error is a reply.
 _BROKEN = (redis.ConnectionError, redis.TimeoutError)
 
 _WAIT_MS = 1000
-"""Milliseconds that replicas have to acknowledge a command, before it is sent again."""
+"""Milliseconds for replicas to acknowledge a command, before it is sent again."""
 
 
 class Unacknowledged(redis.ResponseError):
-    """Too few replicas have acknowledged a write in time; the server may have done it."""
+    """Too few replicas acknowledged a command in time; the server may have run it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,52 +43,47 @@ class PendingReply:
 
     command: tuple[Argument, ...]
     name: str  # of its failpoints
-    reply: Any = None  # none until it was read
-    # Why there is no reply; the command may have run nevertheless
-    error: redis.RedisError | None = None
-    limit: int | None = None  # bytes beyond which the reply is dropped and the connection closed
-    cuts: int = 0  # how often Redis closed the connection before the reply was complete
-    # Cuts after which the command is not sent again; None for any number
-    most_cuts: int | None = None
-    key: str | None = None  # a key of the slot that the command is about, if it names none itself
-    # Whether its arguments may be large, or views of memory: they are sent without a copy
-    is_large: bool = False
-    # Replicas that must have acknowledged what the server wrote so far, by this command too, before
-    # there is a reply
-    replicas: int = 0
-    url: str = ""  # of the server that it was sent to last
-    is_asking: bool = False  # whether that server was named for this command alone
-    redirects: int = 0  # redirects by nodes of a cluster since the last retry
-    is_raised: bool = False  # whether its error was raised to the caller
-    link: "Pipeline | None" = None  # on which it was sent last
+    reply: Any = None  # once it was read
+    error: redis.RedisError | None = None  # why there is no reply; the command may still have run
+    limit: int | None = None  # of the reply, in bytes; beyond it the connection is closed
+    cuts: int = 0  # connections closed before the reply was complete
+    max_cuts: int | None = None  # cuts after which the command is not sent again; None: no limit
+    key: str | None = None  # a key of the command's slot, if the command has no key
+    is_large: bool = False  # whether arguments are sent without a copy; they may be memory views
+    replicas: int = 0  # that must acknowledge this write, and all earlier ones, before the reply
+    url: str = ""  # of the server that it was last sent to
+    is_ask: bool = False  # whether it was sent there after an ASK redirect
+    redirects: int = 0  # since the last retry
+    has_failed: bool = False  # whether `Unavailable` was raised to the caller
+    pipeline: "Pipeline | None" = None  # on which it was last sent
 
 
 class Pipeline:
-    """The connection of a client, and the commands whose replies are not read yet."""
+    """A client's connection, and the sent commands whose replies are unread."""
 
     def __init__(self, client: redis.Redis) -> None:
         # Any: redis-py has no types for some attributes that are used here.
         self.client: Any = client
         self._unread: deque[PendingReply] = deque()
-        self._callbacks: dict[Argument, Any] = {}  # redis-py's parsers of replies, by command
-        self._held: list[bytes] | None = None  # commands to write at once
+        self._callbacks: dict[Argument, Any] = {}  # redis-py's response callbacks, by command
+        self._buffered: list[bytes] | None = None  # packed commands, within `batched`
         self._is_closed = False
 
     def send(self, sent: PendingReply) -> None:
-        """Send a command; an error is kept in `sent`."""
-        sent.link = self
+        """Send a command; store an error in `sent`."""
+        sent.pipeline = self
         sent.error = redis.ConnectionError(_CLOSED_MESSAGE) if self._is_closed else None
         _reach("before", sent)
         if self._is_closed:
             return
         try:
-            if sent.is_asking:
+            if sent.is_ask:
                 self._write(("ASKING",))
             self._write(sent.command, sent.is_large)
             if sent.replicas:
                 self._write(("WAIT", sent.replicas, _WAIT_MS))
         except redis.RedisError as error:
-            # redis-py would reconnect, and take the next reply for the reply to an older command.
+            # If redis-py reconnected, replies would be matched to the wrong commands.
             self.close()
             sent.error = error
             return
@@ -97,43 +92,42 @@ class Pipeline:
 
     @property
     def is_awaiting(self) -> bool:
-        """Whether a command has no reply yet."""
+        """Whether a reply is unread."""
         return bool(self._unread)
 
     def awaits(self, sent: PendingReply) -> bool:
-        """Return whether a command that was sent here has no reply yet."""
+        """Return whether the reply to this command is unread."""
         return sent in self._unread
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Write small commands that are sent within the block at its end, at once."""
-        self._held = []
+    def batched(self) -> Iterator[None]:
+        """Buffer the small commands sent within the block; write all at its end."""
+        self._buffered = []
         try:
             yield
         finally:
-            held, self._held = self._held, None
-            if held and not self._is_closed:
+            buffered, self._buffered = self._buffered, None
+            if buffered and not self._is_closed:
                 try:
-                    self.client.connection.send_packed_command((b"".join(held),))
+                    self.client.connection.send_packed_command((b"".join(buffered),))
                 except redis.RedisError:
                     self.close()
 
-    def read_until(self, upto: PendingReply) -> None:
-        """Read replies until `upto` has one, and keep each with its command."""
-        while upto in self._unread:
+    def read_until(self, last: PendingReply) -> None:
+        """Read replies up to the reply to `last`, and store each with its command."""
+        while last in self._unread:
             self._read_next()
 
     def read_arrived(self) -> None:
-        """Read the replies that have arrived, once `descriptor` can be read."""
+        """Read the replies that have arrived; `descriptor` must be readable."""
         self._read_next()
         while self._unread and self.client.connection._parser._reader.has_data():
             self._read_next()
 
     def _read_next(self) -> None:
-        """Read the next reply, and keep it with its command."""
         sent = self._unread[0]
         try:
-            sent.reply = self._parsed(sent)
+            sent.reply = self._read_reply(sent)
         except _BROKEN as error:
             self.close()
             sent.error = error
@@ -145,14 +139,14 @@ class Pipeline:
             _reach("after", sent)
         self._unread.popleft()
 
-    def _parsed(self, sent: PendingReply) -> Any:
+    def _read_reply(self, sent: PendingReply) -> Any:
         self.client.connection._parser.limit = sent.limit
-        if sent.is_asking or sent.replicas:
-            return self._parsed_of_all(sent)
+        if sent.is_ask or sent.replicas:
+            return self._reply_within_companions(sent)
         return self._reply(sent.command[0])
 
     def _reply(self, name: Argument) -> Any:
-        """Return the next reply as redis-py's client does, in a third of its time."""
+        """Return the next reply, parsed as by redis-py's client but in a third of its time."""
         try:
             reply = self.client.connection._parser.read_response()
         except OSError as error:
@@ -165,12 +159,12 @@ class Pipeline:
             found = self._callbacks[name] = self.client.response_callbacks.get(name)
         return reply if found is None else found(reply)
 
-    def _parsed_of_all(self, sent: PendingReply) -> Any:
-        """Read the replies to a command and its companions; return its own."""
-        asked = self._reply_or_error("ASKING") if sent.is_asking else None
+    def _reply_within_companions(self, sent: PendingReply) -> Any:
+        """Read the replies to ASKING, the command and WAIT; return that to the command."""
+        asking = self._reply_or_error("ASKING") if sent.is_ask else None
         reply = self._reply_or_error(sent.command[0])
         acknowledged = self._reply_or_error("WAIT") if sent.replicas else 0
-        for error in (asked, reply, acknowledged):
+        for error in (asking, reply, acknowledged):
             if isinstance(error, redis.RedisError):
                 raise error
         if acknowledged < sent.replicas:
@@ -180,7 +174,7 @@ class Pipeline:
         return reply
 
     def _reply_or_error(self, name: Argument) -> Any:
-        """Return a reply or an error; raise only if the connection broke."""
+        """Return the next reply, even if it is an error; raise only if the connection broke."""
         try:
             return self._reply(name)
         except _BROKEN:
@@ -190,7 +184,7 @@ class Pipeline:
 
     @property
     def descriptor(self) -> int | None:
-        """The descriptor of the connection, to wait for a reply with others; None once closed."""
+        """The descriptor that becomes readable with a reply; None once closed."""
         sock = None if self._is_closed else self.client.connection._sock
         return None if sock is None else sock.fileno()
 
@@ -209,12 +203,11 @@ class Pipeline:
             packer: Any = PythonRespSerializer(_LARGE_ARGUMENT_BYTES, connection.encoder.encode)
             connection.send_packed_command(packer.pack(*command))
             return
-        # Its type hint is a tuple of one.
-        packed = pack_command(command)  # type: ignore[arg-type]
-        if self._held is None:
+        packed = pack_command(command)  # type: ignore[arg-type]  # its type hint is a tuple of one
+        if self._buffered is None:
             connection.send_packed_command((packed,))
         else:
-            self._held.append(packed)
+            self._buffered.append(packed)
 
 
 def _reach(side: str, sent: PendingReply) -> None:

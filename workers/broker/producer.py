@@ -1,7 +1,7 @@
 """Append entries to the input of a feed, each at most once.
 
-Redis gives each entry its ID, so sending one again could append it twice. An entry is sent again in
-one case: the node of a cluster refused it, and named another node because the slot moves.
+Redis assigns the ID of an entry, so sending the entry again could append it twice. It is sent again
+only if a cluster node redirected it, because the slot has moved.
 """
 
 from collections.abc import Sequence
@@ -19,19 +19,19 @@ from workers.feed.keys import REGISTRY, FeedKeys
 Fields = Sequence[bytes | str]
 
 _MAX_MOVES = 5
-"""Times that entries follow a slot, before the refusal is reported."""
+"""Redirects that are followed, before the error is reported."""
 
 
 class Producer:
-    """Connections for the entries of one feed; WorkerError if Redis does not answer, or refuses."""
+    """Appends entries to one feed. Raises WorkerError if Redis does not answer, or refuses."""
 
     def __init__(self, url: str, feed: str) -> None:
         self._key, self._feed = FeedKeys(feed).input, feed
-        self._given, self._nodes = url, nodes_of(url)
-        self._links: dict[str, Any] = {}
+        self._given_url, self._nodes = url, nodes_of(url)
+        self._clients: dict[str, Any] = {}
         try:
-            self._url = self._home(self._key)
-            self._link(self._url)
+            self._url = self._url_of(self._key)
+            self._client(self._url)
         except redis.RedisError as error:
             raise translated(error, url) from None
 
@@ -39,17 +39,17 @@ class Producer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for link in self._links.values():
+        for link in self._clients.values():
             link.close()
 
     def append(self, entries: Sequence[Fields]) -> list[bytes | WorkerError]:
-        """Append entries in order; return the ID of each, or the error."""
+        """Append entries in order; return the ID or the error of each."""
         try:
             replies = self._replies(entries)
         except redis.RedisError as error:
-            raise translated(error, self._given) from None
+            raise translated(error, self._given_url) from None
         return [
-            translated(one, self._given) if isinstance(one, redis.RedisError) else one
+            translated(one, self._given_url) if isinstance(one, redis.RedisError) else one
             for one in replies
         ]
 
@@ -60,11 +60,11 @@ class Producer:
             if first is None:
                 break
             error = replies[first]
-            url = self._nodes.at(error.host, error.port, self._url)
+            url = self._nodes.redirect_url(error.host, error.port, self._url)
             if url is None:
                 break
             if isinstance(error, redis.exceptions.MovedError):
-                self._nodes.moved(error.slot_id, url)
+                self._nodes.note_moved(error.slot_id, url)
                 self._url = url
                 replies[first:] = self._appended(url, entries[first:])
             else:
@@ -73,27 +73,27 @@ class Producer:
 
     def register(self) -> None:
         """Add the feed to the list of feeds."""
-        # The list is for people, so a push must not fail because of it. A producer may lack the
-        # permission; a broken connection is reported with the next rows.
+        # Best effort: a producer may lack the permission, and a broken connection is reported with
+        # the next rows.
         with suppress(redis.RedisError):
-            self._link(self._home(REGISTRY)).sadd(REGISTRY, self._feed)
+            self._client(self._url_of(REGISTRY)).sadd(REGISTRY, self._feed)
 
-    def _home(self, key: str) -> str:
+    def _url_of(self, key: str) -> str:
         return self._nodes.url_of((), key)
 
-    def _link(self, url: str) -> Any:
-        if url not in self._links:
+    def _client(self, url: str) -> Any:
+        if url not in self._clients:
             link = client(url)
             try:
-                self._nodes.check(link)
+                self._nodes.check_role(link)
             except redis.RedisError:
                 link.close()
                 raise
-            self._links[url] = link
-        return self._links[url]
+            self._clients[url] = link
+        return self._clients[url]
 
     def _appended(self, url: str, entries: Sequence[Fields], is_asking: bool = False) -> list[Any]:
-        pipeline = self._link(url).pipeline(transaction=False)
+        pipeline = self._client(url).pipeline(transaction=False)
         for fields in entries:
             if is_asking:
                 pipeline.execute_command("ASKING")
@@ -103,9 +103,9 @@ class Producer:
 
 
 def _first_redirect(replies: Sequence[Any]) -> int | None:
-    """Return the place after which all entries must go to another node; None if there is none.
+    """Return the index from which on all entries were redirected; None if there is none.
 
-    A stream moves as a whole: once one entry is redirected, all later ones are.
+    A stream moves as a whole, so all entries after a redirected one are redirected, too.
     """
     redirects = [isinstance(reply, redis.exceptions.AskError) for reply in replies]
     if True not in redirects:

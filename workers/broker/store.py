@@ -1,4 +1,4 @@
-"""The scripts that write a feed: nothing else writes its state."""
+"""Write a feed: nothing else writes its state."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
@@ -8,10 +8,10 @@ from workers.broker.commands import Script
 from workers.broker.commit_script import (
     RetainedOutputs,
     arguments_of,
+    check_refusal,
     input_lost,
     keys_of,
     lost,
-    refused,
 )
 from workers.broker.feed_reader import FeedReader, ReadOptions
 from workers.broker.pipeline import Argument, PendingReply
@@ -27,11 +27,11 @@ from workers.stop import Stop
 
 log = Logger("online_svm.worker")
 
-# If the worker dies before a commit points at its snapshot, the snapshot expires.
+# Expiry of a snapshot, or published state, that nothing points to.
 _UNREFERENCED_SECONDS = 3600
 
 _REPLACED_SECONDS = 10
-"""A scorer reads a published state in milliseconds."""
+"""Expiry of a replaced published state: a scorer reads a state in milliseconds."""
 
 _COMMIT = Script.load("streams", "input", "commit")
 _FENCE = Script.load("streams", "input", "fence")
@@ -46,10 +46,10 @@ _UNCOUNTED = (
 
 
 class Store(FeedReader):
-    """A feed that is also written, with the parameters of `FeedReader`.
+    """Reads and writes a feed; takes the parameters of `FeedReader`, too.
 
-    `wait_replicas` must acknowledge a take-over, and each commit; `retained` is what commits keep
-    of the output streams. A combination, which answers other feeds, has `reads_input` False.
+    `wait_replicas` replicas must acknowledge a take-over and each commit. `retained` decides what
+    commits trim. A combination, which has no input stream of its own, sets `reads_input` to False.
     """
 
     reads_input = True
@@ -69,37 +69,37 @@ class Store(FeedReader):
         self._writer, self._epoch = "", 0
 
     def append(self, stream: str, entries: Sequence[Entry]) -> None:
-        """Append entries under their IDs; all are sent before the first reply is read."""
+        """Append entries under their IDs, pipelined."""
         self._connection.call_all(
             [commands.append(stream, fields, entry_id) for entry_id, fields in entries]
         )
 
     def add_event(self, payload: str | bytes) -> None:
-        """Add an operational event, and wait until it is there; see `note`."""
-        self.add_entry(self.keys.events, FIELD, payload, most=EVENTS_KEPT)
+        """Add an operational event and wait for the reply; see `note`."""
+        self.add_entry(self.keys.events, FIELD, payload, maxlen=EVENTS_KEPT)
 
     def request_snapshot(self, cursor: bytes, seconds: float) -> None:
-        """Ask the worker for a snapshot up to an ID, unless a request is there already."""
+        """Request a snapshot up to an ID from the worker, unless one is already requested."""
         self.call("SET", self.keys.wanted, cursor, "PX", int(1000 * seconds) + 1, "NX")
 
     def write_erased(self, fields: Sequence[Argument]) -> None:
-        """Write fields of the list of erased entries: names and values in turn."""
+        """Write fields of the hash `erased`: names and values alternate."""
         self.call("HSET", self.keys.erased, *fields)
 
     def finish_erased(self) -> None:
-        """Note that nothing of that list is left to erase."""
+        """Record in the hash `erased` that the erasure is complete."""
         self.call("HDEL", self.keys.erased, "unfinished")
 
     def expire(self, key: str, seconds: int) -> None:
-        """Let a key expire."""
+        """Set the expiry of a key."""
         self.call("EXPIRE", key, seconds)
 
     def unregister(self) -> None:
-        """Take the feed off the list of feeds."""
+        """Remove the feed from the list of feeds."""
         self.call("SREM", REGISTRY, self.keys.feed)
 
     def begin_saving(self) -> None:
-        """Let Redis write its files again: the append-only file, and the dump if it keeps one."""
+        """Make Redis rewrite its append-only file, and its dump if it keeps one."""
         has_log = self.server().get("aof_enabled") == "1"
         if has_log:
             self.call_server("BGREWRITEAOF")
@@ -107,7 +107,7 @@ class Store(FeedReader):
             self.call_server("BGSAVE", "SCHEDULE")
 
     def register(self) -> None:
-        """Add the feed to the list of feeds, which `status` shows; it works without it."""
+        """Add the feed to the list of feeds that `status` shows; log if that fails."""
         try:
             self.call("SADD", REGISTRY, self.keys.feed)
         except WrongKeyType as error:
@@ -122,9 +122,10 @@ class Store(FeedReader):
     ) -> FeedState:
         """Become the feed's only writer: commits of earlier writers are refused from now on.
 
-        `writer` is a name for people, `new` the configuration of a new feed, None if the feed must
-        exist; `kept` is stored for later workers. Raises StateLost if the feed must exist and does
-        not; InputLost if its input was deleted, renamed or recreated since its last commit.
+        `writer` is a name for people. `new` is the configuration of a feed to create; None if the
+        feed must exist. `kept` is the retention to store for later workers. Raises StateLost if a
+        feed that must exist does not; InputLost if its input was deleted, renamed or recreated
+        since its last commit.
         """
         fields = [] if new is None else initial_fields(new)
         keys = [self.keys.state, self.keys.input, self.keys.restart_mark]
@@ -148,22 +149,19 @@ class Store(FeedReader):
         self._warn_if_uncounted(reply)
 
     def _check_accepted(self, reply: Sequence[Any]) -> None:
-        """Raise if the input is refused."""
         if reply[0] != b"OK":
             raise input_lost(reply, self.keys, self.expected_types())
 
     def _warn_if_uncounted(self, reply: Sequence[Any]) -> None:
-        """Warn if the input was not counted until now."""
         if reply[1]:
             log.warning(_UNCOUNTED, key=self.keys.input)
             self.note("input_uncounted", _UNCOUNTED)
 
     def note(self, code: EventCode, detail: str, writer: str = "") -> None:
-        """Add an operational event to `events`, best effort.
+        """Add an operational event to `events`, best effort: the reply is not awaited.
 
-        Nothing is added before this writer has the feed, unless `writer` is given. The reply is not
-        awaited, so no answer is late. Only the first event of a writer creates the stream: a
-        deleted feed stays deleted.
+        Before `fence` nothing is added, unless `writer` is given. Only the event "began" creates
+        the stream, so a deleted feed stays deleted.
         """
         if not (self._epoch or writer):
             return
@@ -174,14 +172,14 @@ class Store(FeedReader):
         )
 
     def note_raised(self, alarms: Sequence[bytes]) -> None:
-        """Add to `raised`, under IDs of the time, that entries of `alarms` are committed now."""
+        """Add the IDs of just committed `alarms` to `raised`, whose entry IDs are their times."""
         for entry_id in alarms:
             self._connection.send(
-                *commands.append(self.keys.raised, [ALARM, entry_id], most=EVENTS_KEPT)
+                *commands.append(self.keys.raised, [ALARM, entry_id], maxlen=EVENTS_KEPT)
             )
 
     def put_snapshot(self, pointer: Pointer, data: bytes) -> list[PendingReply]:
-        """Begin to write a snapshot in parts; without a commit that points at it, it expires."""
+        """Send a snapshot in parts; they expire unless a commit points to them."""
         text, keys = pointer.encode(), pointer.keys(self.keys)
         return [
             self._connection.send_script(
@@ -198,54 +196,54 @@ class Store(FeedReader):
     def publish(
         self, new: Publication, data: bytes, epoch: int, before: Publication | None
     ) -> PendingReply:
-        """Begin to publish a state for scorers, after the commit at its position; wait for nothing.
+        """Publish a state for scorers, after the commit at its position; wait for no reply.
 
-        The reply is 1 once it is the newest state; the state before then expires after ten seconds.
-        Otherwise its own parts expire after an hour.
+        The reply is 1 once the state is the newest; the state `before` then expires after ten
+        seconds. If the state is refused, its parts expire after an hour.
         """
         keys = new.keys(self.keys)
         for key, part in zip(keys, _parts(data, len(keys)), strict=True):
             self._connection.send("SET", key, part, "EX", _UNREFERENCED_SECONDS, is_large=True)
-        going = [] if before is None else before.keys(self.keys)
-        scripted = [self.keys.state, self.keys.published, *keys]
-        scripted += [key for key in going if key not in keys]
-        # With its text: no caller waits for the reply that Redis does not know the script.
+        replaced = [] if before is None else before.keys(self.keys)
+        script_keys = [self.keys.state, self.keys.published, *keys]
+        script_keys += [key for key in replaced if key not in keys]
+        # EVAL, not EVALSHA: nobody waits for a reply of NOSCRIPT.
         return self._connection.send(
-            "EVAL", _PUBLISH.text, len(scripted), *scripted, epoch, new.cursor, new.parts,
+            "EVAL", _PUBLISH.text, len(script_keys), *script_keys, epoch, new.cursor, new.parts,
             _REPLACED_SECONDS, *new.fields(),
         )  # fmt: skip
 
     def commit(self, commit: Commit) -> None:
-        """Write a batch, all or nothing; a batch that was committed before is no error.
+        """Write a batch, all or nothing; do nothing if it is already committed.
 
         Raises Fenced if a newer worker owns the feed; PositionMoved, BatchChanged or
-        InvalidStoredSnapshot if the session can continue after reading its position; StateLost,
-        InputLost, OutputAhead or WrongKeyType if the feed cannot be continued. Nothing was written
-        then.
+        InvalidStoredSnapshot if the session can continue after it reads its position again;
+        StateLost, InputLost, OutputAhead or WrongKeyType if the feed cannot continue. After any of
+        these nothing was written.
         """
         self.confirm(commit, self.send(commit))
 
     def send(self, commit: Commit) -> PendingReply:
-        """Send a commit; `confirm` waits for it, before another is sent."""
+        """Send a commit; `confirm` it before sending another."""
         arguments = arguments_of(commit, self.retained.send(commit), self.reads_input)
         return self._connection.send_script(
             _COMMIT, keys_of(commit, self.keys), arguments, self._wait_replicas
         )
 
     def has_reply(self, sent: PendingReply) -> bool:
-        """Return whether `confirm` need not wait: the reply was read, or there will be none."""
+        """Return whether `confirm` returns at once: the reply was read, or there will be none."""
         return self._connection.has_reply(sent)
 
     def confirm(self, commit: Commit, sent: PendingReply) -> None:
-        """Wait until a commit is done; send it again if its reply was lost. Raises as `commit`."""
+        """Wait for a commit; send it again if its reply was lost. Raises as `commit`."""
         reply = self._connection.receive_script(_COMMIT, sent)
         if reply[0] != b"OK":
-            refused(commit, reply, self.keys, self.expected_types())
+            check_refusal(commit, reply, self.keys, self.expected_types())
         self.retained.confirm(commit)
 
 
 def _parts(data: bytes, count: int) -> Iterator[bytes | memoryview]:
-    """Yield `count` parts of about equal size, without copying the bytes."""
+    """Yield `count` parts of nearly equal size, without copying."""
     if count == 1:
         yield data
         return

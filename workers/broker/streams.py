@@ -1,7 +1,6 @@
-"""Streams, and other keys, in the words of feeds: entries, ends, values.
+"""Typed access to streams, consumer groups and other keys.
 
-`Keys` is what `Connection` and `FeedReader` have in common. A range of IDs includes both of its
-bounds; `commands.after` excludes one.
+A range of IDs includes both bounds; `commands.after` makes an exclusive one.
 """
 
 from abc import ABC, abstractmethod
@@ -13,17 +12,17 @@ from workers.broker.pipeline import Argument
 from workers.errors import WorkerError
 
 Entry = tuple[bytes, list[bytes]]
-"""ID and fields, flat: [name, value, name, value, ...]. (A list of two, as it comes.)"""
+"""ID and flat fields: [name, value, ...]. In replies it is a list instead of a tuple."""
 
 
 class StreamInfo(NamedTuple):
-    """What Redis knows about a stream."""
+    """XINFO STREAM."""
 
     length: int
-    added: int | None  # entries ever; None on Redis before 7, which does not count them
+    added: int | None  # entries ever added; None on Redis before 7, which does not count them
     first: Entry | None
     last: Entry | None
-    last_id: bytes  # the largest ID so far, whether or not its entry is still there
+    last_id: bytes  # last generated ID; its entry may be deleted
 
     @property
     def gone(self) -> int:
@@ -32,7 +31,7 @@ class StreamInfo(NamedTuple):
 
     @classmethod
     def parse(cls, reply: Sequence[Any]) -> Self:
-        """Return the fields of a reply."""
+        """Parse a reply."""
         fields = pairs_of(reply)
         added = fields.get(b"entries-added")
         return cls(
@@ -45,18 +44,18 @@ class StreamInfo(NamedTuple):
 
 
 class GroupInfo(NamedTuple):
-    """What Redis knows about a consumer group."""
+    """A row of XINFO GROUPS."""
 
     name: bytes
     consumers: int
-    pending: int  # entries that were delivered and not acknowledged
+    pending: int  # entries delivered but not acknowledged
     last_delivered: bytes  # ID
-    entries_read: int | None  # None on Redis before 7, or where Redis lost count
-    lag: int | None  # entries after those; None in the same cases
+    entries_read: int | None  # None on Redis before 7, or if Redis lost count
+    lag: int | None  # undelivered entries; None in the same cases
 
     @classmethod
     def parse(cls, reply: Sequence[Any]) -> Self:
-        """Return the fields of one row of a reply."""
+        """Parse one row of a reply."""
         row = pairs_of(reply)
         return cls(
             row[b"name"],
@@ -76,15 +75,15 @@ class Keys(ABC):
         """Return the unparsed reply to a command."""
 
     def call_all(self, sent: Iterable[commands.Command]) -> list[Any]:
-        """Return the unparsed replies to commands; a connection sends all before it reads one."""
+        """Return the unparsed replies to commands; a `Connection` pipelines them."""
         return [self.call(*command) for command in sent]
 
     def ping(self, key: str) -> None:
-        """Raise unless the server of a key answers, and lets this user read."""
+        """Raise WorkerError unless the server of a key answers and lets this user read."""
         self.call(*commands.key_type(key))
 
     def exists(self, key: str) -> bool:
-        """Return whether there is such a key."""
+        """Return whether a key exists."""
         return bool(self.call("EXISTS", key))
 
     def key_type(self, key: str) -> str:
@@ -92,7 +91,7 @@ class Keys(ABC):
         return str(self.call(*commands.key_type(key)).decode())
 
     def has_stream(self, stream: str) -> bool:
-        """Return whether the stream exists; unlike `exists`, readers may ask that."""
+        """Return whether a stream exists; unlike EXISTS, readers are permitted TYPE."""
         return self.key_type(stream) != "none"
 
     def length(self, stream: str) -> int:
@@ -100,17 +99,17 @@ class Keys(ABC):
         return int(self.call("XLEN", stream))
 
     def stream_info(self, stream: str) -> StreamInfo:
-        """Return what Redis knows about a stream that exists."""
+        """Return the XINFO of an existing stream."""
         return StreamInfo.parse(self.call(*commands.stream_info(stream)))
 
     def entries(
         self, stream: str, first: bytes = b"-", last: bytes = b"+", count: int | None = None
     ) -> list[Entry]:
-        """Return the oldest entries of a range."""
+        """Return the oldest `count` entries of a range."""
         return list(self.call(*commands.entries(stream, first, last, count)))
 
     def entry(self, stream: str, entry_id: bytes) -> Entry | None:
-        """Return the entry with an ID, if it is kept."""
+        """Return the entry with an ID; None if it was trimmed or deleted."""
         return next(iter(self.entries(stream, entry_id, entry_id)), None)
 
     def first_entry(self, stream: str, after: bytes | None = None) -> Entry | None:
@@ -121,7 +120,7 @@ class Keys(ABC):
     def last_entries(
         self, stream: str, count: int, first: bytes = b"-", last: bytes = b"+"
     ) -> list[Entry]:
-        """Return the newest entries of a range, the oldest of them first."""
+        """Return the newest `count` entries of a range, oldest first."""
         found: list[Entry] = self.call(*commands.last_entries(stream, count, first, last))
         return found[::-1]
 
@@ -130,7 +129,7 @@ class Keys(ABC):
         return next(iter(self.last_entries(stream, 1, last=last)), None)
 
     def wait_for_entries(self, stream: str, after: bytes, block_ms: int) -> list[Entry]:
-        """Return the entries after an ID; wait for the first, and return none if none comes."""
+        """Return the entries after an ID; wait for the first up to `block_ms`."""
         reply = self.call(*commands.read_after([(stream, after)], block_ms=block_ms))
         return reply[0][1] if reply else []
 
@@ -138,12 +137,12 @@ class Keys(ABC):
         """Trim all entries before an ID; return their number."""
         return int(self.call("XTRIM", stream, "MINID", "=", entry_id))
 
-    def add_entry(self, stream: str, *fields: Argument, most: int | None = None) -> None:
-        """Append an entry under an ID that Redis gives; keep about `most` entries."""
-        self.call(*commands.append(stream, fields, most=most))
+    def add_entry(self, stream: str, *fields: Argument, maxlen: int | None = None) -> None:
+        """Append an entry; Redis assigns its ID. Trim the stream to about `maxlen` entries."""
+        self.call(*commands.append(stream, fields, maxlen=maxlen))
 
     def groups(self, stream: str) -> list[GroupInfo]:
-        """Return the consumer groups of a stream that exists."""
+        """Return the consumer groups of an existing stream."""
         return [GroupInfo.parse(row) for row in self.call("XINFO", "GROUPS", stream)]
 
     def value(self, key: str) -> bytes | None:
@@ -152,7 +151,7 @@ class Keys(ABC):
         return found
 
     def put_value(self, key: str, value: Argument, expires: int | None = None) -> None:
-        """Write a string; with `expires`, for so many seconds."""
+        """Write a string, which expires after `expires` seconds."""
         self.call("SET", key, value, *(() if expires is None else ("EX", expires)))
 
     def members(self, key: str) -> set[bytes]:
@@ -160,27 +159,27 @@ class Keys(ABC):
         return set(self.call("SMEMBERS", key))
 
     def memory(self, key: str, samples: int) -> int | None:
-        """Return about how many bytes a key takes; None if it does not exist."""
+        """Return the approximate memory of a key in bytes; None if it does not exist."""
         found: int | None = self.call("MEMORY", "USAGE", key, "SAMPLES", samples)
         return found
 
     def wait_for_element(self, key: str, seconds: float) -> bytes | None:
-        """Wait for the element of a list, and leave it there; None if it does not come."""
+        """Wait for the first element of a list and return it, without removing it."""
         found: bytes | None = self.call("BLMOVE", key, key, "LEFT", "LEFT", seconds)
         return found
 
     def delete(self, *keys: str) -> int:
-        """Delete keys; return how many there were."""
+        """Delete keys; return how many of them existed."""
         return int(self.call("DEL", *keys))
 
 
 def pairs_of(flat: Sequence[Any]) -> dict[bytes, Any]:
-    """Return the fields of a reply, which Redis gives as name, value, name, value, ..."""
+    """Return the fields of a flat reply: [name, value, name, value, ...]."""
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 class Group:
-    """A consumer group, whether it exists or not."""
+    """A consumer group, which need not exist."""
 
     def __init__(self, connection: Keys, stream: str, name: str) -> None:
         self._connection, self._stream, self._name = connection, stream, name
@@ -201,30 +200,30 @@ class Group:
         self._call("DESTROY")
 
     def move(self, position: bytes, entries_read: int | None = None) -> None:
-        """Set the position, and the number of entries read up to there; raises UnknownGroup."""
+        """Set the position, and the number of entries read up to it. Raises UnknownGroup."""
         counted = () if entries_read is None else ("ENTRIESREAD", entries_read)
         self._call("SETID", position, *counted)
 
     def info(self) -> GroupInfo | None:
-        """Return what Redis knows about the group; None if there is none."""
+        """Return the XINFO of the group; None if it does not exist."""
         return self._among(self._connection.groups(self._stream))
 
     def oldest_pending(self) -> bytes | None:
-        """Return the ID of the oldest entry that was delivered and not acknowledged."""
+        """Return the ID of the oldest pending entry."""
         found: bytes | None = self._connection.call("XPENDING", self._stream, self._name)[1]
         return found
 
     def acknowledge(self, entry_id: bytes) -> None:
-        """Take an entry off the list of those that were delivered."""
+        """Acknowledge a pending entry."""
         self._connection.call("XACK", self._stream, self._name, entry_id)
 
     def delivered_before(self, consumer: str) -> list[Entry]:
-        """Return the oldest entry that this consumer was given and did not acknowledge, if any."""
+        """Return the oldest pending entry of a consumer, if any."""
         reply = self._connection.call(*self._read(consumer, "0"))
         return list(reply[0][1]) if reply else []
 
     def next_entry(self, consumer: str) -> tuple[list[Entry], StreamInfo, GroupInfo]:
-        """Deliver the next entry, if any, after stream and group were read, sent together."""
+        """Read the state of stream and group, then deliver the next entry, if any; pipelined."""
         stream, groups, reply = self._connection.call_all(
             [
                 commands.stream_info(self._stream),
@@ -237,16 +236,16 @@ class Group:
         return list(reply[0][1]) if reply else [], StreamInfo.parse(stream), group
 
     def idle_ms(self) -> dict[bytes, int]:
-        """Return the consumers, and for how many milliseconds each has done nothing."""
+        """Return for how many milliseconds each consumer has been idle."""
         rows = self._connection.call("XINFO", "CONSUMERS", self._stream, self._name)
         return {row[b"name"]: int(row[b"idle"]) for row in map(pairs_of, rows)}
 
     def add_consumer(self, consumer: bytes) -> None:
-        """Make a consumer, if it is none."""
+        """Create a consumer unless it exists."""
         self._call("CREATECONSUMER", consumer)
 
     def remove_consumer(self, consumer: bytes) -> None:
-        """Delete a consumer, and the entries that were delivered to it."""
+        """Delete a consumer together with its pending entries."""
         self._call("DELCONSUMER", consumer)
 
     def _call(self, command: str, *arguments: Argument) -> None:

@@ -1,7 +1,7 @@
-"""The command line: one file for each command, and the options and texts that they share.
+"""The command line: a file for each command, and files with shared options and texts.
 
-Commands parse options, call one function of another folder, and print its result. This folder may
-import every other one; imports that take long stand in the functions that need them.
+A command parses options, calls a function of another folder, and prints its result. This folder may
+import every other one. Slow imports are inside the functions that need them.
 """
 
 import sys
@@ -33,14 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _end_without(package: str, given: Sequence[str]) -> NoReturn:
-    """Print the version if it was requested, else one line that names the package to install."""
+    """Print the version if it was requested, else a line that names the extra to install."""
     if list(given) == ["--version"]:
         from online_svm.version import __version__
 
         print(__version__)
         sys.exit(0)
-    who = (
-        f"the command {given[0]}" if given and not given[0].startswith("-") else "the command line"
-    )
-    print(f"online-svm: {who} needs {package}: pip install 'online-svm[service]'", file=sys.stderr)
+    is_command = given and not given[0].startswith("-")
+    part = f"the command {given[0]}" if is_command else "the command line"
+    print(f"online-svm: {part} needs {package}: pip install 'online-svm[service]'", file=sys.stderr)
     sys.exit(2)

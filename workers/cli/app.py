@@ -30,21 +30,21 @@ GROUPS = {
     "Keep it": ("export", "backup", "restore"),
     "Take care of it": ("check", "fork", "reset", "erase", "redis"),
 }
-"""Commands by what people do, in the order of the help page.
+"""Commands by section of the help page, in its order.
 
-Each is a module here with a function, or a `typer.Typer`, of its name.
+Each is a module of this folder with a function, or a `typer.Typer`, of the same name.
 """
 
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 _WITH_RARE_OPTIONS = ("worker", "check")
-"""Commands whose help shows rare options by `--help-all` alone."""
+"""Commands whose rare options are shown only by `--help-all`."""
 
 INTERRUPTED = 130
 
 _MARKUP = re.compile(r"\[[a-z#/@][^\[]*?\]")
 
-_STDOUT = 1  # the file descriptor of standard output
+_STDOUT = 1  # file descriptor
 
 _COMPLETE = "_ONLINE_SVM_COMPLETE"
 """Environment variable that the completion script of a shell sets."""
@@ -52,16 +52,16 @@ _COMPLETE = "_ONLINE_SVM_COMPLETE"
 _MUST_FINISH = frozenset(
     ("worker", "combine", "push", "verify", "backup", "restore", "fork", "reset", "erase")
 )
-"""Commands that must not exit with 0 if their output cannot be written: they may be unfinished.
+"""Commands that must not exit with 0 after a broken pipe, because they may be unfinished.
 
-So must `export --to`, whose output is files.
+`export --to`, which writes files, is another.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; exit with 0, or with the code of its error (see errors.py)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # Import only the named command, so that a short one need not wait for the others.
+    # Import only the named command, so that it starts faster.
     named = (_words_to_complete() or given)[:1]
     with importing():
         is_known = bool(named) and named[0] in COMMANDS
@@ -70,24 +70,24 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def application(commands: Sequence[str] = COMMANDS, is_overview: bool = False) -> "TyperGroup":
-    """Return the command line with these commands; for an overview, without their settings."""
+    """Return the command line with these commands; an overview lacks their settings."""
     app = typer.Typer(
         name="online-svm",
         help="Answer a live stream with calibrated SVM probabilities and intervals, before each "
         "label is learned.",
         no_args_is_help=True,
-        # Its tracebacks show local variables, which include the URL with the password.
+        # Pretty tracebacks show local variables, which include the URL with the password.
         pretty_exceptions_enable=False,
     )
-    # With a callback, typer keeps the command's name even if only one command is loaded.
+    # The callback makes typer keep the command's name even if only one command is loaded.
     app.callback()(_online_svm)
     for name in commands:
         _add(app, name, is_overview)
-    command = cast("TyperGroup", get_command(app))  # with a callback it is a group
+    command = cast("TyperGroup", get_command(app))  # because of the callback
     for group, names in GROUPS.items():
         for name in command.commands.keys() & set(names):
             command.commands[name].rich_help_panel = group  # type: ignore[attr-defined]
-    _mend_help(command)
+    _fix_help(command)
     return command
 
 
@@ -106,10 +106,7 @@ def _add(app: typer.Typer, name: str, is_overview: bool) -> None:
 
 
 def _with_groups(command: Command) -> Command:
-    """Return a command that takes the fields of its groups of options one by one, as typer wants.
-
-    A parameter whose annotation is a dataclass is a group.
-    """
+    """Return a command that takes the fields of its dataclass parameters one by one, for typer."""
     declared = inspect.signature(command).parameters.values()
     groups: dict[str, Any] = {p.name: p.annotation for p in declared if is_dataclass(p.annotation)}
 
@@ -120,19 +117,19 @@ def _with_groups(command: Command) -> Command:
         command(**given)
 
     options: list[inspect.Parameter] = []
-    for one in declared:
-        key = one.KEYWORD_ONLY
-        if one.name in groups:
+    for parameter in declared:
+        key = parameter.KEYWORD_ONLY
+        if parameter.name in groups:
             options += [
                 inspect.Parameter(field.name, key, default=field.default, annotation=field.type)
-                for field in fields(groups[one.name])
+                for field in fields(groups[parameter.name])
             ]
-        elif one.kind is not one.VAR_KEYWORD:
-            options.append(one.replace(kind=key))
+        elif parameter.kind is not parameter.VAR_KEYWORD:
+            options.append(parameter.replace(kind=key))
     return with_parameters(called, options)
 
 
-def _mend_help(command: "TyperGroup | TyperCommand") -> None:
+def _fix_help(command: "TyperGroup | TyperCommand") -> None:
     """Remove ``<bool>`` after flags, which take no value; escape ``[name]``, which is no markup."""
     command.help = _without_markup(command.help)
     for option in command.get_params(typer.Context(command)):
@@ -140,20 +137,20 @@ def _mend_help(command: "TyperGroup | TyperCommand") -> None:
             option.metavar = ""
         if hasattr(option, "help"):
             option.help = _without_markup(option.help)
-    for part in getattr(command, "commands", {}).values():
-        _mend_help(part)
+    for subcommand in getattr(command, "commands", {}).values():
+        _fix_help(subcommand)
 
 
 def _without_markup(text: str | None) -> str | None:
-    """Escape what rich takes for markup, as its own `escape` does, whose import takes long."""
+    """Escape the markup of rich like its own `escape`, which takes long to import."""
     return None if text is None else _MARKUP.sub(r"\\\g<0>", text)
 
 
 def _words_to_complete() -> list[str]:
-    """Return the words after the program's name if a shell asks for completions."""
+    """Return the words after the program's name if a shell requests completions."""
     if _COMPLETE not in os.environ:
         return []
-    # bash sets the first of these, the other shells the second.
+    # bash sets COMP_WORDS, the other shells the other variable.
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     return line.split()[1:]
 
@@ -176,7 +173,7 @@ def _online_svm(
 
 def _run(command: "TyperGroup", given: list[str]) -> int:
     code = 0
-    with _own_handle_of_output() as output:
+    with _duplicate_of_stdout() as output:
         try:
             code = _call(command, given)
             print(end="", flush=True)  # flush here, where an error can be handled
@@ -185,7 +182,7 @@ def _run(command: "TyperGroup", given: list[str]) -> int:
                 code = code or 1
             elif output is None or not _reader_is_gone(output):
                 raise
-            # As in `tail | head`: with standard output redirected, nothing goes to the pipe.
+            # The reader ended first, as in `tail | head`. Discard the rest of the output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
@@ -210,28 +207,29 @@ def _call(command: "TyperGroup", given: list[str]) -> int:
         return ended.code if isinstance(ended.code, int) else 0
     except (WorkerError, OnlineSVMError) as error:
         with suppress(BrokenPipeError):  # the exit code reports the error too
-            _tell(printable(" ".join(str(error).split())))
+            _print_error(printable(" ".join(str(error).split())))
         return exit_code(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
 
 
-def _tell(error: str) -> None:
-    """Print the error that ends the command, as the log lines before it are."""
-    if "structlog" in sys.modules:  # else nothing was logged, and importing it would take a while
-        from workers.log import tell_as_json
+def _print_error(error: str) -> None:
+    """Print the error that ends the command, in the format of the log."""
+    if "structlog" in sys.modules:  # else nothing was logged, and its import would take a while
+        from workers.log import log_if_json
 
-        if tell_as_json(error):
+        if log_if_json(error):
             return
     print(f"online-svm: {error}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def _own_handle_of_output() -> Iterator[int | None]:
-    """Keep a duplicate of the descriptor of standard output; None if it is closed.
+def _duplicate_of_stdout() -> Iterator[int | None]:
+    """Yield a duplicate of the descriptor of standard output; None if that is closed.
 
-    If a pipe breaks, rich redirects standard output to the null device before it raises.
+    The duplicate still refers to a broken pipe after rich redirected standard output to the null
+    device.
     """
     try:
         output = os.dup(_STDOUT)

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from workers.offline.backtest.run import Compute, Finished
 
 
-Entry = tuple[bytes, list[bytes]]  # ID, empty where there is none, and fields
+Entry = tuple[bytes, list[bytes]]  # ID, empty for a row of a file; and fields
 Entries = Iterable[Entry]
 
-SUMMARY_ROWS = 1000  # rows that are read before the summary of the columns is printed
+SUMMARY_ROWS = 1000  # rows that are read for the summary of the columns
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryOptions(SourceOptions):
-    """Options to read a history. Those of files are refused for a feed or an archive."""
+    """Options to read a history; those of files are refused for a feed or an archive."""
 
     feed: Annotated[
         bool, Option("--feed", help="It is a feed, though a file or data set has the name.")
@@ -47,18 +47,18 @@ class HistoryOptions(SourceOptions):
     limit: Annotated[int | None, Option(min=1, help="Entries to answer, at most.")] = None
 
     def entries(self, source: str) -> Iterator[Entry]:
-        """Yield the entries that `push` would send of a source; first say how it is read."""
+        """Yield the entries that `push` would send; first print how the source is read."""
         from workers.push.ingest import encoded
         from workers.push.rows import Layout
         from workers.push.sources import rows
 
         layout = Layout()
         chosen, _ = self.chosen(rows(source, self.reading(), layout), limit=self.limit)
-        for row in self.told(chosen, layout, SUMMARY_ROWS):
+        for row in self.summarized(chosen, layout, SUMMARY_ROWS):
             yield b"", encoded(row, self.arrays)
 
     def refuse_file_options(self, source: str) -> None:
-        """Raise BadConfiguration if an option of a file is given where the source is none."""
+        """Raise BadConfiguration if an option for files was given."""
         for option in fields(SourceOptions):
             if getattr(self, option.name) not in (None, False):
                 raise BadConfiguration(
@@ -71,7 +71,7 @@ class HistoryOptions(SourceOptions):
 def opened_source(
     source: str, how: HistoryOptions, redis: RedisOptions, given: "WorkerSettings"
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
-    """Yield the settings to start from and the entries of an archive, a feed or a file."""
+    """Yield the settings of an archive, a feed or a file (`given` for a file), and its entries."""
     from workers.offline.archive.layout import is_archive
 
     archived = not how.feed and is_archive(Path(source))
@@ -93,13 +93,13 @@ def _is_readable(source: str) -> bool:
     from workers.push.datasets import NAMES
     from workers.push.sources import comes_with_river, looks_like_a_path
 
-    is_there = source == "-" or Path(source).exists() or looks_like_a_path(source)
-    return is_there or source in NAMES or comes_with_river(source)
+    is_file = source == "-" or Path(source).exists() or looks_like_a_path(source)
+    return is_file or source in NAMES or comes_with_river(source)
 
 
 @contextmanager
 def _feed_history(
-    name: str, redis: RedisOptions, given: "WorkerSettings", is_meant: bool
+    name: str, redis: RedisOptions, given: "WorkerSettings", is_explicit: bool
 ) -> "Iterator[tuple[WorkerSettings, Entries]]":
     from workers.feed.keys import FeedKeys
     from workers.offline.backtest.history import FeedHistory
@@ -110,7 +110,7 @@ def _feed_history(
             history = FeedHistory(store)
             yield history.settings(given), _printing_counts(history.entries(), history, name)
     except EmbeddedNotRunning as error:
-        if is_meant:
+        if is_explicit:
             raise
         raise BadConfiguration(
             f"{name}: no such file or data set, so it would be a feed; {error}"
@@ -118,7 +118,7 @@ def _feed_history(
 
 
 def _archived(source: str, given: "WorkerSettings") -> "tuple[WorkerSettings, Entries]":
-    """Return the settings to start from and the entries of an archive."""
+    """Return the settings and the entries of an archive."""
     from workers.feed.stored_settings import stored_settings
     from workers.offline.archive.reader import Archive
 
@@ -130,7 +130,7 @@ def _archived(source: str, given: "WorkerSettings") -> "tuple[WorkerSettings, En
 
 
 def _printing_counts(entries: Iterator[Entry], history: Any, name: str) -> Iterator[Entry]:
-    """Pass the entries on, and say at the end what is missing before them."""
+    """Yield the entries; at the end print how many earlier ones are missing."""
     yield from entries
     if history.missing.trimmed:
         oldest = counted(history.missing.trimmed, "oldest entry", "oldest entries")
@@ -166,7 +166,7 @@ class ConfigurationOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Files of the results, the processors that compute them, and costs of recorded answers."""
+    """Files of the results, number of processes, and the file for costs of recorded answers."""
 
     out: Annotated[
         Path | None,
@@ -235,25 +235,25 @@ def backtest(
     --config, the environment, the defaults. A file needs no Redis.
     """
     from workers.config.loading import load
-    from workers.offline.backtest import configurations as compared_configurations
+    from workers.offline.backtest.configurations import configurations, sections_of
 
     if how.costs is not None:
         if compared != ConfigurationOptions() or how != RunOptions(costs=how.costs):
             raise BadConfiguration("--costs answers nothing: leave out the other options")
-        _tell_costs(source, how.costs, redis, json)
+        _print_costs(source, how.costs, redis, json)
         return
     _check(how)
-    sections = compared_configurations.sections_of(compared.configs, compared.set or ())
+    sections = sections_of(compared.configs, compared.set or ())
     given = load(redis.flags, redis.config, is_whole=False)
     with opened_source(source, history, redis, given) as (base, entries):
-        chosen = compared_configurations.configurations(base, sections)
+        chosen = configurations(base, sections)
         finished = _finished(chosen, entries, how)
-    _tell(finished, json)
+    _print_results(finished, json)
     if how.curves is not None:
         _draw(finished, how.curves)
 
 
-def _tell_costs(feed: str, file: Path, redis: RedisOptions, json: bool) -> None:
+def _print_costs(feed: str, file: Path, redis: RedisOptions, json: bool) -> None:
     from workers.offline.backtest.configurations import read_sections
     from workers.offline.decision_costs import decision_costs
 
@@ -272,7 +272,7 @@ def _tell_costs(feed: str, file: Path, redis: RedisOptions, json: bool) -> None:
 def _finished(
     chosen: "Sequence[Configuration]", entries: Entries, how: RunOptions
 ) -> "list[Finished]":
-    """Record the history, answer it, and say how to go on where Ctrl-C ends it."""
+    """Record the history and answer it; after Ctrl-C print how to continue."""
     from workers.cli.progress import backtest_progress
     from workers.offline.backtest.answers import check_labels
     from workers.offline.backtest.history import record
@@ -288,9 +288,9 @@ def _finished(
         try:
             with (
                 _tasks(how.ray) as compute,
-                backtest_progress([one.name for one in chosen], recording.entries) as told,
+                backtest_progress([each.name for each in chosen], recording.entries) as progress,
             ):
-                finished = run(chosen, recording, kept, how.processes, told, compute)
+                finished = run(chosen, recording, kept, how.processes, progress, compute)
         except BacktestInterrupted as interrupted:
             done = f"{interrupted.finished} of {counted(len(chosen), 'configuration')}"
             note(
@@ -309,18 +309,18 @@ def _write_answers(chosen: "Sequence[Configuration]", history: Path, directory: 
     from workers.offline.backtest.answers import write_answers
     from workers.offline.backtest.history import read
 
-    for one in chosen:
-        path = directory / f"{one.name}.csv"
+    for configuration in chosen:
+        path = directory / f"{configuration.name}.csv"
         with writing(path):
             directory.mkdir(exist_ok=True)
             with replacing(path, overwrite=True) as target:
-                count = write_answers(one, read(history), target)
+                count = write_answers(configuration, read(history), target)
         note(f"{counted(count, 'answer')} in {path}")
 
 
 @contextmanager
 def _tasks(ray: str | None) -> "Iterator[Compute | None]":
-    """Connect to a Ray cluster, if one is named; yield what computes there."""
+    """Connect to the Ray cluster that is named, if any; yield its executor of tasks."""
     if ray is None:
         yield None
         return
@@ -332,21 +332,21 @@ def _tasks(ray: str | None) -> "Iterator[Compute | None]":
         yield RayTasks(module)
 
 
-def _tell(finished: "Sequence[Finished]", json: bool) -> None:
+def _print_results(finished: "Sequence[Finished]", json: bool) -> None:
     if not json:
         from workers.offline.backtest.table import table
 
         for line in table(finished):
             show(line)
         return
-    for one in finished:
+    for each in finished:
         plain = {
-            "name": one.configuration.name,
-            "changes": one.configuration.changes,
-            "settings": one.configuration.settings,
-            "was_kept": one.was_kept,
+            "name": each.configuration.name,
+            "changes": each.configuration.changes,
+            "settings": each.configuration.settings,
+            "was_kept": each.was_kept,
         }
-        show_json(plain | one.result.model_dump(mode="json"))
+        show_json(plain | each.result.model_dump(mode="json"))
 
 
 def _draw(finished: "Sequence[Finished]", curves: Path) -> None:
@@ -358,7 +358,7 @@ def _draw(finished: "Sequence[Finished]", curves: Path) -> None:
 
 
 def _check(how: RunOptions) -> None:
-    """Refuse options that could not be followed, before anything is computed."""
+    """Raise BadConfiguration for options that cannot work, before anything is computed."""
     if how.ray is not None and how.processes is not None:
         raise BadConfiguration("give --processes or --ray, not both: Ray knows its processors")
     if how.curves is not None:

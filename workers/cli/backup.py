@@ -1,4 +1,4 @@
-"""`backup`: save feeds as they are to files, for `restore`."""
+"""`backup`: save the present state of feeds to files, for `restore`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +11,10 @@ from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
 from workers.text import counted
 
 BACKUP_SUFFIX = ".backup"
-"""End of the name of a file in a directory of backups; before it stands the name of the feed."""
+"""Suffix of the files in a directory of backups, which are named after the feeds."""
 
-MAX_WAIT_SECONDS = 3600.0  # seconds to wait for a worker, at most
-NOTE_SECONDS = 5.0  # seconds between two lines that a worker is awaited
+MAX_WAIT_SECONDS = 3600.0  # largest --timeout
+NOTE_SECONDS = 5.0  # time between two lines about waiting for a worker
 
 
 def backup(
@@ -56,8 +56,8 @@ def backup(
 
 
 def _save_all(url: str, directory: Path, timeout: float) -> int:
-    """Save every listed feed; return how many could not be."""
-    from workers.admin.backup import ask_ahead
+    """Save every listed feed; return the number of failures."""
+    from workers.admin.backup import request_ahead
     from workers.broker.store import Store
     from workers.reading.registry import listed
 
@@ -67,7 +67,7 @@ def _save_all(url: str, directory: Path, timeout: float) -> int:
         directory.mkdir(parents=True, exist_ok=True)
     for name in names:
         with Store(url, name) as store:
-            ask_ahead(store, timeout)
+            request_ahead(store, timeout)
     lacking = len(others)
     for name in names:
         try:
@@ -83,7 +83,7 @@ def _save(url: str, feed: str, out: Path, timeout: float) -> None:
     from workers.broker.store import Store
 
     with Store(url, feed) as store:
-        saved = current_backup(store, timeout, _Awaited(feed))
+        saved = current_backup(store, timeout, _WaitNotes(feed))
     with writing(out), replacing_bytes(out, overwrite=True) as target:
         target.writelines(saved.backup.pieces())
     position = saved.backup.position
@@ -96,13 +96,13 @@ def _save(url: str, feed: str, out: Path, timeout: float) -> None:
         note(f"it lacks the last {lacking}: there is no newer snapshot, {saved.reason}")
 
 
-class _Awaited:
+class _WaitNotes:
     """Prints that the command waits for the worker: at once, then every `NOTE_SECONDS` seconds."""
 
     def __init__(self, feed: str) -> None:
         self._feed, self._due = feed, 0.0
 
-    def __call__(self, passed: float) -> None:
-        if passed >= self._due:
+    def __call__(self, elapsed: float) -> None:
+        if elapsed >= self._due:
             self._due += NOTE_SECONDS
-            note(f"waiting for a snapshot of feed {self._feed!r} ({passed:.0f} s)")
+            note(f"waiting for a snapshot of feed {self._feed!r} ({elapsed:.0f} s)")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from workers.config.settings import WorkerSettings
 
 STORED_ORIGIN = "stored with the feed"
-"""Origin of a setting that a feed keeps from its first worker."""
+"""Origin of a setting that is fixed for the feed since its first worker."""
 
 
 @with_settings()
@@ -48,7 +48,7 @@ def check(
 
 
 def _checked(feed: str, loaded: "WorkerSettings") -> "WorkerSettings":
-    """Run the checks of a worker; return the settings in force."""
+    """Run the checks that a worker runs at its start; return the settings in force."""
     from workers.broker import permissions
     from workers.monitor.watching import check_outlets
     from workers.session import preflight
@@ -80,12 +80,12 @@ def _compiled() -> dict[str, str]:
 def _origins(
     loaded: "WorkerSettings", in_force: "WorkerSettings", given: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the origin of each value in force: `given`, a section of the file, or the feed."""
+    """Complete the origins `given` by sections of the file and the stored settings."""
     found = dict(given)
     for name, origin in given.items():
         if origin != "default":
             continue
-        if name in loaded.model_fields_set:  # a section of the file is about this feed
+        if name in loaded.model_fields_set:  # from the feed's section of the file
             found[name] = "file"
         elif getattr(in_force, name) != getattr(loaded, name):
             found[name] = STORED_ORIGIN
@@ -106,7 +106,7 @@ def _print_toml(settings: "WorkerSettings", origins: Mapping[str, str]) -> None:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as the settings file writes it; TOML has no null, so None is a text."""
+    """Return a value as TOML, which has no null: None becomes "none"."""
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DecisionOptions:
-    """Combination and recalibration of the masses; None keeps the stored setting."""
+    """Combination and recalibration of the masses; with None the stored setting applies."""
 
     rule: Annotated[
         Literal["dempster", "cautious"] | None,
@@ -94,22 +94,22 @@ def combine(
 
     configure(work.log_format)
     options = {name: value for name, value in asdict(decision).items() if value is not None}
-    told = _Count()
+    counts = _Counts()
     url = redis.url()
     with watching(url, work.metrics) as watch:
         waiting = combination.run(
             combination.Combined(feeds, into, options, join_window, work.once), url,
             settings=WorkerSettings(batch=work.batch, wait_replicas=work.wait_replicas),
-            observe=told, watch=watch, known=KnownFeeds.of_user(url),
+            observe=counts, watch=watch, known=KnownFeeds.of_user(url),
         )  # fmt: skip
     note(
-        f"{into}: {told.answers:,} combined, {told.letters:,} dead letters, "
+        f"{into}: {counts.answers:,} combined, {counts.letters:,} dead letters, "
         f"{waiting:,} wait for another feed"
     )
 
 
-class _Count:
-    """Counts what was committed."""
+class _Counts:
+    """Counts the committed answers and dead letters."""
 
     def __init__(self) -> None:
         self.answers = self.letters = 0

@@ -1,4 +1,4 @@
-"""Options and helpers that commands share, such as finding Redis. Imports are deferred."""
+"""Options and helpers that commands share, such as finding Redis; with deferred imports."""
 
 import secrets
 import sys
@@ -48,22 +48,22 @@ PROGRESS_SECONDS = 2.0  # seconds between two lines of progress
 
 
 def with_settings(*names: str) -> Callable[[Command], Command]:
-    """Give a command that takes ``**settings`` one option for each setting of these names.
+    """Give a command that takes ``**settings`` an option for each of these settings.
 
     Without names it gets every setting, and `--help-all`; see `workers.cli.options`.
     """
 
-    def marked(command: Command) -> Command:
-        # The options are made where the command is asked for: the settings take long to load.
+    def mark(command: Command) -> Command:
+        # `app` makes the options only if the command is used: loading the settings takes long.
         command.settings = names  # type: ignore[attr-defined]
         return command
 
-    return marked
+    return mark
 
 
 def with_parameters(command: Command, parameters: list[Parameter]) -> Command:
-    """Declare the parameters of a command that takes ``**given``; return it."""
-    # typer reads a signature and its annotations; both are plain attributes of a function.
+    """Declare the parameters of a command that takes ``**given``; return the command."""
+    # typer reads both attributes.
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     return command
@@ -71,27 +71,27 @@ def with_parameters(command: Command, parameters: list[Parameter]) -> Command:
 
 @dataclass(frozen=True, slots=True)
 class RedisOptions:
-    """Options by which a command finds Redis."""
+    """Options for finding Redis."""
 
     redis: Redis = None
     config: Config = None
 
     @property
     def flags(self) -> dict[str, str]:
-        """The setting that was given as an option, if any."""
+        """The setting `redis`, if it was given as an option."""
         return {} if self.redis is None else {"redis": self.redis}
 
     def url(self) -> str:
-        """Return the URL that is given, else the URL of the running embedded server.
+        """Return the given URL, else the URL of the running embedded server.
 
-        Raises EmbeddedNotRunning if there is neither: commands that only read start no server.
+        Raises EmbeddedNotRunning if neither exists: only `worker` and `push` start a server.
         """
         return self.given_url() or attached_url()
 
     def given_url(self) -> str | None:
-        """Return the URL that `workers.config.loading.load` gives; None for the embedded server."""
-        # If only a flag is given, there is nothing to resolve. Loading the models of the settings
-        # takes a tenth of a second, and `status` and `tail` need not wait for it.
+        """Return the URL in the settings; None for the embedded server."""
+        # If it can come only from the option, the models of the settings are not loaded, which
+        # would take a tenth of a second.
         is_url = self.redis is None or "://" in self.redis
         if self.config is None and is_url and not may_hold_settings():
             return self.redis
@@ -100,14 +100,14 @@ class RedisOptions:
         return load(self.flags, self.config).url
 
     def store(self, feed: str) -> "Store":
-        """Open the store of a feed, for a command other than `worker`."""
+        """Return the store of a feed."""
         from workers.broker.store import Store
 
         return Store(self.url(), feed)
 
     @contextmanager
     def answered(self, feed: str) -> "Iterator[Store]":
-        """Open the store of a feed that exists, and whose answers this version knows."""
+        """Open the store of a feed that exists, and whose semantics are supported."""
         from workers.reading.answers import check_known
         from workers.reading.registry import require
 
@@ -138,7 +138,7 @@ def _printed_url(server: "Embedded") -> str:
 
 @contextmanager
 def writing(path: Path) -> "Iterator[None]":
-    """Raise BadConfiguration, with the system's reason, if the user's file cannot be written."""
+    """Turn an OSError in the block into BadConfiguration: the user's file cannot be written."""
     try:
         yield
     except BrokenPipeError:
@@ -148,7 +148,7 @@ def writing(path: Path) -> "Iterator[None]":
 
 
 def check_picture(option: str, path: Path) -> None:
-    """Raise BadConfiguration unless a PNG of this name could be written."""
+    """Raise BadConfiguration unless the path ends in .png and its directory exists."""
     if path.suffix.lower() != ".png":
         raise BadConfiguration(f"{option} {path}: give a name that ends in .png")
     if not path.parent.is_dir():
@@ -167,25 +167,24 @@ def replacing(path: Path, overwrite: bool) -> "Iterator[TextIO]":
 
 @contextmanager
 def replacing_bytes(path: Path, overwrite: bool) -> "Iterator[BinaryIO]":
-    """Yield a file that replaces `path` when everything is written.
+    """Yield a file that replaces `path` at the end of the block.
 
-    The file is written under another name in the same directory. If the writing fails or is
-    interrupted, the old file stays. A device or a pipe is written to directly.
-
-    Raises BadConfiguration if the file exists and may not be overwritten.
+    It is written under another name in the same directory, so that the old file stays if the block
+    fails or is interrupted. A device or a pipe is written to directly. Raises BadConfiguration if
+    the file exists and may not be overwritten.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as target:
             yield target
         return
     _refuse_existing(path, overwrite)
-    place = path.resolve()  # replace the target of a symbolic link, not the link
-    partial = place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}.part")
+    resolved = path.resolve()  # replace the target of a symbolic link, not the link
+    partial = resolved.with_name(f".{resolved.name[:200]}.{secrets.token_hex(4)}.part")
     try:
         with partial.open("xb") as target:
             yield target
         _refuse_existing(path, overwrite)
-        partial.replace(place)
+        partial.replace(resolved)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -206,7 +205,7 @@ def show_json(values: object) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line for the user that is not part of the result, on standard error."""
+    """Print a line that is not part of the result, on standard error."""
     print(printable(text), file=sys.stderr, flush=True)
 
 

@@ -53,7 +53,7 @@ def dashboard(
     from workers.feed.selection import Selection
     from workers.runner.shard import Shard
 
-    Selection(feeds or ("*",))  # raises for what is no name
+    Selection(feeds or ("*",))  # raises for an invalid name
     owns = None if shard is None else Shard.parse(shard).owns
     url = redis.url()
     with importing():

@@ -1,4 +1,4 @@
-"""`demo`: the main job on real data, with an embedded Redis and nothing else."""
+"""`demo`: answer three real feeds on an embedded Redis."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,8 +30,8 @@ def demo(
     """
     if picture == PICTURE:
         with writing(picture):
-            picture.parent.mkdir(exist_ok=True)  # no other is made
-    check_picture("--picture", picture)  # before the demonstration, not when it is drawn
+            picture.parent.mkdir(exist_ok=True)  # only the default directory is made
+    check_picture("--picture", picture)  # now rather than at the end of the demonstration
     from rich.console import Console
 
     from workers.demo.run import run

@@ -59,7 +59,7 @@ def erase(
 
 
 def describe(feed: str, found: "Erasure") -> str:
-    """Return what was erased, as text."""
+    """Return the result as text."""
     if found.learned is None:
         rows = counted(found.archived, "row")
         return f"{rows} of the archive of an earlier feed {feed!r} erased; nothing else was done"
@@ -95,7 +95,7 @@ def _opened(path: Path, feed: str) -> "Iterator[Copies]":
 
 
 def _save(store: "Store") -> bool:
-    """Let Redis write its files again, where it is let to; return whether it began."""
+    """Start to rewrite the files of Redis; return False if this user may not."""
     try:
         store.begin_saving()
     except WorkerError:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from online_svm.predictor.explanation import Explanation, SupportVector
     from workers.offline.explain import Explained, Value
 
-_SHOWN, _WIDE = 12, 40  # features in a line, characters of a name or a text
-_MISMATCH = 5
+_MAX_FEATURES, _MAX_CHARS = 12, 40  # features in a line, characters of a name or a text
+_MISMATCH = 5  # exit code
 
 
 def explain(
@@ -62,8 +62,8 @@ def describe(found: "Explained") -> list[str]:
     if found.rests_on is not None:
         lines += _basis(found, found.rests_on)
     if found.noted is not None:
-        said = found.noted
-        lines.append(f"  noted      {said['detail']} (at example {said['n']:,}, {said['writer']})")
+        note = found.noted
+        lines.append(f"  noted      {note['detail']} (at example {note['n']:,}, {note['writer']})")
     lines.append(f"  proof      {_proof(found)}")
     return lines
 
@@ -96,7 +96,7 @@ def _numbers(values: tuple[float, ...]) -> str:
 
 
 def _of_vector(found: "Explained", vector: "SupportVector") -> "tuple[Value, ...]":
-    """Return what is known of a support vector: its numbers, and what else is as in the example."""
+    """Return the values of a support vector: numbers, and others if the example has the same."""
     triples = zip(vector.values, vector.same, found.values, strict=True)
     return tuple(
         value if same is None else (sent if same else "(another)") for value, same, sent in triples
@@ -106,14 +106,16 @@ def _of_vector(found: "Explained", vector: "SupportVector") -> "tuple[Value, ...
 def _features(found: "Explained", values: "tuple[Value, ...]") -> str:
     names = found.features or tuple(str(i) for i in range(len(values)))
     pairs = [(name, v) for name, v in zip(names, values, strict=True) if v is not None]
-    texts = ((name, f"{v:.4g}" if isinstance(v, float) else str(v)) for name, v in pairs[:_SHOWN])
-    shown = " ".join(f"{name[:_WIDE]}={text[:_WIDE]}" for name, text in texts)
-    more = len(pairs) - _SHOWN
+    texts = (
+        (name, f"{v:.4g}" if isinstance(v, float) else str(v)) for name, v in pairs[:_MAX_FEATURES]
+    )
+    shown = " ".join(f"{name[:_MAX_CHARS]}={text[:_MAX_CHARS]}" for name, text in texts)
+    more = len(pairs) - _MAX_FEATURES
     return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _proof(found: "Explained") -> str:
-    how = f"replayed {found.replayed:,} entries from entry {found.from_seq:,} on"
+    text = f"replayed {found.replayed:,} entries from entry {found.from_seq:,} on"
     if found.is_identical:
-        return f"{how}; the bytes are the committed ones"
-    return f"{how}; the bytes DIFFER from the committed ones: online-svm verify tells where from"
+        return f"{text}; the bytes are the committed ones"
+    return f"{text}; the bytes DIFFER from the committed ones: online-svm verify tells where from"

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from workers.stop import Stop
 
 STANDARD_OUTPUT = Path("-")
-_POLL = 0.5  # seconds between two looks at a feed that has not begun
-_PARQUET = "Parquet files (--to)"
+_POLL_SECONDS = 0.5  # time between two reads of a feed that has not begun
+_PARQUET = "Parquet files (--to)"  # panel of the help
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +159,14 @@ def _opened(path: Path, overwrite: bool) -> AbstractContextManager[TextIO]:
 
 
 def _export_archive(url: str, feed: str, to: Path, options: ArchiveOptions, as_json: bool) -> None:
-    """Archive a feed, and go on with what comes; the files say where to go on."""
+    """Archive the new answers of a feed, and with `--follow` also the later ones."""
     from workers.broker.store import Store
     from workers.offline.archive.archiver import Archiver
     from workers.offline.archive.layout import locked, place_of
     from workers.offline.archive.parquet import arrow
     from workers.stop import Stop, signals
 
-    arrow()  # before anything is waited for
+    arrow()  # raises if pyarrow is missing, before the command waits for a feed
     stop, directory, follow = Stop(), place_of(to, feed), options.follow
     with signals(stop), Store(url, feed, stop) as store:
         if not _has_begun(store, stop, follow):
@@ -188,7 +188,7 @@ def _export_archive(url: str, feed: str, to: Path, options: ArchiveOptions, as_j
 
 
 def _run(archiver: "Archiver", stop: "Stop", directory: Path, follow: bool, every: float) -> None:
-    """Archive, and say what was added: after an error too, if anything was."""
+    """Archive, and print what was added; after an error only if anything was."""
     try:
         archiver.run(stop, follow, every)
     except BaseException:
@@ -199,7 +199,7 @@ def _run(archiver: "Archiver", stop: "Stop", directory: Path, follow: bool, ever
 
 
 def describe(done: "Archived", directory: Path) -> str:
-    """Return what was added, as text.
+    """Return the numbers of added answers as text.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def describe(done: "Archived", directory: Path) -> str:
 
 
 def _has_begun(store: "Store", stop: "Stop", follow: bool) -> bool:
-    """Return whether a feed has a state; wait for it if it is to be followed."""
+    """Return whether a feed has a state; with `follow`, wait for it."""
     from workers.admin.verify import no_answers
 
     if store.state() is not None:
@@ -223,7 +223,7 @@ def _has_begun(store: "Store", stop: "Stop", follow: bool) -> bool:
         raise no_answers(store.keys.feed)
     note(f"waiting for feed {store.keys.feed!r} to begin")
     store.retry_forever()
-    while not stop.wait(_POLL):
+    while not stop.wait(_POLL_SECONDS):
         if store.state() is not None:
             return True
     return False

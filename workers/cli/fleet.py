@@ -30,13 +30,13 @@ AUTO = "auto"
 
 
 def print_fleet(name: str, address: str, redis: RedisOptions, json: bool) -> None:
-    """Print where each shard of a fleet runs, and what each of its feeds does."""
+    """Print the place of each shard of a fleet, and the stage of each of its feeds."""
     with opened(loaded(redis), address, name) as (store, actors):
         print_shards(actors.statuses(store.require().shards), json)
 
 
 def loaded(redis: RedisOptions) -> "WorkerSettings":
-    """Return the settings that say where Redis is."""
+    """Return the settings of the connection to Redis."""
     from workers.config.loading import load
 
     return load(redis.flags, redis.config, is_whole=False)
@@ -46,7 +46,7 @@ def loaded(redis: RedisOptions) -> "WorkerSettings":
 def opened(
     settings: "WorkerSettings", address: str, name: str
 ) -> "Iterator[tuple[FleetStore, Actors]]":
-    """Connect to Redis, then to Ray."""
+    """Connect to Redis and to Ray."""
     from workers.broker.connection import Connection
     from workers.ray_fleet.actors import Actors
     from workers.ray_fleet.connection import connected
@@ -57,24 +57,24 @@ def opened(
     connection = Connection(settings.url or "", Stop(), settings.wait_redis)
     try:
         store = FleetStore(connection, name)
-        store.get()  # reports a wrong name, or no Redis, before Ray is loaded
+        store.get()  # raises for a wrong name, or without Redis, before Ray is loaded
         with connected(address) as ray:
             yield store, Actors(ray, name, access)
     finally:
         connection.close()
 
 
-def print_shards(told: list[dict[str, Any]], json: bool) -> None:
+def print_shards(statuses: list[dict[str, Any]], json: bool) -> None:
     """Print a line for each shard, and one for each of its feeds that is not answered."""
-    for each in told:
+    for status in statuses:
         if json:
-            show_json(each)
+            show_json(status)
             continue
-        place = f"{each['host']}, process {each['pid']}: " if "pid" in each else ""
-        feeds: dict[str, str] = each.get("feeds", {})
+        place = f"{status['host']}, process {status['pid']}: " if "pid" in status else ""
+        feeds: dict[str, str] = status.get("feeds", {})
         held = f"{sum(stage == 'answering' for stage in feeds.values())} of {len(feeds)} feeds"
-        problem = each.get("problem")
-        show(f"shard {each['shard']}: {place}{problem or held + ' answered'}")
+        problem = status.get("problem")
+        show(f"shard {status['shard']}: {place}{problem or held + ' answered'}")
         for feed, stage in feeds.items():
             if stage != "answering":
                 show(f"  {feed}: {stage}")
@@ -82,7 +82,7 @@ def print_shards(told: list[dict[str, Any]], json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """A fleet, and how its shards are awaited."""
+    """The fleet, and the time to wait for its shards."""
 
     address: Address = AUTO
     name: Annotated[str, Option(metavar="NAME", help="Of the fleet.")] = "fleet"
@@ -94,7 +94,7 @@ class FleetOptions:
 
 @dataclass(frozen=True, slots=True)
 class ShardOptions:
-    """The number of shards, and what Ray reserves each."""
+    """The number of shards, and the resources that Ray reserves for each."""
 
     replicas: Annotated[
         int | None,
@@ -151,8 +151,8 @@ def fleet(
         if replicas == 0:
             raise BadConfiguration("--replicas 0 stops the fleet: leave out the feeds")
         general = FeedSettings(flags, redis.config).general
-        told = given_settings(general, origins(flags, redis.config))
-        _start(_defined(feeds, told, redis.config, shards), replicas, general, place)
+        given = given_settings(general, origins(flags, redis.config))
+        _start(_defined(feeds, given, redis.config, shards), replicas, general, place)
     elif replicas is None:
         raise BadConfiguration("name feeds or patterns, or give --replicas N to change the fleet")
     elif flags.keys() - {"redis"} or shards.cpus is not None or shards.resource:
@@ -163,7 +163,7 @@ def fleet(
 
 def _defined(
     feeds: Sequence[str],
-    told: dict[str, dict[str, Any]],
+    given: dict[str, dict[str, Any]],
     config: Path | None,
     shards: ShardOptions,
 ) -> "FleetDefinition":
@@ -171,13 +171,13 @@ def _defined(
     from workers.feed.selection import Selection
     from workers.ray_fleet.definition import FleetDefinition, check_stored
 
-    Selection(feeds)  # raises for what is no name
+    Selection(feeds)  # raises for an invalid name
     sections = feed_sections(settings_file(config))
     for section in sections.values():
         check_stored(section)
     return FleetDefinition(
         patterns=tuple(feeds), shards=1, cpus=1.0 if shards.cpus is None else shards.cpus,
-        resources=_amounts(shards.resource or ()), feeds=sections, **told,
+        resources=_amounts(shards.resource or ()), feeds=sections, **given,
     )  # fmt: skip
 
 
@@ -201,7 +201,7 @@ def _start(
 
 
 def _before(store: "FleetStore", is_needed: bool) -> "FleetDefinition | None":
-    """Return the definition that is replaced; one that cannot be read is none, unless needed."""
+    """Return the present definition; None if there is none, or if an unneeded one is damaged."""
     try:
         return store.get()
     except BadConfiguration:
@@ -222,7 +222,7 @@ def _scale(replicas: int, settings: "WorkerSettings", place: FleetOptions) -> No
 
 
 def _amounts(given: Sequence[str]) -> dict[str, float]:
-    """Return the resources that options name.
+    """Parse resources and their amounts.
 
     Examples
     --------

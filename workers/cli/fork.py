@@ -29,7 +29,7 @@ def fork(
     from workers.config.loading import load
     from workers.feed.stored_settings import lost_settings
 
-    given = load({}, redis.config)  # check the settings before anything is copied
+    given = load({}, redis.config)  # first, so that wrong settings are reported before the copy
     url = redis.url()
     config = flag = f" --config {redis.config}" if redis.config else ""
     with Store(url, feed) as store:
@@ -41,18 +41,18 @@ def fork(
         with Store(url, name) as target:
             entries = store.length(store.keys.input)
             try:
-                made = forking.fork(store, target, plain_progress(entries, "copied"))
+                copied = forking.fork(store, target, plain_progress(entries, "copied"))
             except (Unavailable, KeyboardInterrupt):
                 note(f"to go on with the copy: online-svm fork {feed} --to {name}{config}")
                 raise
     if lost is not None:
         note(renewed(feed, name, lost))
-    note(f"{describe(made)}; to answer: online-svm worker {name}{flag}")
+    note(f"{describe(copied)}; to answer: online-svm worker {name}{flag}")
     print(name)
 
 
-def describe(made: "Fork") -> str:
-    """Return how many entries were copied, and how many the new feed lacks.
+def describe(fork: "Fork") -> str:
+    """Return the numbers of copied and of missing entries as text.
 
     Examples
     --------
@@ -66,26 +66,26 @@ answered and trimmed'
     >>> describe(Fork(40, 40, Missing(0, (b"7-0",))))
     '40 entries copied; the new feed lacks 1 erased entry (7-0)'
     """
-    before = made.total - made.copied
-    told = f"{counted(made.copied, 'entry', 'entries')} copied"
+    before = fork.total - fork.copied
+    text = f"{counted(fork.copied, 'entry', 'entries')} copied"
     if before:
-        told += f" ({before:,} {'was' if before == 1 else 'were'} before)"
-    if trimmed := made.missing.trimmed:
+        text += f" ({before:,} {'was' if before == 1 else 'were'} before)"
+    if trimmed := fork.missing.trimmed:
         older = "older one was" if trimmed == 1 else "older ones were"
-        told += f"; the new feed begins with these, as {trimmed:,} {older} answered and trimmed"
-    if made.missing.erased:
-        told += f"; the new feed lacks {made.missing.erased_shown}"
-    return told
+        text += f"; the new feed begins with these, as {trimmed:,} {older} answered and trimmed"
+    if fork.missing.erased:
+        text += f"; the new feed lacks {fork.missing.erased_shown}"
+    return text
 
 
 def renewed(feed: str, name: str, lost: Mapping[str, Any]) -> str:
-    """Return what became of a feed of earlier semantics; its fork has not the settings `lost`."""
-    told = (
+    """Return a note that the fork of a feed of earlier semantics has not its settings `lost`."""
+    text = (
         f"{feed!r} was begun under semantics that are no longer computed; {name!r} has its kept "
         "input and today's defaults"
     )
     options = " ".join(option(setting, value) for setting, value in lost.items())
-    return f"{told}; {feed!r} was set to {options}" if options else told
+    return f"{text}; {feed!r} was set to {options}" if options else text
 
 
 def _free_name(url: str, feed: str) -> str:

@@ -58,12 +58,12 @@ def gateway(
     from workers.feed.keys import FeedKeys
 
     for feed in feeds:
-        FeedKeys(feed)  # raises for what is no name
+        FeedKeys(feed)  # raises for an invalid name
     check_address(server.address, server.token_file is not None)
     url = redis.url()
     with importing():
         try:
-            import starlette  # noqa: F401  (only whether it is there)
+            import starlette  # noqa: F401  (only whether it is installed)
             import uvicorn  # noqa: F401  (likewise)
         except ImportError:
             raise BadConfiguration(MISSING) from None

@@ -1,11 +1,11 @@
-"""`note`: say something of a feed: what happened, that an alarm was seen, that none is wanted."""
+"""`note`: write an event about a feed: a note, an acknowledged alarm, or a silence of alarms."""
 
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from workers.cli.common import Feed, RedisOptions
-from workers.cli.common import note as tell
+from workers.cli.common import note as print_note
 from workers.errors import BadConfiguration
 
 if TYPE_CHECKING:
@@ -55,25 +55,25 @@ def note(
         raise BadConfiguration("give one of --at, --ack and --silence")
     with redis.store(feed) as store:
         if ack is not None:
-            said = _acknowledged(store, ack, text)
+            done = _acknowledged(store, ack, text)
         elif silence is not None:
-            said = _silenced(store, silence, text)
+            done = _silenced(store, silence, text)
         else:
-            said = _noted(store, text, at)
-    tell(f"{feed}: {said}")
+            done = _noted(store, text, at)
+    print_note(f"{feed}: {done}")
 
 
-def _acknowledged(store: "Store", alarm: str, why: str) -> str:
+def _acknowledged(store: "Store", alarm: str, reason: str) -> str:
     from workers.admin.notes import acknowledge
 
-    return f"the alarm at {acknowledge(store, alarm, why)} is acknowledged"
+    return f"the alarm at {acknowledge(store, alarm, reason)} is acknowledged"
 
 
-def _silenced(store: "Store", time: str, why: str) -> str:
+def _silenced(store: "Store", time: str, reason: str) -> str:
     from workers.admin.notes import duration, silence
     from workers.reading.events import moment
 
-    return f"no alarm is posted until {moment(silence(store, duration(time), why))} UTC"
+    return f"no alarm is posted until {moment(silence(store, duration(time), reason))} UTC"
 
 
 def _noted(store: "Store", text: str, at: int | None) -> str:

@@ -19,9 +19,8 @@ from workers.config.settings import Limits, WorkerSettings
 from workers.config.text_values import has_rows
 
 _OWN_OPTIONS = frozenset(("redis", "alarm_secret"))
-"""Settings that the command declares by hand, and a secret, which every user could read in the list
-of processes."""
-
+"""Settings without a generated option: one that commands declare, and a secret, which other users
+could read in the list of processes."""
 
 COMMON = (
     "classes",
@@ -37,7 +36,7 @@ COMMON = (
     "metrics",
     "alarm_url",
 )
-"""Settings that people set, which `--help` shows; `--help-all` shows the others too."""
+"""Settings that `--help` shows; `--help-all` shows all."""
 
 _RARE = frozenset((*WorkerSettings.model_fields, "name", "shard", "sigma"))
 _RARE -= {*COMMON, "redis"}
@@ -45,11 +44,11 @@ _ALL = "online-svm.help-all"
 
 
 class SettingsCommand(TyperCommand):
-    """A command whose `--help` shows the options that people set, and `--help-all` every one."""
+    """A command whose `--help` shows only common options, and `--help-all` every option."""
 
     @override
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help; the rare options are hidden in it alone, so that shells complete them."""
+        """Write the help; rare options are hidden only here, so that shells complete them."""
         rare: list[Any] = [] if ctx.meta.get(_ALL) else [p for p in self.params if p.name in _RARE]
         for option in rare:
             option.hidden = True
@@ -80,25 +79,25 @@ HelpAll = Annotated[
 
 
 def settings_added(command: Command, names: Sequence[str]) -> Command:
-    """Return a command that takes settings, as text or None, in place of its ``**settings``.
+    """Return a command with an option for each of these settings in place of ``**settings``.
 
-    `names` are the settings that it shares with `worker`; none stands for every one, and `--help-
-    all`. `workers.config.loading.load` converts the values.
+    Without names it gets every setting, and `--help-all`. The values are texts or None;
+    `workers.config.loading.load` converts them.
     """
     every = [name for name in WorkerSettings.model_fields if name not in _OWN_OPTIONS]
-    made = _parameters(names or every)
+    options = _parameters(names or every)
     if not names:
         kind = inspect.Parameter.KEYWORD_ONLY
-        made.append(inspect.Parameter("help_all", kind, default=False, annotation=HelpAll))
+        options.append(inspect.Parameter("help_all", kind, default=False, annotation=HelpAll))
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
-        given.pop("help_all", None)  # it is done
+        given.pop("help_all", None)  # its callback has run
         command(**given)
 
     declared = inspect.signature(command).parameters.values()
     fixed = [p.replace(kind=p.KEYWORD_ONLY) for p in declared if p.kind is not p.VAR_KEYWORD]
-    return with_parameters(called, fixed + made)
+    return with_parameters(called, fixed + options)
 
 
 def _parameters(names: Iterable[str]) -> list[inspect.Parameter]:
@@ -129,7 +128,7 @@ def _option(name: str, field: FieldInfo) -> Any:
 
 
 def metavar(field: FieldInfo) -> str:
-    """Return how the help shows the value of a setting: its choices, or a placeholder.
+    """Return the placeholder of a setting's value in the help, or its choices.
 
     Examples
     --------
@@ -148,10 +147,10 @@ def _completion(field: FieldInfo) -> Callable[[str], list[str]]:
     kinds = _members(field.annotation)
     words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
 
-    def begun(incomplete: str) -> list[str]:
+    def complete(incomplete: str) -> list[str]:
         return [word for word in words if word.startswith(incomplete)]
 
-    return begun
+    return complete
 
 
 def _forms(kind: Any) -> tuple[str, ...]:
@@ -173,7 +172,7 @@ def _members(annotation: Any) -> list[Any]:
 
 
 def _names(field: FieldInfo) -> str:
-    """Return a sentence with the names that a list may contain, if they are restricted."""
+    """Return a sentence with the names that a list may contain; "" if it may contain any."""
     lists = [get_args(kind)[0] for kind in _members(field.annotation) if get_origin(kind) is tuple]
     names = [name for item in lists if get_origin(item) is Literal for name in get_args(item)]
     return f" Of {', '.join(names)}; separated by commas." if names else ""

@@ -1,4 +1,4 @@
-"""Progress output: a bar on a terminal, plain lines otherwise; a line for all feeds of a worker."""
+"""Progress output: bars on a terminal, else plain lines; and the progress lines of a worker."""
 
 import sys
 import time
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Done = TypeVar("Done")
 
-SHOWN_FEEDS = 3  # feeds that a line names: those with the most answers since the last one
+SHOWN_FEEDS = 3  # feeds named in a line: those with the most answers since the last line
 _ALARM_FIELDS = (
     "n", "kind", "scope", "name", "monitor", "since", "estimate", "lower", "upper", "action",
 )  # fmt: skip
@@ -34,7 +34,7 @@ _ALARM_FIELDS = (
 
 @contextmanager
 def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of rows sent so far."""
+    """Yield a callback for the number of rows sent so far."""
     if not sys.stderr.isatty():
         yield plain_progress(total)
         return
@@ -56,54 +56,54 @@ def _bar(total: int | None, text: str) -> "Iterator[tuple[Progress, TaskID]]":
 def backtest_progress(
     names: Sequence[str], total: int
 ) -> Iterator[Callable[[Sequence[int]], None]]:
-    """Yield what to call with how many of `total` entries each configuration has answered."""
+    """Yield a callback for the number of the `total` entries that each configuration answered."""
     if not sys.stderr.isatty():
-        yield at_intervals(lambda done: _at_work(names, total, done))
+        yield at_intervals(lambda counts: _running(names, total, counts))
         return
     with _bar(total, "{task.description}") as (bar, first):
         bar.update(first, description=names[0])
         tasks = [first, *(bar.add_task(name, total=total) for name in names[1:])]
 
-        def tell(done: Sequence[int]) -> None:
-            for task, count in zip(tasks, done, strict=True):
+        def update(counts: Sequence[int]) -> None:
+            for task, count in zip(tasks, counts, strict=True):
                 bar.update(task, completed=count)
 
-        yield tell
+        yield update
 
 
-def _at_work(names: Sequence[str], total: int, done: Sequence[int]) -> str:
-    """Return how far the configurations at work are; an empty text if none is."""
-    places = zip(names, done, strict=True)
-    at_work = [f"{name} {count:,}" for name, count in places if 0 < count < total]
-    return f"of {total:,}: {', '.join(at_work)}" if at_work else ""
+def _running(names: Sequence[str], total: int, counts: Sequence[int]) -> str:
+    """Return the progress of the running configurations; "" if none runs."""
+    pairs = zip(names, counts, strict=True)
+    running = [f"{name} {count:,}" for name, count in pairs if 0 < count < total]
+    return f"of {total:,}: {', '.join(running)}" if running else ""
 
 
 def at_intervals(line: Callable[[Done], str], at_once: bool = False) -> Callable[[Done], None]:
-    """Return a function that prints a line on standard error, at most every `PROGRESS_SECONDS`.
+    """Return a callback that prints a line on standard error, at most every `PROGRESS_SECONDS`.
 
-    It prints nothing where `line` returns an empty text; `at_once` prints the first line at once.
+    An empty `line` is not printed. The first is due at once, or after an interval.
     """
-    told = float("-inf") if at_once else time.monotonic()
+    printed = float("-inf") if at_once else time.monotonic()
 
-    def tell(done: Done) -> None:
-        nonlocal told
-        if time.monotonic() - told < PROGRESS_SECONDS:
+    def update(done: Done) -> None:
+        nonlocal printed
+        if time.monotonic() - printed < PROGRESS_SECONDS:
             return
-        told = time.monotonic()
+        printed = time.monotonic()
         if text := line(done):
             print(text, file=sys.stderr, flush=True)
 
-    return tell
+    return update
 
 
 def plain_progress(total: int | None, done: str = "pushed") -> Callable[[int], None]:
-    """Return what tells at intervals how many of so many are done."""
+    """Return a callback that prints at intervals the number of rows that are done."""
     of = ("" if total is None else f" of {total:,}") + f" {done}"
     return at_intervals(lambda count: f"{count:,}{of}")
 
 
 def waiting_progress(mark: int, mark_bytes: int = 0) -> Callable[[int], None]:
-    """Return a function that tells how many entries a push waits for, and the marks it waits at."""
+    """Return a callback that prints the entries that a push waits for, and the high-water marks."""
     marks = [f"{mark:,}"] * (mark > 0) + [f"{mark_bytes:,} bytes"] * (mark_bytes > 0)
     return at_intervals(
         lambda waiting: (
@@ -117,9 +117,9 @@ def waiting_progress(mark: int, mark_bytes: int = 0) -> Callable[[int], None]:
 class WorkerProgress:
     """Prints the progress of a worker and its alarms; call it with each committed outcome.
 
-    Of a worker with one feed so far a line tells where the feed stands and how valid its answers
-    are; of one with more, how much was answered in all, and where most of it. A thread prints the
-    line that is due when no outcome follows. If quiet, only alarms and the last line are printed.
+    While one feed was answered, a line has its position and the validity of its answers. For more
+    feeds it has the number of all answers, and the feeds with the most. A thread prints a line that
+    is due while no outcome comes. If quiet, only alarms and the last line are printed.
     """
 
     def __init__(
@@ -130,21 +130,21 @@ class WorkerProgress:
         is_quiet: bool = False,
     ) -> None:
         self._target, self._every, self._is_quiet = target or sys.stderr, every, is_quiet
-        self._told = time.monotonic()
+        self._printed = time.monotonic()  # time of the last line
         self._feeds: set[str] = set()
-        self._answers: Counter[str] = Counter()  # since the last line
+        self._answers: Counter[str] = Counter()  # by feed, since the last line
         self._total = self._rejected = 0
-        self._began = 0  # where the first outcome began
-        self._last: tuple[str, Position] | None = None  # of the last outcome
+        self._first_seq = 0  # entries answered before the first outcome
+        self._last: tuple[str, Position] | None = None  # feed and position of the last outcome
         self._validity: LabelReport | None = None
         self._lock, self._ended = Lock(), Event()
-        self._thread: Thread | None = None  # begun by the first outcome
+        self._thread: Thread | None = None  # started by the first outcome
 
     def __call__(self, feed: str, outcome: "Outcome") -> None:
         """Count an outcome, print its alarms, and print a line if one is due."""
         with self._lock:
             if self._last is None:
-                self._began = outcome.before.seq
+                self._first_seq = outcome.before.seq
             self._feeds.add(feed)
             self._answers[feed] += len(outcome.ids)
             self._total += len(outcome.ids)
@@ -157,40 +157,40 @@ class WorkerProgress:
                 self._write_alarms(feed, payload)
             if self._is_quiet:
                 return
-            self._tell_if_due()
+            self._write_if_due()
         if self._thread is None:
             self._thread = Thread(target=self._tick, name="progress", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Print what was done, unless there was no input."""
+        """Print the last line, unless nothing was answered."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
         if self._last is not None:
-            self._tell(None)
+            self._write(None)
 
     def _tick(self) -> None:
         while not self._ended.wait(self._every):
             with self._lock:
-                self._tell_if_due()
+                self._write_if_due()
 
-    def _tell_if_due(self) -> None:
-        """Print a line if the last one is old, and no longer true."""
-        elapsed = time.monotonic() - self._told
+    def _write_if_due(self) -> None:
+        """Print a line if anything was answered since the last one, and the interval is over."""
+        elapsed = time.monotonic() - self._printed
         answers = self._answers.total()
         if answers and elapsed >= self._every:
-            self._tell(answers / elapsed)
+            self._write(answers / elapsed)
 
-    def _tell(self, rate: float | None) -> None:
-        """Tell what was answered; without a rate, for the last time."""
+    def _write(self, rate: float | None) -> None:
+        """Print a line; None for the rate means the last line."""
         assert self._last is not None
         feed, position = self._last
         if len(self._feeds) == 1:
             self._write_one(feed, position, rate)
         else:
             self._write_many(self._answers.most_common(SHOWN_FEEDS), rate)
-        self._told = time.monotonic()
+        self._printed = time.monotonic()
         self._answers.clear()
 
     def _write_alarms(self, feed: str, payload: bytes) -> None:
@@ -223,21 +223,21 @@ class WorkerProgress:
         """Return the number of rejected entries, and the command that lists them."""
         if not self._rejected:
             return ""
-        # The feed has the other counts; it does not count rejected entries.
-        since = " since this worker began" if self._began else ""
+        # Unlike the other counts, which are stored with the feed, this one starts with the worker.
+        since = " since this worker began" if self._first_seq else ""
         return f", {self._rejected:,} rejected{since} (online-svm tail {feed} --stream dlq)"
 
 
 class LoggedProgress(WorkerProgress):
-    """Logs the progress of a worker as events, each figure a field of its own."""
+    """Logs the progress of a worker as events, with a field for each figure."""
 
     @override
     def _write_alarms(self, feed: str, payload: bytes) -> None:
         from workers.log import Logger
 
         for alarm in _alarms(payload):
-            told = {name: getattr(alarm, name) for name in _ALARM_FIELDS} | {"words": alarm.words}
-            Logger("online_svm.worker").warning("alarm", feed=feed, **told)
+            figures = {name: getattr(alarm, name) for name in _ALARM_FIELDS}
+            Logger("online_svm.worker").warning("alarm", feed=feed, **figures, words=alarm.words)
 
     @override
     def _write_one(self, feed: str, at: "Position", rate: float | None) -> None:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 HIGH_WATER_BYTES = 1 << 28
-"""Bytes of input that may wait before a push waits: names and values of fields."""
+"""Default bound of the waiting input, in bytes of field names and values."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """Which rows are pushed, and how fast."""
+    """Selection of the rows, and limits on the speed."""
 
     skip: Annotated[int, Option(min=0, help="Rows to leave out at the start.")] = 0
     limit: Annotated[
@@ -85,8 +85,8 @@ def push(
     url = _checked(feed, redis)
     reading = how.reading()
     if labels is not None:
-        reading = _of_labels(reading)
-    plan = _planned(_one_of(source, labels), reading, how, options)
+        reading = _for_labels(reading)
+    plan = _planned(_source(source, labels), reading, how, options)
     if options.limit == 0:
         _check(plan)
     else:
@@ -94,7 +94,7 @@ def push(
 
 
 def _checked(feed: str, redis: RedisOptions) -> str | None:
-    """Check name and URL of a feed, before a large file is read; return the URL that is given."""
+    """Check the feed's name and the URL before a large file is read; return the given URL."""
     from workers.config.redis_url import check_url
     from workers.feed.keys import FeedKeys
 
@@ -106,10 +106,10 @@ def _checked(feed: str, redis: RedisOptions) -> str | None:
 
 
 class _Plan(NamedTuple):
-    """Rows to push, in their order."""
+    """Rows to push, in order."""
 
     rows: "Iterable[Row]"
-    total: int | None  # their number, where it is known
+    total: int | None  # number of rows, if known
     are_labels: bool
     encode: "Callable[[Row], Fields]"
     chunk: int  # rows sent at once
@@ -118,7 +118,7 @@ class _Plan(NamedTuple):
 def _planned(
     name: str, reading: "Reading", how: PushedSourceOptions, options: PushOptions
 ) -> _Plan:
-    """Open the source; before the first row is taken, the summary of its columns is printed."""
+    """Open the source, and print the summary of its columns."""
     from workers.push import ingest, sources
     from workers.push.rows import Layout
 
@@ -128,20 +128,20 @@ def _planned(
     chunk = ingest.CHUNK_ENTRIES if options.rate is None else ingest.PushRate(options.rate).chunk
     chunk = min(chunk, options.high_water or chunk)
     if not reading.labels_only:
-        rows = how.told(rows, layout, chunk)
+        rows = how.summarized(rows, layout, chunk)
     encode = ingest.label_entry if reading.labels_only else partial(ingest.entry, arrays=how.arrays)
     return _Plan(rows, total, reading.labels_only, encode, chunk)
 
 
 def _check(plan: _Plan) -> None:
-    """Read the rows as they would be pushed, and say how many there are."""
+    """Read and encode the rows without pushing them; print their number."""
     count = sum(1 for _ in map(plan.encode, plan.rows))
-    what = "label" if plan.are_labels else "row"
-    note(f"{counted(count, what)} can be pushed; none was, as --limit 0 asks")
+    noun = "label" if plan.are_labels else "row"
+    note(f"{counted(count, noun)} can be pushed; none was, as --limit 0 asks")
 
 
 def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
-    """Push the rows, and say how many; after Ctrl-C, how to go on."""
+    """Push the rows, and print their number; after Ctrl-C also how to continue."""
     from workers.push.ingest import PushInterrupted
 
     if plan.are_labels:
@@ -150,22 +150,21 @@ def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
     try:
         sent = _pushed(plan, url, feed, options)
     except PushInterrupted as interrupted:
-        told = interrupted.sent, interrupted.unsure
-        note(_resume_hint(*told, options.skip, options.limit))
+        note(_resume_hint(interrupted.sent, interrupted.unsure, options.skip, options.limit))
         raise
     seconds = time.monotonic() - began
-    what = "label" if plan.are_labels else "row"
-    note(f"{counted(sent, what)} pushed to feed {feed!r} in {seconds:.1f} s")
+    noun = "label" if plan.are_labels else "row"
+    note(f"{counted(sent, noun)} pushed to feed {feed!r} in {seconds:.1f} s")
 
 
 def _check_horizon(url: str, feed: str) -> None:
-    """Refuse labels that a feed would reject, each of them."""
+    """Raise BadConfiguration if the feed rejects every label that comes after its example."""
     from workers.broker.feed_reader import FeedReader
 
     with FeedReader(url, feed) as reader:
-        # The field alone: more of the state is not a producer's to read.
-        begun = reader.state_field("config")
-    if begun is not None and orjson.loads(begun).get("predictor", {}).get("horizon") == 0:
+        # Only this field: a producer may have no permission for more of the state.
+        config = reader.state_field("config")
+    if config is not None and orjson.loads(config).get("predictor", {}).get("horizon") == 0:
         raise BadConfiguration(
             f"feed {feed!r} has no horizon: it learns a label that comes with its example. Push "
             "the rows again, with their labels; or begin the feed anew, so that it takes labels of "
@@ -175,7 +174,7 @@ def _check_horizon(url: str, feed: str) -> None:
 
 
 def _pushed(plan: _Plan, url: str, feed: str, options: PushOptions) -> int:
-    """Push the rows, no faster than the worker and the pace allow; return their number."""
+    """Push the rows within the high-water marks and `--rate`; return their number."""
     from workers.cli.progress import push_progress
     from workers.push import ingest
 
@@ -197,14 +196,14 @@ def _pushed(plan: _Plan, url: str, feed: str, options: PushOptions) -> int:
         )  # fmt: skip
 
 
-def _one_of(source: str | None, labels: str | None) -> str:
+def _source(source: str | None, labels: str | None) -> str:
     if (source is None) == (labels is None):
         given = "both a source and" if labels is not None else "neither a source nor"
         raise BadConfiguration(f"push: {given} --labels FILE; give one of them")
     return source if labels is None else labels  # type: ignore[return-value]  # one of them is given
 
 
-def _of_labels(reading: "Reading") -> "Reading":
+def _for_labels(reading: "Reading") -> "Reading":
     if reading.id is None:
         raise BadConfiguration("--labels: say which column has the ids: --id COLUMN")
     if reading.prob is not None or not reading.labelled:
@@ -213,7 +212,7 @@ def _of_labels(reading: "Reading") -> "Reading":
 
 
 def _resume_hint(sent: int, unsure: int, skip: int, limit: int | None) -> str:
-    """Return how many rows an interrupted push has sent, and how to continue.
+    """Return a message after an interrupted push: the rows that were sent, and how to continue.
 
     Examples
     --------
@@ -234,7 +233,7 @@ status; go on with --skip 1 --limit 599'
 
 @contextmanager
 def _back_pressure(url: str, feed: str, options: PushOptions) -> "Iterator[HighWater | None]":
-    """Wait for room for the first chunk; yield what waits after each chunk."""
+    """Wait until the first chunk may be sent; yield the callback that waits after each chunk."""
     mark, mark_bytes = options.high_water, options.high_water_bytes
     if not (mark or mark_bytes):
         yield None
@@ -242,7 +241,7 @@ def _back_pressure(url: str, feed: str, options: PushOptions) -> "Iterator[HighW
     from workers.cli.progress import waiting_progress
     from workers.push.back_pressure import HighWater
 
-    tell = waiting_progress(mark, mark_bytes)
-    with HighWater(url, feed, mark, tell, mark_bytes, options.skip) as wait:
+    progress = waiting_progress(mark, mark_bytes)
+    with HighWater(url, feed, mark, progress, mark_bytes, options.skip) as wait:
         wait(0)
         yield wait

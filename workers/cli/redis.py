@@ -13,11 +13,11 @@ def stop() -> None:
     from workers.broker import embedded
     from workers.broker.embedded_directory import state_directory
 
-    place = state_directory()
+    directory = state_directory()
     if embedded.stop():
-        print(f"embedded Redis stopped; its data stays in {place}")
+        print(f"embedded Redis stopped; its data stays in {directory}")
     else:
-        print(_not_running(place))
+        print(_not_running(directory))
 
 
 def status() -> None:
@@ -25,18 +25,19 @@ def status() -> None:
     from workers.broker import embedded
     from workers.broker.embedded_directory import server_pid, state_directory
 
-    place, found = state_directory(), embedded.running()
-    if found is None:
-        print(_not_running(place))
+    directory, server = state_directory(), embedded.running()
+    if server is None:
+        print(_not_running(directory))
         return
-    pid = server_pid(found.directory)
-    print(f"embedded Redis at {found.url}{f' (process {pid})' if pid else ''}; its data: {place}")
+    pid = server_pid(server.directory)
+    process = f" (process {pid})" if pid else ""
+    print(f"embedded Redis at {server.url}{process}; its data: {directory}")
 
 
-def _not_running(place: "Path") -> str:
+def _not_running(directory: "Path") -> str:
     from workers.broker.embedded_directory import has_data
 
-    return f"no embedded Redis runs in {place}" + ("; its data is there" * has_data(place))
+    return f"no embedded Redis runs in {directory}" + ("; its data is there" * has_data(directory))
 
 
 redis = typer.Typer(help="The embedded Redis, which worker and push start.", no_args_is_help=True)

@@ -1,4 +1,4 @@
-"""`report`: a past run of a feed as one file, or two feeds on the same examples."""
+"""`report`: write a past run of a feed to a file, or compare two feeds on the same examples."""
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -147,7 +147,7 @@ _SPELLED = {"brier": "Brier score", "log_loss": "log loss"}
 
 
 def describe(first: str, second: str, found: "FeedComparison") -> str:
-    """Return what was found, as text."""
+    """Return a comparison as text."""
     names = {"first": printable(first), "second": printable(second)}
     lines = [
         f"{found.compared:,} labelled examples answered by both; {found.only_first:,} by "

@@ -25,16 +25,16 @@ def reset(
     """Delete the answers and the state of a feed; its input is then answered from the start."""
     from workers.admin.reset import reset as forget
 
-    what = "its input, answers and state" if with_input else "its answers and state"
-    confirm(f"Reset feed {feed!r}: delete {what} for good?", yes)
+    parts = "its input, answers and state" if with_input else "its answers and state"
+    confirm(f"Reset feed {feed!r}: delete {parts} for good?", yes)
     with redis.store(feed) as store:
         keeps_input = _keeps_input(store)
-        gone = forget(store, with_input, force)
-        note(describe(feed, gone, store.length(store.keys.input), keeps_input))
+        deleted = forget(store, with_input, force)
+        note(describe(feed, deleted, store.length(store.keys.input), keeps_input))
 
 
 def _keeps_input(store: "Store") -> bool:
-    """Return whether a worker was asked to keep all input; False if a damaged state hides it."""
+    """Return whether the stored settings keep all input; False if the state cannot be read."""
     try:
         state = store.state()
     except WorkerError:
@@ -42,13 +42,13 @@ def _keeps_input(store: "Store") -> bool:
     return state is not None and state.retention is not None and state.retention.keep_input
 
 
-def describe(feed: str, gone: int, kept: int, keeps_input: bool = False) -> str:
-    """Return how much was deleted, and how much input is kept."""
+def describe(feed: str, deleted: int, kept: int, keeps_input: bool = False) -> str:
+    """Return the numbers of deleted keys and of kept input entries as text."""
     input_kept = f"its input is kept ({counted(kept, 'entry', 'entries')}) unless --input"
     if keeps_input:
         input_kept += "; a worker trims it unless it has --keep-input again"
-    if gone:
-        done = f"feed {feed!r} was reset: {counted(gone, 'key')} deleted"
+    if deleted:
+        done = f"feed {feed!r} was reset: {counted(deleted, 'key')} deleted"
         return f"{done}; {input_kept}" if kept else done
     if kept:
         return f"feed {feed!r} has no answers and no state to delete; {input_kept}"

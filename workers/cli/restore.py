@@ -1,4 +1,4 @@
-"""`restore`: put a feed back to a backup."""
+"""`restore`: set a feed back to a backup."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from workers.text import counted
 if TYPE_CHECKING:
     from workers.admin.restore import Restored
 
-_FIRST_CLOCK_MS = 1_000_000_000_000  # 2001: a smaller ID is not a time in this century
+_MIN_CLOCK_MS = 1_000_000_000_000  # the year 2001: a smaller ID is not a time of the clock
 
 
 def restore(
@@ -39,7 +39,7 @@ def restore(
 
 
 def describe(feed: str, restored: "Restored") -> list[str]:
-    """Return lines that say what was restored and what was lost.
+    """Return lines about what was restored and what was lost.
 
     Examples
     --------
@@ -74,8 +74,8 @@ lost: push it again
 
 
 def _clock(entry_id: str) -> str:
-    """Return the time of an ID, as a part of a sentence; empty if the ID is not a time."""
+    """Return the time of an ID, as a part of a sentence; "" if the ID is not a time."""
     milliseconds = int(entry_id.partition("-")[0])
-    if not _FIRST_CLOCK_MS <= milliseconds < 10 * _FIRST_CLOCK_MS:
+    if not _MIN_CLOCK_MS <= milliseconds < 10 * _MIN_CLOCK_MS:
         return ""
     return f", {datetime.fromtimestamp(milliseconds // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -14,7 +14,7 @@ _DEFAULT = ScorerSettings()
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """Which requests are answered, and how."""
+    """Bounds on the age of states and requests, and sizes of batches."""
 
     max_stale: Annotated[
         int,

@@ -82,7 +82,7 @@ class SourceOptions:
     data_dir: DataDir = None
 
     def reading(self) -> "Reading":
-        """Return the options in the form that a reader takes."""
+        """Return the options for a reader of `workers.push`."""
         from workers.push.rows import Reading
 
         return Reading(
@@ -111,8 +111,8 @@ class SourceOptions:
         held = shuffled(rows, self.shuffle)[skip:end]
         return held, len(held)
 
-    def told(self, rows: "Iterable[Row]", layout: "Layout", chunk: int) -> "Iterable[Row]":
-        """Print how the first rows are read; return all rows.
+    def summarized(self, rows: "Iterable[Row]", layout: "Layout", chunk: int) -> "Iterable[Row]":
+        """Print a summary of the columns from the first rows; return all rows.
 
         At most one chunk is read ahead: rows of a live source must not wait for later ones.
         """
@@ -141,6 +141,6 @@ class PushedSourceOptions(SourceOptions):
 
     @override
     def reading(self) -> "Reading":
-        # Not super(): `slots=True` makes a new class, and super() would still name the old one.
+        # Not super(): `slots=True` makes a new class, but super() refers to the original one.
         known = SourceOptions.reading(self)
         return replace(known, labelled=not self.no_label, slices=tuple(self.slice or ()))

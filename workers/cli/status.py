@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from workers.reading.usage import ConsumerGroup, MemoryUse, ScorerStatus
 
 
-_ALARMS = 3  # open alarms that are shown
-_MANY = 1_000_000  # bytes of waiting entries that are worth a word
-_WIDE = 400  # columns if the output is not a terminal: more than the longest names need
+_MAX_ALARMS = 3  # open alarms that are shown
+_MIN_SHOWN_BYTES = 1_000_000  # size of the waiting entries from which it is shown
+_WIDTH = 400  # columns if the output is not a terminal: more than the longest names need
 
 
 def status(
@@ -67,24 +67,24 @@ def status(
     except EmbeddedNotRunning as error:
         if feed or check:
             raise
-        # It is no error if there is no feed, or no server.
+        # Without a server there are no feeds, which is no error.
         print(f"no feeds: {error}", file=sys.stderr if json else sys.stdout)
         return
     from workers.reading.verdict import printed
 
     names = [feed] if feed else _names(url)
-    found = _found(names, url, is_named=bool(feed))
+    statuses = _statuses(names, url, is_named=bool(feed))
     if json:
-        for one in found:
-            print(printable_json(dumps(printed(one))))
+        for status in statuses:
+            print(printable_json(dumps(printed(status))))
     elif feed:
-        print(describe(found[0]))
-    elif found:
-        _print_table(found)
+        print(describe(statuses[0]))
+    elif statuses:
+        _print_table(statuses)
     elif not names:
         print("no feeds yet: online-svm push FEED SOURCE, or online-svm worker FEED, begins one")
     if check:
-        _check(names, found)
+        _check(names, statuses)
 
 
 def _names(url: str) -> list[str]:
@@ -94,36 +94,35 @@ def _names(url: str) -> list[str]:
     with Store(url, "any") as store:
         names, others = listed(store)
     if others:
-        such = printable(others[0][:40].decode(errors="backslashreplace"))
-        note(f"skipped in the list of feeds: {counted(len(others), 'name')} no feed has: {such}")
+        first = printable(others[0][:40].decode(errors="backslashreplace"))
+        note(f"skipped in the list of feeds: {counted(len(others), 'name')} no feed has: {first}")
     return names
 
 
-def _found(names: list[str], url: str, is_named: bool) -> "list[FeedStatus]":
-    """Return the status of each feed; print why a feed cannot be read."""
+def _statuses(names: list[str], url: str, is_named: bool) -> "list[FeedStatus]":
+    """Return the status of each feed; without a name given, print errors and continue."""
     from workers.broker.store import Store
     from workers.reading.registry import NoSuchFeed
-    from workers.reading.status import status
+    from workers.reading.status import read_status
 
     found = []
     for name in names:
         try:
             with Store(url, name) as store:
-                found.append(status(store))
+                found.append(read_status(store))
         except (NoSuchFeed, AccessDenied, BadConfiguration, InvalidFeedName, StateLost) as error:
             if is_named:
                 raise
-            # Its keys are gone, damaged or not permitted: show the other feeds nevertheless.
-            note(f"{name}: {error}")
+            note(f"{name}: {error}")  # its keys are gone, damaged or not permitted
     return found
 
 
-def _check(names: list[str], found: "list[FeedStatus]") -> None:
+def _check(names: list[str], statuses: "list[FeedStatus]") -> None:
     """Exit with 1 unless every feed has a worker."""
-    idle = [one.feed for one in found if one.holder is None]
+    idle = [status.feed for status in statuses if status.holder is None]
     for name in idle:
         note(f"{name}: no worker")
-    if idle or len(found) < len(names):
+    if idle or len(statuses) < len(names):
         raise typer.Exit(1)
 
 
@@ -133,7 +132,8 @@ def describe(found: "FeedStatus") -> str:
 
     or_more = " or more" if found.waiting_is_at_least else ""
     nobody = "none holds the lease, so nothing is answered"
-    holder, at = nobody if found.holder is None else found.holder, found.snapshots
+    holder = nobody if found.holder is None else found.holder
+    snapshots = " and ".join(f"{n:,}" for n in found.snapshots)
     lines = [
         ("answered", f"{found.seq:,} entries, {found.n:,} learned, up to {found.cursor}"),
         ("waiting", f"{found.waiting:,}{or_more}{_of_bytes(found.waiting_bytes)}"),
@@ -142,7 +142,7 @@ def describe(found: "FeedStatus") -> str:
         *[("read by", _consumer(group)) for group in found.consumers],
         *_scoring_lines(found.scoring),
         ("worker", f"{holder} ({found.epoch} so far)"),
-        ("snapshots", f"at n = {' and '.join(f'{n:,}' for n in at)}" if at else "none yet"),
+        ("snapshots", f"at n = {snapshots}" if snapshots else "none yet"),
         ("digest", f"{found.digest[:16]}, which stands for every byte of all answers"),
     ]
     if found.cursor == LAST_ID.decode():
@@ -159,7 +159,7 @@ def describe(found: "FeedStatus") -> str:
 
 
 def _with_pending(found: "FeedStatus") -> dict[str, Any]:
-    """Return the newest report with the present counts of awaited labels: the report may be old."""
+    """Return the newest report with the present counts of pending labels in place of its own."""
     report = dict(found.report or {})
     labels = report.get("labels")
     if labels is None or found.pending is None:
@@ -168,7 +168,7 @@ def _with_pending(found: "FeedStatus") -> dict[str, Any]:
 
 
 def _print_table(found: "list[FeedStatus]") -> None:
-    """Print how many are well, and a line for each feed, the worst first.
+    """Print a summary, and a row for each feed, the worst first.
 
     Verdicts and names are shortened only on a narrow terminal.
     """
@@ -180,18 +180,19 @@ def _print_table(found: "list[FeedStatus]") -> None:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("verdict", "feed"):
-        table.add_column(name)  # rich narrows only columns that may wrap; the cells do not wrap
+        table.add_column(name)  # without no_wrap, so that rich narrows it; its cells do not wrap
     for name in ("answered", "waiting", "rejected"):
         table.add_column(name, no_wrap=True, justify="right")
-    judged = [(verdict(one), one) for one in found]
-    for each, one in sorted(judged, key=lambda pair: LEVELS.index(pair[0].level)):
-        waiting = f"{one.waiting:,}" + "+" * one.waiting_is_at_least
-        cells = (printable(each.sentence), one.feed, f"{one.seq:,}", waiting, f"{one.dlq:,}")
+    judged = [(verdict(status), status) for status in found]
+    for each, status in sorted(judged, key=lambda pair: LEVELS.index(pair[0].level)):
+        waiting = f"{status.waiting:,}" + "+" * status.waiting_is_at_least
+        counts = (f"{status.seq:,}", waiting, f"{status.dlq:,}")
+        cells = (printable(each.sentence), status.feed, *counts)
         first, *others = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells)
         first.stylize(_STYLES[each.level])
         table.add_row(first, *others)
     console = Console()
-    console = console if console.is_terminal else Console(width=_WIDE)
+    console = console if console.is_terminal else Console(width=_WIDTH)
     console.print(summary([each for each, _ in judged]), highlight=False)
     console.print(table)
 
@@ -200,11 +201,11 @@ _STYLES = {"bad": "bold red", "care": "yellow", "wait": "dim", "well": "green"}
 
 
 def _incident_lines(found: "FeedStatus") -> list[tuple[str, str]]:
-    one = found.incident
-    if one is None:
+    incident = found.incident
+    if incident is None:
         return []
-    alarms = counted(len(one.parts), "alarm")
-    return [("incident", f"since n = {one.since:,}, {alarms}, of {', '.join(sorted(one.kinds))}")]
+    alarms, kinds = counted(len(incident.parts), "alarm"), ", ".join(sorted(incident.kinds))
+    return [("incident", f"since n = {incident.since:,}, {alarms}, of {kinds}")]
 
 
 def _kept(found: "FeedStatus") -> str:
@@ -213,18 +214,18 @@ def _kept(found: "FeedStatus") -> str:
 
 
 def _alarm_lines(alarms: "Sequence[Alarm]") -> list[tuple[str, str]]:
-    """Return a line for each open alarm that matters most: what leaves no guarantee, the newest."""
+    """Return lines for a few open alarms: those of exchangeability first, then the newest."""
     from workers.reading.incidents import alarm_line
 
     ordered = sorted(alarms, key=lambda alarm: (alarm.kind != "exchangeability", -alarm.n))
-    shown = [("alarm", alarm_line(alarm)) for alarm in ordered[:_ALARMS]]
+    shown = [("alarm", alarm_line(alarm)) for alarm in ordered[:_MAX_ALARMS]]
     more = len(alarms) - len(shown)
     return [*shown, ("", f"and {counted(more, 'open alarm')} more")] if more else shown
 
 
 def _of_bytes(size: int) -> str:
-    """Return the size of the waiting entries if it is large, and the limit of a push."""
-    if size < _MANY:
+    """Return the size of the waiting entries and the high-water mark of a push; "" if small."""
+    if size < _MIN_SHOWN_BYTES:
         return ""
     from workers.cli.push import HIGH_WATER_BYTES
 

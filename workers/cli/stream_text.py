@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def raw_lines(page: "Sequence[Entry]") -> Iterator[str]:
-    """Yield the payloads as they are stored."""
+    """Yield the stored payloads."""
     for entry in page:
         yield payload(entry).decode(errors="backslashreplace")
 
 
 def answer_lines(page: "Sequence[Entry]", truths: "TrueLabels", as_json: bool) -> Iterator[str]:
-    """Yield a line for each answer, with the label that was learned."""
+    """Yield a line for each answer, with its true label."""
     messages = [message(entry) for entry in page]
     known = truths.of(page, messages)
     for entry, found, truth in zip(page, messages, known, strict=True):
@@ -46,7 +46,7 @@ def report_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
 def alarm_lines(
     page: "Sequence[Entry]", committed: Mapping[bytes, int], as_json: bool
 ) -> Iterator[str]:
-    """Yield a line for each alarm, with the time of its commit; as JSON a line for each entry."""
+    """Yield a line for each alarm, with its commit time; for JSON, a line for each entry."""
     for entry in page:
         data = payload(entry)
         if as_json:
@@ -58,7 +58,7 @@ def alarm_lines(
 
 
 def dead_letter_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
-    """Yield a line for each rejected entry: ID, reason code, reason, size, and how it began."""
+    """Yield a line for each rejected entry: ID, reason code, reason, size, and its first bytes."""
     for entry_id, flat in page:
         fields = dict(zip(flat[::2], flat[1::2], strict=True))
         shown = {"id": entry_id.decode()} | {
@@ -75,7 +75,7 @@ def dead_letter_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
 
 
 def event_lines(page: "Sequence[Entry]", as_json: bool) -> Iterator[str]:
-    """Yield a line for each event; its time is in the ID of its entry, which JSON has as `id`."""
+    """Yield a line for each event; the JSON has the ID of its entry, which holds the time."""
     for entry in page:
         data = payload(entry)
         event = event_of(entry[0], message(entry))
@@ -95,7 +95,7 @@ def _alarm_texts(data: bytes) -> list[str]:
 
 
 def line(data: bytes, truth: Mapping[str, Any] | None = None) -> str:
-    """Return an answer or a report as a line of text, with the true label if it is known."""
+    """Return an answer or a report as a line of text; `truth` is from `Truth.fields`."""
     found = _parsed(data)
     try:
         return _report(found) if "scored" in found else _answer(found, truth or {})
@@ -104,7 +104,7 @@ def line(data: bytes, truth: Mapping[str, Any] | None = None) -> str:
 
 
 def _parsed(data: bytes) -> Any:
-    """Return the payload as an object, an answer as in the full form; None if it is no message."""
+    """Return the parsed payload, with compact answers in full form; None if it is not JSON."""
     try:
         return parse(data)
     except ValueError:
@@ -116,9 +116,9 @@ def _foreign(data: bytes) -> str:
 
 
 def with_fields(data: bytes, fields: dict[str, Any]) -> bytes:
-    """Return a payload with fields added at its end; the bytes before them are unchanged.
+    """Return a payload with fields appended; its other bytes are unchanged.
 
-    A compact answer is given as in the full form, a rejection with its reason.
+    Except: a compact answer is written in full form, and a rejection gets its reason.
     """
     from workers.message.compact import COMPACT_NAME
 
@@ -138,7 +138,7 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
         return f"{seq}  duplicate: id {message['id']!r} was answered at {message['first']:,}"
     if message["status"] == "label":
         return f"{seq}  label: {message['label']} of id {message['example']!r} {message['done']}"
-    if message["status"] == "warming":  # the reason names it
+    if message["status"] == "warming":  # the reason says so
         return f"{seq}  {message['reason']}{_true(truth)}{_features(truth)}"
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     action = message.get("action")

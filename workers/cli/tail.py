@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 Stream = Literal["out", "met", "dlq", "alarms", "events"]
 
 _ENTRIES = {"met": "report", "dlq": "rejected entry", "alarms": "alarm", "events": "event"}
-"""Name of one entry, for each stream other than the answers."""
+"""Noun for an entry of each stream other than the answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormOptions:
-    """Form in which entries are printed."""
+    """Format of the printed entries."""
 
     json: Json = False
     features: Annotated[
@@ -69,7 +69,7 @@ def tail(
             require(store)
         if not form.raw and stream in ("out", "met", "alarms"):
             check_known(store)
-        _tell_if_empty(store, stream)
+        _note_if_empty(store, stream)
         lines = _lines(store, stream, form)
         for page in _pages(store, _key(store, stream), count, follow):
             for text in lines(page):
@@ -86,7 +86,7 @@ def _key(store: "Store", stream: Stream) -> str:
 def _lines(
     store: "Store", stream: Stream, form: FormOptions
 ) -> "Callable[[Sequence[Entry]], Iterator[str]]":
-    """Return what gives the lines of a page of entries."""
+    """Return the function that formats a page of entries."""
     from workers.cli import stream_text as text
     from workers.message.codes import EVENTS_KEPT
     from workers.reading.incidents import commit_times
@@ -109,8 +109,8 @@ def _lines(
     return lambda page: by_page(page, form.json)
 
 
-def _tell_if_empty(store: "Store", stream: Stream) -> None:
-    """Print a note if nothing is kept; say so if input waits but nothing was answered yet."""
+def _note_if_empty(store: "Store", stream: Stream) -> None:
+    """Print a note if the stream is empty, or if input waits for its first answer."""
     if store.length(_key(store, stream)):
         return
     waiting = 0 if store.length(store.keys.out) else store.length(store.keys.input)

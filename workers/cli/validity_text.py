@@ -18,7 +18,7 @@ _COUNTS = (
 )
 
 
-_MAX_NAMED = 8  # features in a line
+_MAX_NAMED = 8  # features named in a line
 
 
 def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
@@ -41,7 +41,7 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
 
 
 def feature_text(features: Mapping[str, Any]) -> str:
-    """Return the kinds of features as text; features that are not used are named.
+    """Return the number of features of each kind as text; unused features are named.
 
     Examples
     --------
@@ -51,24 +51,24 @@ def feature_text(features: Mapping[str, Any]) -> str:
     """
     plural = {"number": "numbers", "boolean": "booleans", "category": "categories", "time": "times"}
     by_kind: dict[str | None, list[str]] = {}
-    for name, one in features.items():
-        by_kind.setdefault(one.get("kind"), []).append(name)
+    for name, feature in features.items():
+        by_kind.setdefault(feature.get("kind"), []).append(name)
     counts = [
-        f"{len(by_kind[one])} {one if len(by_kind[one]) == 1 else many}"
-        for one, many in plural.items()
-        if one in by_kind
+        f"{len(by_kind[kind])} {kind if len(by_kind[kind]) == 1 else kinds}"
+        for kind, kinds in plural.items()
+        if kind in by_kind
     ]
     parts = [", ".join(counts)] if counts else []
-    if aside := by_kind.get("text", []):
-        more = f" and {len(aside) - _MAX_NAMED:,} more" if len(aside) > _MAX_NAMED else ""
+    if unused := by_kind.get("text", []):
+        more = f" and {len(unused) - _MAX_NAMED:,} more" if len(unused) > _MAX_NAMED else ""
         parts.append(
-            f"set aside as text: {', '.join(name[:40] for name in aside[:_MAX_NAMED])}{more}"
+            f"set aside as text: {', '.join(name[:40] for name in unused[:_MAX_NAMED])}{more}"
         )
     return "; ".join(parts)
 
 
 def cost_text(costs: Figures) -> str:
-    """Return the average cost of the decisions, and the cost of simple rules.
+    """Return the mean cost of the decisions, and of simple rules, as text.
 
     Examples
     --------
@@ -134,27 +134,27 @@ def _accuracy(own: Figures) -> str:
 
 
 def _z(own: Figures) -> str:
-    """Return the difference of the two in standard deviations, as the end of a line."""
+    """Return accuracy less probability in standard deviations, as the end of a line."""
     return "" if own["z"] is None else f" ({own['z']:+.1f} standard deviations)"
 
 
 def _farthest_off(parts: list[Figures]) -> Figures | None:
-    """Return the part with the greatest |z|, of equals the last (the positive class)."""
-    known = [one for one in reversed(parts) if one["z"] is not None]
-    return max(known, key=lambda one: abs(float(one["z"])), default=None)
+    """Return the part with the greatest |z|; of equals the last, which is the positive class."""
+    known = [part for part in reversed(parts) if part["z"] is not None]
+    return max(known, key=lambda part: abs(float(part["z"])), default=None)
 
 
 def pending_text(pending: Mapping[str, Any]) -> str:
-    """Return how many examples wait, with the age of the oldest without a label if it is known."""
-    open_ones = pending["unlabelled"]
-    wait = "waits" if pending["pending"] == 1 else "wait"
-    text = f"{counted(pending['pending'], 'example')} {wait}, {open_ones:,} of them without a label"
+    """Return the number of pending examples, and the age of the oldest unlabelled one if known."""
+    total, unlabelled = pending["pending"], pending["unlabelled"]
+    wait = "waits" if total == 1 else "wait"
+    text = f"{counted(total, 'example')} {wait}, {unlabelled:,} of them without a label"
     seconds = pending.get("seconds")
-    return f"{text}, the oldest for {_span(seconds)}" if open_ones and seconds else text
+    return f"{text}, the oldest for {_span(seconds)}" if unlabelled and seconds else text
 
 
 def pending_lines(pending: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the lines of examples that wait in a feed that has learned too few for a report."""
+    """Return the lines about pending examples for a feed without a report."""
     note = "those with one are learned when their horizon has passed, unless --maturity arrival"
     waits = pending["pending"] > pending["unlabelled"]
     return [("labels", pending_text(pending)), *([("", note)] if waits else [])]
@@ -168,7 +168,7 @@ def _span(seconds: float) -> str:
 
 
 def late_label_lines(labels: Figures) -> Iterator[tuple[str, str]]:
-    """Yield the lines of late labels, each after its name; continued lines have no name."""
+    """Yield the lines about delayed labels, each after its name; continued lines have no name."""
     counts = labels["counts"]
     yield "labels", pending_text(counts)
     outcomes = [f"{counts[name]:,} {words}" for name, words in _COUNTS if counts.get(name)]
@@ -176,9 +176,9 @@ def late_label_lines(labels: Figures) -> Iterator[tuple[str, str]]:
         yield "", ", ".join(outcomes)
     for name, words in (("accuracy", "accuracy"), ("brier", "Brier score")):
         if labels[name] is not None:
-            least, likely, most = (labels[name][k] for k in ("lower", "estimate", "upper"))
+            lower, estimate, upper = (labels[name][k] for k in ("lower", "estimate", "upper"))
             yield (
                 "",
-                f"{words} in the end from {least:.3f} to {most:.3f}; {likely:.3f} if the "
+                f"{words} in the end from {lower:.3f} to {upper:.3f}; {estimate:.3f} if the "
                 "probabilities are right",
             )

@@ -1,4 +1,4 @@
-"""`verify`: recompute the answers, and compare every byte; mend what a replay proves."""
+"""`verify`: recompute the answers, and compare every byte; or repair state or answers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -100,7 +100,7 @@ def _repaired(feed: str, done: "Repaired") -> str:
 
 
 def describe(found: "Verification") -> str:
-    """Return what was compared, as text."""
+    """Return the result of a verification as text."""
     alarms = f" and {counted(found.alarms, 'alarm')}" if found.alarms else ""
     lines = [
         f"recomputed seq {found.start.seq:,} to {found.end.seq:,}: {found.answers:,} answers and "

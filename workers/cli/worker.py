@@ -28,7 +28,7 @@ Feeds = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ProcessOptions:
-    """The name of a worker, its part of the feeds, and what it shows."""
+    """The name of the worker, its shard of the feeds, and its output."""
 
     name: Annotated[
         str | None,
@@ -92,10 +92,10 @@ def worker(
 
         known = FeedSettings(given_flags(settings, redis, sigma), redis.config)
         configure(known.general.log_format)
-        part = None if process.shard is None else _shard(process.shard)
-        selection = Selection(feeds, None if part is None else part.owns)
+        shard = None if process.shard is None else _shard(process.shard)
+        selection = Selection(feeds, None if shard is None else shard.owns)
         url = known.general.url or embedded_url()
-    # Slow imports come last, so that a wrong setting is reported at once.
+    # Slow imports come after the settings, so that a wrong setting is reported at once.
     with importing():
         from workers.cli.progress import LoggedProgress, WorkerProgress
         from workers.monitor.watching import watching
@@ -105,9 +105,9 @@ def worker(
         from workers.stop import Stop, signals
 
     named = [known.of(feed) for feed in selection.names]
-    for settings_of_some in (*named, *(known.every() if selection.patterns else ())):
-        receiver_of(settings_of_some)  # raises where alarms cannot be posted
-    # The section of a feed that is served alone applies to the process as well.
+    for each in (*named, *(known.every() if selection.patterns else ())):
+        receiver_of(each)  # raises if its URL of alarms cannot be used
+    # The section of the only feed of a process applies to the process as well.
     general = named[0] if len(named) == 1 and not selection.patterns else known.general
     if from_file is not None:
         _begin(from_file, selection, known, url)
@@ -117,7 +117,7 @@ def worker(
         opened.enter_context(signals(stop))
         watch = opened.enter_context(watching(url, general.metrics))
         if process.dashboard is not None:
-            _open_page(opened, feeds, part, url, process.dashboard)
+            _open_page(opened, feeds, shard, url, process.dashboard)
         observe = opened.enter_context(closing(kind(is_quiet=process.quiet)))
         service.Worker(
             selection, general, url, stop,
@@ -127,7 +127,7 @@ def worker(
 
 
 def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) -> None:
-    """Begin the one feed of this worker with a model; one that exists goes on as it is."""
+    """Begin the only feed of this worker with a model, unless it exists."""
     from workers.admin.restore import begin
     from workers.broker.store import Store
     from workers.session.known_feeds import KnownFeeds
@@ -144,18 +144,18 @@ def _begin(file: Path, selection: "Selection", known: "FeedSettings", url: str) 
 
 
 def _open_page(
-    opened: ExitStack, feeds: list[str], part: "Shard | None", url: str, port: int
+    opened: ExitStack, feeds: list[str], shard: "Shard | None", url: str, port: int
 ) -> None:
     from workers.dashboard.page_process import page_process
 
-    if part is None:
+    if shard is None:
         opened.enter_context(page_process(feeds, url, port))
-    elif part.index < part.count:  # one that stands by has no feeds to show
-        opened.enter_context(page_process(feeds, url, port, "--shard", str(part)))
+    elif shard.index < shard.count:  # a shard that stands by has no feeds to show
+        opened.enter_context(page_process(feeds, url, port, "--shard", str(shard)))
 
 
 def _shard(text: str) -> "Shard":
-    """Return the shard of an option; say where it stands by."""
+    """Parse an option; print a note if the shard owns no feed."""
     from workers.runner.shard import Shard
 
     shard = Shard.parse(text)
@@ -167,7 +167,7 @@ def _shard(text: str) -> "Shard":
 def given_flags(
     settings: dict[str, Any], redis: RedisOptions, sigma: float | None = None
 ) -> dict[str, Any]:
-    """Return the settings given as flags.
+    """Return the settings that were given as flags, with sigma as gamma.
 
     Raises BadConfiguration if sigma is not positive, or gamma is given too.
 

@@ -1,5 +1,5 @@
 """Settings of the service: their models, their sources, checks of URLs and addresses.
 
-The numerics declare their own settings in `online_svm.config`; this folder inherits them. Imports
-`online_svm.config` and `workers.errors`, nothing else.
+It inherits the predictor's settings from `online_svm.config`, and imports nothing else but
+`workers.errors`.
 """

@@ -1,4 +1,4 @@
-"""The names of the environment variables; this module does not load the models of settings."""
+"""Names of environment variables, apart from the models of the settings, which load slowly."""
 
 import os
 
@@ -13,10 +13,10 @@ PROCESS_ENVIRONMENT: dict[str, str] = {
     "it (else ~/.local/state)",
     "NO_COLOR": "no colours in the terminal",
 }
-"""Environment variables that are not settings of a feed: name and meaning."""
+"""Environment variables that are no settings of a feed: name and meaning."""
 
 
 def may_hold_settings() -> bool:
-    """Return whether any variable may be a setting, even misspelt, or names a settings file."""
-    others = PROCESS_ENVIRONMENT.keys() - {"ONLINE_SVM_CONFIG"}
-    return any(name.startswith(PREFIX) and name not in others for name in os.environ)
+    """Return whether a variable may be a setting (perhaps misspelt), or names a settings file."""
+    no_settings = PROCESS_ENVIRONMENT.keys() - {"ONLINE_SVM_CONFIG"}
+    return any(name.startswith(PREFIX) and name not in no_settings for name in os.environ)

@@ -1,4 +1,4 @@
-"""Addresses of what people and programs look at: loopback alone, unless a token is asked for."""
+"""Addresses that the page and the gateway listen on: without a token only loopback."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether only this machine reaches an IP; raise BadConfiguration if it is none."""
+    """Return whether an IP address is loopback; BadConfiguration: the text is no IP address."""
     try:
         return ip_address(address).is_loopback
     except ValueError:
@@ -18,7 +18,7 @@ def is_loopback(address: str) -> bool:
 
 
 def check_address(address: str, has_token: bool) -> None:
-    """Raise BadConfiguration unless the address is an IP of loopback, or a token is asked for."""
+    """Raise BadConfiguration unless the IP address is loopback, or a token is required."""
     if not is_loopback(address) and not has_token:
         raise BadConfiguration(
             f"--address {address}: others can reach it, so it needs a token that they must know; "
@@ -27,17 +27,17 @@ def check_address(address: str, has_token: bool) -> None:
 
 
 def listening(address: str, port: int) -> socket.socket:
-    """Return a socket that listens; raise BadConfiguration if the port cannot be had."""
+    """Return a listening socket; BadConfiguration: the port cannot be used."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        made = socket.create_server((address, port), family=family, backlog=1024)
+        listener = socket.create_server((address, port), family=family, backlog=1024)
     except OSError as error:
         raise BadConfiguration(
             f"nothing can listen on {address} port {port}: {os.strerror(error.errno or 0)}; "
             "choose another --port, or 0 for any free one"
         ) from None
-    # Connections inherit it. asyncio sets it only where a socket names its protocol, which this one
-    # does not: the body of a response would wait 40 ms for the acknowledgement of its headers.
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    made.setblocking(False)
-    return made
+    # Accepted connections inherit TCP_NODELAY. asyncio would not set it, because the protocol of
+    # this socket is 0; the body of a response would then wait 40 ms for a delayed acknowledgement.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.setblocking(False)
+    return listener

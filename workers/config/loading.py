@@ -1,4 +1,4 @@
-"""Load settings from flags, environment, file and defaults; for one feed, or for many."""
+"""Load the settings of one feed or of many, from flags, environment, file and defaults."""
 
 import tomllib
 from collections import ChainMap
@@ -33,26 +33,26 @@ def load(
 ) -> WorkerSettings:
     """Return the settings from flags, environment, file and defaults.
 
-    The file is `config`, by default the one that ``ONLINE_SVM_CONFIG`` names. `feed` adds the
-    sections about that feed. `is_whole` checks that the settings work together; without it, the
-    stored settings of a feed may complete them later. Raises BadConfiguration: the message names
-    the setting and what is wrong; for an unknown name, also the nearest known one.
+    The file is `config`, or else the one that ``ONLINE_SVM_CONFIG`` names. `feed` selects the
+    sections of the file for that feed. `is_whole` checks that the predictor's settings work
+    together; pass False if the stored settings of a feed may complete them. BadConfiguration names
+    the setting and the reason; for an unknown name also the nearest known one.
     """
-    chosen = settings_file(config)
-    found = feed_sections(chosen)
-    given = {} if feed is None else merged_sections(found, matching_sections(found, feed))
-    return load_with(flags, chosen, is_whole, given)
+    file = settings_file(config)
+    sections = feed_sections(file)
+    section = {} if feed is None else merged_sections(sections, matching_sections(sections, feed))
+    return load_with(flags, file, is_whole, section)
 
 
 def load_with(
-    flags: Mapping[str, Any], chosen: Path | None, is_whole: bool, section: Mapping[str, Any]
+    flags: Mapping[str, Any], file: Path | None, is_whole: bool, section: Mapping[str, Any]
 ) -> WorkerSettings:
     """Return the settings like `load`; `section` takes precedence over the rest of the file."""
     refuse_unknown_variables(WorkerSettings.model_fields)
     refuse_unknown(flags, WorkerSettings.model_fields, "setting")
 
     class Loaded(WorkerSettings):
-        model_config = SettingsConfigDict(toml_file=chosen)
+        model_config = SettingsConfigDict(toml_file=file)
         feed_section: ClassVar[Mapping[str, Any]] = section
 
     try:
@@ -60,14 +60,14 @@ def load_with(
     except ValidationError as error:
         raise BadConfiguration(explain(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfiguration(f"{chosen}: not TOML: {error}") from None
+        raise BadConfiguration(f"{file}: not TOML: {error}") from None
     if is_whole:
-        _ = loaded.predictor
+        _ = loaded.predictor  # raises BadConfiguration
     return loaded
 
 
 def origins(flags: Mapping[str, Any], config: Path | None = None) -> dict[str, str]:
-    """Return the origin of each setting that `load` took: option, environment, file or default."""
+    """Return the source of each setting in `load`: "option", "environment", "file" or "default"."""
     given = {
         "option": flags,
         "environment": EnvironmentSource(WorkerSettings)(),
@@ -78,9 +78,9 @@ def origins(flags: Mapping[str, Any], config: Path | None = None) -> dict[str, s
 
 
 class FeedSettings:
-    """The `general` settings of a process that serves many feeds, and the settings of each feed.
+    """The settings of a process that serves many feeds: `general` ones, and those of each feed.
 
-    Raises BadConfiguration like `load`, also for a section of the file.
+    BadConfiguration is raised as by `load`, for every section of the file.
     """
 
     def __init__(self, flags: Mapping[str, Any], config: Path | None = None) -> None:
@@ -93,14 +93,14 @@ class FeedSettings:
             self._of((name,))
 
     def of(self, feed: str) -> WorkerSettings:
-        """Return the settings of a feed; sections later in the file take precedence.
+        """Return the settings of a feed.
 
-        A section with the name of the feed takes precedence over patterns.
+        The section with its name takes precedence over patterns, a later pattern over an earlier.
         """
         return self._of(matching_sections(self._sections, feed))
 
     def every(self) -> list[WorkerSettings]:
-        """Return the general settings, and those of each section."""
+        """Return the general settings, those of each section, and those returned by `of`."""
         return list(self._loaded.values())
 
     def _of(self, names: tuple[str, ...]) -> WorkerSettings:

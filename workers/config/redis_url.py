@@ -1,10 +1,9 @@
-"""URLs of Redis: parse and check them, complete them from files, show them without secrets.
+"""URLs of Redis: parse, check, add credentials from files, and redact them for messages.
 
 `redis+cluster://h1:7000,h2:7001` names some nodes of a cluster; one that answers is enough.
 `redis+sentinel://h1,h2/service/0` names sentinels, the service they watch, and its database.
-`rediss+` means TLS for every connection. User and password are for the servers; sentinels have
-their own, in the options `sentinel_username` and `sentinel_password`. `redacted` removes what files
-add (password, query) from every message.
+`rediss+` means TLS for every connection. User and password in the URL are for the data servers; the
+options `sentinel_username` and `sentinel_password` are for the sentinels.
 """
 
 import re
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from workers.errors import BadConfiguration
 
@@ -34,14 +33,14 @@ _LARGEST_DB = 2**31 - 1
 
 # Older versions of redis-py verify the host name only on request.
 _VERIFIED: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
-_ON = {"ssl_cert_reqs": ("required",), "ssl_check_hostname": ("true", "yes", "1")}
+_ALLOWED_VALUES = {"ssl_cert_reqs": ("required",), "ssl_check_hostname": ("true", "yes", "1")}
 
 _TLS_OPTIONS = (
     *("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile", "ssl_password"),
-    *("ssl_ciphers", *_ON),
+    *("ssl_ciphers", *_ALLOWED_VALUES),
 )
-# `workers.broker.client` sets the other options of redis-py: they would change how replies are
-# read, or how long the client waits for them.
+# Only `workers.broker.client` sets the other options of redis-py, which change how replies are
+# read or how long the client waits for them.
 _OPTIONS = ("db", "username", "password", "client_name")
 
 Address = tuple[str, int]
@@ -53,7 +52,7 @@ CREDENTIAL_FILES = {
     "redis_cert_file": "ssl_certfile",
     "redis_key_file": "ssl_keyfile",
 }
-"""Settings that name a file, and what each becomes in the query of the URL."""
+"""Settings that name a file, each with the part or option of the URL that it fills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Servers:
     """The parts of a URL that names several servers."""
 
     kind: str  # CLUSTER or SENTINEL
-    scheme: str  # redis or rediss, of a connection to one server
+    scheme: str  # of a connection to one server: redis or rediss
     hosts: tuple[Address, ...]  # nodes or sentinels
     user: str = field(repr=False)  # user and password, encoded as in the URL; may be empty
     service: str  # watched by the sentinels; empty for a cluster
@@ -70,7 +69,7 @@ class Servers:
     sentinel: tuple[tuple[str, str], ...] = field(repr=False)  # of a connection to a sentinel
 
     def url_of(self, address: Address) -> str:
-        """Return the URL of one server of the data, with the credentials of this URL."""
+        """Return the URL of a data server, with the credentials of this URL."""
         return self._url(self.user, address, self.options)
 
     def url_of_sentinel(self, address: Address) -> str:
@@ -103,15 +102,15 @@ def address_in(url: str) -> Address:
 
 
 def servers_of(url: str) -> Servers:
-    """Return what a URL of several servers names; it was checked by `check_url`.
+    """Return the parts of a URL that names several servers; `check_url` must have accepted it.
 
-    Raises ValueError if a host, a port, the service or the database cannot be one; the text is
-    empty where it could show a secret.
+    Raises ValueError for an invalid host, port, service or database; its text is empty if it could
+    show a secret.
     """
     parts = urlsplit(url)
     scheme, _, kind = parts.scheme.partition("+")
     user, _, hosts = parts.netloc.rpartition("@")
-    service, database = _of_path(kind, parts.path)
+    service, database = _service_and_database(kind, parts.path)
     options = parse_qsl(parts.query, keep_blank_values=True)
     return Servers(
         kind,
@@ -132,7 +131,7 @@ def _address(text: str, port: int) -> Address:
     return found["six"] or found["name"], int(found["port"] or port)
 
 
-def _of_path(kind: str, path: str) -> tuple[str, int]:
+def _service_and_database(kind: str, path: str) -> tuple[str, int]:
     if kind == CLUSTER:
         if path not in ("", "/", "/0"):
             raise ValueError(f"{path[:40]!r}: a cluster has database 0 alone; leave it out")
@@ -152,18 +151,21 @@ def redacted(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:
         return f"{scheme[:10]}://..." if rest else "..."
-    # An @ after the host: a password contains an unescaped / or similar.
-    if not parts.scheme or "@" in f"{parts.path}{parts.query}{parts.fragment}":
+    if not parts.scheme or _splits_password(parts):
         return f"{scheme[:10]}://..." if rest else "..."
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _splits_password(parts: SplitResult) -> bool:
+    """Return whether an @ follows the host: the password contains an unescaped / or similar."""
+    return "@" in f"{parts.path}{parts.query}{parts.fragment}"
 
 
 def check_url(url: str) -> dict[str, Any]:
     """Check a URL; return the options of redis-py that verify the server.
 
-    Raises BadConfiguration if the URL cannot be used: another scheme, a path that is no database,
-    an option that is not known or not of this scheme, or one that would turn the verification of
-    the server off.
+    Raises BadConfiguration for an unknown scheme, a path that is no database, an option that is
+    unknown or not of this scheme, or an option that would disable verification of the server.
     """
     try:
         parts = urlsplit(url)
@@ -172,9 +174,8 @@ def check_url(url: str) -> dict[str, Any]:
         options = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
         raise unusable(url) from None
-    # An @ after the host belongs to an unescaped password, which must not be shown.
-    is_split = "@" in f"{parts.path}{parts.query}{parts.fragment}"
-    if parts.scheme not in _SCHEMES or is_split or parts.fragment or not url.isprintable():
+    is_plain = url.isprintable() and not parts.fragment and not _splits_password(parts)
+    if parts.scheme not in _SCHEMES or not is_plain:
         raise unusable(url)
     if kind_of(url):
         _check_servers(url)
@@ -217,7 +218,7 @@ def _check_option(url: str, scheme: str, name: str, value: str) -> None:
         raise _refused(url, f"unknown option {name[:40]!r}; known: {', '.join(known)}{hint}")
     if name == "db" and not _is_database(value):
         raise _refused(url, f"db={value[:40]!r} is no database: write db=0, or another number")
-    if name in _ON and value.lower() not in _ON[name]:
+    if name in _ALLOWED_VALUES and value.lower() not in _ALLOWED_VALUES[name]:
         raise _refused(
             url,
             f"{name}={value[:40]} would take any server for this one; name its CA with "
@@ -251,10 +252,10 @@ def unusable(url: str) -> BadConfiguration:
 
 
 def complete(url: str | None, files: Mapping[str, str | Path | None]) -> str | None:
-    """Return the URL with the credentials of the files, by setting; None if there is neither.
+    """Return the URL with the credentials of files, given by setting; None without a URL and files.
 
     Raises BadConfiguration if a file cannot be read, a password is given twice, a certificate is
-    named for a connection without TLS, or a file for no URL.
+    named for a connection without TLS, or files are named without a URL.
     """
     named = {name: Path(path) for name, path in files.items() if path is not None}
     if not named:
@@ -267,7 +268,7 @@ def complete(url: str | None, files: Mapping[str, str | Path | None]) -> str | N
     sentinel_file = named.pop("redis_sentinel_password_file", None)
     if sentinel_file is not None:
         url = _with_sentinel_password(url, sentinel_file)
-    if named and urlsplit(url).scheme.partition("+")[0] != "rediss":
+    if named and not _has_tls(urlsplit(url).scheme):
         raise BadConfiguration(f"setting {next(iter(named))}: the URL must begin with rediss://")
     return _with_query(
         url, {CREDENTIAL_FILES[name]: _readable(name, path) for name, path in named.items()}
@@ -299,14 +300,14 @@ def _with_sentinel_password(url: str, path: Path) -> str:
 def _password(setting: str, path: Path) -> str:
     try:
         return one_line(setting, path).decode()
-    except UnicodeDecodeError:  # its text quotes the bytes
+    except UnicodeDecodeError:  # not chained: its text quotes the bytes
         raise BadConfiguration(
             f"setting {setting}: {path}: it is not UTF-8; write it as UTF-8 text"
         ) from None
 
 
 def one_line(setting: str, path: Path) -> bytes:
-    """Return the only line of a file that a setting names; else raise BadConfiguration."""
+    """Return the only line of the file that a setting names; BadConfiguration if there is none."""
     try:
         found = path.read_bytes().strip(b"\r\n")
     except OSError as error:

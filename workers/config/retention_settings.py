@@ -1,4 +1,4 @@
-"""Settings of what a feed keeps in Redis. They change no answer, so each start may set them."""
+"""Settings of a feed's retention in Redis. They change no answer, so any start may set them."""
 
 from typing import Literal
 
@@ -10,9 +10,9 @@ Policy = Literal["trim", "block"]
 
 
 class RetentionSettings(BaseModel):
-    """How much input and how many answers are kept; see docs/operate.md.
+    """Retention of input and answers; see docs/operate.md.
 
-    They are stored with the feed. A worker that starts without any of them uses the stored ones.
+    They are stored with the feed. A worker that is given none of them uses the stored ones.
     """
 
     model_config = ConfigDict(frozen=True)

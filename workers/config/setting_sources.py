@@ -1,6 +1,6 @@
-"""Sources of settings: the environment, and the TOML file with its sections for some feeds.
+"""Sources of settings: the environment, and the TOML file with its sections for feeds.
 
-The table [feed] of the file holds these sections by name or pattern: [feed."sensors-*"].
+The table [feed] of the file holds the sections, by name or pattern of feeds: [feed."sensors-*"].
 """
 
 import difflib
@@ -20,7 +20,7 @@ from workers.errors import BadConfiguration
 
 _TABLES = ("predictor", "limits", "worker")
 
-FEED_TABLE = "feed"  # table of the file that holds the sections, by names and patterns of feeds
+FEED_TABLE = "feed"
 
 PROCESS_SETTINGS = frozenset((
     "redis", "redis_password_file", "redis_sentinel_password_file", "redis_ca_file",
@@ -36,8 +36,8 @@ class EnvironmentSource(EnvSettingsSource):
     """The variables ONLINE_SVM_*, with lists written `a,b,c` and None written `none`."""
 
     def __call__(self) -> dict[str, Any]:
-        """Return the settings that variables give."""
-        # The inherited method drops None, which is the value of a variable set to "none".
+        """Return the settings in the environment."""
+        # Not the inherited method: it drops None, the value of a variable set to "none".
         found: dict[str, Any] = {}
         for name, field in self.settings_cls.model_fields.items():
             text, _, _ = self.get_field_value(field, name)
@@ -49,7 +49,7 @@ class EnvironmentSource(EnvSettingsSource):
 class FileSource(TomlConfigSettingsSource):
     """The TOML file: keys at the top, or in the tables [worker], [predictor] and [limits].
 
-    The `section` about one feed takes precedence.
+    The settings in `section`, which are for one feed, take precedence.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class FileSource(TomlConfigSettingsSource):
         self._section = section or {}
 
     def __call__(self) -> dict[str, Any]:
-        """Return the settings that the file gives."""
+        """Return the settings in the file."""
         values: dict[str, Any] = {}
         for key, value in super().__call__().items():
             if key == FEED_TABLE:
@@ -79,7 +79,7 @@ class FileSource(TomlConfigSettingsSource):
 
 
 def parsed(values: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
-    """Return settings with the text of flags and files turned into lists, maps and None."""
+    """Return settings with their texts parsed into lists, maps and None."""
     return {
         name: parse_text(name, fields[name], value) if isinstance(value, str) else value
         for name, value in values.items()
@@ -96,10 +96,10 @@ def settings_file(config: Path | None) -> Path | None:
 
 
 def refuse_unknown_variables(settings: Iterable[str]) -> None:
-    """Raise BadConfiguration for a variable ONLINE_SVM_* that is no setting."""
+    """Raise BadConfiguration for an unknown variable ONLINE_SVM_*."""
     known = {PREFIX + name.upper() for name in settings} | {*PROCESS_ENVIRONMENT}
-    ours = [name for name in os.environ if name.startswith(PREFIX)]
-    refuse_unknown(ours, known, "environment variable")
+    given = [name for name in os.environ if name.startswith(PREFIX)]
+    refuse_unknown(given, known, "environment variable")
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> None:
@@ -115,7 +115,7 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], kind: str) -> Non
 def feed_sections(path: Path | None) -> Sections:
     """Return the sections of a settings file, by name or pattern, in the order of the file.
 
-    Raises BadConfiguration if a section is no table, or gives a setting that all feeds share.
+    Raises BadConfiguration if a section is no table, or has a setting of the whole process.
     """
     if path is None:
         return {}
@@ -140,12 +140,12 @@ def feed_sections(path: Path | None) -> Sections:
     return found
 
 
-def matching_sections(found: Sections, feed: str) -> tuple[str, ...]:
-    """Return the names of the sections that are about a feed; the later ones take precedence."""
-    patterns = tuple(name for name in found if name != feed and fnmatchcase(feed, name))
-    return (*patterns, feed) if feed in found else patterns
+def matching_sections(sections: Sections, feed: str) -> tuple[str, ...]:
+    """Return the names of the sections for a feed, in order of precedence; the last one wins."""
+    patterns = tuple(name for name in sections if name != feed and fnmatchcase(feed, name))
+    return (*patterns, feed) if feed in sections else patterns
 
 
-def merged_sections(found: Sections, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings that these sections give together."""
-    return {key: value for name in names for key, value in found[name].items()}
+def merged_sections(sections: Sections, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings of several sections; the last one wins."""
+    return {key: value for name in names for key, value in sections[name].items()}

@@ -1,9 +1,8 @@
-"""Every setting of the service, and where its value comes from.
+"""Every setting of the service, and the order of its sources.
 
 Flags take precedence over environment variables, these over the file, and the file over the
 defaults. A setting has one name everywhere: `--refit-every`, `ONLINE_SVM_REFIT_EVERY`, and
-`refit_every` in the file.
-The predictor's settings are inherited from the one model that declares them.
+`refit_every` in the file. The predictor's settings are inherited from `online_svm.config`.
 """
 
 from pathlib import Path
@@ -29,17 +28,17 @@ LogFormat = Literal["text", "json"]
 Payload = Literal["full", "compact"]
 
 REFIT_MEMORY = 1 << 29
-"""Bytes, by default. The machines of a full window of 2,000 examples take some 34 MB."""
+"""Default, in bytes. The machines of a full window of 2,000 examples take some 34 MB."""
 
-REPLAY_BUDGET = 200_000  # entries, by default: at 9,000 a second some 22 s
-SNAPSHOT_EVERY = 10_000  # entries between two snapshots of a feed: a replay takes a second or so
+REPLAY_BUDGET = 200_000  # default, in entries: some 22 s at 9,000 a second
+SNAPSHOT_EVERY = 10_000  # entries between two snapshots of a feed: about a second of replay
 
 
 class Limits(BaseModel):
-    """Bounds on one input entry, which is rejected beyond them; unique ids; the form of answers.
+    """Bounds of input entries, the window of duplicate ids, and the form of answers.
 
-    They decide which entries are learned, and what an answer's bytes are. So they are fixed for the
-    life of a feed, as are the settings of its predictor.
+    They decide which entries are learned, and the bytes of answers. So they are fixed for the life
+    of a feed, like the settings of its predictor.
     """
 
     max_entry_bytes: int = Field(
@@ -69,10 +68,10 @@ class Limits(BaseModel):
 
 
 class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
-    """All settings of `online-svm worker`; some are inherited: of predictor, limits and retention.
+    """All settings of `online-svm worker`; those of predictor, limits and retention are inherited.
 
-    The property `predictor` checks that the predictor's settings work together: the stored settings
-    of a feed may complete the given ones.
+    Only the property `predictor` checks that the predictor's settings work together, because the
+    stored settings of a feed may complete the given ones.
 
     Examples
     --------
@@ -187,7 +186,7 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
 
     @property
     def retention(self) -> RetentionSettings:
-        """What is kept of input and answers."""
+        """The retention of input and answers."""
         return RetentionSettings.model_validate(self._part(RetentionSettings))
 
     @property
@@ -197,15 +196,15 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
 
     @property
     def agreed(self) -> dict[str, dict[str, Any]]:
-        """The settings that are fixed for a feed, by group, as JSON; they are not checked."""
+        """The settings that are fixed for a feed, by group, as JSON values; not checked."""
         values = self.model_dump(mode="json")
         return {
             group: {name: values[name] for name in model.model_fields}
-            for group, model in _AGREED.items()
+            for group, model in _PINNED.items()
         }
 
     def over(self, *groups: BaseModel) -> Self:
-        """Return these settings, with the values of the feed's groups where none were given."""
+        """Return these settings, with stored values of a feed for all that were not given."""
         stored = {
             name: getattr(part, name)
             for part in groups
@@ -218,14 +217,14 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
     def url(self) -> str | None:
         """The URL of Redis with the credentials of the files; None for the embedded server.
 
-        Raises BadConfiguration if a file cannot be read, or a file is named and no URL.
+        Raises BadConfiguration if a file cannot be read, or is named without a URL.
         """
         given = self.redis.get_secret_value() if self.redis else None
         return complete(given, {name: getattr(self, name) for name in CREDENTIAL_FILES})
 
     @property
     def alarm_key(self) -> bytes | None:
-        """The key that signs what is posted; None signs nothing.
+        """The key that signs posts; None for no signature.
 
         Raises BadConfiguration if it is given twice, or its file cannot be used.
         """
@@ -237,7 +236,7 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         return one_line("alarm_secret_file", self.alarm_secret_file)
 
     def shown(self) -> dict[str, Any]:
-        """Return the settings as plain JSON values, without the credentials in the URL."""
+        """Return the settings as JSON values, without the credentials in URLs."""
         shown = self.model_dump(mode="json")
         shown["redis"] = self.redis and redacted(self.redis.get_secret_value())
         shown["alarm_url"] = self.alarm_url and _shown_receiver(self.alarm_url.get_secret_value())
@@ -260,12 +259,12 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         return init_settings, EnvironmentSource(settings_cls), file
 
 
-_AGREED: dict[str, type[BaseModel]] = {"predictor": PredictorConfig, "limits": Limits}
-"""Groups of settings that are fixed for a feed, by the names they are stored under."""
+_PINNED: dict[str, type[BaseModel]] = {"predictor": PredictorConfig, "limits": Limits}
+"""Groups of settings that are fixed for a feed, by the names under which they are stored."""
 
 
 def _shown_receiver(url: str) -> str:
-    """Return the URL of a receiver of alarms without path and query, which often hold a token."""
+    """Return the URL of an alarm receiver without path and query, which often hold a token."""
     try:
         parts = urlsplit(url)
     except ValueError:

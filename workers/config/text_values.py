@@ -1,4 +1,4 @@
-"""Settings as text: parse flags, variables and files; say in one line what is wrong."""
+"""Settings as text: parse flags, variables and files; explain a validation error in one line."""
 
 import re
 import shlex
@@ -30,7 +30,7 @@ def parse_text(name: str, field: FieldInfo, text: str) -> Any:
     """Return the value of a text; numbers stay text, which the model converts.
 
     ``none`` is None if the setting may be None, ``a,b,c`` a list, ``a=1,b=2`` a map, and
-    ``a:b=5,b:a=1`` a map of maps; see `rows`. JSON (``["a,b", "c"]``) can express each of them.
+    ``a:b=5,b:a=1`` a map of maps; see `rows`. Lists and maps may also be JSON: ``["a,b", "c"]``.
 
     Raises BadConfiguration for text that begins like JSON but is not JSON.
 
@@ -51,7 +51,7 @@ def parse_text(name: str, field: FieldInfo, text: str) -> Any:
     stripped = text.strip()
     if stripped.lower() == "none" and type(None) in kinds:
         return None
-    if stripped in kinds:  # one of the words that the setting may be
+    if stripped in kinds:  # a word that the setting accepts
         return stripped
     if stripped[:1] in ("[", "{") and {tuple, dict} & kinds:
         return _json(name, stripped)
@@ -64,7 +64,7 @@ def parse_text(name: str, field: FieldInfo, text: str) -> Any:
 
 
 def option(name: str, value: Any) -> str:
-    """Return the option of a command line, quoted for a shell, that gives a setting this value.
+    """Return the command-line option that sets a value, quoted for a shell.
 
     Examples
     --------
@@ -77,12 +77,12 @@ def option(name: str, value: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return the text that `parse_text` reads as a value."""
+    """Return the text that `parse_text` turns into a value."""
     if value is None:
         return "none"
     if not isinstance(value, list | dict):
         return str(value)
-    # A single name could be read as a number or as none.
+    # A list of one name is written as JSON: alone it could be read as a number or as none.
     is_plain = len(value) > 1 and all(_WORDS.fullmatch(item) for item in value)
     are_rows = isinstance(value, dict) and any(isinstance(row, dict) for row in value.values())
     if not is_plain or are_rows:
@@ -99,10 +99,10 @@ def has_rows(annotation: Any) -> bool:
 
 
 def rows(name: str, pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, str]]:
-    """Return a map of maps: ``a:b`` is b in the row of a, ``b`` alone is b in every row.
+    """Return a map of rows: the key ``a:b`` sets b in row a, the key ``b`` sets b in every row.
 
-    A row has 0 at its own name where nothing else is given: what is right costs nothing. Raises
-    BadConfiguration if there is no row.
+    A row is 0 at its own name by default, since the right action costs nothing. Raises
+    BadConfiguration if no key names a row.
     """
     split = [(*key.rpartition(":")[::2], value) for key, value in pairs]
     found = {row: {row: "0"} for row, _, _ in split if row}
@@ -111,13 +111,13 @@ def rows(name: str, pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, str
             f"setting {name}: write LABEL:ACTION=COST,LABEL:ACTION=COST, as a:b=5,b:a=1, or JSON"
         )
     for row, column, value in split:
-        for each in [row] if row else found:
-            found[each][column] = value
+        for target in [row] if row else found:
+            found[target][column] = value
     return found
 
 
 def kinds_of(annotation: Any) -> set[Any]:
-    """Return the plain types in an annotation: the members of a union, without parameters."""
+    """Return the members of a union, or the single type; parameters of containers are dropped."""
     origin = get_origin(annotation)
     if origin in (tuple, dict):
         return {origin}
@@ -142,7 +142,7 @@ def _pair(name: str, part: str) -> tuple[str, str]:
 
 
 def explain(error: ValidationError) -> str:
-    """Return what is wrong, one sentence for each setting.
+    """Return an error as text, one sentence for each setting.
 
     Examples
     --------
@@ -155,35 +155,33 @@ def explain(error: ValidationError) -> str:
     """
     found: dict[str, list[ErrorDetails]] = {}
     for item in error.errors(include_url=False, include_input=False, include_context=False):
-        about = f"setting {item['loc'][0]}: " if item["loc"] else ""
-        found.setdefault(about, []).append(item)
-    return "; ".join(about + _sentence(items) for about, items in found.items())
+        prefix = f"setting {item['loc'][0]}: " if item["loc"] else ""
+        found.setdefault(prefix, []).append(item)
+    return "; ".join(prefix + _sentence(items) for prefix, items in found.items())
 
 
 def _sentence(items: Sequence[ErrorDetails]) -> str:
-    """Return one sentence for a setting; pydantic reports an error for each form it may have."""
-    faults = [item for item in items if not _is_another_form(item)]
-    if faults and all(map(_is_of_words, faults)):
-        # A word that no form has: name those of every form.
-        words = [item for item in items if _is_of_words(item)]
-        return " or ".join(_plain(words)).replace(" or must be ", " or ")
-    if faults:
+    """Return a sentence for a setting; pydantic reports an error for each member of its union."""
+    faults = [item for item in items if not _is_type_mismatch(item)]
+    if faults and not all(map(_is_wrong_word, faults)):
         return "; ".join(_plain(faults))
-    return " or ".join(_plain(items)).replace(" or must be ", " or ")
+    # No member of the union matches: name the alternatives. For a wrong word, only the words.
+    alternatives = [item for item in items if _is_wrong_word(item)] if faults else items
+    return " or ".join(_plain(alternatives)).replace(" or must be ", " or ")
 
 
-def _is_another_form(item: ErrorDetails) -> bool:
-    """Return whether the value has another form; the error for this form is then left out."""
-    is_whole = len(item["loc"]) <= 2  # the setting and the form; a part of the value comes third
+def _is_type_mismatch(item: ErrorDetails) -> bool:
+    """Return whether the value as a whole is of another type than this member of the union."""
+    is_whole = len(item["loc"]) <= 2  # setting and member; for a part of the value a third follows
     return is_whole and item["type"].endswith(("_type", "_parsing", "literal_error"))
 
 
-def _is_of_words(item: ErrorDetails) -> bool:
+def _is_wrong_word(item: ErrorDetails) -> bool:
     return item["type"] == "literal_error"
 
 
 def _plain(items: Sequence[ErrorDetails]) -> dict[str, None]:
-    """Return the messages in plain words, each once, in order."""
+    """Return the distinct messages in plain words, in order."""
     return dict.fromkeys(_reworded(item["msg"].partition(", unable to ")[0]) for item in items)
 
 

@@ -1,4 +1,4 @@
-"""Cards of the answers: the last ones, their reliability, parts, labels to come, features."""
+"""Cards about the answers: the last ones, reliability, classes and slices, labels, features."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from bokeh.models import Range1d, UIElement
+from typing_extensions import override
 
 from online_svm.metrics.feature_shift import feature_shift
 from online_svm.types import Floats
@@ -27,15 +28,15 @@ from workers.feed.position import parse_id
 from workers.reading.answers import number
 
 MIN_LABELLED = 50
-"""Answers with a known label from which a diagram is drawn of them."""
+"""Labelled answers needed to draw the reliability diagram from them."""
 
 MIN_COMPARED = 100
-"""Examples from which features of older and newer ones are compared."""
+"""Examples needed to compare the features of older and newer ones."""
 
 _MAX_ROWS = 12  # answers that are shown
 _MAX_SHOWN_FEATURES = 8
 _MAX_SHOWN_PARTS = 12
-_MAX_PARTS = 2000  # that are compared
+_MAX_PARTS = 2000  # classes, values of a slice and slices that are read of a report
 
 _BIN = ("count", "probability", "frequency", "lower", "upper")
 
@@ -100,32 +101,34 @@ class ReliabilityCard(Card):
 
 def _reported_bins(excerpt: Excerpt) -> list[list[float]]:
     given = as_list(windows(excerpt.reports[-1]).get("reliability")) if excerpt.reports else []
-    rows = [[number(as_dict(one).get(name)) for name in _BIN] for one in given[:100]]
+    rows = [[number(as_dict(each).get(name)) for name in _BIN] for each in given[:100]]
     return [row for row in rows if all(value >= 0 for value in row)]
 
 
 def _bins_of(answers: Sequence[ShownAnswer]) -> list[list[float]]:
-    """Return bins of the probability of the predicted label, where the true one is known."""
-    known = [(number(one.message.get("probability")), one.truth.is_right) for one in answers]
+    """Return bins of the predicted label's probability, over the answers with a known label."""
+    known = [
+        (number(answer.message.get("probability")), answer.truth.is_right) for answer in answers
+    ]
     pairs = [(p, int(hit)) for p, hit in known if hit is not None and 0 <= p <= 1]
     if len(pairs) < MIN_LABELLED:
         return []
-    # Imported here: it compiles, and only feeds whose reports have no bins need it.
+    # Imported here: it takes long, and only feeds whose reports have no bins need it.
     from online_svm.metrics.reliability import reliability_bins
 
     probabilities, hits = zip(*pairs, strict=True)
     bins = reliability_bins(probabilities, hits)
-    return [[float(getattr(one, name)) for name in _BIN] for one in bins]
+    return [[float(getattr(each, name)) for name in _BIN] for each in bins]
 
 
 class PartFigures(NamedTuple):
-    """A class or a slice."""
+    """The figures of a class, or of a value of a slice, over the window."""
 
     name: str
-    examples: float  # of the window
+    examples: float
     happened: float  # share of examples of the class, or of right answers in the slice
-    announced: float  # the mean probability announced for it
-    z: float  # their difference in standard deviations, if each probability is right
+    announced: float  # mean announced probability of the same event
+    z: float  # their difference, in the standard deviations of exact probabilities
 
 
 class PartsCard(TextCard):
@@ -139,8 +142,8 @@ class PartsCard(TextCard):
     )
     section = "slices"
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the table."""
         found = worst(excerpt.reports[-1]) if excerpt.reports else []
         if not found:
             return (
@@ -158,7 +161,7 @@ class PartsCard(TextCard):
 
 
 def worst(report: Report) -> list[PartFigures]:
-    """Return the classes and slices of a report, those farthest off first."""
+    """Return the classes and slices of a report, by decreasing |z|."""
     found = [*_classes(report), *_slices(report)]
     found.sort(key=lambda part: (-abs(part.z) if not math.isnan(part.z) else 0.0, part.name))
     return found
@@ -186,7 +189,7 @@ def _signed(value: float, places: int) -> str:
 
 
 class AnswersCard(TextCard):
-    """The newest answers, and whether they were right."""
+    """A table of the newest answers and their true labels."""
 
     title = "Last answers"
     words = (
@@ -196,8 +199,8 @@ class AnswersCard(TextCard):
     section = "the-live-page"
     is_wide = True
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the table."""
         if not excerpt.answers:
             return "No answer is kept yet. The first comes as soon as a worker has an example."
         columns = "<entry", "<id", "<answer", "probability", "<true label", "<interval, 0 to 1"
@@ -205,12 +208,12 @@ class AnswersCard(TextCard):
 
 
 def answer_row(answer: ShownAnswer) -> list[str]:
-    """Return the cells of an answer, or why nothing was predicted."""
+    """Return the cells of an answer; if nothing was predicted, the reason is the last cell."""
     message = answer.message
     cells = [whole(number(message.get("seq"))), safe(message.get("id"), 24)]
     if message.get("status") != "ok" or message.get("label") is None:
-        why = message.get("reason") or message.get("label") or ""
-        return [*cells, f"{safe(message.get('status'), 12)}: {safe(why, 80)}"]
+        reason = message.get("reason") or message.get("label") or ""
+        return [*cells, f"{safe(message.get('status'), 12)}: {safe(reason, 80)}"]
     low, point, high = (number(message.get(name)) for name in ("lower", "probability", "upper"))
     drawn = interval(low, point, high)
     return [*cells, safe(message["label"], 24), probability(point), _truth(answer), drawn]
@@ -234,8 +237,8 @@ class LabelsCard(TextCard):
     )
     section = "labels-that-come-late"
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the figures."""
         labels = as_dict(excerpt.reports[-1].message.get("labels")) if excerpt.reports else {}
         pending = excerpt.pending
         if not labels and pending is None:
@@ -244,7 +247,7 @@ class LabelsCard(TextCard):
                 "later."
             )
         counts = as_dict(labels.get("counts"))
-        if pending is not None:  # a report is as old as the last label that it counts
+        if pending is not None:  # the counts of the report are as old as its last label
             counts = counts | {"pending": pending.pending, "unlabelled": pending.unlabelled}
         known = [(words, number(counts.get(name))) for name, words in _COUNTS.items()]
         shown = []
@@ -264,15 +267,15 @@ def _bounds(labels: dict[str, object]) -> tuple[str, str]:
 
 
 def _oldest(excerpt: Excerpt) -> str:
-    """Return the age of the oldest answer without a label; of a past run, among the read ones."""
+    """Return the age of the oldest answer without a label; for a past run, at its end."""
     if excerpt.pending is not None:
         return seconds(excerpt.pending.seconds) if excerpt.pending.unlabelled else "none"
-    open_ones = (
-        parse_id(one.entry_id)[0]
-        for one in excerpt.answers
-        if one.message.get("status") == "ok" and one.truth.label is None
+    unlabelled = (
+        parse_id(answer.entry_id)[0]
+        for answer in excerpt.answers
+        if answer.message.get("status") == "ok" and answer.truth.label is None
     )
-    oldest = next(open_ones, None)
+    oldest = next(unlabelled, None)
     if oldest is None:
         return "none"
     return seconds((parse_id(excerpt.answers[-1].entry_id)[0] - oldest) / 1000)
@@ -289,8 +292,8 @@ class FeaturesCard(TextCard):
     )
     section = "the-live-page"
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the table."""
         names, rows = _rows(excerpt.answers)
         if len(rows) < MIN_COMPARED:
             return (
@@ -314,7 +317,7 @@ class FeaturesCard(TextCard):
 
 def _rows(answers: Sequence[ShownAnswer]) -> tuple[list[str], Floats]:
     """Return the newest answer's feature names, and a row for each answer with the same names."""
-    given = [one.truth.features for one in answers if one.truth.features]
+    given = [answer.truth.features for answer in answers if answer.truth.features]
     if not given:
         return [], np.empty((0, 0))
     last = given[-1]

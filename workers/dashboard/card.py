@@ -36,7 +36,7 @@ COUNTS = 110  # pixels of the bars below the reliability diagram
 
 
 def markup(text: str = "", **properties: object) -> Div:
-    """Return a piece of HTML. Formulas are not rendered in it: a label may hold dollar signs."""
+    """Return a piece of HTML, without rendering of formulas: a label may hold dollar signs."""
     return Div(
         text=text,
         disable_math=True,
@@ -47,13 +47,13 @@ def markup(text: str = "", **properties: object) -> Div:
 
 
 class Card(ABC):
-    """A part of the page about one feed; its `root` is the model of Bokeh to show."""
+    """A part of the page about one feed; `root` is its Bokeh model."""
 
     title: str
-    words: str  # one sentence with the units
-    section: str  # of docs/monitoring.md
-    is_wide = False
-    is_of_flow = False
+    words: str  # an explanation with the units
+    section: str  # anchor in docs/monitoring.md
+    is_wide = False  # whether it fills a row of the grid
+    is_of_flow = False  # whether it shows `Excerpt.flow`, which only the live page has
 
     def __init__(self, axis: Axis = "n", is_linked: bool = True) -> None:
         self.axis = axis
@@ -75,17 +75,17 @@ class Card(ABC):
 
     @abstractmethod
     def fill(self, excerpt: Excerpt) -> str:
-        """Show an excerpt; return an empty text, or why there is nothing to show."""
+        """Show an excerpt; return "", or the reason if there is nothing to show."""
 
     def refresh(self, excerpt: Excerpt) -> None:
-        """Show an excerpt, or why there is nothing to show."""
-        why = self.fill(excerpt)
-        text = f'<p class="empty">{safe(why, 300)}</p>' if why else ""
+        """Show an excerpt, or the reason why there is nothing to show."""
+        reason = self.fill(excerpt)
+        text = f'<p class="empty">{safe(reason, 300)}</p>' if reason else ""
         if self._empty.text != text:
             self._empty.text = text
-        self._empty.visible = bool(why)
+        self._empty.visible = bool(reason)
         for part in self._body:
-            part.visible = not why
+            part.visible = not reason
 
 
 class TextCard(Card):
@@ -97,14 +97,14 @@ class TextCard(Card):
         return [self._text]
 
     def show(self, text: str) -> str:
-        """Show HTML; return an empty text, as `fill` does."""
+        """Show HTML; return "", for `fill`."""
         if self._text.text != text:
             self._text.text = text
         return ""
 
 
 def plot(axis: Axis | None, y_label: str, height: int = HEIGHT, **options: object) -> figure:
-    """Return an empty plot over examples learned, time or anything else (None).
+    """Return an empty plot; None for `axis` means another quantity than examples and time.
 
     Its colours come from the style sheet, so that they fit both themes.
     """
@@ -121,9 +121,9 @@ def plot(axis: Axis | None, y_label: str, height: int = HEIGHT, **options: objec
     drawn.toolbar.autohide = True
     drawn.toolbar.logo = None
     drawn.yaxis.axis_label = y_label
-    for one in (*drawn.xaxis, *drawn.yaxis):
-        one.axis_label_text_font_style = "normal"
-        one.axis_label_text_font_size = one.major_label_text_font_size = "12px"
+    for ruler in (*drawn.xaxis, *drawn.yaxis):
+        ruler.axis_label_text_font_style = "normal"
+        ruler.axis_label_text_font_size = ruler.major_label_text_font_size = "12px"
     if axis == "n":
         drawn.xaxis.axis_label = "examples learned"
         drawn.xaxis.formatter = NumeralTickFormatter(format="0,0")
@@ -140,7 +140,7 @@ def band(drawn: figure, x: str, columns: ColumnDataSource) -> object:
 
 
 def legend(drawn: figure, items: Sequence[tuple[str, object]]) -> None:
-    """Put a legend of names and renderers above a plot: there it hides no data."""
+    """Add a legend of names and renderers above a plot, where it hides no data."""
     shown = Legend(
         items=[(name, [renderer]) for name, renderer in items],
         orientation="horizontal",
@@ -157,7 +157,7 @@ def legend(drawn: figure, items: Sequence[tuple[str, object]]) -> None:
 
 
 def mark_notes(drawn: figure, notes: ColumnDataSource) -> None:
-    """Mark notes, with columns `x` and `text`, by lines with their text."""
+    """Draw a vertical line with its text for each note in the columns `x` and `text`."""
     drawn.vspan("x", source=notes, color=NOTED, width=2, line_dash="dotted")
     texts = LabelSet(
         x="x",
@@ -191,8 +191,8 @@ def source(*columns: str) -> ColumnDataSource:
     return ColumnDataSource({name: [] for name in columns})
 
 
-def grid(least: str, gap: str = "1.5rem 1.25rem") -> Column:
-    """Return a box with columns of at least this width and this gap, as CSS lengths."""
-    columns = f"repeat(auto-fit, minmax(min(100%, {least}), 1fr))"
+def grid(min_width: str, gap: str = "1.5rem 1.25rem") -> Column:
+    """Return a grid with columns of at least this width and this gap, as CSS lengths."""
+    columns = f"repeat(auto-fit, minmax(min(100%, {min_width}), 1fr))"
     style = {"display": "grid", "grid-template-columns": columns, "gap": gap}
     return Column(children=[], sizing_mode="stretch_width", styles=style)

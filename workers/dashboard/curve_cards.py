@@ -1,10 +1,11 @@
-"""Cards with curves of accuracy, announced probability and width, of costs, rate and lag."""
+"""Cards with curves: accuracy against probability, interval width, costs, rate and lag."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 from bokeh.models import Column, ColumnDataSource, UIElement
+from typing_extensions import override
 
 from online_svm.types import Floats
 from workers.dashboard.card import (
@@ -20,7 +21,7 @@ from workers.dashboard.card import (
     source,
 )
 from workers.dashboard.reports import FIGURES, Report, as_dict, cumulative, recent, windowed
-from workers.dashboard.shown_feed import Excerpt, FlowPoint, thinned
+from workers.dashboard.shown_feed import Excerpt, thinned
 from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, safe
 from workers.reading.answers import number
 
@@ -30,20 +31,20 @@ NO_REPORTS = (
 )
 
 MAX_PANELS = 16
-"""Methods that are drawn: more than a worker publishes."""
+"""Methods that are drawn; a worker reports fewer."""
 
 _LOWER, _UPPER = FIGURES.index("lower"), FIGURES.index("upper")
 _COLUMNS = ("x", "accuracy", "lower", "probability", "upper")
 
 
 def _curves(excerpt: Excerpt, values: Floats) -> dict[str, Floats]:
-    """Return the columns of a plot, a row a report, thinned to what can be seen."""
+    """Return the columns of a plot, a row a report, thinned to `MAX_POINTS` points."""
     chosen = thinned(len(excerpt.reports))
     return dict(zip(_COLUMNS, [excerpt.x()[chosen], *values[chosen, :4].T], strict=True))
 
 
 class AccuracyCard(Card):
-    """Windowed and cumulative accuracy inside what the headline announced."""
+    """Windowed and cumulative accuracy of the headline, with its probability and interval."""
 
     title = "Accuracy against what was announced"
     words = (
@@ -53,34 +54,34 @@ class AccuracyCard(Card):
     )
     section = "recent-figures"
 
+    @override
     def body(self) -> Sequence[UIElement]:
-        """Make the plot."""
         self._window, self._all = source(*_COLUMNS), source(*_COLUMNS)
         self._alarms, self._notes = source("x"), source("x", "text")
         drawn = plot(self.axis, "share of examples", height=HEIGHT + COUNTS)
         shown_band = band(drawn, "x", self._window)
-        said = drawn.line("x", "probability", source=self._window, color=ANNOUNCED, width=2)
-        right = drawn.line("x", "accuracy", source=self._window, color=ACCURACY, width=3)
+        announced = drawn.line("x", "probability", source=self._window, color=ANNOUNCED, width=2)
+        accuracy = drawn.line("x", "accuracy", source=self._window, color=ACCURACY, width=3)
         dashed = {"source": self._all, "line_dash": "dashed", "width": 1.5}
-        all_said = drawn.line("x", "probability", color=ANNOUNCED, **dashed)
-        all_right = drawn.line("x", "accuracy", color=ACCURACY, **dashed)
+        all_announced = drawn.line("x", "probability", color=ANNOUNCED, **dashed)
+        all_accuracy = drawn.line("x", "accuracy", color=ACCURACY, **dashed)
         alarm = drawn.vspan("x", source=self._alarms, color=ALARM, width=2, line_dash="dotdash")
         mark_notes(drawn, self._notes)
         legend(
             drawn,
             [
-                ("accuracy, window", right),
-                ("accuracy, all", all_right),
-                ("announced, window", said),
-                ("announced, all", all_said),
+                ("accuracy, window", accuracy),
+                ("accuracy, all", all_accuracy),
+                ("announced, window", announced),
+                ("announced, all", all_announced),
                 ("interval, window", shown_band),
                 ("alarm", alarm),
             ],
         )
         return [drawn]
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Draw the headline."""
         if not excerpt.is_scored:
             return NO_REPORTS
         self._window.data = _curves(excerpt, recent(excerpt.reports))
@@ -140,10 +141,10 @@ class _LinesCard(Card):
 
     y_label: str
     lines: dict[str, tuple[str, dict[str, object]]]  # by column: name in the legend, and style
-    missing: str  # what `fill` returns where there is nothing to draw
+    missing: str  # text of `fill` if there is nothing to draw
 
+    @override
     def body(self) -> Sequence[UIElement]:
-        """Make the plot."""
         self._source = source("x", *self.lines)
         self._plot = plot(self.axis, self.y_label)
         drawn = [
@@ -153,8 +154,8 @@ class _LinesCard(Card):
         legend(self._plot, drawn)
         return [self._plot]
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Draw the values."""
         values = self.values(excerpt)
         if values is None:
             return self.missing
@@ -192,17 +193,17 @@ class WidthCard(_LinesCard):
         self._plot.y_range.start = 0
         return made
 
+    @override
     def values(self, excerpt: Excerpt) -> Floats | None:
-        """Return the widths."""
         if not excerpt.is_scored:
             return None
         reports = excerpt.reports
         found = (recent(reports), cumulative(reports, "headline"), windowed(reports, "venn"))
-        return np.column_stack([one[:, _UPPER] - one[:, _LOWER] for one in found])
+        return np.column_stack([each[:, _UPPER] - each[:, _LOWER] for each in found])
 
 
 class CostCard(_LinesCard):
-    """Mean cost of an example: by the answers, by the most probable label, by one action."""
+    """Mean cost of an example under the answers, the most probable label, and one action."""
 
     title = "Cost of decisions"
     words = (
@@ -221,8 +222,8 @@ class CostCard(_LinesCard):
     }  # fmt: skip
     missing = "Nothing is decided: the feed has no costs. See the setting costs."
 
+    @override
     def values(self, excerpt: Excerpt) -> Floats | None:
-        """Return the mean costs in the reports."""
         found = np.array([_costs(report) for report in excerpt.reports]).reshape(-1, 3)
         return found if np.isfinite(found[:, 0]).any() else None
 
@@ -234,14 +235,15 @@ def _costs(report: Report) -> tuple[float, float, float]:
 
 
 class _FlowCard(Card):
-    """A figure of each second since the page began to follow the feed."""
+    """A curve over the time since the page began to follow the feed."""
 
     section = "the-live-page"
     unit: str
+    member: str  # attribute of `FlowPoint` to draw
     is_of_flow = True
 
+    @override
     def body(self) -> Sequence[UIElement]:
-        """Make the plot."""
         self._source = source("x", "y")
         drawn = plot("time", self.unit)
         drawn.varea("x", y1=0, y2="y", source=self._source, color=ANNOUNCED, alpha=0.2)
@@ -249,18 +251,14 @@ class _FlowCard(Card):
         drawn.y_range.start = 0
         return [drawn]
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Draw the points."""
         if not excerpt.flow:
             return "The feed has not been read yet."
-        points = [(1000 * point.time, self.value(point)) for point in excerpt.flow]
+        points = [(1000 * point.time, getattr(point, self.member)) for point in excerpt.flow]
         x, y = np.array(points, dtype=np.float64).T.copy()
         self._source.data = {"x": x, "y": y}
         return ""
-
-    @abstractmethod
-    def value(self, point: FlowPoint) -> float:
-        """Return the height of a point."""
 
 
 class RateCard(_FlowCard):
@@ -272,10 +270,7 @@ class RateCard(_FlowCard):
         "runs, for a quarter of an hour at most."
     )
     unit = "entries / s"
-
-    def value(self, point: FlowPoint) -> float:
-        """Return the rate."""
-        return point.rate
+    member = "rate"
 
 
 class LagCard(_FlowCard):
@@ -287,7 +282,4 @@ class LagCard(_FlowCard):
         "too slow, or gone."
     )
     unit = "entries"
-
-    def value(self, point: FlowPoint) -> float:
-        """Return how many wait."""
-        return point.waiting
+    member = "waiting"

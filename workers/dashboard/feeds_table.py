@@ -11,7 +11,7 @@ from workers.reading.verdict import LEVELS, Verdict, summary
 
 
 class FeedRow(NamedTuple):
-    """A line of the table."""
+    """A row of the table."""
 
     shown: ShownFeed
     status: FeedStatus
@@ -32,14 +32,14 @@ _LEFT = ("verdict", "feed", _CURVE)
 
 
 def table(shown: Sequence[ShownFeed], choice: Choice) -> str:
-    """Return the table as HTML, sorted by `choice.sort`; a narrow screen shows lines as cards."""
+    """Return the table as HTML, sorted by `choice.sort`; a narrow screen shows rows as cards."""
     by = choice.sort if choice.sort in _COLUMNS else "verdict"
-    rows = [FeedRow(one, one.status, one.verdict()) for one in shown]
+    rows = [FeedRow(feed, feed.status, feed.verdict()) for feed in shown]
     rows.sort(key=lambda row: row.status.feed)
     rows.sort(key=_COLUMNS[by][1])  # type: ignore[arg-type]  # keys of one column have one type
     heads = "".join(_heading(name, title, by, choice) for name, (title, _) in _COLUMNS.items())
-    body = "".join(_line(row, choice) for row in rows)
-    # Explicit table roles: the style that shows lines as cards would otherwise remove them.
+    body = "".join(_row(row, choice) for row in rows)
+    # Explicit table roles: the style that shows rows as cards would otherwise remove them.
     return (
         f"<h1>{summary([row.verdict for row in rows])}</h1>"
         '<table class="feeds" role="table" aria-label="Feeds"><thead role="rowgroup">'
@@ -56,7 +56,7 @@ def _heading(name: str, title: str, by: str, choice: Choice) -> str:
     return f'<th role="columnheader"{side}{kind}>{link}</th>'
 
 
-def _line(row: FeedRow, choice: Choice) -> str:
+def _row(row: FeedRow, choice: Choice) -> str:
     status, figures = row.status, recent(list(row.shown.reports))
     link = choice.address(feed=status.feed)
     age = f", {seconds(status.waiting_seconds)}" if status.waiting_seconds >= 1 else ""
@@ -73,7 +73,7 @@ def _line(row: FeedRow, choice: Choice) -> str:
 
 
 def waiting_text(status: FeedStatus) -> str:
-    """Return how many entries wait, with a + if more may wait."""
+    """Return the number of waiting entries, with a + if more may wait."""
     return whole(status.waiting) + "+" * status.waiting_is_at_least
 
 

@@ -16,10 +16,10 @@ from workers.log import Logger
 from workers.reading.registry import names
 from workers.text import printable
 
-_INTERVAL_SECONDS = 1.0  # between two readings
+_INTERVAL_SECONDS = 1.0  # between two updates
 
 MAX_FEEDS = 500
-"""Feeds that are followed. Each has a connection to Redis."""
+"""Feeds that are followed, at most; each has a connection to Redis."""
 
 _MAX_ERROR_TEXT = 300  # characters
 
@@ -27,20 +27,21 @@ log = Logger("online_svm.dashboard")
 
 
 class Follower:
-    """Reads the feeds of a Redis once a second, for all sessions of the page.
+    """Reads feeds once a second, for all sessions of the page.
 
-    `feeds` are names, and patterns over the feeds that Redis lists, new ones included; none stands
-    for all. Of the listed ones those that `owns` are followed. The thread replaces lists or appends
-    to them, and sessions copy them as a whole, so that no lock is needed.
+    `feeds` are names, and patterns that select from the list of feeds in Redis, also when it grows;
+    without any, all listed feeds are selected. `owns` selects among these further. The thread
+    replaces the lists of a feed or appends to them, and sessions copy them as a whole, so that the
+    lists need no lock.
     """
 
     def __init__(
         self, url: str, feeds: Sequence[str] = (), owns: Callable[[str], bool] | None = None
     ) -> None:
-        self.lost = ""  # why Redis cannot be read now
+        self.lost = ""  # reason if Redis cannot be read now
         self.lost_since = 0.0  # in seconds since 1970
         self.has_read = False  # whether all feeds were read once
-        self.left_out = 0  # feeds beyond `MAX_FEEDS`, which are not followed
+        self.left_out = 0  # number of feeds beyond `MAX_FEEDS`, which are not followed
         self._url, self._selection = url, Selection(feeds or ("*",), owns)
         self._is_cluster = kind_of(url) == CLUSTER
         self._list = Store(url, "any")
@@ -50,11 +51,11 @@ class Follower:
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and close the connections."""
+        """End the thread, and close the connections."""
         self._end.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -67,19 +68,19 @@ class Follower:
             return [self._feeds[name].shown for name in sorted(self._feeds)]
 
     def watch(self, feed: str) -> ShownFeed | None:
-        """Read a feed in full from now on; None if the page does not follow it."""
+        """Add a viewer of a feed, and return the feed; None if it is not selected."""
         with self._lock:
             if feed not in self._feeds:
                 if not (is_feed_name(feed.encode()) and self._selection.selects(feed)):
                     return None
                 self._feeds[feed] = FeedFollower(self._url, feed)
-            one = self._feeds[feed]
-            one.viewers += 1
+            follower = self._feeds[feed]
+            follower.viewers += 1
         self._wake.set()
-        return one.shown
+        return follower.shown
 
     def unwatch(self, feed: str) -> None:
-        """Undo a `watch`."""
+        """Remove a viewer of a feed."""
         with self._lock:
             if feed in self._feeds:
                 self._feeds[feed].viewers -= 1
@@ -102,33 +103,33 @@ class Follower:
             self.lost, self.has_read = "", True
 
     def _update_all(self) -> bool:
-        """Read each feed once; return False if the end came first.
+        """Read each feed once; return False if `stop` came first.
 
-        Each node of a cluster that does not answer is waited for once, not by each of its feeds.
-        Raises Unavailable if Redis does not answer; of a cluster, if no node does.
+        On a cluster, a node that does not answer fails its feeds after one timeout. Unavailable:
+        Redis does not answer, and is not a cluster.
         """
-        silent: dict[str, str] = {}
-        for one in self._followed():
+        silent: dict[str, str] = {}  # error by node
+        for follower in self._followers():
             if self._end.is_set():
                 return False
-            node = node_of(self._url, FeedKeys(one.shown.feed).state)
+            node = node_of(self._url, FeedKeys(follower.shown.feed).state)
             try:
                 if node not in silent:
-                    _update(one)
+                    _update(follower)
             except Unavailable as error:
                 if not self._is_cluster:
                     raise
                 silent[node] = printable(str(error))[:_MAX_ERROR_TEXT]
-                one.close()
+                follower.close()
             if node in silent:
-                one.shown.fail(silent[node])
+                follower.shown.fail(silent[node])
         return True
 
     def _disconnect(self) -> None:
-        """Close all connections: each would have to fail once before it is opened again."""
+        """Close all connections, or each would fail once more before it is opened again."""
         self._list.close()
-        for one in self._followed():
-            one.close()
+        for follower in self._followers():
+            follower.close()
 
     def _run(self) -> None:
         while not self._end.is_set():
@@ -137,10 +138,10 @@ class Follower:
             self.read()
             self._wake.wait(max(0.1, _INTERVAL_SECONDS - (time.monotonic() - began)))
 
-    def _followed(self) -> list[FeedFollower]:
-        """Return the feeds, viewed ones first."""
+    def _followers(self) -> list[FeedFollower]:
+        """Return the followers, those of viewed feeds first."""
         with self._lock:
-            return sorted(self._feeds.values(), key=lambda one: -one.viewers)
+            return sorted(self._feeds.values(), key=lambda follower: -follower.viewers)
 
     def _add_listed(self) -> None:
         """Follow the feeds that Redis lists; forget feeds that are neither listed nor viewed."""
@@ -151,7 +152,7 @@ class Follower:
         except Unavailable:
             if self._is_cluster and self._feeds:
                 self._list.close()
-                return  # another node has the list; the feeds may be on those that answer
+                return  # the node with the list is down; others may hold feeds that can be read
             raise
         except WorkerError as error:
             log.warning("the list of feeds cannot be read", reason=str(error))
@@ -166,12 +167,12 @@ class Follower:
                 self._feeds.pop(name).close()
 
 
-def _update(one: FeedFollower) -> None:
-    """Read a feed; keep an error that concerns it alone. Raises Unavailable if Redis is away."""
+def _update(follower: FeedFollower) -> None:
+    """Read a feed; keep an error of the feed for the page. Unavailable: Redis does not answer."""
     try:
-        one.update()
+        follower.update()
     except Unavailable:
         raise
     except (WorkerError, LookupError, TypeError, ValueError) as error:
-        # The last three come from entries that another program wrote into a stream of the feed.
-        one.shown.fail(printable(str(error))[:_MAX_ERROR_TEXT])
+        # LookupError, TypeError, ValueError: another program wrote to a stream of the feed.
+        follower.shown.fail(printable(str(error))[:_MAX_ERROR_TEXT])

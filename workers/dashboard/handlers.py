@@ -1,8 +1,8 @@
-"""HTTP handlers of the page: its frame, the websocket of its session, the login, and the help.
+"""HTTP handlers: the page, the websocket of its session, the login, and the help.
 
-Bokeh's handler of the page begins a session for each request, which any web site can make a browser
-send; so does its script for embedding. Here a request returns a signed token, and the session
-begins with the websocket, which no page of another site can open.
+Bokeh's own page handler starts a session for each request, and so does its embedding script; any
+web site can make a browser send such a request. Here a request returns a signed token, and the
+session starts with the websocket, which no page of another site can open.
 """
 
 import hmac
@@ -66,20 +66,20 @@ table {{ display: block; overflow-x: auto; border-collapse: collapse; }}
 td, th {{ border: 1px solid var(--line); padding: .2rem .5rem; text-align: left; }}
 pre {{ overflow-x: auto; }}</style></head><body>{text}</body></html>"""
 
-_LEFT_OUT = ((r"<p><img [^>]*></p>", ""), (r'<a href="(?!https?:|#)[^"]*">(.*?)</a>', r"\1"))
-"""Pictures, and links to other files, which the page does not have."""
+_REPLACED = ((r"<p><img [^>]*></p>", ""), (r'<a href="(?!https?:|#)[^"]*">(.*?)</a>', r"\1"))
+"""Patterns of pictures and of links to other files, which are not served, and replacements."""
 
 
 class PageHandler(AuthRequestHandler):
-    """The frame of the page, with the token of a session that does not exist yet."""
+    """The page without content, with the signed token of its future session."""
 
     application: BokehTornado
 
     @authenticated
     def get(self) -> None:
-        """Write the page that the address asks for."""
-        asked = self.request.query_arguments
-        choice = Choice.of({name: self.get_query_argument(name) for name in asked})
+        """Write the page for the choice in the address."""
+        arguments = self.request.query_arguments
+        choice = Choice.of({name: self.get_query_argument(name) for name in arguments})
         self.write(_rendered(choice, self._token(choice), self.application))
 
     def _token(self, choice: Choice) -> str:
@@ -99,14 +99,14 @@ class SocketHandler(WSHandler):
     """The websocket of a session; it needs a token that this process signed."""
 
     async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Open it, or refuse."""
+        """Open the websocket if the request has a valid token."""
         if self.current_user is None or not self._has_token():
             self.send_error(403)
             return
         await super().get(*args, **kwargs)
 
     def _has_token(self) -> bool:
-        """Return whether the request has a token that this process signed, not too long ago."""
+        """Return whether the request has a token that this process signed and that is valid."""
         app, found = self.application, False
         token = self.request.headers.get("Sec-WebSocket-Protocol", "").split(",")[-1].strip()
         with suppress(ValueError, KeyError, TypeError):  # not a token
@@ -117,7 +117,7 @@ class SocketHandler(WSHandler):
 
 
 def add_handlers(tornado: BokehTornado, context: ApplicationContext) -> None:
-    """Add these handlers before the ones of Bokeh. The script for embedding is not served."""
+    """Add these handlers before Bokeh's; the embedding script is not served."""
     context_of = {"application_context": context, "bokeh_websocket_path": "/ws"}
     tornado.add_handlers(".*", [
         ("/", PageHandler),
@@ -160,7 +160,7 @@ def asset(name: str) -> str:
 
 
 class HelpPage(RequestHandler):
-    """The page that explains each figure."""
+    """The page with docs/monitoring.md, which explains each figure."""
 
     def get(self) -> None:
         """Show the page."""
@@ -169,7 +169,7 @@ class HelpPage(RequestHandler):
 
 @cache
 def rendered() -> str:
-    """Return docs/monitoring.md as HTML; if it is not installed, a text that names it."""
+    """Return docs/monitoring.md as HTML; if it is not installed, a reference to it."""
     if not MONITORING.is_file():
         return _FRAME.format(
             style=asset("page.css"),
@@ -178,8 +178,8 @@ def rendered() -> str:
     made = MarkdownIt("commonmark", {"html": False}).enable("table")
     text = made.render(MONITORING.read_text("utf-8"))
     text = text.replace("<table>", '<table tabindex="0">').replace("<pre>", '<pre tabindex="0">')
-    for pattern, instead in _LEFT_OUT:
-        text = re.sub(pattern, instead, text)
+    for pattern, replacement in _REPLACED:
+        text = re.sub(pattern, replacement, text)
     return _FRAME.format(
         style=asset("page.css"), text=re.sub(r"<h([1-6])>(.*?)</h\1>", _with_anchor, text)
     )
@@ -223,20 +223,20 @@ def read_token(path: Path) -> str:
 
 
 class TokenAuth(AuthProvider):
-    """Admits a browser that sent the token once. A cookie stands for it until this process ends."""
+    """Admits a browser that sent the token, by a cookie that is valid while this process runs."""
 
     def __init__(self, token: str) -> None:
-        self._pass = hmac.new(secrets.token_bytes(32), b"viewer", sha256).hexdigest()
-        self._login = _login(token, self._pass)
+        self._cookie = hmac.new(secrets.token_bytes(32), b"viewer", sha256).hexdigest()
+        self._login = _login(token, self._cookie)
         super().__init__()
 
     @property
     def get_user(self) -> Callable[[RequestHandler], str | None]:
-        """Function of a request: the viewer if it has the cookie, else None."""
+        """Function that returns "viewer" for a request with the cookie, else None."""
 
         def user(request: RequestHandler) -> str | None:
             given = request.get_cookie(_COOKIE, "")
-            return "viewer" if hmac.compare_digest(given.encode(), self._pass.encode()) else None
+            return "viewer" if hmac.compare_digest(given.encode(), self._cookie.encode()) else None
 
         return user
 
@@ -247,7 +247,7 @@ class TokenAuth(AuthProvider):
 
     @property
     def login_handler(self) -> type[RequestHandler]:
-        """The form that takes the token."""
+        """The form for the token."""
         return self._login
 
     get_user_async = get_login_url = logout_url = logout_handler = None
@@ -269,17 +269,17 @@ def _login(token: str, cookie: str) -> type[RequestHandler]:
                 self.write(_FORM % "That is not the token.")
                 return
             self.set_cookie(_COOKIE, cookie, httponly=True, samesite="Strict")
-            self.redirect(_inside(self.get_query_argument("next", "/")))
+            self.redirect(_local(self.get_query_argument("next", "/")))
 
     return Login
 
 
-def _inside(target: str) -> str:
-    """Return the address after the form, never of another site.
+def _local(target: str) -> str:
+    """Return the address to go to after the login; `/` in place of another site.
 
     Examples
     --------
-    >>> _inside("/?feed=mail"), _inside("//evil.example"), _inside("https://evil.example")
+    >>> _local("/?feed=mail"), _local("//evil.example"), _local("https://evil.example")
     ('/?feed=mail', '/', '/')
     """
     return target if target == "/" or target.startswith("/?") else "/"

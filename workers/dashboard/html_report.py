@@ -1,4 +1,4 @@
-"""The report of a past run: sentences, and one HTML file with all its scripts, styles and data."""
+"""The report of a past run: a summary, and one HTML file with all its scripts, styles and data."""
 
 import math
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ from workers.reading.incidents import RaisedAlarm
 from workers.text import counted, printable
 
 MAX_SENTENCES = 5
-"""Alarms, and notes, that have their own sentence."""
+"""Alarms, and notes, that get a sentence each."""
 
-_FAR_Z = 3.0  # from which a part is named: one of a thousand is off so far by chance
+_FAR_Z = 3.0  # |z| from which a part is named: chance exceeds it for three of a thousand parts
 
 _MAX_FINDING = 400  # characters of the finding of an alarm
 _MAX_NAME = 60  # characters of a label or a name
@@ -37,9 +37,9 @@ def html_report(past: Excerpt) -> str:
         card.refresh(past)
     place = grid("28rem")
     place.children = [card.root for card in cards]
-    told = "".join(f"<li>{safe(text, _MAX_SENTENCE)}</li>" for text in sentences(past)[1:])
+    items = "".join(f"<li>{safe(text, _MAX_SENTENCE)}</li>" for text in sentences(past)[1:])
     head = markup(
-        f"<h1>{safe(past.feed, 64)}</h1>{banner(past.trust())}<h2>Summary</h2><ul>{told}</ul>"
+        f"<h1>{safe(past.feed, 64)}</h1>{banner(past.trust())}<h2>Summary</h2><ul>{items}</ul>"
         '<p class="soft">docs/monitoring.md of online-svm says what each figure means.</p>'
     )
     document = Document()
@@ -58,15 +58,14 @@ def html_report(past: Excerpt) -> str:
 
 
 def sentences(past: Excerpt) -> list[str]:
-    """Return the summary, a sentence an item, as plain text on one line each."""
+    """Return the summary as plain text, a line an item; the first item is the verdict."""
     parts = (_verdict, _span, _accuracy, _notes, _alarms, _parts, _costs, _guarantee)
     return [printable(text) for part in parts for text in part(past)]
 
 
 def _verdict(past: Excerpt) -> Iterator[str]:
-    """Yield the verdict at the end, in one item: the page of the report has it as its head."""
-    found = past.trust()
-    yield f"{found.sentence}. {found.advice}".strip()
+    verdict = past.trust()
+    yield f"{verdict.sentence}. {verdict.advice}".strip()
 
 
 def _span(past: Excerpt) -> Iterator[str]:
@@ -84,16 +83,16 @@ def _span(past: Excerpt) -> Iterator[str]:
 def _accuracy(past: Excerpt) -> Iterator[str]:
     if not past.reports:
         return
-    every, last = cumulative(past.reports, "headline")[-1], recent(past.reports)[-1]
-    if math.isnan(every[0]):
+    overall, last = cumulative(past.reports, "headline")[-1], recent(past.reports)[-1]
+    if math.isnan(overall[0]):
         yield "No answer was scored: none carried a probability and then got a label."
         return
-    yield f"Over all scored examples {_beside(every[0], every[2])}."
+    yield f"Over all scored examples {_compared(overall[0], overall[2])}."
     if not math.isnan(last[0]):
-        yield f"Over the last ones {_beside(last[0], last[2])}."
+        yield f"Over the last ones {_compared(last[0], last[2])}."
 
 
-def _beside(accuracy: float, announced: float) -> str:
+def _compared(accuracy: float, announced: float) -> str:
     return f"{_percent(accuracy)} were right and {_percent(announced)} was announced"
 
 
@@ -102,8 +101,8 @@ def _percent(share: float) -> str:
 
 
 def _notes(past: Excerpt) -> Iterator[str]:
-    said = [event for event in past.events if event.is_note]
-    for event in said[-MAX_SENTENCES:]:
+    notes = [event for event in past.events if event.is_note]
+    for event in notes[-MAX_SENTENCES:]:
         yield f"{event.writer[:_MAX_NAME]} noted at example {event.n:,.0f}: {event.detail}."
 
 
@@ -146,17 +145,17 @@ def _alarm(raised: RaisedAlarm, past: Excerpt) -> str:
 
 
 def _class_figures(raised: RaisedAlarm, past: Excerpt) -> str:
-    """Return how often the class of an alarm came, by the first report that covers it."""
+    """Return the frequency and probability of an alarm's class, by the first report after it."""
     alarm = raised.alarm
     report = next((r for r in past.reports if r.n >= alarm.n), None)
     if alarm.scope != "class" or report is None:
         return ""
     classes = map(as_dict, as_list(windows(report).get("classes")))
-    found = next((one for one in classes if str(one.get("label")) == alarm.name), None)
+    found = next((each for each in classes if str(each.get("label")) == alarm.name), None)
     if found is None:
         return ""
-    came, said = (number(found.get(name)) for name in ("frequency", "probability"))
-    return f"; it was announced at {said:.3f} and came at {came:.3f}"
+    frequency, announced = (number(found.get(name)) for name in ("frequency", "probability"))
+    return f"; it was announced at {announced:.3f} and came at {frequency:.3f}"
 
 
 def _parts(past: Excerpt) -> Iterator[str]:
@@ -170,12 +169,12 @@ def _parts(past: Excerpt) -> Iterator[str]:
 
 
 def _costs(past: Excerpt) -> Iterator[str]:
-    told = as_dict(past.reports[-1].message.get("costs")) if past.reports else {}
-    own, by_label = number(told.get("mean")), number(told.get("by_label"))
-    if not math.isnan(own):
+    costs = as_dict(past.reports[-1].message.get("costs")) if past.reports else {}
+    mean, by_label = number(costs.get("mean")), number(costs.get("by_label"))
+    if not math.isnan(mean):
         yield (
-            f"The actions that answers named cost {own:.4g} an example, those of the most probable "
-            f"label {by_label:.4g}."
+            f"The actions that answers named cost {mean:.4g} an example, those of the most "
+            f"probable label {by_label:.4g}."
         )
 
 

@@ -1,10 +1,11 @@
-"""Cards of the sequential tests: evidence, distance from the truth, alarms and events."""
+"""Cards of the sequential tests: evidence, deviation from calibration, alarms and events."""
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from bokeh.models import Range1d, Span, UIElement
+from typing_extensions import override
 
 from workers.dashboard.card import Card, TextCard, band, legend, markup, plot, source
 from workers.dashboard.reports import Report, as_dict, as_list
@@ -29,9 +30,9 @@ NO_MONITORS = (
     "begun with monitors = off."
 )
 
-_MAX_TESTS = 100  # of a report
-_MAX_PARTS = 8  # that are off most
-_MAX_ALARMS = 10  # and events
+_MAX_TESTS = 100  # tests that are read of a report
+_MAX_PARTS = 8  # parts in the table of deviations
+_MAX_ROWS = 10  # incidents, alarms or events in a table
 
 _DEVIATION = ("since", "estimate", "lower", "upper")
 
@@ -43,10 +44,10 @@ class Test(NamedTuple):
     scope: str
     name: str
     margin: float  # log wealth less log threshold: an alarm is raised at 0
-    # Its strongest mean of y - p: its first example, and the confidence sequence. NaN without.
-    since: float = math.nan
+    # The mean of y - p since the start with the most evidence; NaN if the report has none.
+    since: float = math.nan  # first example of that mean
     estimate: float = math.nan
-    lower: float = math.nan
+    lower: float = math.nan  # of the confidence sequence
     upper: float = math.nan
 
 
@@ -60,28 +61,26 @@ def tests_of(report: Report) -> list[Test]:
     -3.5
     """
     given = as_list(as_dict(report.message.get("monitors")).get("tests"))
-    made = [_test(as_dict(one)) for one in given[:_MAX_TESTS]]
-    return [test for test in made if not math.isnan(test.margin)]
+    tests = [_test(as_dict(each)) for each in given[:_MAX_TESTS]]
+    return [test for test in tests if not math.isnan(test.margin)]
 
 
 def _test(given: dict[str, object]) -> Test:
-    off = as_dict(given.get("deviation"))
+    deviation = as_dict(given.get("deviation"))
     kind, scope, name = (str(given.get(key) or "")[:200] for key in ("kind", "scope", "name"))
     margin = number(given.get("log_wealth")) - number(given.get("threshold"))
-    return Test(kind, scope, name, margin, *(number(off.get(key)) for key in _DEVIATION))
+    return Test(kind, scope, name, margin, *(number(deviation.get(key)) for key in _DEVIATION))
 
 
 def _nearest(tests: Sequence[Test], kind: str) -> float:
-    """Return the margin of the test of a kind that is nearest to an alarm."""
+    """Return the largest margin of the tests of a kind: of the test nearest to an alarm."""
     return max((test.margin for test in tests if test.kind == kind), default=math.nan)
 
 
-_NONE = Test("", "", "", math.nan)
-
-
 def _overall(tests: Sequence[Test]) -> Test:
+    """Return the overall test of calibration; one of NaN if there is none."""
     found = (test for test in tests if (test.kind, test.scope) == ("calibration", "overall"))
-    return next(found, _NONE)
+    return next(found, Test("", "", "", math.nan))
 
 
 class EvidenceCard(Card):
@@ -94,13 +93,13 @@ class EvidenceCard(Card):
     )
     section = "monitors"
 
+    @override
     def body(self) -> Sequence[UIElement]:
-        """Make the plot."""
         self._source = source("x", "overall", "calibration", "exchangeability")
         self._alarms = source("x")
         drawn = plot(self.axis, "log wealth - log threshold")
         drawn.add_layout(Span(location=0, dimension="width", line_color=ALARM, line_width=2))
-        drawn.y_range.end = 1  # the threshold is in sight
+        drawn.y_range.end = 1  # so that the threshold is visible
         both = {"source": self._source, "width": 2}
         overall = drawn.line("x", "overall", color=ANNOUNCED, **both)
         parts = drawn.line("x", "calibration", color=ACCURACY, line_dash="dashed", **both)
@@ -119,8 +118,8 @@ class EvidenceCard(Card):
         )
         return [drawn]
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Draw the tests."""
         chosen = thinned(len(excerpt.reports))
         tests = [tests_of(excerpt.reports[i]) for i in chosen]
         if not (tests and tests[-1]):
@@ -148,7 +147,7 @@ class DeviationCard(Card):
     section = "monitors"
 
     def body(self) -> Sequence[UIElement]:
-        """Make the plot and the place of the table."""
+        """Make the plot, and an empty table below it."""
         self._source = source("x", "estimate", "lower", "upper")
         drawn = plot(self.axis, "frequency - probability", height=220, y_range=Range1d(-0.5, 0.5))
         band(drawn, "x", self._source)
@@ -164,7 +163,7 @@ class DeviationCard(Card):
         found = [_overall(each) for each in tests]
         if not found or math.isnan(found[-1].estimate):
             return NO_MONITORS
-        columns = {name: [getattr(one, name) for one in found] for name in _DEVIATION[1:]}
+        columns = {name: [getattr(test, name) for test in found] for name in _DEVIATION[1:]}
         self._source.data = {"x": excerpt.x()[chosen], **columns}
         self._table.text = _deviations(tests[-1])
         return ""
@@ -184,7 +183,7 @@ def _deviations(tests: Sequence[Test]) -> str:
 
 
 class AlarmsCard(TextCard):
-    """The last incidents, their alarms, and events."""
+    """Tables of the last incidents, alarms and events."""
 
     title = "Incidents, alarms and events"
     words = (
@@ -196,8 +195,8 @@ class AlarmsCard(TextCard):
     section = "monitors"
     is_wide = True
 
+    @override
     def fill(self, excerpt: Excerpt) -> str:
-        """Write the tables."""
         if not excerpt.has_alarms:
             return "An exported file holds answers alone: no alarms, and no events."
         if not (excerpt.alarms or excerpt.events):
@@ -209,7 +208,7 @@ def _incidents(excerpt: Excerpt) -> str:
     if not excerpt.incidents:
         return ""
     columns = "<since example", "<until", "alarms", "<kinds", "<what it says"
-    return table(columns, map(incident_row, reversed(excerpt.incidents[-_MAX_ALARMS:])))
+    return table(columns, map(incident_row, reversed(excerpt.incidents[-_MAX_ROWS:])))
 
 
 def _alarms(excerpt: Excerpt) -> str:
@@ -218,9 +217,10 @@ def _alarms(excerpt: Excerpt) -> str:
         return '<p class="good">No alarm was raised, as far as is kept.</p>'
     columns = "<entry of", "<committed", "example", "<what", "<found", "<done"
     shown = (
-        _alarm(one, excerpt.committed.get(one.entry)) for one in reversed(alarms[-_MAX_ALARMS:])
+        _alarm(raised, excerpt.committed.get(raised.entry))
+        for raised in reversed(alarms[-_MAX_ROWS:])
     )
-    more = len(alarms) - _MAX_ALARMS
+    more = len(alarms) - _MAX_ROWS
     rest = f'<p class="soft">{more:,} older alarms are kept.</p>' if more > 0 else ""
     return table(columns, shown) + rest
 
@@ -238,7 +238,7 @@ def _events(excerpt: Excerpt) -> str:
     if not excerpt.events:
         return ""
     rows = (
-        [moment(one.time), safe(one.code, 30), safe(one.writer, 30), safe(one.words, 120)]
-        for one in reversed(excerpt.events[-_MAX_ALARMS:])
+        [moment(event.time), safe(event.code, 30), safe(event.writer, 30), safe(event.words, 120)]
+        for event in reversed(excerpt.events[-_MAX_ROWS:])
     )
     return table(("<at", "<event", "<worker", "<detail"), rows)

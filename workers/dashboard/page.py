@@ -1,4 +1,4 @@
-"""One session: a document that shows the choice in its address, and keeps it up to date."""
+"""One session: a document that shows the choice in its address, and refreshes it."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from workers.dashboard.shown_feed import RANGES, Choice, Excerpt, ShownFeed
 from workers.dashboard.text import banner, figures, rate, safe, seconds, whole
 
 PICTURES: Sequence[type[Card]] = (AccuracyCard, ReliabilityCard, EvidenceCard, LagCard)
-"""Cards that are always shown, below the verdict."""
+"""Cards above the tabs, which are always shown."""
 
 TABS: Mapping[str, Sequence[type[Card]]] = {
     "incidents": (AlarmsCard,),
@@ -45,7 +45,7 @@ CARDS: Sequence[type[Card]] = (*PICTURES, *(kind for kinds in TABS.values() for 
 """All cards of a feed, in the order of the page."""
 
 REFRESH_MS = 1000
-_TABLE_EVERY = 2  # refreshes after which the table of all feeds is written again
+_TABLE_EVERY = 2  # refreshes between two updates of the table of all feeds
 
 _REMEMBER = """
 const url = new URL(window.location)
@@ -74,13 +74,13 @@ class Page:
         document.add_root(self._root)
 
     def begin(self) -> None:
-        """Show the page for the first time, and then each second."""
+        """Show the page now and then every `REFRESH_MS`."""
         self.refresh()
         self._document.add_periodic_callback(self.refresh, REFRESH_MS)
 
     def refresh(self) -> None:
         """Show the present state."""
-        _say(self._alert, _lost(self._follower))
+        _set_text(self._alert, _lost(self._follower))
         self.show()
         self._refreshes += 1
 
@@ -98,50 +98,50 @@ class FeedsPage(Page):
             return
         shown = self._follower.shown()
         if not shown:
-            _say(self._head, _NO_FEEDS if self._follower.has_read else _LOADING)
+            _set_text(self._head, _NO_FEEDS if self._follower.has_read else _LOADING)
             return
         more = self._follower.left_out
         rest = f'<p class="soft">{more:,} more are not followed; name those to show.</p>'
-        _say(self._head, table(shown, self._choice) + rest * bool(more))
+        _set_text(self._head, table(shown, self._choice) + rest * bool(more))
 
 
 class FeedPage(Page):
-    """One feed."""
+    """The page of one feed."""
 
     def __init__(self, document: Document, follower: Follower, choice: Choice) -> None:
         super().__init__(document, follower, choice)
         self._shown = follower.watch(choice.feed)
-        self._seen = -1
+        self._version = -1  # `ShownFeed.version` that the cards show
         if self._shown is None:
             return
         document.on_session_destroyed(lambda _: follower.unwatch(choice.feed))
         self._pictures, self._panels = grid("28rem"), {name: grid("28rem") for name in TABS}
         tabs = _tabs(self._panels, choice.tab)
         self._root.children += [self._controls(), self._pictures, *tabs]
-        # The head is on the screen before the plots are made.
+        # The plots are made after the browser shows the head.
         self._cards: list[Card] = []
         document.on_event(DocumentReady, lambda _: self._make_cards())
 
     def _make_cards(self) -> None:
-        made = {kind: kind(self._choice.axis) for kind in CARDS}
-        self._cards, self._seen = list(made.values()), -1
+        cards = {kind: kind(self._choice.axis) for kind in CARDS}
+        self._cards, self._version = list(cards.values()), -1
         self.show()
-        self._pictures.children = [made[kind].root for kind in PICTURES]
+        self._pictures.children = [cards[kind].root for kind in PICTURES]
         for name, kinds in TABS.items():
-            self._panels[name].children = [made[kind].root for kind in kinds]
+            self._panels[name].children = [cards[kind].root for kind in kinds]
 
     def show(self) -> None:
         """Write the head; draw the cards again if anything changed."""
         shown = self._shown
         if shown is None:
-            _say(self._head, _unknown(self._choice.feed))
+            _set_text(self._head, _unknown(self._choice.feed))
             return
-        _say(self._head, head(shown))
+        _set_text(self._head, head(shown))
         if not shown.is_loaded or shown.status.problem:
             return
         excerpt = Excerpt.of(shown, self._choice)
-        is_new = shown.version != self._seen
-        self._seen = shown.version
+        is_new = shown.version != self._version
+        self._version = shown.version
         for card in self._cards:
             if is_new or card.is_of_flow:
                 card.refresh(excerpt)
@@ -157,8 +157,8 @@ class FeedPage(Page):
 
     def _changed(self, name: str) -> object:
         def take(_attribute: str, _old: str, new: str) -> None:
-            asked = {n: getattr(self._choice, n) for n in ("feed", "range", "axis", "theme", "tab")}
-            self._choice = Choice.of(asked | {name: new})
+            names = ("feed", "range", "axis", "theme", "tab")
+            self._choice = Choice.of({n: getattr(self._choice, n) for n in names} | {name: new})
             self._make_cards()
 
         return take
@@ -198,16 +198,16 @@ def _unknown(feed: str) -> str:
 
 
 def _tabs(panels: Mapping[str, UIElement], chosen: str) -> list[UIElement]:
-    """Return a list of tabs, and a panel for each; if `chosen` is none of them, the first is shown.
+    """Return the list of tabs, and a panel for each; the chosen one is shown, else the first.
 
     The server draws all panels; `assets/tabs.js` switches between them in the browser. The roles
-    follow the pattern "tabs" of the ARIA authoring guide. A tab cannot name its panel by ID,
-    because each element of Bokeh has a separate tree; the panel has the name of its tab instead.
+    follow the pattern "tabs" of the ARIA authoring guide, except that a tab cannot refer to its
+    panel by ID, because each Bokeh element has its own shadow tree: they share a name instead.
     """
     shown = chosen if chosen in panels else next(iter(panels))
     buttons = "".join(_tab(name, name == shown) for name in panels)
     tabs = f'<div role="tablist" class="tabs" aria-label="More of this feed">{buttons}</div>'
-    return [markup(tabs), *(_panel(name, one, name == shown) for name, one in panels.items())]
+    return [markup(tabs), *(_panel(name, each, name == shown) for name, each in panels.items())]
 
 
 def _tab(name: str, is_chosen: bool) -> str:
@@ -219,7 +219,7 @@ def _tab(name: str, is_chosen: bool) -> str:
 
 
 def _panel(name: str, cards: UIElement, is_chosen: bool) -> Column:
-    """Return a panel; a grid would be shown whether or not it is visible."""
+    """Return a panel around a grid: the CSS of a grid overrides its `visible`."""
     attributes = {"role": "tabpanel", "aria-label": name.capitalize(), "tabindex": "0"}
     return Column(
         children=[cards],
@@ -230,12 +230,12 @@ def _panel(name: str, cards: UIElement, is_chosen: bool) -> Column:
     )
 
 
-def _say(place: UIElement, text: str) -> None:
-    """Set the text of a piece of markup; an equal text is not sent again."""
-    if place.text != text:
-        place.text = text
-    if place.visible != bool(text):
-        place.visible = bool(text)
+def _set_text(element: UIElement, text: str) -> None:
+    """Set the text of a piece of markup; an unchanged text is not sent again."""
+    if element.text != text:
+        element.text = text
+    if element.visible != bool(text):
+        element.visible = bool(text)
 
 
 def make_page(document: Document, follower: Follower, choice: Choice) -> None:
@@ -244,8 +244,8 @@ def make_page(document: Document, follower: Follower, choice: Choice) -> None:
     kind(document, follower, choice).begin()
 
 
-def refuse(document: Document, most: int) -> None:
-    """Show that there are too many viewers."""
-    words = f"{most:,} browsers look at this page already: close one of them, and try again."
+def refuse(document: Document, limit: int) -> None:
+    """Fill a new document with a message that there are too many viewers."""
+    words = f"{limit:,} browsers look at this page already: close one of them, and try again."
     document.title = Choice().title
     document.add_root(markup(f'<p class="empty">{words}</p>'))

@@ -1,4 +1,4 @@
-"""The page in a separate process, so that no answer waits for it."""
+"""Run the page in a separate process, so that it does not delay answers."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -7,20 +7,20 @@ from contextlib import contextmanager
 from workers.config.environment import PREFIX
 from workers.python_process import command, environment
 
-_END_SECONDS = 10.0  # for the page to end, before it is killed
+_END_SECONDS = 10.0  # time for the page process to exit before it is killed
 
 
 @contextmanager
 def page_process(feeds: Sequence[str], url: str, port: int, *options: str) -> Iterator[bytes]:
-    """Serve the page of feeds on loopback while the block runs; `options` are more of `dashboard`.
+    """Serve the page of feeds on loopback within the block; `options` are passed to `dashboard`.
 
-    The page process prints its address, or why it cannot serve, on standard error; with `--json`
-    only to this process, which yields it. It ends with this process, even if that is killed: then
-    its standard input ends.
+    The page process prints its address, or an error, on standard error. With `--json` it prints
+    only its address, to a pipe, and that line is yielded; else the yielded value is empty. It exits
+    when its standard input ends, so that it never outlives this process.
     """
     page, is_printed = ("dashboard", *feeds, "--port", str(port)), "--json" in options
-    # The URL may hold a password, which no list of processes may show. It is complete, so that the
-    # settings it was made of are left out.
+    # The URL may hold a password, so it is passed in the environment, not in the list of processes.
+    # It includes the credentials of other settings, so those are not passed.
     inherited = {name: text for name, text in environment().items() if not name.startswith(PREFIX)}
     process = subprocess.Popen(
         command("-m", "workers.cli", *page, *options, "--until-input-ends"),

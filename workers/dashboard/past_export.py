@@ -1,4 +1,4 @@
-"""A past run as an exported CSV file has it: answers and labels, and no alarms."""
+"""Read a past run from an exported CSV file, which has answers and labels but no alarms."""
 
 import csv
 import math
@@ -19,7 +19,7 @@ from workers.reading.true_labels import Truth
 NEEDED = ("entry", "status", "label", "probability", "lower", "upper", "is_right")
 
 _EVERY = 25
-"""Scored answers between two points of a curve, where these are not too many."""
+"""Scored answers between two points of a curve, before thinning."""
 
 _TEXTS = ("status", "id", "label", "guarantee", "reason")
 _NUMBERS = ("seq", "n", "probability", "lower", "upper")
@@ -28,10 +28,10 @@ _NUMBERS = ("seq", "n", "probability", "lower", "upper")
 def read_export(
     path: Path, since: float | None = None, until: float | None = None, axis: Axis = "n"
 ) -> Excerpt:
-    """Return what a file of `online-svm export` holds of a span, as `read_past` does of a feed.
+    """Return the excerpt of a span from a file of `online-svm export`; see `past_run.read_past`.
 
-    The cumulative figures of the headline are summed from the first answer of the span on.
-    BadConfiguration: the file cannot be read, or is no such export.
+    The cumulative figures of the headline start at the first answer of the span. BadConfiguration:
+    the file cannot be read, or is no such export.
     """
     sums, thinned = _Sums(), Thinned()
     answers: deque[ShownAnswer] = deque(maxlen=MAX_ANSWERS)
@@ -52,7 +52,7 @@ def read_export(
 
 
 def _rows(path: Path) -> Iterator[tuple[bytes, Mapping[str, str]]]:
-    """Yield the rows with their entry IDs; the error names the line that is no answer."""
+    """Yield the rows with their entry IDs; BadConfiguration names an invalid line."""
     try:
         with path.open(encoding="utf-8", newline="") as source:
             reader = csv.DictReader(source, strict=True)
@@ -93,7 +93,7 @@ def _float(text: str | None) -> float | None:
 
 
 class _Sums:
-    """Sums of the headline over the scored answers."""
+    """Sums of accuracy, probability and interval over the scored answers."""
 
     def __init__(self) -> None:
         self.scored = 0

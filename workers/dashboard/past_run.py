@@ -1,4 +1,4 @@
-"""A past run as the feed has kept it, and as an archive has it."""
+"""Read a past run from the streams of a feed, or from an archive."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,17 +30,17 @@ from workers.reading.incidents import (
     incidents,
     known_alarms,
 )
-from workers.reading.true_labels import ANSWERED, TrueLabels, Truth, features_of
+from workers.reading.true_labels import ANSWERED, TrueLabels, Truth, features_of, is_right
 
 MAX_ALARMS = 10_000
 
 
 class NothingKept(BadConfiguration):
-    """A span of time from which a feed keeps neither reports nor answers."""
+    """The source keeps neither reports nor answers of a span of time."""
 
 
 class Thinned:
-    """Of very many reports evenly spaced ones, at most `MAX_REPORTS`: `kept`."""
+    """Keeps evenly spaced reports of a series, at most `MAX_REPORTS`."""
 
     def __init__(self) -> None:
         self.kept: list[Report] = []
@@ -62,30 +62,31 @@ def _reports_and_incidents(
 ) -> tuple[list[Report], list[Incident]]:
     """Return evenly spaced reports of pages of `met`, and the incidents.
 
-    A report that repeats that no alarm is open says nothing new of incidents.
+    To bound memory, a report without open alarms is dropped for the incidents if the one before it
+    had none either and no alarm came between them.
     """
-    raised, before = [parse_id(one.entry) for one in alarms], 0
-    thinned, marks = Thinned(), list[ReportedOpenAlarms]()
+    raised, before = [parse_id(alarm.entry) for alarm in alarms], 0
+    thinned, reported = Thinned(), list[ReportedOpenAlarms]()
     for page in pages:
         thinned.add(parsed(page))
         for entry in page:
-            mark = ReportedOpenAlarms.of(*entry)
-            if mark is None:
+            report = ReportedOpenAlarms.of(*entry)
+            if report is None:
                 continue
-            upto = bisect_right(raised, parse_id(mark.entry))
-            if mark.alarms or upto > before or not marks or marks[-1].alarms:
-                marks.append(mark)
+            upto = bisect_right(raised, parse_id(report.entry))
+            if report.alarms or upto > before or not reported or reported[-1].alarms:
+                reported.append(report)
             before = upto
-    return thinned.kept, incidents(alarms, marks)
+    return thinned.kept, incidents(alarms, reported)
 
 
 def read_past(
     store: Store, since: float | None = None, until: float | None = None, axis: Axis = "n"
 ) -> Excerpt:
-    """Return what a feed kept of a span, in milliseconds since 1970, both ends included.
+    """Return the excerpt of a span from a feed, in milliseconds since 1970, both ends included.
 
-    Of very many reports evenly spaced ones are taken; of the answers and alarms, the last.
-    NothingKept: nothing is kept of the span.
+    Reports are thinned evenly to `MAX_REPORTS`; of answers and alarms the newest are read.
+    NothingKept: the feed keeps nothing of the span.
     """
     keys = store.keys
     after = b"0-0" if since is None else previous_id(b"%d-0" % since)
@@ -122,7 +123,7 @@ def _parsed_pages(
 def read_archive(
     archive: Archive, since: float | None = None, until: float | None = None, axis: Axis = "n"
 ) -> Excerpt:
-    """Return what an archive holds of a span, as `read_past` does of a feed."""
+    """Return the excerpt of a span from an archive; see `read_past`."""
     after = b"0-0" if since is None else previous_id(b"%d-0" % since)
     upto = None if until is None else last_id_at(until)
     last = archive.tail("alarms", ("payload",), MAX_ALARMS, after, upto)
@@ -139,7 +140,7 @@ def read_archive(
 
 
 def _archived_answers(archive: Archive, after: bytes, upto: bytes | None) -> list[ShownAnswer]:
-    """Return the last answers of a span, with the labels and features that are archived."""
+    """Return the last answers of a span, with their archived labels and features."""
     rows = archive.tail("answers", ("payload",), MAX_ANSWERS, after, upto)
     if not rows:
         return []
@@ -161,10 +162,8 @@ def _archived_answers(archive: Archive, after: bytes, upto: bytes | None) -> lis
     for at, answer in _messages(rows):
         if isinstance(answer, dict):
             label = late.get(answer.get("id") or "", own.get(at))
-            said = answer.get("label")
-            is_right = None if label is None or said is None else said == label
             given = features.get(at) if answer.get("status") in ANSWERED else None
-            truth = Truth(at in features, label, is_right, given)
+            truth = Truth(at in features, label, is_right(answer, label), given)
             found.append(ShownAnswer(at, answer, bounded(truth)))
     return found
 

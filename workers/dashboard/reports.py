@@ -1,6 +1,6 @@
-"""Validity reports as numbers to draw: cumulative figures, and figures of a window.
+"""The figures of validity reports as arrays to draw: cumulative, and over a window.
 
-Anybody may write to `met`, so every number is checked.
+Any program may write to `met`, so every value is checked.
 """
 
 import math
@@ -15,17 +15,17 @@ from workers.feed.position import parse_id
 from workers.reading.answers import number
 
 FIGURES = ("accuracy", "lower", "probability", "upper", "log_loss", "brier")
-"""Cumulative figures of a method, in the order of the columns here."""
+"""Figures of a method, in the order of the columns of the arrays here."""
 
 WINDOW_EXAMPLES = 500
-"""Scored examples of a window that is computed here, from the difference of two reports."""
+"""Scored examples of a window that is computed from the difference of two reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report."""
+    """A validity report."""
 
-    time: float  # milliseconds in its entry ID: when Redis got the last example that it covers
+    time: float  # milliseconds in its entry ID: when the last example that it covers was added
     n: int  # examples learned
     scored: int  # of these
     methods: dict[str, tuple[float, ...]] = field(repr=False)  # `FIGURES` of each; may be NaN
@@ -33,7 +33,7 @@ class Report:
 
     @classmethod
     def of(cls, entry_id: bytes, message: Any) -> Self | None:
-        """Return a report, or None if the payload is not one."""
+        """Return the report in a parsed payload; None if it holds none."""
         if not isinstance(message, dict):
             return None
         n, scored = number(message.get("n")), number(message.get("scored"))
@@ -63,8 +63,8 @@ def windows(report: Report) -> dict[str, Any]:
 def _figures(method: Mapping[str, Any]) -> tuple[float, ...]:
     own = as_dict(method.get("predicted"))
     return tuple(
-        number(own.get(name) if place < 4 else method.get(name))
-        for place, name in enumerate(FIGURES)
+        number(own.get(name) if column < 4 else method.get(name))
+        for column, name in enumerate(FIGURES)
     )
 
 
@@ -75,19 +75,19 @@ def cumulative(reports: Sequence[Report], method: str) -> Floats:
 
 
 def windowed(reports: Sequence[Report], method: str, window: int = WINDOW_EXAMPLES) -> Floats:
-    """Return the figures over the last examples of each report, of shape (n_reports, 6).
+    """Return the figures over the last examples before each report, of shape (n_reports, 6).
 
-    They are differences of cumulative sums: with accuracy a over s examples and b over t < s of
-    them, the accuracy of the s - t examples in between is (s a - t b) / (s - t). The window is the
-    shortest between two reports that has at least `window` examples; before there are so many, it
-    is all examples. NaN where the report at the beginning of the window is not among those given.
+    They are differences of cumulative sums: with accuracy a over s examples and b over the first t
+    of them, the accuracy over the other s - t examples is (s a - t b) / (s - t). A window reaches
+    back to the newest report that is at least `window` examples older; if fewer examples were
+    scored, to the first example. It is NaN if that report is not among those given.
     """
     scored = np.array([r.scored for r in reports], dtype=np.float64)
     values = cumulative(reports, method)
     if not len(scored):
         return values
-    # A report before the first example: all sums are zero there. Where older reports are not among
-    # these, it is too far back to begin a window.
+    # Row 0 stands for the time before the first example, where all sums are zero. A window that
+    # begins there although it need not is too long: older reports are missing.
     counts = np.concatenate(([0.0], scored))
     sums = np.vstack((np.zeros(values.shape[1]), values * scored[:, None]))
     start = np.maximum(np.searchsorted(counts, scored - window, side="right") - 1, 0)
@@ -100,8 +100,7 @@ def windowed(reports: Sequence[Report], method: str, window: int = WINDOW_EXAMPL
 def recent(reports: Sequence[Report]) -> Floats:
     """Return the headline's figures over the last examples, of shape (n_reports, 6).
 
-    A report carries them itself; for one of a feed that was begun without `metrics_window` they
-    are computed here, by `windowed`.
+    They are read from the report; for a feed without `metrics_window`, `windowed` computes them.
     """
     figures = windowed(reports, "headline")
     for row, report in zip(figures, reports, strict=True):

@@ -28,15 +28,15 @@ from workers.dashboard.text import HELP
 PORT = 5006
 
 MAX_SESSIONS = 200
-"""Browsers at the same time. Each costs memory and a refresh a second."""
+"""Browsers at the same time; each takes memory and a refresh a second."""
 
-_MAX_MESSAGE_BYTES = 1 << 20  # of a message from a browser
+_MAX_MESSAGE_BYTES = 1 << 20  # size of a message from a browser
 
 
 class Dashboard:
-    """Serves the page of some feeds (see `Follower`) on a port; port 0 is any free one.
+    """Serves the page of feeds (see `Follower`) on a port; port 0 is any free one.
 
-    An address other than loopback needs a token, a secret shared with the viewers.
+    Without a token, a secret shared with the viewers, the address must be loopback.
     BadConfiguration: the token is missing, or the port cannot be used.
     """
 
@@ -65,7 +65,7 @@ class Dashboard:
     def run(self, until_input_ends: bool = False) -> None:
         """Serve until `stop`, or until a signal if this is the main thread.
 
-        With `until_input_ends`, also stop when standard input ends: the parent process has ended.
+        `until_input_ends` also stops when standard input ends, because the parent process ended.
         """
         asyncio.run(self._serve(until_input_ends))
 
@@ -97,7 +97,7 @@ class Dashboard:
             extra_patterns=[(f"/{HELP}", HelpPage)],
             use_index=False,
             redirect_root=False,
-            # The page carries a signed session id; no session opens without one.
+            # No session opens without a signed session id, which only `PageHandler` gives out.
             secret_key=secrets.token_bytes(32),
             sign_sessions=True,
             include_headers=[],
@@ -112,10 +112,10 @@ class Dashboard:
         return BaseServer(IOLoop.current(), tornado, http)
 
     def _origins(self) -> list[str]:
-        """Return the sites whose pages may open a connection.
+        """Return the sites whose pages may open a websocket.
 
-        Without a token, only the pages of this server may. With a token, any may: browsers send
-        the cookie that stands for the token only from pages of this site.
+        Without a token, only this server. With a token, any: browsers send the login cookie
+        (SameSite) only from pages of this server.
         """
         if self._token is not None:
             return ["*"]
@@ -130,7 +130,7 @@ class Dashboard:
         make_page(document, self.follower, Choice.of(arguments))
 
     def __enter__(self) -> Self:
-        """Serve in a thread, beside the other work of the process."""
+        """Serve in a separate thread."""
         self._thread = threading.Thread(target=self.run, name="dashboard", daemon=True)
         self._thread.start()
         return self
@@ -141,6 +141,6 @@ class Dashboard:
 
 
 def _quiet() -> None:
-    """Silence the request logs of the libraries: they contain text from browsers."""
+    """Silence the request logs of the libraries, which contain text from browsers."""
     for name in ("bokeh", "tornado.access", "tornado.general"):
         logging.getLogger(name).setLevel(logging.ERROR)

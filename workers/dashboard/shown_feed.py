@@ -1,4 +1,4 @@
-"""One feed as the page knows it, the choice of a viewer, and the excerpt that this choice shows."""
+"""The data of one feed on the page, the choice of a viewer, and the excerpt for this choice."""
 
 import time
 from collections import deque
@@ -25,17 +25,17 @@ MAX_ANSWERS = 2000
 MAX_ALARMS = 1000
 MAX_EVENTS = 50
 MAX_FEATURES = 200
-"""Features of an example, up to which they are kept."""
+"""Examples with more features are kept without them."""
 
 MAX_FLOW_POINTS = 900
 """Points of rate and lag that are kept: a quarter of an hour, at one a second."""
 
 MAX_POINTS = 400
-"""Points of a curve: about the pixels that a card is wide."""
+"""Points of a curve: about the width of a card in pixels."""
 
-_RATE_SECONDS = 10.0
-_MAX_NOTE = 32  # characters of a note in a plot; the table of events has the rest
-_MS = 3_600_000.0  # milliseconds in an hour
+_RATE_SECONDS = 10.0  # time over which a rate is measured
+_MAX_NOTE = 32  # characters of a note in a plot; the table of events has the whole text
+_MS_PER_HOUR = 3_600_000.0
 
 Axis = Literal["n", "time"]
 
@@ -57,12 +57,12 @@ class FlowPoint(NamedTuple):
 
     time: float  # seconds since 1970, by the clock of the page
     seq: int  # entries answered
-    rate: float  # entries answered a second, over the last seconds
+    rate: float  # entries answered a second, over `_RATE_SECONDS`
     waiting: int
 
 
 class ShownAnswer(NamedTuple):
-    """An entry of `out`, and what became known of its label."""
+    """An entry of `out`, and the truth about it."""
 
     entry_id: bytes
     message: dict[str, Any]
@@ -70,13 +70,13 @@ class ShownAnswer(NamedTuple):
 
 
 def bounded(truth: Truth) -> Truth:
-    """Return what became known of an example, without very many features."""
+    """Return the truth of an example, without features if there are more than `MAX_FEATURES`."""
     is_wide = truth.features is not None and len(truth.features) > MAX_FEATURES
     return replace(truth, features=None) if is_wide else truth
 
 
 def shown_answers(entries: Sequence[Entry], truths: TrueLabels) -> list[ShownAnswer]:
-    """Return entries of `out` with their labels, without entries of other programs."""
+    """Return entries of `out` with their labels; entries of other programs are skipped."""
     messages = [message(entry) for entry in entries]
     return [
         ShownAnswer(entry[0], found, bounded(truth))
@@ -91,14 +91,16 @@ class ShownFeed:
 
     status: FeedStatus
     flow: deque[FlowPoint] = field(default_factory=lambda: deque(maxlen=MAX_FLOW_POINTS))
-    marks: deque[ReportedOpenAlarms] = field(default_factory=lambda: deque(maxlen=MAX_REPORTS))
+    open_alarms: deque[ReportedOpenAlarms] = field(
+        default_factory=lambda: deque(maxlen=MAX_REPORTS)
+    )
     reports: deque[Report] = field(default_factory=deque)
     answers: deque[ShownAnswer] = field(default_factory=deque)
     alarms: deque[RaisedAlarm] = field(default_factory=deque)
     events: deque[Event] = field(default_factory=deque)
     incidents: list[Incident] = field(default_factory=list)
-    committed: dict[bytes, int] = field(default_factory=dict)  # milliseconds of alarms' commits
-    version: int = 0  # grows whenever reports, answers or alarms change
+    committed: dict[bytes, int] = field(default_factory=dict)  # see `incidents.commit_times`
+    version: int = 0  # changes whenever reports, answers or alarms change
 
     @property
     def feed(self) -> str:
@@ -107,12 +109,12 @@ class ShownFeed:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the feed was read once, or found unreadable."""
+        """Whether the feed was read, or could not be read."""
         return bool(self.status.now or self.status.problem)
 
     @property
     def rate(self) -> float:
-        """Entries answered a second, over the last seconds."""
+        """Entries answered a second, over `_RATE_SECONDS`."""
         return self.flow[-1].rate if self.flow else 0.0
 
     def take(self, status: FeedStatus) -> None:
@@ -127,15 +129,16 @@ class ShownFeed:
         self.status = replace(status, rate=rate if is_watched else None)
 
     def clear(self) -> None:
-        """Forget all: the feed is gone, or was made again."""
+        """Forget everything: the feed was deleted, or created again."""
         self.status = FeedStatus(feed=self.feed)
-        for kept in (self.flow, self.marks, self.reports, self.answers, self.alarms, self.events):
+        entries = (self.reports, self.answers, self.alarms, self.events)
+        for kept in (self.flow, self.open_alarms, *entries):
             kept.clear()
         self.incidents, self.committed = [], {}
         self.version += 1
 
     def fail(self, problem: str) -> None:
-        """Note why the feed cannot be read."""
+        """Set the reason why the feed cannot be read."""
         self.status = replace(self.status, problem=problem)
 
     def verdict(self) -> Verdict:
@@ -147,7 +150,7 @@ class ShownFeed:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice of a viewer. It is the address of the page, so that a link shows the same.
+    """The choice of a viewer. It is kept in the address of the page, so that a link shows the same.
 
     Examples
     --------
@@ -162,16 +165,16 @@ class Choice:
     axis: Axis = "n"
     sort: str = "verdict"  # column of the table of feeds
     theme: str = "auto"
-    tab: str = ""  # shown below the pictures; empty for the first
+    tab: str = ""  # empty for the first
 
     @classmethod
     def of(cls, arguments: Mapping[str, str]) -> Self:
-        """Return the choice of an address; what is unknown there is ignored."""
-        asked = arguments.get("range", "all")
+        """Return the choice in an address; unknown values mean the default."""
+        name = arguments.get("range", "all")
         theme = arguments.get("theme", "auto")
         return cls(
             feed=arguments.get("feed", "")[:80],
-            range=asked if asked in RANGES else "all",
+            range=name if name in RANGES else "all",
             axis="time" if arguments.get("axis") == "time" else "n",
             sort=arguments.get("sort", "verdict")[:20],
             theme=theme if theme in ("light", "dark") else "auto",
@@ -184,15 +187,15 @@ class Choice:
         return f"{self.feed or 'feeds'} - online-svm"
 
     def address(self, **changes: str) -> str:
-        """Return the link to this choice, with some of it changed."""
-        usual = {"feed": "", "range": "all", "axis": "n", "sort": "verdict", "theme": "auto"}
-        shown = {name: changes.get(name, getattr(self, name)) for name in usual}
-        return "?" + urlencode({k: v for k, v in shown.items() if v != usual[k]})
+        """Return the link to this choice, with some changes."""
+        defaults = {"feed": "", "range": "all", "axis": "n", "sort": "verdict", "theme": "auto"}
+        values = {name: changes.get(name, getattr(self, name)) for name in defaults}
+        return "?" + urlencode({k: v for k, v in values.items() if v != defaults[k]})
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The part of a feed that is drawn; lists have the oldest first."""
+    """The part of a feed that is drawn; the lists are in order of time."""
 
     feed: str
     axis: Axis = "n"  # whether curves run over examples learned or over time
@@ -201,21 +204,21 @@ class Excerpt:
     flow: list[FlowPoint] = field(default_factory=list)
     alarms: list[RaisedAlarm] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    has_alarms: bool = True  # False if the source cannot tell whether there were any
-    committed: dict[bytes, int] = field(default_factory=dict)  # milliseconds by ID of an alarm
-    pending: PendingLabels | None = None  # awaited labels, where that is known
+    has_alarms: bool = True  # False if the source does not record alarms
+    committed: dict[bytes, int] = field(default_factory=dict)  # see `incidents.commit_times`
+    pending: PendingLabels | None = None  # None for a past run, or without delayed labels
     incidents: list[Incident] = field(default_factory=list)
 
     @classmethod
     def of(cls, shown: ShownFeed, choice: Choice) -> Self:
-        """Return the part of a feed that a choice asks for."""
-        # One call copies a deque as a whole, while the thread that reads may append to it.
+        """Return the excerpt of a feed for a choice."""
+        # `list` copies a deque in one step, although the follower's thread may append to it.
         reports, answers, flow = list(shown.reports), list(shown.answers), list(shown.flow)
         drawn = within(reports, choice.range)
-        # Alarms and notes before the first report of a range are not part of it.
+        # A range begins with its first report; earlier alarms and notes are left out.
         first = drawn[0].n if len(drawn) < len(reports) else 0
-        alarms = [one for one in list(shown.alarms) if one.alarm.n >= first]
-        # Without an example the n of an event is NaN: it is kept, so this is no >=.
+        alarms = [raised for raised in list(shown.alarms) if raised.alarm.n >= first]
+        # Not >=: events other than notes have n = NaN, and are kept.
         events = [event for event in list(shown.events) if not event.n < first]
         return cls(
             shown.feed, choice.axis, drawn, answers, flow, alarms, events,
@@ -229,9 +232,9 @@ class Excerpt:
         return any(report.scored for report in self.reports)
 
     def trust(self) -> Verdict:
-        """Return whether the answers at the end can be trusted, from the excerpt alone."""
+        """Return the verdict on the answers at the end of the excerpt."""
         last = self.incidents[-1] if self.incidents else None
-        answers = (one.message for one in self.answers if "status" in one.message)
+        answers = (answer.message for answer in self.answers if "status" in answer.message)
         found = trust(
             FeedStatus(
                 feed=self.feed,
@@ -246,15 +249,15 @@ class Excerpt:
         return Verdict("wait", sentence, "It holds answers alone, and nothing of alarms.")
 
     def x(self) -> Floats:
-        """Return where each report stands on the axis."""
+        """Return the position of each report on the axis."""
         return np.array([r.n if self.axis == "n" else r.time for r in self.reports], dtype=float)
 
     def alarm_x(self) -> list[float]:
-        """Return where the alarms stand on the axis; several at one place are one."""
+        """Return the distinct positions of the alarms on the axis."""
         return sorted({a.alarm.n if self.axis == "n" else a.time for a in self.alarms})
 
     def notes(self) -> dict[str, list[float] | list[str]]:
-        """Return where the notes stand on the axis, and their texts, as columns of a plot."""
+        """Return the positions of the notes on the axis, and their texts, as columns of a plot."""
         notes = [event for event in self.events if event.is_note]
         return {
             "x": [event.n if self.axis == "n" else event.time for event in notes],
@@ -267,17 +270,17 @@ def _short(text: str) -> str:
 
 
 def within(reports: Sequence[Report], name: str) -> list[Report]:
-    """Return the reports of a range, which ends at the newest of them."""
+    """Return the reports of a range; it ends at the newest report."""
     if not reports or name == "all":
         return list(reports)
     last = reports[-1]
     if name in EXAMPLES:
         return [r for r in reports if r.n > last.n - EXAMPLES[name]]
-    return [r for r in reports if r.time >= last.time - HOURS[name] * _MS]
+    return [r for r in reports if r.time >= last.time - HOURS[name] * _MS_PER_HOUR]
 
 
 def thinned(count: int) -> np.ndarray:
-    """Return indices of at most `MAX_POINTS` of so many points, evenly spaced, with the last."""
+    """Return at most `MAX_POINTS` evenly spaced indices of `count` points, including the last."""
     if count <= MAX_POINTS:
         return np.arange(count)
     return np.linspace(0, count - 1, MAX_POINTS).round().astype(int)

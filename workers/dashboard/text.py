@@ -1,4 +1,4 @@
-"""HTML of the page: escaped text from Redis, tables, small drawings and verdicts."""
+"""HTML fragments of the page: escaped text from Redis, tables, small drawings and verdicts."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -28,32 +28,32 @@ _MAX_SENTENCE_CHARS = 500
 
 _MARKS: dict[Level, str] = {"bad": "✕", "care": "!", "wait": "…", "well": "✓"}
 
-_WIDTH, _HEIGHT = 160, 16  # of an interval, in pixels
-_CURVE_WIDTH, _CURVE_HEIGHT = 110, 22
-_MAX_POINTS = 60  # of a curve
+_WIDTH, _HEIGHT = 160, 16  # pixels of the drawing of an interval
+_CURVE_WIDTH, _CURVE_HEIGHT = 110, 22  # pixels of a sparkline
+_MAX_POINTS = 60  # points of a sparkline
 
 
-def safe(value: Any, most: int = MAX_CHARS) -> str:
-    """Return a value as escaped HTML text: one line of at most `most` characters.
+def safe(value: Any, max_chars: int = MAX_CHARS) -> str:
+    """Return a value as escaped HTML text: one line of at most `max_chars` characters.
 
     Examples
     --------
     >>> safe("<script>alert(1)</script>")
     '&lt;script&gt;alert(1)&lt;/script&gt;'
-    >>> safe("abcdef", most=4), safe(None)
+    >>> safe("abcdef", max_chars=4), safe(None)
     ('abc…', '–')
     """
     if value is None:
         return "–"
-    text = printable(str(value)[: 4 * most])
-    return html.escape(text if len(text) <= most else text[: most - 1] + "…")
+    text = printable(str(value)[: 4 * max_chars])
+    return html.escape(text if len(text) <= max_chars else text[: max_chars - 1] + "…")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table as HTML.
 
-    A heading that begins with "<" marks a text column: aligned left, and shortened if too wide.
-    Cells are HTML; the last one of a short row spans the remaining columns.
+    A heading that begins with "<" marks a text column, which is aligned left and shortened if too
+    wide. Cells are HTML; the last cell of a short row spans the remaining columns.
     """
     heads = "".join(
         f'<th class="left">{name[1:]}</th>' if name[:1] == "<" else f"<th>{name}</th>"
@@ -72,7 +72,7 @@ def _cells(columns: Sequence[str], row: Sequence[str]) -> str:
 
 
 def figures(values: Iterable[tuple[str, str]]) -> str:
-    """Return figures side by side; `values` has the name and the value of each, as HTML."""
+    """Return figures side by side, given the name and the value of each as HTML."""
     drawn = "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in values)
     return f'<div class="figures">{drawn}</div>'
 
@@ -101,7 +101,7 @@ def seconds(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    """Return a number of examples a second as text.
+    """Return a number of entries a second as text.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def rate(value: float) -> str:
 
 
 def interval(low: float, point: float, high: float) -> str:
-    """Return a drawing of an interval between 0 and 1, with a mark at the probability.
+    """Return a drawing of an interval in [0, 1], with a mark at the probability.
 
     Examples
     --------
@@ -128,12 +128,12 @@ def interval(low: float, point: float, high: float) -> str:
 
 def scale(low: float, point: float, high: float) -> str:
     """Return a drawing of a difference and its interval, clipped to [-0.5, 0.5]."""
-    places = [min(1.0, max(0.0, value + 0.5)) for value in (low, point, high)]
-    return _drawing(places, f"{low:.3g} to {high:.3g}")
+    clipped = [min(1.0, max(0.0, value + 0.5)) for value in (low, point, high)]
+    return _drawing(clipped, f"{low:.3g} to {high:.3g}")
 
 
-def _drawing(places: Sequence[float], words: str) -> str:
-    left, mark, right = (_WIDTH * value for value in places)
+def _drawing(interval: Sequence[float], words: str) -> str:
+    left, mark, right = (_WIDTH * value for value in interval)
     middle = _HEIGHT / 2
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{words}">'
@@ -164,8 +164,8 @@ def sparkline(accuracy: Sequence[float], announced: Sequence[float]) -> str:
     low = min(map(min, pairs))
     span = max(map(max, pairs)) - low or 1.0
     curves = "".join(
-        _polyline([(pair[place] - low) / span for pair in pairs], colour, width)
-        for place, colour, width in ((1, ANNOUNCED, 1.5), (0, ACCURACY, 2))
+        _polyline([(pair[index] - low) / span for pair in pairs], colour, width)
+        for index, colour, width in ((1, ANNOUNCED, 1.5), (0, ACCURACY, 2))
     )
     return (
         f'<svg width="{_CURVE_WIDTH}" height="{_CURVE_HEIGHT}" role="img" '
@@ -183,12 +183,12 @@ def _polyline(heights: Sequence[float], colour: str, width: float) -> str:
 
 
 def marked(verdict: Verdict) -> str:
-    """Return the sentence of a verdict with its mark."""
+    """Return the sentence of a verdict in its colour, after its mark."""
     return f'<span class="verdict-{verdict.level}">{_sentence(verdict)}</span>'
 
 
 def banner(verdict: Verdict) -> str:
-    """Return the verdict as the head of a page."""
+    """Return a verdict and its advice for the head of a page."""
     advice = f"<p>{safe(verdict.advice, _MAX_SENTENCE_CHARS)}</p>" if verdict.advice else ""
     sentence = f"<p><b>{_sentence(verdict)}.</b></p>"
     return f'<div class="verdict is-{verdict.level}">{sentence}{advice}</div>'
@@ -200,7 +200,7 @@ def _sentence(verdict: Verdict) -> str:
 
 
 def incident_row(incident: Incident) -> list[str]:
-    """Return the cells of an incident: first and last example, its alarms, its sentence."""
+    """Return the cells of an incident: first and last example, alarms, kinds and sentence."""
     until = "open" if incident.until is None else f"{incident.until:,}"
     kind = "bad" if incident.until is None else "soft"
     return [

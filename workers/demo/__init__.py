@@ -1,4 +1,4 @@
-"""The demonstration: three real feeds, a worker each, a live view, and a picture at the end.
+"""The demonstration: three real feeds with a worker each, a live view, and a picture at the end.
 
-Nothing else imports this folder but its command. Imports any folder of the service below `cli`.
+Only the command `demo` imports this folder. It may import any folder of the service below `cli`.
 """

@@ -1,4 +1,4 @@
-"""A feed of the demonstration: its plan, the drift in it, and what was answered so far."""
+"""A feed of the demonstration: its source, its drift, and its progress."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,21 +14,21 @@ from workers.push.rows import Features, Reading, Row
 from workers.push.sources import rows
 from workers.reading.incidents import RaisedAlarm, raised_alarms
 
-SEED = 0  # of the order in which the examples of every feed come
+SEED = 0  # of the order of the examples
 
 Report = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A fault in the data, and its time."""
+    """A fault in the data: a feature is stuck at 0."""
 
-    at: int  # rows that are still right
-    feature: str  # of the rows after them it is stuck at 0
+    at: int  # rows before the fault
+    feature: str
 
     @property
     def sentence(self) -> str:
-        """One sentence about the fault, for the view."""
+        """The fault in words."""
         return f"feature {self.feature} is stuck at 0 after {self.at:,} examples"
 
     def applied_to(self, rows: Iterable[Row]) -> list[Row]:
@@ -45,33 +45,33 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class DemoFeed:
-    """One feed of the demonstration."""
+    """The plan of a feed."""
 
     feed: str
-    source: str
+    source: str  # name of the data set
     title: str
     rate: float  # examples pushed a second
-    limit: int | None = None  # examples at most
-    drift: Drift | None = None  # what goes wrong on purpose
+    limit: int | None = None  # largest number of examples
+    drift: Drift | None = None
 
     def examples(self) -> list[Row]:
-        """Return the examples of the feed, in the order in which they come."""
+        """Return the examples of the feed in order."""
         chosen = shuffled(rows(self.source, Reading()), SEED)[: self.limit]
         return chosen if self.drift is None else self.drift.applied_to(chosen)
 
 
 def alarm_sentence(raised: RaisedAlarm, drift: Drift | None) -> str:
-    """Return what an alarm found, and how long after the drift."""
-    example, place = raised.seq + 1, ""
+    """Return the finding of an alarm, and its distance from the drift."""
+    example, distance = raised.seq + 1, ""
     if drift is not None:
         after = example - drift.at
-        place = f", {after:,} after the drift" if after > 0 else ", before the drift"
-    return f"alarm at example {example:,}{place}: {raised.alarm.words}"
+        distance = f", {after:,} after the drift" if after > 0 else ", before the drift"
+    return f"alarm at example {example:,}{distance}: {raised.alarm.words}"
 
 
 @dataclass(slots=True)
 class Progress:
-    """The state of a running feed; `refresh` reads it again."""
+    """The progress of a running feed, as of the last `refresh`."""
 
     plan: DemoFeed
     total: int
@@ -82,7 +82,7 @@ class Progress:
 
     @property
     def is_done(self) -> bool:
-        """True if every example was answered."""
+        """Whether every example was answered."""
         return self.answered >= self.total
 
     @property
@@ -91,7 +91,7 @@ class Progress:
         return self.reports[-1] if self.reports else None
 
     def refresh(self, connection: Connection) -> None:
-        """Read the number of answers, and the reports and alarms that came since."""
+        """Read the number of answers, and the new reports and alarms."""
         keys = FeedKeys(self.plan.feed)
         self.answered = connection.length(keys.out)
         self.reports += [message for _, message in self._new(connection, keys.met)]
@@ -99,7 +99,7 @@ class Progress:
             self.alarms += raised_alarms(entry_id, message)
 
     def _new(self, connection: Connection, stream: str) -> Iterator[tuple[bytes, Any]]:
-        """Yield ID and payload of the entries of a stream that came since the last look."""
+        """Yield ID and parsed payload of the new entries of a stream."""
         start = commands.after(self._last.get(stream, b"0-0"))
         for entry_id, fields in connection.entries(stream, start):
             self._last[stream] = entry_id

@@ -54,46 +54,46 @@ PLANS = (
     DRIFTING,
 )
 METRICS_EVERY = 25
-REPORT = "report.html"  # name of the report of the feed that drifts, in the folder of the curves
-_PATIENCE = 120.0  # seconds after which a feed that does not move has failed
-_REFRESH = 0.2
+REPORT = "report.html"  # report of the feed that drifts, in the folder of the curves
+_TIMEOUT_SECONDS = 120.0  # time without progress after which the demonstration has failed
+_REFRESH_SECONDS = 0.2
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 class DemoFailed(WorkerError):
-    """A worker of the demonstration ended, or went silent."""
+    """A worker of the demonstration ended, or made no progress."""
 
 
 def run(picture: Path, console: Console, speed: float = 1.0, *, page: bool = False) -> None:
-    """Push three real feeds, answer them with a worker each, show it, and draw the curves.
+    """Push three real feeds, answer them with a worker each, show progress, and draw the curves.
 
-    One of them drifts on purpose; the view tells the alarm. A terminal has a live view, other
-    outputs plain lines. `speed` multiplies the rate of the pushes; with `page` the live page is
-    served as well, until Enter is pressed after the last answer.
+    One feed drifts on purpose and raises an alarm. On a terminal a live view is shown, else plain
+    lines. `speed` multiplies the rate of the pushes. `page` also serves the live page, until Enter
+    is pressed after the last answer.
 
-    Raises DemoFailed if a worker ends early or nothing moves any more.
+    Raises DemoFailed if a worker ends early or makes no progress.
     """
-    with _doing("reading the data", console):
+    with _step("reading the data", console):
         data = {plan.feed: plan.examples() for plan in PLANS}
     with ExitStack() as stack:
         server = stack.enter_context(embedded.temporary())
         console.print(f"Redis, embedded and private: {server.url}", soft_wrap=True)
-        connected = stack.enter_context(closing(Connection(server.url, Stop())))
+        connection = stack.enter_context(closing(Connection(server.url, Stop())))
         workers = [stack.enter_context(_worker(plan, data[plan.feed], server)) for plan in PLANS]
         feeds = [Progress(plan, len(data[plan.feed])) for plan in PLANS]
-        with _doing("starting a worker for each feed", console):
-            _wait_for_workers(feeds, workers, connected)
+        with _step("starting a worker for each feed", console):
+            _wait_for_workers(feeds, workers, connection)
         if page:
             names = [plan.feed for plan in PLANS]
-            told = stack.enter_context(page_process(names, server.url, 0, "--json"))
-            link = orjson.loads(told)["url"]
+            address = stack.enter_context(page_process(names, server.url, 0, "--json"))
+            link = orjson.loads(address)["url"]
             console.print(f"The page: {link}", soft_wrap=True)
-            _show(link)
+            _open_in_browser(link)
         for plan in PLANS:
             _start_pushing(plan, data[plan.feed], server.url, speed)
-        _watch(feeds, workers, connected, console, server.url)
+        _watch(feeds, workers, connection, console, server.url)
         report = picture.with_name(REPORT)
-        with _doing("writing the report", console):
+        with _step("writing the report", console):
             _write_report(server.url, DRIFTING.feed, report)
         if page:
             console.print("The feeds are answered. The page stays until you press Enter.")
@@ -103,8 +103,8 @@ def run(picture: Path, console: Console, speed: float = 1.0, *, page: bool = Fal
 
 
 @contextmanager
-def _doing(text: str, console: Console) -> Iterator[None]:
-    """Say what goes on in the block: with a clock on a terminal, as a plain line elsewhere."""
+def _step(text: str, console: Console) -> Iterator[None]:
+    """Name the step in the block: with a clock on a terminal, else as a plain line."""
     if not console.is_terminal:
         console.print(f"{text} ...", soft_wrap=True)
         yield
@@ -115,8 +115,8 @@ def _doing(text: str, console: Console) -> Iterator[None]:
         yield
 
 
-def _show(link: str) -> None:
-    """Open a page in the user's browser, if there is a screen for it."""
+def _open_in_browser(link: str) -> None:
+    """Open a page in the user's browser, unless there is no display."""
     if sys.platform != "linux" or any(os.environ.get(name) for name in _DISPLAYS):
         webbrowser.open(link)
 
@@ -133,13 +133,13 @@ def _write_report(url: str, feed: str, path: Path) -> None:
 def _worker(
     plan: DemoFeed, data: list[Row], server: embedded.Embedded
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the real command in a process of its own, and stop it as a supervisor would."""
+    """Run the command `worker` in a process, and stop it by SIGTERM."""
     classes = sorted({row.y for row in data if row.y is not None})
     worker = command(
         "-m", "workers.cli", "worker", plan.feed, "--redis", server.url,
         "--classes", ",".join(classes), "--metrics-every", str(METRICS_EVERY),
     )  # fmt: skip
-    # Files that a worker leaves for later workers are removed with the server.
+    # The files that a worker writes for later workers are deleted with the server.
     inherited = _without_settings() | {"XDG_STATE_HOME": str(server.directory)}
     process = subprocess.Popen(
         worker, env=inherited, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -154,63 +154,66 @@ def _worker(
             process.kill()
             process.wait()
             assert process.stderr is not None
-            process.stderr.close()  # not read: what the worker began may hold it open
+            process.stderr.close()  # not read: a child of the worker may keep it open
 
 
 def _without_settings() -> dict[str, str]:
-    """Return the environment without the user's settings, which are for feeds of the user's."""
+    """Return the environment without the user's settings of other feeds."""
     return {name: text for name, text in environment().items() if not name.startswith(PREFIX)}
 
 
 def _wait_for_workers(
-    feeds: list[Progress], workers: list[subprocess.Popen[bytes]], connected: Connection
+    feeds: list[Progress], workers: list[subprocess.Popen[bytes]], connection: Connection
 ) -> None:
-    """Wait until each worker has taken its feed: what comes then is answered as it comes."""
-    end = time.monotonic() + _PATIENCE
+    """Wait until each worker has started its feed, so that no input waits for it."""
+    end = time.monotonic() + _TIMEOUT_SECONDS
     for feed, worker in zip(feeds, workers, strict=True):
-        while not connected.exists(FeedKeys(feed.plan.feed).state):
+        while not connection.exists(FeedKeys(feed.plan.feed).state):
             _check_alive(feed, worker)
             if time.monotonic() > end:
                 raise DemoFailed(f"the worker of {feed.plan.feed} did not start")
-            time.sleep(_REFRESH)
+            time.sleep(_REFRESH_SECONDS)
 
 
 def _start_pushing(plan: DemoFeed, data: list[Row], url: str, speed: float) -> None:
     pace = PushRate(speed * plan.rate)
-    arguments = {"encode": partial(entry, arrays=True), "pacing": Pacing(pace.chunk, pace)}
-    place = (data, url, plan.feed)
-    threading.Thread(target=push, args=place, kwargs=arguments, daemon=True).start()
+    options = {"encode": partial(entry, arrays=True), "pacing": Pacing(pace.chunk, pace)}
+    arguments = (data, url, plan.feed)
+    threading.Thread(target=push, args=arguments, kwargs=options, daemon=True).start()
 
 
 def _watch(
     feeds: list[Progress],
     workers: list[subprocess.Popen[bytes]],
-    connected: Connection,
+    connection: Connection,
     console: Console,
     url: str,
 ) -> None:
+    """Show the progress of the feeds until all examples are answered."""
     rates = {feed.plan.feed: Rate() for feed in feeds}
-    still, last = 0.0, -1
+    stalled, last = 0.0, -1
     noted: set[str] = set()
     with _display(feeds, rates, console) as update:
         while not all(feed.is_done for feed in feeds):
             for feed, worker in zip(feeds, workers, strict=True):
-                feed.refresh(connected)
+                feed.refresh(connection)
                 _check_alive(feed, worker)
                 _note_drift(feed, noted, url)
             update()
             answered = sum(feed.answered for feed in feeds)
-            still, last = (0.0 if answered != last else still + _REFRESH), answered
-            if still > _PATIENCE:
-                raise DemoFailed(f"nothing was answered for {_PATIENCE:.0f} s; see the log above")
-            time.sleep(_REFRESH)
+            stalled, last = (0.0 if answered != last else stalled + _REFRESH_SECONDS), answered
+            if stalled > _TIMEOUT_SECONDS:
+                raise DemoFailed(
+                    f"nothing was answered for {_TIMEOUT_SECONDS:.0f} s; see the log above"
+                )
+            time.sleep(_REFRESH_SECONDS)
         for feed in feeds:
-            feed.refresh(connected)
+            feed.refresh(connection)
         update()
 
 
 def _note_drift(feed: Progress, noted: set[str], url: str) -> None:
-    """Note a drift once it is reached, so that the page and the report mark it."""
+    """Write a note when a drift is reached, which the page and the report mark."""
     plan = feed.plan
     if plan.drift is None or plan.feed in noted or feed.answered < plan.drift.at:
         return
@@ -221,42 +224,46 @@ def _note_drift(feed: Progress, noted: set[str], url: str) -> None:
 
 @contextmanager
 def _display(feeds: list[Progress], rates: dict[str, Rate], console: Console) -> Iterator[Any]:
+    """Yield the function that shows the feeds: a live view, or new alarms and each tenth."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             yield lambda: live.update(render(feeds, rates), refresh=True)
         return
-    said: dict[str, int] = {}
-    told: dict[str, int] = {}
+    tenths: dict[str, int] = {}
+    alarms: dict[str, int] = {}
 
-    def tell() -> None:
+    def update() -> None:
         for feed in feeds:
-            for raised in feed.alarms[told.get(feed.plan.feed, 0) :]:
+            name = feed.plan.feed
+            for raised in feed.alarms[alarms.get(name, 0) :]:
                 sentence = alarm_sentence(raised, feed.plan.drift)
-                console.print(f"{feed.plan.feed}: {printable(sentence)}", highlight=False)
-            told[feed.plan.feed] = len(feed.alarms)
+                console.print(f"{name}: {printable(sentence)}", highlight=False)
+            alarms[name] = len(feed.alarms)
             tenth = 10 * feed.answered // feed.total
-            if said.get(feed.plan.feed) != tenth:
-                said[feed.plan.feed] = tenth
+            if tenths.get(name) != tenth:
+                tenths[name] = tenth
                 console.print(line(feed), highlight=False)
 
-    yield tell
+    yield update
 
 
 def _check_alive(feed: Progress, worker: subprocess.Popen[bytes]) -> None:
     if worker.poll() is None:
         return
     assert worker.stderr is not None
-    said = worker.stderr.read().decode(errors="replace").strip()
-    raise DemoFailed(f"the worker of {feed.plan.feed} ended with code {worker.returncode}: {said}")
+    output = worker.stderr.read().decode(errors="replace").strip()
+    raise DemoFailed(
+        f"the worker of {feed.plan.feed} ended with code {worker.returncode}: {output}"
+    )
 
 
 def _conclude(feeds: list[Progress], picture: Path, console: Console) -> None:
-    """Draw the curves; print the results where no live view has shown them."""
+    """Draw the curves; print the results unless a live view has shown them."""
     if not console.is_terminal:
         for feed in feeds:
             console.print(f"\n[bold]{feed.plan.title}[/]: {feed.answered:,} examples answered")
             console.print(methods_table(feed.latest))
         console.print(f"\n{LEGEND}")
-    with _doing("drawing the curves", console):
+    with _step("drawing the curves", console):
         draw_curves({feed.plan.feed: feed.reports for feed in feeds}, picture)
     console.print(f"Curves: {picture}", soft_wrap=True)

@@ -18,27 +18,27 @@ from workers.demo.feeds import Drift, Progress, Report, alarm_sentence
 from workers.text import printable
 
 LEGEND = "[yellow]◆[/] accuracy so far   [cyan]█[/] probability announced so far"
-"""Quantity that the strips of the table show."""
+"""Legend of the strips in the table."""
 
-_WIDTH = 40
-_STRIP = 20  # characters of the strip that draws an interval between 0 and 1
-_SECONDS = 3.0  # span over which the rate is measured
+_BAR_WIDTH = 40
+_STRIP = 20  # characters of the strip that draws an interval in [0, 1]
+_RATE_SECONDS = 3.0  # time over which the rate is measured
 
 WITH_INTERVALS = {"headline": "headline", "venn": "Venn"}
-"""Titles of the methods of a report that are not maps."""
+"""Titles of the methods that have intervals; the other methods of a report are its maps."""
 
 
 class Rate:
-    """Examples a second over the last moments."""
+    """Measures examples a second over the last `_RATE_SECONDS`."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[float, int]] = deque()
 
     def __call__(self, count: int) -> float:
-        """Return the rate now that `count` have been answered in all."""
+        """Return the rate, given the number of answers so far."""
         now = time.monotonic()
         self._points.append((now, count))
-        while now - self._points[0][0] > _SECONDS:
+        while now - self._points[0][0] > _RATE_SECONDS:
             self._points.popleft()
         then, before = self._points[0]
         return (count - before) / (now - then) if now > then else 0.0
@@ -50,7 +50,7 @@ def render(feeds: list[Progress], rates: dict[str, Rate]) -> RenderableType:
 
 
 def line(feed: Progress) -> str:
-    """Return one plain line for where there is no terminal."""
+    """Return the progress of a feed as a plain line."""
     text = f"{feed.plan.feed}: {feed.answered} of {feed.total} answered"
     if feed.latest is None or feed.latest["headline"]["predicted"]["accuracy"] is None:
         return text
@@ -60,7 +60,7 @@ def line(feed: Progress) -> str:
 
 
 def methods_table(report: Report | None, only: int | None = None) -> Table:
-    """Return accuracy, probability and scores of (at most `only`) methods, the headline first."""
+    """Return a table of accuracy, probability and scores by method, at most `only` rows."""
     table = Table(box=None, pad_edge=False, expand=False)
     table.add_column("method", style="bold", min_width=10)
     for name in ("accuracy", "probability"):
@@ -69,7 +69,7 @@ def methods_table(report: Report | None, only: int | None = None) -> Table:
     for name in ("log loss", "Brier"):
         table.add_column(name, justify="right")
     for name, method in _methods(report)[:only]:
-        table.add_row(Text(printable(name)), *_cells(method))  # of a text, rich reads markup
+        table.add_row(Text(printable(name)), *_cells(method))  # rich would parse markup in a str
     return table
 
 
@@ -81,14 +81,14 @@ def _methods(report: Report | None) -> list[tuple[str, Report]]:
 
 
 def _cells(method: Report) -> list[RenderableType]:
-    chosen = method["predicted"]
-    accuracy = chosen["accuracy"]
+    predicted = method["predicted"]
+    accuracy = predicted["accuracy"]
     if accuracy is None:
         return ["-"] * 5
-    low, high = chosen["lower"], chosen["upper"]
+    low, high = predicted["lower"], predicted["upper"]
     if low is None:
-        probability = f"{chosen['probability']:.3f}"
-        low = high = chosen["probability"]
+        probability = f"{predicted['probability']:.3f}"
+        low = high = predicted["probability"]
     else:
         probability = f"[{low:.3f}, {high:.3f}]"
     losses = [f"{method['log_loss']:.3f}", f"{method['brier']:.3f}"]
@@ -96,10 +96,8 @@ def _cells(method: Report) -> list[RenderableType]:
 
 
 def _strip(accuracy: float, low: float, high: float) -> Text:
-    """Draw the interval as a bar and the accuracy as a mark on it."""
+    """Draw the interval as a bar and the accuracy as a mark."""
     first, last, mark = (min(int(p * _STRIP), _STRIP - 1) for p in (low, high, accuracy))
-    text = Text("·" * _STRIP, style="dim")
-    text.stylize("bold cyan not dim", first, last + 1)
     plain = list("·" * _STRIP)
     plain[first : last + 1] = "█" * (last + 1 - first)
     plain[mark] = "◆"
@@ -111,12 +109,12 @@ def _strip(accuracy: float, low: float, high: float) -> Text:
 
 def _panel(feed: Progress, rate: float) -> Panel:
     head = Table.grid(padding=(0, 2))
-    bar = ProgressBar(total=feed.total, completed=feed.answered, width=_WIDTH)
+    bar = ProgressBar(total=feed.total, completed=feed.answered, width=_BAR_WIDTH)
     state = "done" if feed.is_done else f"{rate:,.0f}/s"
-    if feed.latest is None:  # answers wait for it, while its process loads the solver
+    if feed.latest is None:  # the answers wait while the refit process loads the solver
         state = "first refit ..."
     head.add_row(bar, f"{feed.answered:,} of {feed.total:,} answered", state)
-    # Where something goes wrong, one method and what happens to it: all must fit 24 lines.
+    # Only one method of the feed that drifts, so that the view fits 24 lines.
     return Panel(
         Group(head, methods_table(feed.latest, only=None if feed.plan.drift is None else 1)),
         title=f"[bold]{feed.plan.title}[/]",
@@ -127,7 +125,7 @@ def _panel(feed: Progress, rate: float) -> Panel:
 
 
 def _news(feed: Progress, drift: Drift) -> Text:
-    """Return what goes wrong on purpose, or the first alarm after it."""
+    """Return the sentence of the drift, or of the first alarm after it."""
     alarms = [raised for raised in feed.alarms if raised.seq >= drift.at]
     if alarms:
         return Text(printable(alarm_sentence(alarms[0], drift)), style="bold red")
@@ -138,9 +136,9 @@ _ACCURACY, _PROBABILITY = "#c1440e", "#1f5f8b"
 
 
 def draw_curves(feeds: Mapping[str, Sequence[Report]], path: Path) -> None:
-    """Draw a row of panels for each feed, one a method (Lambrou et al. 2012); save a PNG.
+    """Save a PNG with a row of panels for each feed, a panel a method (Lambrou et al. 2012).
 
-    `feeds` has the messages of `met` by title; the directory of `path` exists.
+    `feeds` has the messages of `met` by title. The directory of `path` must exist.
     """
     rows = {title: [r for r in reports if r["scored"]] for title, reports in feeds.items()}
     maps = max((list(r[-1]["maps"]) for r in rows.values() if r), key=len, default=[])
@@ -152,41 +150,41 @@ def draw_curves(feeds: Mapping[str, Sequence[Report]], path: Path) -> None:
         for panel, name in zip(panels, names, strict=True):
             _draw_panel(panel, name, reports)
         panels[0].set_ylabel(f"{title}\ncumulative average")
-    for panel in axes[0][1:3]:  # the lines of a method with intervals, and those of every map
+    for panel in axes[0][1:3]:  # the last method with intervals and the first map: all line styles
         panel.legend(loc="lower right", fontsize="small", frameon=False)
-    # In words too: what reads the file can tell which numbers it shows.
+    # A description in words, for readers of the file that do not see the picture.
     figure.savefig(path, dpi=130, metadata={"Description": _description(rows, names)})
 
 
 def _description(rows: Mapping[str, list[Report]], names: Sequence[str]) -> str:
     return "\n".join(
-        f"{title}: {', '.join(_title(name, _by_report(name, reports)) for name in names)}"
+        f"{title}: {', '.join(_title(name, _series(name, reports)) for name in names)}"
         for title, reports in rows.items()
     )
 
 
-def _by_report(name: str, reports: Sequence[Report]) -> list[Report]:
+def _series(name: str, reports: Sequence[Report]) -> list[Report]:
     return [report[name] if name in WITH_INTERVALS else report["maps"][name] for report in reports]
 
 
 def _draw_panel(panel: Axes, name: str, reports: Sequence[Report]) -> None:
-    methods = _by_report(name, reports)
-    chosen = [method["predicted"] for method in methods]
+    methods = _series(name, reports)
+    predicted = [method["predicted"] for method in methods]
     n = [report["n"] for report in reports]
     if name in WITH_INTERVALS:
-        low, high = [c["lower"] for c in chosen], [c["upper"] for c in chosen]
+        low, high = [p["lower"] for p in predicted], [p["upper"] for p in predicted]
         panel.fill_between(n, low, high, color=_PROBABILITY, alpha=0.25, lw=0)
         panel.plot(n, low, color=_PROBABILITY, lw=0.8, label="mean lower and upper probability")
         panel.plot(n, high, color=_PROBABILITY, lw=0.8)
     else:
-        means = [c["probability"] for c in chosen]
+        means = [p["probability"] for p in predicted]
         panel.plot(n, means, color=_PROBABILITY, lw=1.4, ls="--", label="mean probability")
-    panel.plot(n, [c["accuracy"] for c in chosen], color=_ACCURACY, lw=1.4, label="accuracy")
+    panel.plot(n, [p["accuracy"] for p in predicted], color=_ACCURACY, lw=1.4, label="accuracy")
     panel.set_title(_title(name, methods))
     panel.set_xlabel("examples learned")
     panel.grid(alpha=0.25)
 
 
 def _title(name: str, methods: Sequence[Report]) -> str:
-    shown = WITH_INTERVALS.get(name, name)
-    return f"{shown} (log loss {methods[-1]['log_loss']:.3f})" if methods else shown
+    title = WITH_INTERVALS.get(name, name)
+    return f"{title} (log loss {methods[-1]['log_loss']:.3f})" if methods else title

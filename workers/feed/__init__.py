@@ -1,1 +1,1 @@
-"""A feed as types, without I/O: position, state, commit, configuration."""
+"""The types of a feed, without I/O: position, state, commit, configuration."""

@@ -1,8 +1,8 @@
 """Erased entries of a feed: their IDs, but nothing of their contents.
 
-The hash `erased` has a field for each erased entry, named by its ID: its `seq`, and the digest of
-the chain after its answer if that is known. With it the answers before and after can still be
-checked. The field `base` is the position from which the feed was learned again.
+The hash `erased` has a field for each erased entry, named by its ID, with its `seq` and, if known,
+the digest after its answer: so the answers before and after it can still be verified. The field
+`base` is the position from which the feed was learned again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,24 +16,23 @@ from workers.text import counted
 
 _BASE, _UNFINISHED = b"base", b"unfinished"
 _UNKNOWN = b"-"
-_SHOWN = 5  # IDs of erased entries
+_SHOWN = 5  # IDs in a message
 
 
 @dataclass(frozen=True, slots=True)
 class ErasedEntry:
-    """An entry that was erased."""
+    """An erased entry."""
 
     seq: int  # input entries before it
-    # Digest of the chain after its answer; None if it was no longer known
-    link: Digest | None = None
+    digest: Digest | None = None  # after its answer, if known
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
     """The position from which a feed was learned again."""
 
-    first: bytes  # the first entry of the input that was learned
-    position: Position  # of the feed, unchanged except `n`, which the new learner counts
+    first: bytes  # ID of the first learned entry
+    position: Position  # of the feed, but `n` counts the examples of the new learner
 
 
 @dataclass(slots=True)
@@ -42,17 +41,17 @@ class Erased:
 
     entries: dict[bytes, ErasedEntry] = field(default_factory=dict)
     base: Base | None = None
-    is_unfinished: bool = False  # whether an erasure was begun that has not ended
+    is_unfinished: bool = False  # whether an erasure was started and not completed
 
-    def after(self, first: bytes, upto: bytes) -> list[bytes]:
-        """Return the IDs of erased entries from one entry to another, both included, in order."""
-        begin, end = parse_id(first), parse_id(upto)
+    def between(self, first: bytes, last: bytes) -> list[bytes]:
+        """Return the IDs of erased entries in a range, bounds included, in order."""
+        begin, end = parse_id(first), parse_id(last)
         return sorted((at for at in self.entries if begin <= parse_id(at) <= end), key=parse_id)
 
     def fields(self) -> Iterable[tuple[bytes, bytes]]:
         """Yield names and values of the hash."""
         for name, entry in self.entries.items():
-            link = _UNKNOWN if entry.link is None else entry.link.hex().encode()
+            link = _UNKNOWN if entry.digest is None else entry.digest.hex().encode()
             yield name, b"%d %b" % (entry.seq, link)
         if self.base is not None:
             at = self.base.position
@@ -63,7 +62,7 @@ class Erased:
 
     @classmethod
     def parse(cls, fields: Mapping[bytes, bytes], key: str) -> Self:
-        """Return the list that `fields` encoded. Raises StateLost if a field is damaged."""
+        """Decode the fields of the hash. Raises StateLost if a field is damaged."""
         found = cls(is_unfinished=_UNFINISHED in fields)
         for name, value in fields.items():
             try:
@@ -79,18 +78,18 @@ class Erased:
 class Missing(NamedTuple):
     """Answered entries that the input of a feed no longer has."""
 
-    trimmed: int  # the oldest, which were trimmed
-    erased: tuple[bytes, ...] = ()  # IDs of those that were erased, in order
+    trimmed: int  # number of trimmed entries, the oldest ones
+    erased: tuple[bytes, ...] = ()  # IDs of erased entries, in order
 
     @classmethod
     def of(cls, record: Erased, cursor: bytes, count: int) -> Self:
-        """Return the missing entries, given that `count` entries up to a cursor are there."""
-        erased = tuple(record.after(b"0-0", cursor))
+        """Return the missing entries, given that `count` entries up to a cursor are missing."""
+        erased = tuple(record.between(b"0-0", cursor))
         return cls(max(0, count - len(erased)), erased)
 
     @property
     def erased_shown(self) -> str:
-        """How many were erased, and the first of them.
+        """The number of erased entries, and the first of their IDs.
 
         Examples
         --------

@@ -1,6 +1,6 @@
-"""The names of a feed's keys, in one place.
+"""The names of a feed's keys.
 
-Every key of feed F is `osvm:{F}:...`; the braces keep them in one hash slot.
+Every key of feed F begins with `osvm:{F}:`; the braces put all of them into one hash slot.
 """
 
 import re
@@ -12,33 +12,33 @@ REGISTRY = "osvm:feeds"
 """Set of the names of all feeds that were pushed to, forked or started by a worker."""
 
 SCORERS = "scorers"
-"""Consumer group of `req`, in which scorers share the requests."""
+"""Consumer group of `req`, whose consumers are the scorers."""
 
 GROUP = "osvm"
 """Consumer group of `in` at the committed cursor, for people and autoscalers."""
 
 FIELD = "p"
-"""The one field of an entry of `out`, `met`, `alarms` and `events`."""
+"""The only field of an entry of `out`, `met`, `alarms` and `events`."""
 
 ALARM = "alarm"
-"""The one field of an entry of `raised`: the ID of an entry of `alarms`."""
+"""The only field of an entry of `raised`: the ID of an entry of `alarms`."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def fleet_key(name: str) -> str:
-    """Return the key of a fleet's definition. InvalidFeedName if no feed could have its name."""
-    FeedKeys(name)  # raises for an invalid name
+    """Return the key of a fleet's definition. Raises InvalidFeedName as `FeedKeys`."""
+    FeedKeys(name)
     return f"osvm:fleet:{name}"
 
 
 def is_feed_name(name: bytes) -> bool:
-    """Return whether this is a valid name of a feed."""
+    """Return whether a name is valid for a feed."""
     return name.isascii() and _NAME.fullmatch(name.decode()) is not None
 
 
 class _Key:
-    """The key of a feed with this name."""
+    """Descriptor of a key by its name after the prefix."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -49,7 +49,7 @@ class _Key:
 
 @dataclass(frozen=True, slots=True)
 class FeedKeys:
-    """The keys of one feed; any other name raises InvalidFeedName.
+    """The keys of one feed. Raises InvalidFeedName.
 
     Examples
     --------
@@ -77,20 +77,18 @@ class FeedKeys:
     raised = _Key("raised")
     state = _Key("st")  # hash: epoch, cursor, counters, digest, snapshot pointers, configuration
     lease = _Key("lease")  # string: the worker that runs the feed; for liveness, not correctness
-    # Strings: `reset` leaves one for some days, since a process that knew the feed may restart it;
-    # `backup` one for some seconds, which requests a snapshot from the worker.
-    restart_mark = _Key("anew")
-    wanted = _Key("wanted")
+    restart_mark = _Key("anew")  # string: set by `reset` for some days; the feed may start anew
+    wanted = _Key("wanted")  # string: set by `backup` for some seconds to request a snapshot
     erased = _Key("erased")  # hash: the IDs of erased entries, and nothing of their contents
     published = _Key("pub")  # hash: which published state is the newest; outside the digest
     requests = _Key("req")  # stream of examples without a label that scorers answer
-    # Patterns that match the keys of snapshots, and of parts of published states, and no other.
+    # Patterns of the keys of snapshots, and of parts of published states.
     snapshots = _Key("snap:*")
     publications = _Key("pub:*")
 
     @property
     def outputs(self) -> tuple[str, str, str, str]:
-        """The streams that a commit adds to, in the order in which it does: the digest's."""
+        """The streams that a commit adds to, in the order of writing."""
         return self.out, self.met, self.alarms, self.dlq
 
     def snapshot(self, n: int, sha256: str) -> str:
@@ -98,7 +96,7 @@ class FeedKeys:
         return self._key(f"snap:{n}:{sha256[:8]}")
 
     def snapshot_parts(self, n: int, sha256: str, parts: int) -> list[str]:
-        """Return the keys of its parts, in order."""
+        """Return the keys of the snapshot's parts, in order."""
         whole = self.snapshot(n, sha256)
         return [whole] if parts == 1 else [f"{whole}:{parts}:{i + 1}" for i in range(parts)]
 
@@ -111,7 +109,7 @@ class FeedKeys:
         return self._key(f"ans:{request}")
 
     def copy_of(self, stream: str) -> str:
-        """Return the key under which a copy of a stream is made, until it replaces the stream."""
+        """Return the key of a copy of a stream, which is to replace the stream."""
         return self._key(f"copy:{stream.removeprefix(self._key(''))}")
 
     def _key(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The configuration that a feed keeps from its start, and the checks of it."""
+"""The pinned configuration of a feed, which never changes, and its checks."""
 
 import json
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
 from workers.feed.state import PinnedConfig
 
 Groups = Mapping[str, Mapping[str, Any]]
-"""Settings by name, in groups by name, as JSON has them."""
+"""JSON values of settings, by group and name."""
 
 
 def pinned_config(predictor: BaseModel, limits: BaseModel) -> PinnedConfig:
     """Return the configuration of a new feed with these settings."""
-    return bound_to({"predictor": predictor, "limits": limits})
+    return pin_groups({"predictor": predictor, "limits": limits})
 
 
-def bound_to(parts: Mapping[str, BaseModel]) -> PinnedConfig:
-    """Return the configuration of a new feed with these named groups of settings."""
+def pin_groups(parts: Mapping[str, BaseModel]) -> PinnedConfig:
+    """Return the configuration of a new feed with these groups of settings."""
     groups = {name: part.model_dump(mode="json") for name, part in parts.items()}
     config = json.dumps(groups, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return PinnedConfig(config, sha256(config.encode()).hexdigest())
@@ -32,11 +32,11 @@ def bound_to(parts: Mapping[str, BaseModel]) -> PinnedConfig:
 def stored_groups(feed: str, stored: PinnedConfig) -> Groups:
     """Return all settings of a stored configuration, by group.
 
-    Raises BadConfiguration if this version does not compute its semantics; StateLost if it is
+    Raises BadConfiguration if this version does not implement its semantics; StateLost if it is
     damaged.
     """
-    check_whole(feed, stored)
-    check_computed(feed, stored)
+    check_hash(feed, stored)
+    check_supported(feed, stored)
     groups = _read(stored)
     if groups is None:
         raise StateLost(
@@ -46,20 +46,20 @@ def stored_groups(feed: str, stored: PinnedConfig) -> Groups:
     try:
         semantics.check(semantics.of(groups))
     except InvalidConfig as error:
-        raise BadConfiguration(f"feed {feed!r}: {error}, or: {_anew(feed)}") from error
+        raise BadConfiguration(f"feed {feed!r}: {error}, or: {_restart_commands(feed)}") from error
     return groups
 
 
-def given_up(stored: PinnedConfig) -> int | None:
-    """Return the semantics of a stored configuration if only earlier versions compute them."""
+def discontinued_semantics(stored: PinnedConfig) -> int | None:
+    """Return the semantics of a stored configuration if only earlier versions implement them."""
     groups = _read(stored)
     number = None if groups is None else semantics.of(groups)
     return number if isinstance(number, int) and semantics.is_given_up(number) else None
 
 
-def check_computed(feed: str, stored: PinnedConfig) -> None:
-    """Raise BadConfiguration, with the way on, for the semantics of an earlier version."""
-    number = given_up(stored)
+def check_supported(feed: str, stored: PinnedConfig) -> None:
+    """Raise BadConfiguration, with the remedy, if only earlier versions implement the semantics."""
+    number = discontinued_semantics(stored)
     if number is None:
         return
     sources = json.loads(stored.config).get("join", {}).get("feeds")
@@ -75,20 +75,20 @@ def check_computed(feed: str, stored: PinnedConfig) -> None:
 
 
 def check_names(feed: str, stored: Mapping[str, Any], model: type[BaseModel]) -> None:
-    """Raise BadConfiguration, with every name, unless stored settings match the model's fields."""
+    """Raise BadConfiguration unless the stored names are the model's fields."""
     names = sorted(stored.keys() ^ model.model_fields.keys())
     if names:
         shown = ", ".join(name[:80] for name in names[:5])
         raise BadConfiguration(
             f"feed {feed!r} was begun by another version, with other settings ({shown}): go on "
-            f"with that version, or: {_anew(feed)}"
+            f"with that version, or: {_restart_commands(feed)}"
         )
 
 
 def check_config(feed: str, stored: PinnedConfig, ours: PinnedConfig) -> None:
     """Raise ConfigurationChanged, with every difference, unless the settings are the same."""
-    if stored.config == ours.config:  # as nearly always: nothing has to be read
-        check_whole(feed, stored)
+    if stored.config == ours.config:  # nearly always; saves the parsing
+        check_hash(feed, stored)
         return
     check_settings(feed, stored_groups(feed, stored), json.loads(ours.config))
 
@@ -99,12 +99,12 @@ def check_settings(feed: str, before: Groups, now: Groups) -> None:
         return
     raise ConfigurationChanged(
         f"feed {feed!r} was begun with another configuration: {changes(before, now)}. Use the "
-        f"stored one{_options(before, now)}, or: {_anew(feed)}"
+        f"stored one{_options(before, now)}, or: {_restart_commands(feed)}"
     )
 
 
 def changes(before: Groups, now: Groups) -> str:
-    """Return every setting that differs between groups; an empty text if none does."""
+    """Return a text with every setting that differs; empty if none does."""
     old, new = _settings(before), _settings(now)
     return "; ".join(
         f"{name}: feed {old.get(name)!r}, here {new.get(name)!r}"
@@ -113,7 +113,7 @@ def changes(before: Groups, now: Groups) -> str:
     )
 
 
-def check_whole(feed: str, stored: PinnedConfig) -> None:
+def check_hash(feed: str, stored: PinnedConfig) -> None:
     """Raise StateLost unless the stored configuration has the stored hash."""
     if sha256(stored.config.encode()).hexdigest() != stored.config_hash:
         raise StateLost(
@@ -122,8 +122,8 @@ def check_whole(feed: str, stored: PinnedConfig) -> None:
         )
 
 
-def _anew(feed: str) -> str:
-    """Return the commands that begin a feed again."""
+def _restart_commands(feed: str) -> str:
+    """Return the commands that start the feed anew."""
     return (
         f"online-svm fork {feed} --to NEW (a new feed over the kept input, for other settings), "
         f"or: online-svm reset {feed}"
@@ -141,12 +141,11 @@ def _read(stored: PinnedConfig) -> Groups | None:
 
 
 def _settings(config: Groups) -> dict[str, Any]:
-    """Return all settings of a configuration by name."""
     return {name: value for part in config.values() for name, value in part.items()}
 
 
 def _options(before: Groups, now: Groups) -> str:
-    """Return, in brackets, the options that give a worker the settings of the feed."""
+    """Return, in parentheses, the options that give a worker the settings of the feed."""
     if not ("predictor" in before and "predictor" in now):
         return ""  # some settings of a combination are not options
     stored, ours = _settings(before), _settings(now)

@@ -1,4 +1,4 @@
-"""The position of a feed: cursor, counters, chained digest; the order of entry IDs."""
+"""The position of a feed: cursor, counters, digest; arithmetic of entry IDs."""
 
 import struct
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from hashlib import sha256
 Digest = bytes
 
 OUT, MET, ALARMS = b"o", b"m", b"a"
-"""The chained streams, in their order within one entry ID."""
+"""The streams of the digest chain, in their order at one entry ID."""
 
 _LINK = struct.Struct(">cQQI")
 
@@ -16,9 +16,8 @@ _LINK = struct.Struct(">cQQI")
 def chain(digest: Digest, links: Iterable[tuple[bytes, bytes, bytes]]) -> Digest:
     """Return the digest after more output entries: stream (`OUT`, `MET` or `ALARMS`), ID, payload.
 
-    For each entry, by ID and then by stream: d <- sha256(d, stream byte,
-    16-byte ID, 4-byte length, payload). The digest is 32 bytes, so it can be stored after each
-    commit; the state of a running hash could not.
+    For each entry, by ID and then by stream: d <- sha256(d, stream byte, 16-byte ID, 4-byte length,
+    payload). Unlike the state of one running hash, a digest can be stored after each commit.
 
     Examples
     --------
@@ -34,10 +33,10 @@ def chain(digest: Digest, links: Iterable[tuple[bytes, bytes, bytes]]) -> Digest
 
 
 MAX_ID_PART = 2**64 - 1
-"""The largest value of either number of an entry ID."""
+"""The largest value of either part of an entry ID."""
 
 LAST_ID = b"%d-%d" % (MAX_ID_PART, MAX_ID_PART)
-"""The last ID that a stream can have. No entry can follow it, and Redis refuses ranges after it."""
+"""The largest ID of a stream. No entry can follow it, and Redis refuses ranges after it."""
 
 END = (
     f"the stream has reached {LAST_ID.decode()}, the last ID that Redis has: no entry can follow. "
@@ -49,17 +48,17 @@ END = (
 class Position:
     """A point between two input entries."""
 
-    cursor: bytes = b"0-0"  # ID of the last entry answered; b"0-0" at the start
-    seq: int = 0  # entries answered, rejected ones included
-    n: int = 0  # examples learned
-    digest: Digest = bytes(32)  # 32 bytes; see `chain`
+    cursor: bytes = b"0-0"  # ID of the last answered entry
+    seq: int = 0  # answered entries, also rejected ones
+    n: int = 0  # learned examples
+    digest: Digest = bytes(32)  # see `chain`
 
 
 START = Position()
 
 
 def parse_id(entry_id: bytes) -> tuple[int, int]:
-    """Return the two numbers of an entry ID; they compare as IDs do.
+    """Return the two parts of an entry ID; they compare as IDs do.
 
     Examples
     --------
@@ -71,17 +70,17 @@ def parse_id(entry_id: bytes) -> tuple[int, int]:
 
 
 def format_id(numbers: tuple[int, int]) -> bytes:
-    """Return the entry ID with these two numbers."""
+    """Return the entry ID with these two parts."""
     return b"%d-%d" % numbers
 
 
 def last_id_at(milliseconds: float) -> bytes:
-    """Return the last ID that an entry of this millisecond can have."""
+    """Return the largest ID of a millisecond."""
     return b"%d-%d" % (milliseconds, MAX_ID_PART)
 
 
 def next_id(entry_id: bytes) -> bytes | None:
-    """Return the ID right after another; None after the last ID of a stream.
+    """Return the ID right after another; None after `LAST_ID`.
 
     Examples
     --------
@@ -95,7 +94,7 @@ def next_id(entry_id: bytes) -> bytes | None:
 
 
 def previous_id(entry_id: bytes) -> bytes:
-    """Return the ID right before another, but never one below b"0-0".
+    """Return the ID right before another; b"0-0" before itself.
 
     Examples
     --------

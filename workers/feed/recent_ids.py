@@ -1,4 +1,4 @@
-"""The ids that were answered recently, so that a repeated entry is learned once."""
+"""The ids of recently answered entries, so that a duplicate is not learned again."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ _LENGTH_BYTES = 8
 
 
 class RecentIds:
-    """The ids of the last `window` examples that were answered and carried one; 0 remembers none.
+    """The ids of the last `window` answered examples with an id.
 
-    Answers depend on it, so snapshots contain it and a replay rebuilds it. Rejected and repeated
-    entries are not added, so they may be sent again.
+    Answers depend on them, so snapshots contain them and a replay rebuilds them. Rejected entries
+    and duplicates are not added, so rejected entries may be sent again.
 
     Examples
     --------
@@ -29,11 +29,11 @@ class RecentIds:
         self._seqs: dict[str, int] = {}  # in the order of answering
 
     def first(self, producer_id: str) -> int | None:
-        """Return the `seq` of the answer to an id, or None if the id is not remembered."""
+        """Return the `seq` of the answer to an id; None if the id is not in the window."""
         return self._seqs.get(producer_id)
 
     def add(self, producer_id: str, seq: int) -> None:
-        """Add an id that is not remembered yet; forget the oldest beyond the window."""
+        """Add an id that is not in the window; drop the oldest from a full window."""
         if self.window == 0:
             return
         if len(self._seqs) == self.window:
@@ -41,16 +41,16 @@ class RecentIds:
         self._seqs[producer_id] = seq
 
     def prepend_to(self, body: bytes) -> bytes:
-        """Return the body of a snapshot with these ids in front; unchanged if the window is 0."""
+        """Return a snapshot's body with these ids in front; unchanged if the window is 0."""
         if self.window == 0:
             return body
         ids = orjson.dumps(self._seqs)
         return b"".join((len(ids).to_bytes(_LENGTH_BYTES, "big"), ids, body))
 
     def restore_from(self, body: bytes | memoryview) -> bytes | memoryview:
-        """Restore the ids from the result of `prepend_to`; return the body without them.
+        """Restore the ids from a result of `prepend_to`; return the body without them.
 
-        Raises InvalidStoredSnapshot if the bytes do not begin with the ids of this window.
+        Raises InvalidStoredSnapshot if the bytes do not start with valid ids for this window.
         """
         if self.window == 0:
             return body

@@ -1,16 +1,16 @@
 """Retention of the output streams by entries and by bytes, and of the input. No I/O.
 
-A commit adds its bytes to a running count. After each 32nd part of the bound a mark is set: the
-count, and the last entry it covers. A stream that exceeds its bound is trimmed up to the oldest
-mark after which it fits. So trimming costs a few additions a commit, and reads nothing.
+Bytes: each commit adds to a running count per stream. Each time the count has grown by 1/32 of the
+bound, a mark is set: the count, and the last entry that it includes. A stream over its bound is
+trimmed up to the oldest mark after which it fits. So trimming needs no reads, and costs a few
+additions per commit.
 
-Of the input at least the last `window` learned examples are kept. Redis trims entries by ID, and
-rejected or repeated entries are not learned. So a feed keeps marks there as well: pairs of a number
-of learned examples and the cursor at that number. Input is trimmed up to the newest mark that is a
-whole window back. Of marks closer together than an eighth of the window some are dropped.
+Input: at least the last `window` learned examples are kept. Redis trims by ID, and rejected entries
+and duplicates are not learned; so there are marks of the input, too: a number of learned examples,
+and the cursor at that number. Input is trimmed up to the newest mark that is a whole window back.
+Marks are dropped if their neighbours are within an eighth of the window.
 
-A worker that is started with fewer options than the one before keeps as much, as the state stores
-it. It keeps less only if an option asks for it.
+The state stores the retention: a worker that is started without an option keeps the stored value.
 """
 
 from bisect import bisect_left
@@ -29,11 +29,11 @@ NAMES = ("out", "met", "alarms", "dlq")
 
 _MARKS_PER_BOUND = 32
 _ENTRY_OVERHEAD_BYTES = 32
-"""Bytes that Redis takes for an entry in addition to its payload, at least."""
+"""Lower bound of the bytes that Redis needs for an entry besides its payload."""
 
 
 class ByteBounds(NamedTuple):
-    """Bytes of each output stream to keep; 0 bounds none."""
+    """Bytes of each output stream to keep; 0 is no bound."""
 
     out: int = 0
     met: int = 0
@@ -49,11 +49,11 @@ class Added(NamedTuple):
 
 
 def counted(payload_bytes: int, entries: int) -> int:
-    """Return the bytes that entries count for: a little more than Redis takes for them.
+    """Estimate the memory of entries in Redis.
 
-    Redis packs entries into nodes of 4 KiB, and takes a fifth more for unused parts of nodes; each
-    entry has a fixed overhead. Measured on Redis 7.0 with payloads of 30 bytes to 64 KiB, MEMORY
-    USAGE is 0.7 to 1.1 times this.
+    Redis packs entries into nodes of 4 KiB, whose unused parts add about a fifth; each entry has a
+    fixed overhead. On Redis 7.0, with payloads of 30 bytes to 64 KiB, MEMORY USAGE is 0.7 to 1.1
+    times this estimate.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def counted(payload_bytes: int, entries: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StreamBytes:
-    """The count of one stream.
+    """The running count of one stream, and its marks.
 
     Examples
     --------
@@ -76,20 +76,19 @@ class StreamBytes:
     (320, Mark(n=680, cursor=b'67-0'))
     """
 
-    total: int = 0  # bytes that were written, as far as they were counted
-    # Counts and entries, the oldest first. Up to the first one the stream was trimmed. Empty before
-    # anything was counted
+    total: int = 0  # bytes written since counting began
+    # The oldest first; the stream is trimmed up to the first. Empty before anything is counted.
     marks: tuple[Mark, ...] = ()
 
     @property
     def kept(self) -> int:
-        """Bytes that the stream holds, as far as they were counted."""
+        """Counted bytes that are not trimmed."""
         return self.total - self.marks[0].n if self.marks else 0
 
     def after(self, added: Added | None, bound: int, is_held: bool = False) -> Self:
-        """Return the count after a commit, without the marks up to which it trims.
+        """Return the count after a commit and its trim.
 
-        Without a `bound` of bytes nothing is counted; if `is_held`, nothing is trimmed.
+        Without a `bound` nothing is counted; if `is_held`, nothing is trimmed.
         """
         if not bound or added is None:
             return self
@@ -102,16 +101,16 @@ class StreamBytes:
         return type(self)(total, marks)
 
     def room_from(self, bound: int, is_done: Callable[[bytes], bool]) -> Self:
-        """Return the counter without the oldest marks that `is_done`, down to `bound` bytes."""
+        """Return the count after a trim to below `bound` bytes, up to a mark that `is_done`."""
         wanted = next((i for i, mark in enumerate(self.marks) if self.total - mark.n < bound), 0)
         done = [i for i in range(1, wanted + 1) if is_done(self.marks[i].cursor)]
         return replace(self, marks=self.marks[max(done, default=0) :])
 
 
 def _first_within(marks: Sequence[Mark], total: int, bound: int) -> int:
-    """Return the index of the oldest mark after which at most `bound` bytes were written.
+    """Return the index of the oldest mark that at most `bound` bytes follow; by default the last.
 
-    The last index if there is none: a commit never trims its own entries.
+    So a commit never trims its own entries.
     """
     if total - bound <= marks[0].n:  # nearly always
         return 0
@@ -127,7 +126,7 @@ class KeptBytes:
 
     @classmethod
     def read(cls, field: FieldReader) -> Self:
-        """Return the counts that `st` holds; see `changes`."""
+        """Return the counts stored in `st`; see `changes`."""
         totals = field("written", parse_four, b"0 0 0 0")
         marks = [field(f"marks_{name}", parse_marks, b"") for name in NAMES]
         return cls(tuple(map(StreamBytes, totals, marks)))
@@ -135,16 +134,16 @@ class KeptBytes:
     def after(
         self, added: Sequence[Added | None], bounds: ByteBounds, is_held: bool = False
     ) -> Self:
-        """Return the counts after a commit; all but dead letters may be held by a consumer."""
+        """Return the counts after a commit; if `is_held`, only dead letters are trimmed."""
         held = (is_held, is_held, is_held, False)
         return type(self)(tuple(map(StreamBytes.after, self.streams, added, bounds, held)))
 
-    def with_stream(self, place: int, stream: StreamBytes) -> Self:
-        """Return the counts with another one at a place of `NAMES`."""
-        return type(self)((*self.streams[:place], stream, *self.streams[place + 1 :]))
+    def with_stream(self, index: int, stream: StreamBytes) -> Self:
+        """Return the counts with another one at an index of `NAMES`."""
+        return type(self)((*self.streams[:index], stream, *self.streams[index + 1 :]))
 
     def trimmed_since(self, before: Self) -> list[bytes]:
-        """Return, of each stream, the entry up to which it goes now; empty if it stays."""
+        """Return for each stream the last entry to trim; b"" trims nothing."""
         return [
             now.marks[0].cursor if was.marks and now.marks[0] != was.marks[0] else b""
             for now, was in zip(self.streams, before.streams, strict=True)
@@ -163,7 +162,7 @@ class KeptBytes:
 
 
 def parse_four(value: bytes) -> tuple[int, ...]:
-    """Return four numbers: one of each output stream."""
+    """Return four numbers, one for each output stream."""
     parts = value.split(b" ")
     if len(parts) != len(NAMES):
         raise ValueError("not four numbers")
@@ -176,26 +175,24 @@ DOWNSTREAM = "downstream"
 _DEFAULT = RetentionSettings()
 
 _SHARE_OF_OUT = 4
-"""`met`, and `dlq`, have this part of the bytes of `out`."""
+"""`met` and `dlq` each get a fourth of the bytes of `out`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """About how many entries and bytes of the output streams are kept; 0 is no bound.
+    """Approximate entries and bytes of each output stream to keep; 0 is no bound.
 
-    Both bounds of a stream hold: the one that is reached first trims it.
+    The bound that is reached first trims a stream.
     """
 
-    out: int = _DEFAULT.retain_out  # entries, as the next three
+    out: int = _DEFAULT.retain_out  # entries, like the next three
     met: int = 100_000
     alarms: int = 100_000
     dlq: int = 1_000_000
     out_bytes: int = _DEFAULT.retain_bytes
     met_bytes: int = _DEFAULT.retain_bytes // _SHARE_OF_OUT
     dlq_bytes: int = _DEFAULT.retain_bytes // _SHARE_OF_OUT
-    # Whether commits trim nothing of answers, reports and alarms, since a consumer has to
-    # acknowledge answers first
-    is_held: bool = False
+    is_held: bool = False  # whether commits trim dead letters only, because of a consumer group
 
     @classmethod
     def of(cls, settings: RetentionSettings) -> Self:
@@ -221,21 +218,21 @@ class Retention:
 
 
 MARKS_PER_WINDOW = 8
-"""About so many marks are in one window. So at most 1 / MARKS_PER_WINDOW of a window is kept beyond
-it, and the input between two snapshots."""
+"""Approximate number of marks in a window: at most a fraction 1 / MARKS_PER_WINDOW of a window is
+kept beyond the window and the input between two snapshots."""
 
 
 class KeptInput(NamedTuple):
     """The marks and the trim of the input after a new snapshot."""
 
-    marks: tuple[Mark, ...]  # to store, the oldest first
+    marks: tuple[Mark, ...]  # the oldest first
     trim: bytes  # trim input before this ID; empty trims nothing
 
 
 def known_marks(marks: Sequence[Mark], pointers: Sequence[Mark | None]) -> tuple[Mark, ...]:
-    """Return the marks of a feed; if it has none, the positions of its kept snapshots.
+    """Return the marks of a feed; if there are none, the positions of its kept snapshots.
 
-    A feed has none before its first snapshot, or after a restore. `pointers` has the older snapshot
+    There are none before the first snapshot and after a restore. `pointers` has the older snapshot
     first; None is the start of the feed.
     """
     if marks:
@@ -246,10 +243,10 @@ def known_marks(marks: Sequence[Mark], pointers: Sequence[Mark | None]) -> tuple
 def keep(
     marks: Sequence[Mark], newest: Mark, previous: bytes | None, window: int | None
 ) -> KeptInput:
-    """Return the marks with one for a new snapshot, and up to which ID to trim.
+    """Add a mark for a new snapshot; return the marks, and where to trim the input.
 
-    A replay must be possible from `previous`, the cursor of the older snapshot; None is the start.
-    The last `window` learned examples are kept; None keeps all.
+    `previous` is the cursor of the previous snapshot, from which a replay must stay possible; None
+    is the start of the feed. The last `window` learned examples are kept; None keeps all.
 
     Examples
     --------
@@ -261,7 +258,7 @@ def keep(
     if not every or every[-1] != newest:
         every.append(newest)
     if window is None:
-        # All input is kept, and one mark is enough.
+        # All input is kept: one mark is enough.
         return KeptInput((every[0],), b"")
     whole = [i for i, mark in enumerate(every) if mark.n <= newest.n - window]
     thinned = _thinned(every[whole[-1] if whole else 0 :], window)
@@ -271,7 +268,7 @@ def keep(
 
 
 def _thinned(marks: Sequence[Mark], window: int) -> tuple[Mark, ...]:
-    """Return the marks without those whose neighbours are close together."""
+    """Drop marks whose neighbours are close together."""
     left: list[Mark] = []
     for mark in marks:
         while len(left) > 1 and MARKS_PER_WINDOW * (mark.n - left[-2].n) <= window:
@@ -281,7 +278,7 @@ def _thinned(marks: Sequence[Mark], window: int) -> tuple[Mark, ...]:
 
 
 def parse_retention(value: bytes) -> RetentionSettings | None:
-    """Return the stored retention, if any. Raises ValueError for any other text."""
+    """Return the stored retention, if any. Raises ValueError if it is invalid."""
     if not value:
         return None
     try:
@@ -291,7 +288,7 @@ def parse_retention(value: bytes) -> RetentionSettings | None:
 
 
 def changes(before: RetentionSettings, now: RetentionSettings) -> str:
-    """Return every setting that differs; an empty text if none does."""
+    """Return a text with every setting that differs; empty if none does."""
     old, new = before.model_dump(), now.model_dump()
     return "; ".join(
         f"{name}: {old[name]}, from now on {new[name]}" for name in old if old[name] != new[name]

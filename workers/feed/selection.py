@@ -1,4 +1,4 @@
-"""Feeds that a process answers: names, patterns over the list of feeds, and a shard's share."""
+"""The selection of the feeds that a process answers: by name, by pattern, and by shard."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +8,7 @@ from workers.errors import InvalidFeedName
 from workers.feed.keys import FeedKeys
 
 _MAX_PATTERN_LENGTH = 256
-"""Characters of a pattern: four for each of a name."""
+"""Largest number of characters: four for each of the longest name."""
 
 _WILD = frozenset("*?[")
 _ALLOWED = frozenset("*?[]!-._")
@@ -16,12 +16,12 @@ _SET = re.compile(r"\[!?\]?[^\]]*\]")
 
 
 class Selection:
-    """The feeds that names and patterns select, limited to those of this process.
+    """The feeds that are selected by names and patterns and owned by this process.
 
-    A name selects its feed, whether or not it exists. A pattern (`*`, `?`, `[ab]`, `[!ab]`, as in a
-    shell) selects the feeds that match it, among those that are listed or have input. `owns` tests
-    whether this process answers the feed of a name; its result may change. Raises InvalidFeedName
-    for a text that can neither be the name of a feed nor match one.
+    A name selects its feed even if the feed does not exist. A pattern (`*`, `?`, `[ab]`, `[!ab]`,
+    as in a shell) selects matching feeds that are listed or have input. `owns` returns whether this
+    process owns a feed, which may change. Raises InvalidFeedName for an invalid name, or a pattern
+    that can match none.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Selection:
         self._owns = owns or (lambda _: True)
 
     def of(self, registry: Iterable[str]) -> list[str]:
-        """Return the selected feeds, sorted; `registry` holds the names of the listed feeds."""
+        """Return the selected feeds, sorted; `registry` has the names of the listed feeds."""
         matching = {name for name in registry if self._matches(name)}
         return sorted(name for name in matching.union(self.names) if self._owns(name))
 
@@ -55,12 +55,12 @@ class Selection:
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether a text is a pattern, not a name."""
+    """Return whether a text is a pattern rather than a name."""
     return not _WILD.isdisjoint(text)
 
 
 def _check(pattern: str) -> None:
-    """Raise InvalidFeedName for a pattern that matches no name."""
+    """Raise InvalidFeedName for a pattern that can match no name."""
     is_plain = all((c.isascii() and c.isalnum()) or c in _ALLOWED for c in pattern)
     if not is_plain or len(pattern) > _MAX_PATTERN_LENGTH:
         raise InvalidFeedName(

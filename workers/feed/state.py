@@ -1,4 +1,4 @@
-"""Types of the stored state of a feed: the hash `st`, a commit, the newest published state."""
+"""The stored state of a feed as types: the hash `st`, a commit, the newest published state."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,22 +25,22 @@ from workers.feed.state_fields import (
 )
 
 RETENTION = "retention"
-"""Name of the field with what is kept; a feed of an earlier version has none."""
+"""Name of the field with the retention; a feed of an earlier version has none."""
 
 FORMAT = 2
 """Version of everything this program stores in Redis.
 
-0.1.0 wrote 1, and asks for an upgrade where it finds 2. A feed of 1 keeps its number, and with it
-`environment`, the libraries that computed it: they bind nothing, and are not read.
+0.1.0 wrote 1, and asks for an upgrade if it finds 2. A feed with 1 keeps its number, and a field
+`environment`, which is not read.
 """
 
-_READ = (1, FORMAT)
-"""Formats that are read."""
+_READABLE = (1, FORMAT)
+"""Formats that this version can read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """The key of a snapshot, its hash, and the cursor to replay from.
+    """A reference to a snapshot: its n, hash and cursor.
 
     Examples
     --------
@@ -54,10 +54,10 @@ class Pointer:
     n: int
     sha256: str
     cursor: bytes
-    parts: int = 1  # number of keys it is stored under; Redis bounds the size of a value
+    parts: int = 1  # number of keys; Redis limits the size of a value
 
     def encode(self) -> bytes:
-        """Return the text stored in `st`."""
+        """Encode the pointer for `st`."""
         text = b"%d:%b:%b" % (self.n, self.sha256.encode(), self.cursor)
         return text if self.parts == 1 else b"%b:%d" % (text, self.parts)
 
@@ -72,7 +72,7 @@ class Pointer:
 
     @classmethod
     def parse(cls, value: bytes) -> Self:
-        """Return the pointer that `encode` wrote. Raises ValueError for any other text."""
+        """Decode a result of `encode`. Raises ValueError for any other text."""
         fields = value.split(b":")
         parts = count(fields[3]) if len(fields) == 4 else 1
         if len(fields) not in (3, 4) or (len(fields) == 4 and parts < 2):
@@ -95,41 +95,39 @@ class FeedState:
     Attributes
     ----------
     snapshot, previous : Pointer or None
-        The newest and the older kept snapshot. None is the start of the feed; all input since
-        then is kept.
+        The newest snapshot, and the one before it. None is the start of the feed, from which all
+        input is then kept.
     """
 
-    epoch: int  # grows by one with each writer. Only the writer with this epoch may commit
-    writer: str  # name of the last writer, shown to people
+    epoch: int  # fencing token: incremented by each new writer, the only one that may commit
+    writer: str  # name of the last writer, for people
     position: Position  # committed
     snapshot: Pointer | None
     previous: Pointer | None
     pinned: PinnedConfig
-    # Points since which all input is kept, the oldest first; empty if none are known
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[Mark, ...] = ()  # points since which all input is kept, the oldest first
     kept: KeptBytes = field(default_factory=KeptBytes)  # byte counts of the output streams
-    # Retention of the last worker; None before one stored it
-    retention: RetentionSettings | None = None
+    retention: RetentionSettings | None = None  # of the last worker; None if never stored
 
     @property
     def snapshots(self) -> tuple[Pointer, ...]:
-        """The kept snapshots, the newest first."""
+        """The kept snapshots, newest first."""
         return tuple(p for p in (self.snapshot, self.previous) if p is not None)
 
     @classmethod
     def parse(cls, fields: dict[bytes, bytes], key: str) -> Self:
-        """Return the state from the fields of the hash.
+        """Parse the fields of the hash.
 
-        Raises StateLost if a field is missing or unreadable; BadConfiguration if a newer version of
-        this program wrote it.
+        Raises StateLost if a field is missing or damaged; BadConfiguration if a newer version of
+        this program wrote the state.
         """
         read = FieldReader(fields, key)
         stored = read("format", count)
-        if stored not in _READ:
+        if stored not in _READABLE:
             raise BadConfiguration(
                 f"{key} has format {stored}, this version knows {FORMAT}: upgrade online-svm"
             )
-        # Checked here, used by the scripts; a feed may lack them.
+        # Optional fields that only the scripts use.
         read("gone", gone, b"- 0-0")
         read("added", added, b"0 0")
         read("run_id", run_id, b"0")
@@ -147,7 +145,7 @@ class FeedState:
 
 
 def initial_fields(pinned: PinnedConfig) -> list[bytes | str | int]:
-    """Return names and values of the hash of a new feed, except epoch and writer."""
+    """Return names and values of the fields of a new feed; fence.lua adds epoch and writer."""
     start = Position()
     fields: dict[str, bytes | str | int] = {
         "format": FORMAT,
@@ -165,10 +163,10 @@ def initial_fields(pinned: PinnedConfig) -> list[bytes | str | int]:
 
 def _position(read: FieldReader) -> Position:
     cursor, seq = read("cursor", entry_id), read("seq", count)
-    n, answered = read("n", count), read("digest", digest)
+    n, chained = read("n", count), read("digest", digest)
     if n > seq:
         raise read.damaged(f"field 'n' is {n}, more than the {seq} entries of 'seq'")
-    return Position(cursor, seq, n, answered)
+    return Position(cursor, seq, n, chained)
 
 
 def _pointer(value: bytes) -> Pointer | None:
@@ -176,26 +174,23 @@ def _pointer(value: bytes) -> Pointer | None:
 
 
 HEAD_BYTES = 1024
-"""Bytes of a rejected entry that are kept in `dlq`."""
+"""Bytes of a rejected entry that `dlq` keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedEntry:
-    """A rejected entry, as kept in `dlq`: `size` in bytes, `head` its first `HEAD_BYTES`.
-
-    Why it was rejected stands in the field `name`: under semantics 4 `reason`, then `about`.
-    """
+    """A dead letter: a rejected entry as `dlq` keeps it."""
 
     id: bytes
     code: str
-    name: str
+    name: str  # of the field with the reason: `reason` under semantics 4, `about` from 5 on
     why: str
-    size: int
-    head: bytes
+    size: int  # of the whole entry in bytes
+    head: bytes  # its first `HEAD_BYTES`
 
     @property
     def fields(self) -> list[bytes]:
-        """Names and values of its entry in `dlq`."""
+        """Flat fields of its entry in `dlq`."""
         why = (self.name.encode(), self.why.encode())
         return [b"code", self.code.encode(), *why, b"size", b"%d" % self.size, b"head", self.head]
 
@@ -206,9 +201,9 @@ class SnapshotMove:
 
     newest: Pointer
     previous: Pointer | None
-    dropped: tuple[str, ...] = ()  # keys of snapshots that are no longer referenced
+    dropped: tuple[str, ...] = ()  # keys of snapshots to delete
     trim: bytes = b""  # trim input before this ID; empty trims nothing
-    marks: tuple[Mark, ...] = ()  # points since which all input is kept, after that
+    marks: tuple[Mark, ...] = ()  # new marks of the input
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +213,12 @@ class Commit:
     epoch: int  # of the writer
     before: Position
     after: Position
-    ids: Sequence[bytes] = ()  # of the answers: the IDs of their entries
-    out: Sequence[bytes] = ()  # their payloads
+    ids: Sequence[bytes] = ()  # of the input entries, and of their answers
+    out: Sequence[bytes] = ()  # payloads of the answers
     met: Sequence[tuple[bytes, bytes]] = ()  # ID and payload of each report
     dlq: Sequence[RejectedEntry] = ()
     move: SnapshotMove | None = None
-    # Further fields of the state that change with the batch
-    fields: Mapping[str, bytes] = field(default_factory=dict)
+    fields: Mapping[str, bytes] = field(default_factory=dict)  # further fields of `st` to set
     alarms: Sequence[tuple[bytes, bytes]] = ()  # ID and payload of each entry of `alarms`
 
 
@@ -233,27 +227,27 @@ _MAX_PARTS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A published state: its position, and how its bytes are found and checked."""
+    """A published state: its position, and where its bytes are stored."""
 
-    n: int  # examples learned
-    seq: int  # input entries answered
-    cursor: bytes  # ID of the last of these entries
+    n: int  # learned examples
+    seq: int  # answered input entries
+    cursor: bytes  # ID of the last answered entry
     sha256: str  # of its bytes
-    size: int  # bytes
-    parts: int  # keys they are stored under
-    config_hash: str = ""  # of the feed; the script that publishes adds it
-    at: int = 0  # milliseconds since 1970 by the clock of Redis; the script adds it
+    size: int  # number of bytes
+    parts: int  # number of keys
+    config_hash: str = ""  # of the feed; publish.lua adds it
+    at: int = 0  # Unix time in milliseconds, by the clock of Redis; publish.lua adds it
 
     @classmethod
     def of(cls, position: Position, data: bytes, part_bytes: int) -> Self:
-        """Return the publication of these bytes, in parts of limited size."""
+        """Return the publication of a state, in parts of up to `part_bytes`."""
         parts = max(1, -(-len(data) // part_bytes))
         name = sha256(data).hexdigest()
         return cls(position.n, position.seq, position.cursor, name, len(data), parts)
 
     @property
     def name(self) -> str:
-        """Its n and the first digits of its checksum, as answers name it."""
+        """Its n and the first digits of its hash, as answers name it."""
         return f"{self.n}-{self.sha256[:8]}"
 
     def keys(self, names: FeedKeys) -> list[str]:
@@ -261,7 +255,7 @@ class Publication:
         return names.published_parts(self.n, self.sha256, self.parts)
 
     def fields(self) -> list[bytes | str | int]:
-        """Return names and values of the fields that a worker gives; the script adds the others."""
+        """Return names and values of the fields that a worker writes."""
         return [
             "n", self.n, "seq", self.seq, "cursor", self.cursor, "sha256", self.sha256,
             "size", self.size, "parts", self.parts,
@@ -269,7 +263,7 @@ class Publication:
 
     @staticmethod
     def shown(fields: Mapping[bytes, bytes]) -> str:
-        """Return the name that unchecked fields give, for a person."""
+        """Return the name according to unchecked fields, for messages."""
         n, sha = (
             fields.get(name, b"?")[:20].decode(errors="replace") for name in (b"n", b"sha256")
         )
@@ -277,7 +271,7 @@ class Publication:
 
     @classmethod
     def parse(cls, fields: Mapping[bytes, bytes], key: str) -> Self:
-        """Return the publication from the fields of the hash. Raises InvalidPublication."""
+        """Parse the fields of the hash. Raises InvalidPublication."""
         try:
             parsed = cls(
                 count(fields[b"n"]),

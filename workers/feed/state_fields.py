@@ -1,4 +1,4 @@
-"""Fields of `st`, and their strict parsers: a value that is never written counts as damage.
+"""Strict parsers of the fields of `st`: a value that this program never writes is damage.
 
 Each parser takes the bytes of one field, and raises ValueError with the expected form.
 """
@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 _SHOWN = 60  # bytes of a damaged field in a message
 
 MAX_COUNT = 2**63 - 2
-"""The largest number that Redis can still increment."""
+"""The largest number that HINCRBY can increment."""
 
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,19}")
 _ID = re.compile(rb"(?:0|[1-9][0-9]{0,19})-(?:0|[1-9][0-9]{0,19})")
@@ -28,7 +28,7 @@ _GONE = re.compile(rb"(-|-?[0-9]{1,20}) (\S+)")
 
 @dataclass(frozen=True, slots=True)
 class FieldReader:
-    """Reads fields of `st`; names the one that is damaged."""
+    """Reads fields of `st`; its errors name the damaged field."""
 
     fields: dict[bytes, bytes]
     key: str
@@ -36,7 +36,7 @@ class FieldReader:
     def __call__(
         self, name: str, parse: Callable[[bytes], Value], default: bytes | None = None
     ) -> Value:
-        """Return the parsed field. StateLost if it is missing without a default, or damaged."""
+        """Parse a field. Raises StateLost if it is damaged, or missing and has no default."""
         value = self.fields.get(name.encode(), default)
         if value is None:
             raise self.damaged(f"field {name!r} is missing")
@@ -46,36 +46,36 @@ class FieldReader:
             shown = repr(value[:_SHOWN]) + "..." * (len(value) > _SHOWN)
             raise self.damaged(f"field {name!r} is {shown}, {error}") from error
 
-    def damaged(self, what: str) -> StateLost:
-        """Return the error for a damaged field, with the way out."""
+    def damaged(self, problem: str) -> StateLost:
+        """Return the error for a damaged field."""
         return StateLost(
-            f"{self.key} is damaged: {what}; restore it from a backup, or reset the feed"
+            f"{self.key} is damaged: {problem}; restore it from a backup, or reset the feed"
         )
 
 
 def count(value: bytes) -> int:
-    """Return a count, or the epoch."""
+    """Parse a count, or the epoch."""
     if not _NUMBER.fullmatch(value) or int(value) > MAX_COUNT:
         raise ValueError(f"not a number from 0 to {MAX_COUNT}")
     return int(value)
 
 
 def entry_id(value: bytes) -> bytes:
-    """Return the ID of a stream entry."""
+    """Check the ID of a stream entry."""
     if not _ID.fullmatch(value) or max(parse_id(value)) > MAX_ID_PART:
         raise ValueError("not the ID of an entry")
     return value
 
 
 def digest(value: bytes) -> bytes:
-    """Return the 32 bytes of a digest."""
+    """Parse the 32 bytes of a digest."""
     if not _DIGEST.fullmatch(value):
         raise ValueError("not a digest of 64 hexadecimal digits")
     return bytes.fromhex(value.decode())
 
 
 def text(value: bytes) -> str:
-    """Return a text."""
+    """Parse a text."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -83,7 +83,7 @@ def text(value: bytes) -> str:
 
 
 def json_object(value: bytes) -> str:
-    """Return the text of a JSON object."""
+    """Check the text of a JSON object."""
     try:
         is_object = isinstance(json.loads(value), dict)
     except (ValueError, RecursionError):
@@ -94,10 +94,9 @@ def json_object(value: bytes) -> str:
 
 
 def gone(value: bytes) -> bytes:
-    """Return how much input was gone before the feed began: a count and an ID.
+    """Check the input that was gone before the feed started: a count and an ID; see commit.lua.
 
-    The count is negative for a feed that began with a model: `seq` counts the examples of the
-    model.
+    The count is negative for a feed that started from a model, whose examples `seq` includes.
     """
     found = _GONE.fullmatch(value)
     if not found:
@@ -107,8 +106,6 @@ def gone(value: bytes) -> bytes:
 
 
 def _matching(pattern: bytes, expected: str) -> Callable[[bytes], bytes]:
-    """Return the parser of a text of a pattern."""
-
     def parse(value: bytes) -> bytes:
         if not re.fullmatch(pattern, value):
             raise ValueError(f"not {expected}")
@@ -118,14 +115,14 @@ def _matching(pattern: bytes, expected: str) -> Callable[[bytes], bytes]:
 
 
 added = _matching(rb"[0-9]{1,20} [0-9]{1,20}", "two numbers")
-"""How many entries the input ever got, and how many of them must be gone; see input.lua."""
+"""Checks how many entries the input ever got, and how many must be gone; see input.lua."""
 
 run_id = _matching(rb"[0-9a-f]{1,64}", "an ID of a server's run")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A point of a stream: the entry after which a number is `n`, such as of learned examples.
+    """A point of a stream: the entry at which a count, such as of learned examples, reached `n`.
 
     Examples
     --------
@@ -140,12 +137,12 @@ class Mark:
 
 
 def encode_marks(marks: Iterable[Mark]) -> bytes:
-    """Return the text stored in `st`."""
+    """Encode marks for `st`."""
     return b" ".join(b"%d:%b" % (mark.n, mark.cursor) for mark in marks)
 
 
 def parse_marks(value: bytes) -> tuple[Mark, ...]:
-    """Return the marks that `encode_marks` wrote. Raises ValueError for any other text."""
+    """Decode a result of `encode_marks`. Raises ValueError for any other text."""
     pairs = [part.split(b":") for part in value.split()]
     if any(len(pair) != 2 for pair in pairs):
         raise ValueError("not pairs of number:ID")
@@ -153,29 +150,28 @@ def parse_marks(value: bytes) -> tuple[Mark, ...]:
 
 
 PENDING = "pending"
-"""Name of the field; only a feed with a horizon has it."""
+"""Name of the field with `PendingLabels`, which only a feed with a horizon has."""
 
 
 class PendingLabels(NamedTuple):
-    """Answered examples that wait, at the last commit."""
+    """Answered examples that are not learned yet, as of the last commit."""
 
-    pending: int  # to be learned
-    unlabelled: int  # of these, those without a label
-    # Milliseconds since 1970 at which the oldest of these was sent, by its entry ID or the time
-    # that the producer gave; None without one
+    pending: int  # their number
+    unlabelled: int  # number of these without a label
+    # Unix time in milliseconds of the oldest unlabelled one, by its entry ID or the producer's time
     since: int | None
 
     @property
     def seconds(self) -> float:
-        """Age of the oldest without a label; 0 without one."""
+        """Age of the oldest unlabelled example; 0 if there is none."""
         return 0.0 if self.since is None else max(time.time() - self.since / 1000, 0.0)
 
-    def told(self) -> dict[str, float | None]:
-        """Return the members, and the age of the oldest."""
+    def as_dict(self) -> dict[str, float | None]:
+        """Return the fields, and the age of the oldest."""
         return {**self._asdict(), "seconds": self.seconds}
 
     def encode(self) -> bytes:
-        """Return the text stored in `st`.
+        """Encode for `st`.
 
         Examples
         --------
@@ -187,6 +183,6 @@ class PendingLabels(NamedTuple):
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
-        """Return the labels that `encode` wrote. Raises ValueError for any other text."""
+        """Decode a result of `encode`. Raises ValueError for any other text."""
         pending, unlabelled, since = text.split(b" ")
         return cls(count(pending), count(unlabelled), None if since == b"-" else count(since))

@@ -1,4 +1,4 @@
-"""The settings that a feed has stored, and those in force for its worker."""
+"""The stored settings of a feed, and the effective settings of its worker."""
 
 import json
 from typing import Any
@@ -11,37 +11,36 @@ from workers.config.text_values import explain
 from workers.errors import BadConfiguration
 from workers.feed.pinned_config import (
     Groups,
-    check_computed,
     check_names,
     check_settings,
-    given_up,
+    check_supported,
+    discontinued_semantics,
     stored_groups,
 )
 from workers.feed.state import FeedState, PinnedConfig
 
 
 def stored_settings(feed: str, stored: PinnedConfig) -> tuple[PredictorConfig, Limits] | None:
-    """Return the settings of a feed; None for a combination.
+    """Return the stored settings of a feed; None for a combination.
 
-    Raises BadConfiguration if this version does not compute the feed's semantics, or this
-    combination of settings; StateLost if the stored settings are damaged.
+    Raises BadConfiguration if this version does not implement the feed's semantics, or these
+    settings together; StateLost if the stored settings are damaged.
     """
     groups = stored_groups(feed, stored)
     return None if "predictor" not in groups else _validated(feed, groups)
 
 
 def lost_settings(feed: str, stored: PinnedConfig, given: WorkerSettings) -> dict[str, Any] | None:
-    """Return the settings of a feed with given-up semantics that its fork does not have.
+    """Return the settings that a feed with discontinued semantics loses in a fork.
 
-    None for a feed whose semantics are computed. Settings that no longer exist are left out.
-    `given` are the settings for the fork. Raises BadConfiguration if the feed is a combination,
-    which has no input.
+    Return None for a feed with other semantics. Settings that no longer exist are left out; `given`
+    are the settings of the fork. Raises BadConfiguration for a combination, which has no input.
     """
-    if given_up(stored) is None:
+    if discontinued_semantics(stored) is None:
         return None
     theirs, ours = json.loads(stored.config), given.agreed
     if theirs.keys() != ours.keys():
-        check_computed(feed, stored)
+        check_supported(feed, stored)
     return {
         name: value
         for group, settings in theirs.items()
@@ -66,14 +65,15 @@ def _validated(feed: str, groups: Groups) -> tuple[PredictorConfig, Limits]:
 
 
 def effective_settings(given: WorkerSettings, feed: str, state: FeedState | None) -> WorkerSettings:
-    """Return the settings in force: the given ones, and the stored ones for the rest.
+    """Return the given settings, completed by the stored ones.
 
-    `given.model_fields_set` has those given by flag, environment or file; a new feed has no
-    `state`. Raises ConfigurationChanged if a given setting differs from the stored one;
-    BadConfiguration, StateLost as `stored_settings`, or if the settings for a new feed cannot work.
+    `given.model_fields_set` are those given by flag, environment or file; a new feed has no
+    `state`. Raises ConfigurationChanged if a given setting differs from a stored one that is
+    pinned; BadConfiguration, StateLost as `stored_settings`, or if a new feed's settings are
+    invalid.
     """
     if state is None:
-        _ = given.predictor  # raises if the settings cannot work
+        _ = given.predictor  # raises if the settings are invalid
         return given
     stored = stored_settings(feed, state.pinned)
     kept = () if state.retention is None else (state.retention,)

@@ -1,12 +1,12 @@
 """Answers of a feed: awaited by entry ID, and found by `seq`.
 
-One task follows `out`, and wakes each request by entry ID. An answer has the ID of its entry, and
-answers come in the order of their IDs. So it is enough to read from the first entry that a request
-waits for; while no request waits, nothing is read.
+One task reads `out` and wakes each request by entry ID. An answer has the ID of its entry, and
+answers arrive in the order of their IDs. So the task reads from the first entry that a request
+waits for; while no request waits, it does not read.
 
-`out` has the answers in the order of both `seq` and entry ID, and Redis finds entries by ID alone.
-So the IDs are searched, `_PROBES` at once: a search reads a few hundred answers however long `out`
-is, and wherever it was trimmed.
+`out` is sorted by `seq` and by ID, but Redis finds entries by ID only. So a search by `seq` probes
+`_PROBES` IDs at once: it reads a few hundred answers, however long `out` is, and wherever it was
+trimmed.
 """
 
 import asyncio
@@ -24,80 +24,80 @@ from workers.reading.answers import message, payload
 BLOCK_MS = 1000
 """Milliseconds that a read waits for an answer."""
 
-_ANSWERS_PER_READ = 100  # answers in a read
-_PAUSE = 0.2  # seconds without a read where Redis does not answer
+_ANSWERS_PER_READ = 100
+_PAUSE = 0.2  # seconds until the next read after a failure
 
 Answer = bytes | None
-"""The payload of an answer; None without one."""
+"""The payload of an answer, if any."""
 
 _PROBES = 16  # ranges that are read together
-_SCAN_ANSWERS = 100  # answers that are read through rather than searched
-_RUN_ANSWERS = 1000  # answers that are read at once, for those that follow each other
-_ID_PART_BITS = 64  # of each number of an ID
+_SCAN_ANSWERS = 100  # with so few answers left, read all of them
+_RUN_ANSWERS = 1000  # most answers with consecutive `seq` that are read at once
+_ID_PART_BITS = 64
 
 Entry = Sequence[Any]
 Range = tuple[bytes, bytes, int]
-"""The first and the last ID, and the entries to read at most."""
+"""First ID, last ID, and the largest number of entries."""
 
 Read = Callable[[Sequence[Range]], Awaitable[Sequence[Sequence[Entry]]]]
 
 
 class AwaitedAnswers:
-    """The answers of one feed; `reads` is for blocking reads, `calls` for all others."""
+    """The answers of one feed; `reads` is for blocking reads, `calls` for all other commands."""
 
     def __init__(self, keys: FeedKeys, reads: AwaitedConnection, calls: AwaitedConnection) -> None:
         self._keys, self._reads, self._calls = keys, reads, calls
         self._waiting: dict[bytes, list[asyncio.Future[Answer]]] = {}
-        self._wanted = asyncio.Event()
-        self._position = (0, 0)  # of what was read; answers up to there are looked up one by one
+        self._has_waiting = asyncio.Event()
+        self._position = (0, 0)  # ID up to which `out` was read
         self._is_closed = False
-        self._follows = asyncio.get_running_loop().create_task(self._follow())
+        self._reading = asyncio.get_running_loop().create_task(self._read_all())
 
     async def close(self) -> None:
-        """Stop waiting: requests that wait get no answer."""
+        """Stop reading: waiting requests get no answer."""
         self._is_closed = True
         for futures in self._waiting.values():
-            _end(futures)
-        self._follows.cancel()
-        await asyncio.gather(self._follows, return_exceptions=True)
+            _resolve(futures)
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
 
     async def wait(
         self, entries: Sequence[bytes], timeout: float, gone: "asyncio.Future[None] | None" = None
     ) -> list[Answer]:
-        """Return the answer to each entry; None without one in time, or before `gone`."""
+        """Return the answer to each entry; None if it does not arrive in time, or before `gone`."""
         if self._is_closed:
             return await self.find(entries)
-        futures = [self._expect(entry) for entry in entries]
+        futures = [self._register(entry) for entry in entries]
         passed = [entry for entry in entries if parse_id(entry) <= self._position]
-        timer = asyncio.get_running_loop().call_later(timeout, _end, futures)
+        timer = asyncio.get_running_loop().call_later(timeout, _resolve, futures)
         if gone is not None:
-            gone.add_done_callback(lambda _: _end(futures))
+            gone.add_done_callback(lambda _: _resolve(futures))
         try:
-            # Later answers were read before these were waited for.
+            # The task has already read beyond these answers.
             for entry, found in zip(passed, await self.find(passed), strict=True):
                 self._wake(entry, found)
             return [await future for future in futures]
         finally:
             timer.cancel()
             for entry, future in zip(entries, futures, strict=True):
-                self._forget(entry, future)
+                self._unregister(entry, future)
 
     async def find(self, entries: Sequence[bytes]) -> list[Answer]:
-        """Return the answer to each entry; None where it is not there.
+        """Return the answer to each entry; None if there is none.
 
         Raises WorkerError if Redis does not answer, or an entry of `out` is no answer.
         """
-        asked = [commands.entries(self._keys.out, at, at, 1) for at in entries]
-        ranges = await self._calls.call_all(asked)
+        reads = [commands.entries(self._keys.out, at, at, 1) for at in entries]
+        ranges = await self._calls.call_all(reads)
         return [payload(found[0]) if found else None for found in ranges]
 
-    def _expect(self, entry: bytes) -> "asyncio.Future[Answer]":
+    def _register(self, entry: bytes) -> "asyncio.Future[Answer]":
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(entry, []).append(future)
-        self._wanted.set()
+        self._has_waiting.set()
         return future
 
-    def _forget(self, entry: bytes, future: "asyncio.Future[Answer]") -> None:
+    def _unregister(self, entry: bytes, future: "asyncio.Future[Answer]") -> None:
         futures = self._waiting.get(entry, [])
         if future in futures:
             futures.remove(future)
@@ -106,19 +106,19 @@ class AwaitedAnswers:
 
     def _wake(self, entry: bytes, found: Answer) -> None:
         if found is not None:
-            _end(self._waiting.pop(entry, ()), found)
+            _resolve(self._waiting.pop(entry, ()), found)
 
-    async def _follow(self) -> None:
+    async def _read_all(self) -> None:
         while True:
             if not self._waiting:
                 while not self._waiting:
-                    self._wanted.clear()
-                    await self._wanted.wait()
+                    self._has_waiting.clear()
+                    await self._has_waiting.wait()
                 first = min(self._waiting, key=parse_id)
                 self._position = max(self._position, parse_id(previous_id(first)))
             try:
                 await self._read()
-            except WorkerError:  # requests wait on, until their time is over
+            except WorkerError:  # requests continue to wait, until their timeout
                 await asyncio.sleep(_PAUSE)
 
     async def _read(self) -> None:
@@ -132,18 +132,14 @@ class AwaitedAnswers:
             self._position = parse_id(reply[0][1][-1][0])
 
 
-def _end(futures: Iterable["asyncio.Future[Answer]"], found: Answer = None) -> None:
-    """Give those who wait what was found; by default nothing."""
+def _resolve(futures: Iterable["asyncio.Future[Answer]"], found: Answer = None) -> None:
     for future in futures:
         if not future.done():
             future.set_result(found)
 
 
 async def by_seq(seqs: Sequence[int], before: bytes, read: Read) -> dict[int, Entry]:
-    """Return the entries of answers, by `seq`; those that are not kept any more are left out.
-
-    `before` is the ID of a later entry than all of them.
-    """
+    """Return the stored entries of answers, by `seq`; `before` is the ID of a later entry."""
     found: dict[int, Entry] = {}
     for seq in sorted(seqs):
         if seq in found or (start := await _search(seq, before, read)) is None:
@@ -157,7 +153,7 @@ async def _search(seq: int, before: bytes, read: Read) -> Entry | None:
     low, high = 0, _number(before) - 1
     while low <= high:
         marks = sorted({low + (high - low) * i // _PROBES for i in range(_PROBES)})
-        below = None  # the last `seq` before `low`
+        below = None  # largest `seq` found before `low`
         for mark, entries in zip(
             marks, await read([_range(at, high) for at in marks]), strict=True
         ):
@@ -179,7 +175,7 @@ def _range(low: int, high: int, count: int = 1) -> Range:
 
 
 def _number(entry_id: bytes) -> int:
-    """Return an ID as one number, so that between two of them there is a middle."""
+    """Return an ID as one number, for bisection."""
     time, count = parse_id(entry_id)
     return time << _ID_PART_BITS | count
 
@@ -189,7 +185,7 @@ def _id(number: int) -> bytes:
 
 
 def _seq(entry: Entry) -> int | None:
-    """Return the `seq` of an answer; None for what another program wrote."""
+    """Return the `seq` of an answer; None if another program wrote the entry."""
     found = message(entry)
     seq = found.get("seq") if isinstance(found, dict) else None
     return seq if isinstance(seq, int) else None

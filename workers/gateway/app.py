@@ -1,6 +1,6 @@
-"""The plain address: examples, labels, answers, status and alarms of feeds, as JSON.
+"""The plain routes: examples, labels, answers, status and alarms of feeds, as JSON.
 
-A response has the answer as the worker wrote it, byte for byte.
+A response contains the answer byte for byte as the worker wrote it.
 """
 
 import re
@@ -35,7 +35,7 @@ log = Logger("online_svm.gateway")
 
 
 def application(gateway: Gateway, routes: Sequence[Route] = ()) -> Starlette:
-    """Return the ASGI application of a gateway, with further routes after the plain ones."""
+    """Return the ASGI application of a gateway with the plain and further routes."""
     plain = PlainRoutes(gateway)
 
     @asynccontextmanager
@@ -65,7 +65,7 @@ def application(gateway: Gateway, routes: Sequence[Route] = ()) -> Starlette:
 
 
 class PlainRoutes:
-    """Handlers of the plain address."""
+    """Handlers of the plain routes."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -75,38 +75,38 @@ class PlainRoutes:
         feed = self._gateway.feed(request, "ask")
         key = await self._gateway.key(request, feed)
 
-        def made(found: Any) -> tuple[list[Fields], bool]:
+        def convert(found: Any) -> tuple[list[Fields], bool]:
             sent = objects(found)
             if any(row.get("y") is not None or row.get("p") is not None for row in sent):
-                self._gateway.feed(request, "label")  # an example with its label teaches
+                self._gateway.feed(request, "label")  # an example with a label needs this right
             check_key(key, len(sent))
-            return _each(found, lambda row, place: example(row, place, key))
+            return _each(found, lambda row, prefix: example(row, prefix, key))
 
-        entries, is_list = await self._gateway.converted(request, made)
-        told = await self._gateway.exchange(request, feed, entries, are_repeated=key is not None)
-        return _answers(request, told, is_list)
+        entries, is_list = await self._gateway.converted(request, convert)
+        answers = await self._gateway.exchange(request, feed, entries, are_repeated=key is not None)
+        return _answers(request, answers, is_list)
 
     async def labels(self, request: Request) -> Response:
-        """Add labels of earlier examples; respond with what became of them."""
+        """Add labels of earlier examples; respond with their answers."""
         feed = self._gateway.feed(request, "label")
         entries, is_list = await self._gateway.converted(request, lambda found: _each(found, label))
         return _answers(request, await self._gateway.exchange(request, feed, entries), is_list)
 
     async def answer(self, request: Request) -> Response:
-        """Respond with the answer to an entry; 202 while it waits."""
+        """Respond with the answer to an entry; 202 if there is none yet."""
         feed = self._gateway.feed(request, "ask", "label", "read")
         entry = request.path_params["entry"]
         if not _ENTRY.fullmatch(entry) or max(map(int, entry.split("-"))) > MAX_ID_PART:
             raise Refused(422, "answers: the ID of an entry is two numbers, such as 1717-0")
         wait = seconds(request, self._gateway.limits.max_timeout, 0.0)
-        # First: an answer that is committed between the two looks is found then.
+        # Before the search for the answer, which may be committed meanwhile.
         is_waiting = await feed.is_waiting(entry.encode())
         answered = await self._gateway.answered(
             request, feed, [entry.encode()], wait if is_waiting else 0.0
         )
         (one,) = await feed.first_answers(answered)
         if one.payload is not None:
-            return _json(one.payload, headers=_first(request, one))
+            return _json(one.payload, headers=_content_location(request, one))
         if is_waiting:
             return _waiting(request, [entry])
         raise Refused(404, f"feed {feed.keys.feed!r} keeps no answer to {entry}")
@@ -123,26 +123,29 @@ class PlainRoutes:
 def _each(
     found: Any, make: Callable[[Mapping[str, Any], str], Fields]
 ) -> tuple[list[Fields], bool]:
-    """Return the entry of each object of a body, which messages name by its place in a list."""
+    """Return the entry of each object of a body, and whether it is a list.
+
+    `make` gets the prefix of names in error messages, such as "[3].".
+    """
     is_list = isinstance(found, list)
-    places = (f"[{i}]." if is_list else "" for i in count())
-    return [make(row, place) for row, place in zip(objects(found), places, strict=False)], is_list
+    prefixes = (f"[{i}]." if is_list else "" for i in count())
+    return [make(row, at) for row, at in zip(objects(found), prefixes, strict=False)], is_list
 
 
-def _answers(request: Request, told: Sequence[Answered], is_list: bool) -> Response:
-    """Return the response with answers; without one of them, 202 with the IDs of all."""
-    found = [one.payload for one in told if one.payload is not None]
-    if len(found) < len(told):
-        return _waiting(request, [one.entry.decode() for one in told])
+def _answers(request: Request, answers: Sequence[Answered], is_list: bool) -> Response:
+    """Return the response with answers; 202 with all IDs if one is missing."""
+    found = [one.payload for one in answers if one.payload is not None]
+    if len(found) < len(answers):
+        return _waiting(request, [one.entry.decode() for one in answers])
     if is_list:
         return _json(b"[%s]" % b",".join(found))
     status = 422 if status_of(found[0]) == "rejected" else 200
-    location = {"Location": _address(request, told[0].entry.decode())}
-    return _json(found[0], status, location | _first(request, told[0]))
+    location = {"Location": _address(request, answers[0].entry.decode())}
+    return _json(found[0], status, location | _content_location(request, answers[0]))
 
 
-def _first(request: Request, one: Answered) -> dict[str, str]:
-    """Return the header that names the entry whose answer this is, where another repeats its id."""
+def _content_location(request: Request, one: Answered) -> dict[str, str]:
+    """Return the header that names the entry whose answer this is, if it is an earlier one."""
     return {} if one.of == one.entry else {"Content-Location": _address(request, one.of.decode())}
 
 
@@ -156,8 +159,8 @@ def _address(request: Request, entry: str) -> str:
 
 
 def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    told = {"Cache-Control": "no-store", **(headers or {})}
-    return Response(body, status, told, media_type="application/json")
+    all_headers = {"Cache-Control": "no-store", **(headers or {})}
+    return Response(body, status, all_headers, media_type="application/json")
 
 
 def _refusal(error: Refused) -> Response:
@@ -182,7 +185,7 @@ async def _unknown(_request: Request, error: Any) -> Response:
 
 
 async def _fault(_request: Request, error: Any) -> Response:
-    # Its text may hold what was sent.
+    # The text of the error may contain data of the request.
     at = traceback.extract_tb(error.__traceback__)[-1]
     log.error("a fault of the program", reason=type(error).__name__, at=f"{at.name}:{at.lineno}")
     return _refusal(Refused(500, "a fault of the program; its log says more"))

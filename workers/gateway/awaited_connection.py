@@ -1,7 +1,7 @@
 """A connection to Redis whose replies are awaited in an event loop.
 
-Commands and replies go through `Connection`, whose file descriptor shows when a reply arrives.
-Connections are made in a thread, since that may block; meanwhile each call fails at once.
+Commands and replies go through a `Connection`; the event loop watches its descriptors. Connecting,
+which may block, runs in a thread; meanwhile each call fails at once.
 """
 
 import asyncio
@@ -16,20 +16,20 @@ from workers.broker.connection import Connection
 from workers.broker.pipeline import Argument, PendingReply
 from workers.errors import Unavailable, WorkerError
 
-_LOOK = 0.5  # seconds between two looks for replies that are overdue
+_CHECK_SECONDS = 0.5  # between two checks for overdue replies
 
 
 class _Call(NamedTuple):
     sent: PendingReply
     reply: "asyncio.Future[Any]"
-    until: float
+    deadline: float  # by `time.monotonic`
 
 
 class AwaitedConnection:
-    """Sends commands of many requests on one connection; each awaits its own reply.
+    """Sends the commands of many requests on one connection; each awaits its own reply.
 
-    No command is sent again after a lost reply: it may have run. The connection has no retry
-    timeout, and no other task uses it; the key names the server.
+    After a lost reply a command is not sent again, since it may have run. The connection must have
+    `retry_timeout` 0 and no other user; `key` determines the server.
     """
 
     def __init__(self, connection: Connection, key: str) -> None:
@@ -39,11 +39,11 @@ class AwaitedConnection:
         self._watched: set[int] = set()
         self._trouble: str | None = "Redis is not connected yet"
         self._connects = self._loop.create_task(self._connect())
-        self._looks = self._loop.create_task(self._look())
+        self._checks = self._loop.create_task(self._check_overdue())
 
     async def close(self) -> None:
-        """Give up the connection."""
-        tasks = self._looks, self._connects
+        """Close the connection."""
+        tasks = self._checks, self._connects
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -51,7 +51,7 @@ class AwaitedConnection:
         self._connection.close()
 
     async def connected(self, timeout: float) -> None:
-        """Wait until Redis answers, so many seconds at most."""
+        """Wait until Redis answers, for at most `timeout` seconds."""
         await asyncio.wait([self._connects], timeout=timeout)
 
     def check(self) -> None:
@@ -63,12 +63,12 @@ class AwaitedConnection:
         """Return the reply to a command.
 
         Raises Unavailable if Redis does not answer, or refuses for now; the command may have run.
-        Raises WorkerError if Redis refuses for good.
+        Raises another WorkerError if Redis refuses permanently.
         """
         return await self._send([command])[0]
 
     async def call_all(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        """Return the reply to each command, as `call`; all are sent before one is awaited."""
+        """Return the reply to each command, as `call`; pipelined."""
         return [await reply for reply in self._send(commands)]
 
     async def try_all(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
@@ -76,32 +76,32 @@ class AwaitedConnection:
         return await asyncio.gather(*self._send(commands), return_exceptions=True)
 
     def _send(self, commands: Sequence[Sequence[Argument]]) -> "list[asyncio.Future[Any]]":
-        """Send commands with one call of the system; return what their replies are awaited by."""
+        """Send commands in one system call; return the futures of their replies."""
         replies: list[asyncio.Future[Any]] = [self._loop.create_future() for _ in commands]
         if self._trouble is not None:
             for reply in replies:
                 _fail(reply, Unavailable(self._trouble))
             return replies
         sent = self._connection.send_all(commands)
-        until = time.monotonic() + self._connection.timeout
-        self._calls.extend(map(_Call, sent, replies, repeat(until)))
+        deadline = time.monotonic() + self._connection.timeout
+        self._calls.extend(map(_Call, sent, replies, repeat(deadline)))
         for descriptor in self._connection.descriptors:
             if descriptor not in self._watched:
                 self._watched.add(descriptor)
                 self._loop.add_reader(descriptor, self._arrived, descriptor)
         if any(one.error is not None for one in sent):
-            self._settle()
+            self._resolve()
         return replies
 
     def _arrived(self, descriptor: int) -> None:
         if descriptor in self._connection.descriptors:
             self._connection.read_arrived({descriptor})
-            self._settle()
-        else:  # nothing is awaited there: the server closed it
-            self._lose("Redis closed the connection")
+            self._resolve()
+        else:  # without a pending reply, a readable descriptor means that Redis closed it
+            self._reconnect("Redis closed the connection")
 
-    def _settle(self) -> None:
-        """Give the replies that are there to those who await them; they came in order."""
+    def _resolve(self) -> None:
+        """Resolve the futures whose replies have been read, in order."""
         while self._calls and self._connection.has_reply(self._calls[0].sent):
             sent, reply, _ = self._calls.popleft()
             try:
@@ -109,14 +109,14 @@ class AwaitedConnection:
             except WorkerError as error:
                 _fail(reply, error)
                 if isinstance(error, Unavailable):
-                    self._lose(str(error))
+                    self._reconnect(str(error))
                     return
             else:
                 if not reply.done():
                     reply.set_result(found)
 
-    def _lose(self, reason: str) -> None:
-        """Fail all that is awaited, and connect again."""
+    def _reconnect(self, reason: str) -> None:
+        """Fail all pending calls, and connect again."""
         self._trouble = reason
         self._unwatch()
         self._connection.close()
@@ -136,11 +136,11 @@ class AwaitedConnection:
                 self._trouble = None
                 return
 
-    async def _look(self) -> None:
+    async def _check_overdue(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK)
-            if self._calls and self._calls[0].until < time.monotonic():
-                self._lose("Redis does not answer in time")
+            await asyncio.sleep(_CHECK_SECONDS)
+            if self._calls and self._calls[0].deadline < time.monotonic():
+                self._reconnect("Redis does not answer in time")
 
     def _unwatch(self) -> None:
         for descriptor in self._watched:
@@ -151,4 +151,4 @@ class AwaitedConnection:
 def _fail(reply: "asyncio.Future[Any]", error: WorkerError) -> None:
     if not reply.done():
         reply.set_exception(error)
-        reply.exception()  # the caller that awaited it may have gone
+        reply.exception()  # marks it as retrieved: its caller may be gone

@@ -1,4 +1,4 @@
-"""One feed behind the gateway: entries are added, answers awaited, its status sampled."""
+"""One feed behind the gateway: adds entries, awaits answers, samples the status."""
 
 import asyncio
 import math
@@ -22,30 +22,30 @@ from workers.log import Logger
 from workers.message.compact import parse
 from workers.push.ingest import Fields
 from workers.reading.answers import message, payload
-from workers.reading.status import FeedStatus, at_gateway, status
+from workers.reading.status import FeedStatus, read_for_gateway, read_status
 from workers.reading.verdict import printed
 from workers.stop import Stop
 
 FRESH_SECONDS = 0.5
-"""Time for which one sample of a feed's status serves all requests."""
+"""Seconds for which one sample of a feed's status serves all requests."""
 
-_MAX_RETRY_SECONDS = 60  # seconds of Retry-After, at most
+_MAX_RETRY_SECONDS = 60  # largest Retry-After
 
 log = Logger("online_svm.gateway")
 
-Seen = TypeVar("Seen")
+Value = TypeVar("Value")
 
 
 class Answered(NamedTuple):
     """An entry and its answer."""
 
     entry: bytes  # ID
-    payload: bytes | None  # in the full form; None where none came in time
-    of: bytes  # ID of the entry that got this answer: an earlier one where `entry` repeats its id
+    payload: bytes | None  # in the full form; None if there is none yet
+    of: bytes  # ID of the entry that got this answer: an earlier one if `entry` repeats its id
 
 
 def unready(status: FeedStatus) -> str | None:
-    """Return why a feed gives no probabilities now; None if it does."""
+    """Return why a feed gives no probabilities now, if so."""
     if not status.has_begun:
         return "no worker has begun it"
     if status.holder is None:
@@ -55,54 +55,53 @@ def unready(status: FeedStatus) -> str | None:
 
 
 def _keeps_ids(status: FeedStatus) -> bool:
-    """Return whether a repeated id gets its first answer: without a window it is learned again."""
+    """Return whether a repeated id gets its first answer: if the feed has a dedupe window."""
     return int(status.settings.get("limits", {}).get("dedupe_window", 0)) > 0
 
 
-class _FreshLook(Generic[Seen]):
-    """One kind of look at a feed, in a thread and over a connection that no other kind waits for.
+class _SharedRead(Generic[Value]):
+    """A value of a feed that is read in a thread, over its own connection, and shared by requests.
 
-    One look serves all requests that arrive meanwhile, and those of `fresh` seconds after it.
+    One read serves all requests that arrive during it, and up to `max_age` seconds after it.
     """
 
     def __init__(
-        self, read: Callable[[FeedReader], Seen], reader: FeedReader, fresh: float = 0.0
+        self, read: Callable[[FeedReader], Value], reader: FeedReader, max_age: float = 0.0
     ) -> None:
-        self._read, self._reader, self._fresh = read, reader, fresh
+        self._read, self._reader, self._max_age = read, reader, max_age
         self._lock = asyncio.Lock()
-        self._seen: Seen | WorkerError = Unavailable("it was not looked at yet")
+        self._value: Value | WorkerError = Unavailable("it was not looked at yet")
         self._began = self._ended = -math.inf
 
-    async def get(self, fresh: float | None = None) -> Seen:
-        """Return what is seen now, or was seen while this waited, or at most `fresh` seconds ago.
+    async def get(self, max_age: float | None = None) -> Value:
+        """Return the value: read now, during the wait for it, or at most `max_age` seconds ago.
 
-        Raises WorkerError if that cannot be read, which is found out once for all who ask
-        meanwhile.
+        Raises WorkerError if the read fails, for all requests that share it.
         """
-        asked = time.monotonic()
-        oldest = self._fresh if fresh is None else fresh
+        arrived = time.monotonic()
+        max_age = self._max_age if max_age is None else max_age
         async with self._lock:
             now = time.monotonic()
-            if self._began < asked and now - self._ended > oldest:
+            if self._began < arrived and now - self._ended > max_age:
                 try:
-                    self._seen = await asyncio.to_thread(self._read, self._reader)
+                    self._value = await asyncio.to_thread(self._read, self._reader)
                 except WorkerError as error:
-                    self._seen = error
+                    self._value = error
                 self._began, self._ended = now, time.monotonic()
-        if isinstance(self._seen, WorkerError):
-            raise self._seen
-        return self._seen
+        if isinstance(self._value, WorkerError):
+            raise self._value
+        return self._value
 
     async def close(self) -> None:
-        """Give up the connection, once the present look is over."""
+        """Close the connection after the current read."""
         async with self._lock:
             self._reader.close()
 
 
 class GatewayFeed:
-    """A feed and its connections; made where an event loop runs.
+    """A feed and its connections; to be created in a running event loop.
 
-    Where `high_water` entries wait for the worker, requests are refused; 0 bounds none.
+    Requests are refused while `high_water` entries wait for the worker; 0 is no limit.
     """
 
     def __init__(self, url: str, feed: str, high_water: int) -> None:
@@ -113,11 +112,11 @@ class GatewayFeed:
         )
         self._reads = reads
         self.answers = AwaitedAnswers(self.keys, reads, self._calls)
-        self._sampled = _FreshLook(at_gateway, FeedReader(url, feed), FRESH_SECONDS)
-        self._status = _FreshLook(status, FeedReader(url, feed))
+        self._sampled = _SharedRead(read_for_gateway, FeedReader(url, feed), FRESH_SECONDS)
+        self._status = _SharedRead(read_status, FeedReader(url, feed))
 
     async def connected(self, timeout: float) -> None:
-        """Wait until Redis answers, so many seconds at most."""
+        """Wait until Redis answers, for at most `timeout` seconds."""
         await asyncio.gather(self._calls.connected(timeout), self._reads.connected(timeout))
 
     async def close(self) -> None:
@@ -129,21 +128,18 @@ class GatewayFeed:
         await self._status.close()
 
     async def sampled(self) -> FeedStatus:
-        """Return the status of the feed a moment ago, as far as requests need it.
-
-        Raises WorkerError if it cannot be read.
-        """
+        """Return a recent sample of the status that requests need. Raises WorkerError."""
         self._calls.check()
         return await self._sampled.get()
 
     async def check_ids_are_kept(self) -> None:
         """Raise Refused unless the feed gives a repeated id its first answer.
 
-        A feed may have begun since the last sample, so that only a new sample refuses.
+        The feed may have started since the last sample, so refuse only after a new one.
         """
         if _keeps_ids(await self.sampled()):
             return
-        found = await self._sampled.get(fresh=0)
+        found = await self._sampled.get(max_age=0)
         feed = f"feed {self.keys.feed!r}"
         if not found.has_begun:
             raise later(503, f"Idempotency-Key: {feed}: {unready(found)}; nothing was added")
@@ -166,8 +162,7 @@ class GatewayFeed:
     async def add(self, entries: Sequence[Fields]) -> list[bytes]:
         """Add entries in order; return their IDs.
 
-        Raises Refused if Redis refused one or did not answer; it has the IDs of those that were
-        added.
+        Raises Refused, with the IDs of the added entries, if Redis refused one or did not answer.
         """
         key = self.keys.input
         found = await self._calls.try_all([commands.append(key, fields) for fields in entries])
@@ -184,29 +179,26 @@ class GatewayFeed:
         )
 
     async def is_waiting(self, entry: bytes) -> bool:
-        """Return whether an entry without an answer is in the input, or went through it."""
+        """Return whether an entry is in the input and not answered yet."""
         cursor = await self._calls.call(*commands.field(self.keys.state, "cursor"))
         found = await self._calls.call(*commands.entries(self.keys.input, entry, entry, 1))
         return bool(found) and parse_id(cursor or b"0-0") < parse_id(entry)
 
     async def first_answers(self, answered: Sequence[Answered]) -> list[Answered]:
-        """Return answers, and for each repeated id the answer that the id got first.
-
-        Where that is not kept any more, the answer to the repetition stays.
-        """
+        """Replace each answer to a repeated id by the first answer to the id, if it is stored."""
         repeats = [one for one in answered if one.payload and status_of(one.payload) == "duplicate"]
         if not repeats:
             return list(answered)
         seqs = {one.entry: orjson.loads(one.payload or b"")["first"] for one in repeats}
         last = max((one.entry for one in repeats), key=parse_id)
         firsts = await by_seq([*seqs.values()], last, self._read)
-        told = []
+        found = []
         for one in answered:
             first = firsts.get(seqs.get(one.entry, -1))
-            told.append(
+            found.append(
                 one if first is None else Answered(one.entry, full(payload(first)), first[0])
             )
-        return told
+        return found
 
     async def _read(self, ranges: Sequence[Range]) -> list[list[Any]]:
         return await self._calls.call_all(
@@ -219,36 +211,33 @@ class GatewayFeed:
         return orjson.dumps(printed(await self._status.get()))
 
     async def features(self) -> dict[str, Any]:
-        """Return the figures of each named feature in the newest report; empty without names."""
+        """Return the named features in the newest report; {} without names."""
         entries = await self._newest(self.keys.met, 1)
-        told = message(entries[0]) if entries else None
-        return (told.get("features") or {}) if isinstance(told, dict) else {}
+        report = message(entries[0]) if entries else None
+        return (report.get("features") or {}) if isinstance(report, dict) else {}
 
     async def alarms(self, count: int) -> bytes:
-        """Return the newest alarms as a JSON array, the oldest first, each with its entry ID."""
+        """Return the newest alarms as a JSON array, oldest first, each with its entry ID."""
         entries = await self._newest(self.keys.alarms, count)
-        told = [(entry[0].decode(), message(entry)) for entry in reversed(entries)]
-        return orjson.dumps([{"entry": at} | one for at, one in told if isinstance(one, dict)])
+        alarms = [(entry[0].decode(), message(entry)) for entry in reversed(entries)]
+        return orjson.dumps([{"entry": at} | one for at, one in alarms if isinstance(one, dict)])
 
     async def _newest(self, stream: str, count: int) -> list[Any]:
-        """Return the last entries of a stream, the newest first."""
+        """Return the last entries of a stream, newest first."""
         found: list[Any] = await self._calls.call(*commands.last_entries(stream, count))
         return found
 
 
 def full(found: bytes) -> bytes:
-    """Return the payload of an answer as it is; one in the compact form, as a full answer.
-
-    A rejection gets its sentence.
-    """
-    is_as_sent = b'"status":' in found[:20] and b'"status":"rejected"' not in found[:40]
-    return found if is_as_sent else orjson.dumps(parse(found))
+    """Return an answer in the full form, a rejection with its sentence."""
+    is_full = b'"status":' in found[:20] and b'"status":"rejected"' not in found[:40]
+    return found if is_full else orjson.dumps(parse(found))
 
 
 def status_of(found: bytes) -> str:
-    """Return the status of a full answer without parsing it all.
+    """Return the status of a full answer without parsing all of it.
 
-    Raises StateLost if it has none: another program wrote it.
+    Raises StateLost if there is none, since another program wrote the entry.
     """
     head = found[:40].partition(b'"status":"')[2]
     if not head:

@@ -1,4 +1,4 @@
-"""The feeds of one gateway, and the operations that requests of every address share."""
+"""The feeds of a gateway, and the operations that all routes share."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ from workers.gateway.rows import parsed
 from workers.gateway.tokens import Tokens
 from workers.push.ingest import Fields
 
-_CONNECT = 2.0  # seconds for Redis to answer, before requests are taken
+_CONNECT_SECONDS = 2.0  # to wait for Redis before requests are accepted
 
-_THREADS = 4
-"""Of a feed, at most: two looks at it, and two connections that are made; none waits for others."""
+_THREADS_PER_FEED = 4
+"""For two reads of its status and for making two connections, so that none waits for another."""
 
-_LARGE = 1 << 14
-"""Bytes of a body that is not converted in the same turn of the event loop as another one."""
+_LARGE_BODY_BYTES = 1 << 14
+"""Larger bodies are converted one by one, in different turns of the event loop."""
 
 Made = TypeVar("Made")
 
@@ -33,30 +33,30 @@ class Gateway:
     ) -> None:
         self._url, self.names, self._tokens, self.limits = url, names, tokens, limits
         self.feeds: dict[str, GatewayFeed] = {}
-        self._converts = asyncio.Lock()
+        self._conversion = asyncio.Lock()
 
     async def open(self) -> None:
-        """Connect to Redis; where that does not answer, go on trying meanwhile."""
-        threads = ThreadPoolExecutor(_THREADS * len(self.names), "gateway")
+        """Connect to Redis; if it does not answer, continue to try in the background."""
+        threads = ThreadPoolExecutor(_THREADS_PER_FEED * len(self.names), "gateway")
         asyncio.get_running_loop().set_default_executor(threads)
         for name in self.names:
             self.feeds[name] = GatewayFeed(self._url, name, self.limits.high_water)
-        await asyncio.gather(*[feed.connected(_CONNECT) for feed in self.feeds.values()])
+        await asyncio.gather(*[feed.connected(_CONNECT_SECONDS) for feed in self.feeds.values()])
 
     async def close(self) -> None:
-        """Give up the connections."""
+        """Close the connections."""
         for feed in self.feeds.values():
             await feed.close()
 
     async def end_waits(self) -> None:
-        """Let all requests go that wait for answers: they get the IDs of their entries."""
+        """Respond to all requests that wait for answers with the IDs of their entries."""
         for feed in self.feeds.values():
             await feed.answers.close()
 
     def feed(self, request: Request, *rights: str) -> GatewayFeed:
-        """Return the feed that a request names, if it has one of the rights.
+        """Return the feed of a request that has one of the rights.
 
-        Raises Refused: 401, 403, or 404 for a feed that this gateway does not have.
+        Raises Refused: 401 or 403; 404 for a feed that this gateway does not have.
         """
         name = request.path_params["feed"]
         self._tokens.check(request.headers.get("authorization"), name, rights)
@@ -65,17 +65,15 @@ class Gateway:
         return self.feeds[name]
 
     async def converted(self, request: Request, make: Callable[[Any], Made]) -> Made:
-        """Return what `make` makes of the body of a request, which is JSON.
+        """Return the result of `make` for the JSON body of a request.
 
-        Large bodies are converted one in a turn of the event loop, so that other requests wait for
-        one of them at most, however many there are.
-
-        Raises Refused as `json_body`, `parsed` and `make` do.
+        Large bodies are converted one per turn of the event loop, so that other requests wait for
+        at most one of them. Raises Refused as `json_body`, `parsed` and `make` do.
         """
         body = await json_body(request, self.limits.max_body)
-        if len(body) < _LARGE:
+        if len(body) < _LARGE_BODY_BYTES:
             return make(parsed(body))
-        async with self._converts:
+        async with self._conversion:
             await asyncio.sleep(0)
             return make(parsed(body))
 
@@ -86,10 +84,10 @@ class Gateway:
         entries: Sequence[Fields],
         are_repeated: bool = False,
     ) -> list[Answered]:
-        """Add entries, and wait for their answers; with `are_repeated`, those that ids got first.
+        """Add entries and wait for their answers; if `are_repeated`, for the first one to an id.
 
-        Raises Refused: 429 if too much waits for the worker, 503 if Redis does not answer, or the
-        feed warms up and the request asks for that: then nothing was added.
+        Raises Refused: 429 if too many entries wait for the worker; 503 if Redis does not answer,
+        or the feed is warming up and the request has `warming=refuse`.
         """
         wait = seconds(request, self.limits.max_timeout)
         await self._check_warming(request, feed)
@@ -101,10 +99,7 @@ class Gateway:
     async def answered(
         self, request: Request, feed: GatewayFeed, ids: Sequence[bytes], timeout: float
     ) -> list[Answered]:
-        """Return entries with their answers, those that come within so many seconds.
-
-        A client that hangs up ends the wait.
-        """
+        """Return entries with the answers that arrive in time; stop if the client hangs up."""
         if timeout <= 0:
             found = await feed.answers.find(ids)
         else:
@@ -119,16 +114,16 @@ class Gateway:
         ]
 
     async def key(self, request: Request, feed: GatewayFeed) -> str | None:
-        """Return the `Idempotency-Key` of a request, for `check_key`.
+        """Return the `Idempotency-Key` of a request, if any.
 
-        Raises Refused: 400 if it is empty, or the feed does not keep what it promises: one answer
-        for an id, however often that is sent; 503 before a worker has begun the feed.
+        Raises Refused: 400 if it is empty, or the feed does not give a repeated id its first
+        answer; 503 if the feed does not exist yet.
         """
         key: str | None = request.headers.get("idempotency-key")
         if key is None:
             return None
         if len(key) > 1 and key[0] == key[-1] == '"':
-            key = key[1:-1]  # as a string of structured headers is written
+            key = key[1:-1]  # a string of RFC 8941
         if not key:
             raise Refused(400, "Idempotency-Key: it is empty")
         await feed.check_ids_are_kept()
@@ -143,12 +138,12 @@ class Gateway:
 
 
 async def _hung_up(request: Request) -> None:
-    """Return once the client of a request whose body was read is gone."""
+    """Wait until the client is gone; the body of the request must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def check_key(key: str | None, count: int) -> None:
-    """Raise Refused for a key of several examples."""
+    """Raise Refused if there is a key for several examples."""
     if key is not None and count != 1:
         raise Refused(400, "Idempotency-Key: send one example with it; give others their id")

@@ -18,8 +18,16 @@ from workers.gateway.feed import GatewayFeed, unready
 from workers.gateway.gateway import Gateway, check_key
 from workers.gateway.refused import Refused, outward
 from workers.gateway.rows import example, label
-from workers.gateway.tensors import OUTPUTS, check_outputs, inputs, labels, outputs, rows, taken
-from workers.message.entry_decode import MOST_ID_CHARS
+from workers.gateway.tensors import (
+    OUTPUTS,
+    check_outputs,
+    inputs,
+    labels,
+    model_inputs,
+    outputs,
+    rows,
+)
+from workers.message.entry_decode import MAX_ID_CHARS
 from workers.push.ingest import Fields
 
 
@@ -31,7 +39,7 @@ class InferenceProtocol:
 
     @property
     def routes(self) -> list[Route]:
-        """The addresses of the protocol."""
+        """The routes of the protocol."""
         model = "/v2/models/{feed}"
         return [
             Route("/v2", self.server),
@@ -44,41 +52,41 @@ class InferenceProtocol:
         ]
 
     async def server(self, _request: Request) -> Response:
-        """Respond with what this server is."""
-        told = {"name": "online-svm", "version": __version__, "extensions": ["label"]}
-        return JSONResponse(told)
+        """Respond with the metadata of the server."""
+        metadata = {"name": "online-svm", "version": __version__, "extensions": ["label"]}
+        return JSONResponse(metadata)
 
     async def live(self, _request: Request) -> Response:
-        """Respond: this process does."""
+        """Return 200 while the process runs."""
         return JSONResponse({"live": True})
 
     async def ready(self, _request: Request) -> Response:
-        """Return 200 if every feed gives probabilities; the response names no feed."""
-        is_ready = all([await _why_not(feed) is None for feed in self._gateway.feeds.values()])
+        """Return 200 if every feed gives probabilities, without naming feeds."""
+        is_ready = all([await _unready(feed) is None for feed in self._gateway.feeds.values()])
         return JSONResponse({"ready": is_ready}, 200 if is_ready else 503)
 
     async def model(self, request: Request) -> Response:
         """Respond with the inputs and outputs of a feed."""
         feed = self._gateway.feed(request, "ask", "label", "read")
-        told = {"name": feed.keys.feed, "platform": "online-svm"}
-        takes = taken(await feed.features())
-        return JSONResponse(told | {"inputs": takes, "outputs": OUTPUTS})
+        metadata = {"name": feed.keys.feed, "platform": "online-svm"}
+        tensors = model_inputs(await feed.features())
+        return JSONResponse(metadata | {"inputs": tensors, "outputs": OUTPUTS})
 
     async def model_ready(self, request: Request) -> Response:
         """Respond whether a feed gives probabilities."""
         feed = self._gateway.feed(request, "ask", "label", "read")
-        why = await _why_not(feed)
-        told = {"name": feed.keys.feed, "ready": why is None}
-        if why is None:
-            return JSONResponse(told)
-        return JSONResponse(told | {"error": f"feed {feed.keys.feed!r}: {why}"}, 503)
+        reason = await _unready(feed)
+        status = {"name": feed.keys.feed, "ready": reason is None}
+        if reason is None:
+            return JSONResponse(status)
+        return JSONResponse(status | {"error": f"feed {feed.keys.feed!r}: {reason}"}, 503)
 
     async def infer(self, request: Request) -> Response:
         """Add rows; respond with their answers."""
         feed = self._gateway.feed(request, "ask")
         key = await self._gateway.key(request, feed)
 
-        def made(sent: Any) -> tuple[list[Fields], str | None, Any]:
+        def convert(sent: Any) -> tuple[list[Fields], str | None, Any]:
             found = rows(inputs(sent))
             check_outputs(sent.get("outputs"))
             check_key(key, len(found))
@@ -87,15 +95,15 @@ class InferenceProtocol:
             entries = [example(one, key=key) for one in examples]
             return entries, sent.get("id"), sent.get("outputs")
 
-        entries, id, wanted = await self._gateway.converted(request, made)
-        at, answers = await self._exchange(request, feed, entries)
-        return _response(feed, id, {"outputs": outputs(answers, at, wanted)})
+        entries, id, wanted = await self._gateway.converted(request, convert)
+        entry_ids, answers = await self._exchange(request, feed, entries)
+        return _response(feed, id, {"outputs": outputs(answers, entry_ids, wanted)})
 
     async def label(self, request: Request) -> Response:
-        """Add the labels of the rows of an earlier request; respond with what became of them."""
+        """Add the labels of the rows of an earlier request; respond with how each was used."""
         feed = self._gateway.feed(request, "label")
 
-        def made(sent: Any) -> tuple[list[Fields], str]:
+        def convert(sent: Any) -> tuple[list[Fields], str]:
             found = labels(inputs(sent))
             ids = _ids(sent.get("id"), len(found))
             if ids is None:
@@ -103,7 +111,7 @@ class InferenceProtocol:
             labelled = [{"id": id, "y": y} for id, y in zip(ids, found, strict=True)]
             return [label(one) for one in labelled], sent["id"]
 
-        entries, id = await self._gateway.converted(request, made)
+        entries, id = await self._gateway.converted(request, convert)
         _, answers = await self._exchange(request, feed, entries)
         done = [answer["done"] for answer in answers]
         tensor = {"name": "done", "datatype": "BYTES", "shape": [len(done)], "data": done}
@@ -112,9 +120,9 @@ class InferenceProtocol:
     async def _exchange(
         self, request: Request, feed: GatewayFeed, entries: Sequence[Fields]
     ) -> tuple[list[str], list[dict[str, Any]]]:
-        told = await self._gateway.exchange(request, feed, entries, are_repeated=True)
-        ids = [one.entry.decode() for one in told]
-        answers = [orjson.loads(one.payload) for one in told if one.payload is not None]
+        found = await self._gateway.exchange(request, feed, entries, are_repeated=True)
+        ids = [one.entry.decode() for one in found]
+        answers = [orjson.loads(one.payload) for one in found if one.payload is not None]
         if len(answers) < len(ids):
             raise Refused(504, "not all answers came in time; they will be there by these ids", ids)
         for row, answer in enumerate(answers):
@@ -123,25 +131,25 @@ class InferenceProtocol:
         return ids, answers
 
 
-def _response(feed: GatewayFeed, id: str | None, told: dict[str, object]) -> Response:
+def _response(feed: GatewayFeed, id: str | None, fields: dict[str, object]) -> Response:
     head: dict[str, object] = {"model_name": feed.keys.feed}
-    body = orjson.dumps(head | ({} if id is None else {"id": id}) | told)
+    body = orjson.dumps(head | ({} if id is None else {"id": id}) | fields)
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
 
 
 def _ids(given: object, count: int) -> list[str] | None:
-    """Return the ids of the rows of a request; None where it has none."""
+    """Return the ids of the rows of a request; None if the request has no id."""
     if given is None:
         return None
     if not isinstance(given, str):
         raise Refused(422, "id: send a text")
-    if len(given) > MOST_ID_CHARS:  # each row repeats it
-        raise Refused(422, f"id: send at most {MOST_ID_CHARS} characters")
+    if len(given) > MAX_ID_CHARS:  # of each row, and repeated in each
+        raise Refused(422, f"id: send at most {MAX_ID_CHARS} characters")
     return [given] if count == 1 else [f"{given}/{i}" for i in range(count)]
 
 
-async def _why_not(feed: GatewayFeed) -> str | None:
-    """Return why a feed gives no probabilities now; None if it does."""
+async def _unready(feed: GatewayFeed) -> str | None:
+    """Return why a feed gives no probabilities now, if so."""
     try:
         return unready(await feed.sampled())
     except WorkerError as error:

@@ -1,4 +1,4 @@
-"""Bounds of a request: its body, its headers, how long it may take, and the host it names."""
+"""Checks of a request: its body, its headers, its timeout, and its host."""
 
 import asyncio
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from workers.gateway.refused import Refused
 
 HEADER_BYTES = 1 << 14
-"""Bytes of the headers of a request."""
+"""Largest number of bytes of the headers of a request."""
 
 CLIENT_SECONDS = 10.0
-"""Seconds for the headers of a request, and for its body; and for a client to read what it gets."""
+"""Seconds for a client to send the headers, to send the body, and to read the response."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
     """Limits of what a gateway accepts."""
 
-    high_water: int = 10_000  # entries of a feed that may wait for its worker
-    max_body: int = 1 << 20  # bytes of the body of a request
-    connections: int = 2000  # connections at the same time
+    high_water: int = 10_000  # most entries of a feed that wait for its worker
+    max_body: int = 1 << 20  # bytes
+    connections: int = 2000  # at the same time
     max_timeout: float = 60.0  # seconds that a request may wait for answers
 
 
 async def json_body(request: Request, most: int) -> bytes:
-    """Return the body of a request, which is JSON by its headers.
+    """Return the body of a request that is JSON according to its headers.
 
-    Clients of the Open Inference Protocol may name no kind. A browser may do so as well, for a page
-    from another site, but then its headers name the origin of the request.
+    A client of the Open Inference Protocol need not send a content type. Nor need a browser, for a
+    page of another site, but then its headers contain the origin of the request.
 
-    Raises Refused: 415 for another kind, 413 for more than `most` bytes, 408 where it does not
-    come.
+    Raises Refused: 415 for another content type; 413 for more than `most` bytes; 408 if it does not
+    arrive in time.
     """
     headers = request.headers
     if "inference-header-content-length" in headers:
@@ -43,7 +43,8 @@ async def json_body(request: Request, most: int) -> bytes:
     kind = headers.get("content-type", "" if is_of_browser else "application/json")
     kind = kind.partition(";")[0].strip().lower()
     if kind != "application/json" or headers.get("content-encoding"):
-        # A page of another site can send no such request without asking this server, which refuses.
+        # For a page of another site, a browser sends application/json only after a CORS preflight,
+        # which this server refuses.
         raise Refused(415, "send Content-Type: application/json, not encoded otherwise")
     length = request.headers.get("content-length", "0")
     if int(length) > most:
@@ -63,9 +64,9 @@ async def json_body(request: Request, most: int) -> bytes:
 
 
 def seconds(request: Request, most: float, default: float = 5.0) -> float:
-    """Return how long a request waits for answers: `timeout` of its query.
+    """Return the query parameter `timeout`, in seconds.
 
-    Raises Refused: 422 if that is no number from 0 to `most`.
+    Raises Refused: 422 if it is not a number from 0 to `most`.
     """
     text = request.query_params.get("timeout")
     try:
@@ -78,11 +79,10 @@ def seconds(request: Request, most: float, default: float = 5.0) -> float:
 
 
 class RequestCheck:
-    """Refuses large headers, two lengths, and a `Host` that a page of another site may send.
+    """Refuses large headers, ambiguous lengths, and hosts that do not belong to this gateway.
 
-    uvicorn (h11) bounds the headers that are not whole yet, and larger ones may come in one piece.
-    Of two lengths of a body it takes one. It does not look at the host. Without `hosts` the header
-    may be anything.
+    uvicorn (h11) bounds only incomplete headers, accepts two lengths of a body, and does not check
+    the `Host`, which DNS rebinding could abuse. Without `hosts` any host is accepted.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str] | None = None) -> None:
@@ -102,8 +102,8 @@ class RequestCheck:
             return JSONResponse({"error": f"the headers have more than {HEADER_BYTES} bytes"}, 431)
         names = {name for name, _ in headers}
         if names >= {b"content-length", b"transfer-encoding"}:
-            told = "send Content-Length or Transfer-Encoding, not both"
-            return JSONResponse({"error": told}, 400, {"Connection": "close"})
+            reason = "send Content-Length or Transfer-Encoding, not both"
+            return JSONResponse({"error": reason}, 400, {"Connection": "close"})
         named = [value.lower() for name, value in headers if name == b"host"]
         if self._hosts is None or (len(named) == 1 and named[0] in self._hosts):
             return None

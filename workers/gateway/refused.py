@@ -6,10 +6,10 @@ from workers.errors import Unavailable, WorkerError
 
 
 class Refused(Exception):
-    """A request that gets no answer: the status of HTTP, and the reason in one line.
+    """A request that is refused, with an HTTP status and the reason in one line.
 
-    The reason names the input and the way to correct it. `ids` are entries that were added
-    nevertheless: their answers come.
+    The reason names the input and how to correct it. `ids` are entries that were added anyway and
+    will be answered.
     """
 
     def __init__(
@@ -30,12 +30,12 @@ class Refused(Exception):
 
 
 def later(status: int, reason: str, seconds: int = 1) -> Refused:
-    """Return the refusal of a request that may be sent again after so many seconds."""
+    """Return the refusal of a request that may be sent again after `seconds`."""
     return Refused(status, reason, headers={"Retry-After": str(seconds)})
 
 
 def outward(error: WorkerError) -> str:
-    """Return the text of an error for clients, since its own text may name the address of Redis."""
+    """Return the text of an error for clients; its own text may contain the address of Redis."""
     if isinstance(error, Unavailable):
         return "Redis does not answer"
     return "what Redis holds of this feed cannot be used; the gateway's log says more"

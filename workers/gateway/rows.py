@@ -1,6 +1,6 @@
-"""Convert JSON objects, the bodies of the plain address, to fields of input entries.
+"""Convert JSON objects, the bodies of the plain routes, to fields of input entries.
 
-Cells are not checked here: the worker accepts or rejects their values, in its answer.
+The values of features are not checked here: the worker's answer accepts or rejects them.
 """
 
 import json
@@ -14,12 +14,12 @@ from workers.gateway.refused import Refused
 from workers.push.ingest import Fields, entry, label_entry
 from workers.push.rows import BadSource, Row, label_text
 
-MOST_ROWS = 1000
-"""Examples or labels in one request."""
+MAX_ROWS = 1000
+"""Largest number of examples or labels in one request."""
 
-MOST_PARTS = 1 << 17
-"""Names, arrays and objects in one request: they take most of the time to parse. A row of 100,000
-named features, the most that a feed may have, fits."""
+MAX_PARTS = 1 << 17
+"""Largest number of names, arrays and objects in one request, which determine the time to parse. A
+row of 100,000 named features, the most that a feed may have, fits."""
 
 _EXAMPLE = ("x", "y", "p", "id", "s", "time", "a")
 _LABEL = ("id", "y")
@@ -28,16 +28,16 @@ _TOO_DEEP = "the body is nested too deeply"
 
 
 def parsed(body: bytes) -> Any:
-    """Return a body as JSON.
+    """Parse a JSON body.
 
-    Raises Refused: 400 if it is not JSON, 413 if it has more than `MOST_PARTS` parts, 422 if an
-    object has a name twice: one of the two values would be lost.
+    Raises Refused: 400 if it is not JSON; 413 if it has more than `MAX_PARTS` parts; 422 if an
+    object has a name twice.
     """
-    if _parts(body) > MOST_PARTS and _parts(_TEXT.sub(b"", body)) > MOST_PARTS:
-        raise Refused(413, f"the body: send at most {MOST_PARTS} names, arrays and objects at once")
+    if _parts(body) > MAX_PARTS and _parts(_TEXT.sub(b"", body)) > MAX_PARTS:
+        raise Refused(413, f"the body: send at most {MAX_PARTS} names, arrays and objects at once")
     try:
         found = orjson.loads(body)
-        # orjson keeps the last value of a repeated name. So a second parser reads the names.
+        # orjson keeps the last value of a repeated name, so a second parser checks the names.
         json.loads(body, object_pairs_hook=_check_names_differ, parse_int=bool, parse_float=bool)
     except orjson.JSONDecodeError as error:
         raise Refused(400, f"the body is not JSON: {str(error).split(':')[0][:80]}") from None
@@ -47,7 +47,7 @@ def parsed(body: bytes) -> Any:
 
 
 def _parts(body: bytes) -> int:
-    """Return how many names, arrays and objects a body has; ":", "[" in a string count too."""
+    """Count the names, arrays and objects of a body; ":", "[" and "{" in strings count, too."""
     return sum(map(body.count, (b":", b"[", b"{")))
 
 
@@ -62,23 +62,20 @@ def _check_names_differ(pairs: list[tuple[str, Any]]) -> None:
 
 
 def objects(found: Any) -> list[Mapping[str, Any]]:
-    """Return the objects of a body: one, or a list of them.
-
-    Raises Refused if the body is something else, or has too many objects.
-    """
+    """Return the objects of a body: one object, or a list of them. Raises Refused."""
     rows = found if isinstance(found, list) else [found]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise Refused(422, "the body: send a JSON object, or a list of one or more")
-    if len(rows) > MOST_ROWS:
-        raise Refused(413, f"the body: {len(rows)} objects; send at most {MOST_ROWS} at once")
+    if len(rows) > MAX_ROWS:
+        raise Refused(413, f"the body: {len(rows)} objects; send at most {MAX_ROWS} at once")
     return rows
 
 
 def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) -> Fields:
     """Return the fields of the input entry for an example.
 
-    Raises Refused: 422, with the name of the field; 400 if `x`, `s` or `a` is nested too deeply.
-    `where` names the object in messages; `key` is the Idempotency-Key of the request.
+    `where` is the prefix of names in error messages; `key` is the Idempotency-Key of the request.
+    Raises Refused: 422 with the name of the field; 400 if `x`, `s` or `a` is nested too deeply.
 
     Examples
     --------

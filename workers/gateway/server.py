@@ -1,20 +1,19 @@
 """The server of the gateway: uvicorn on one socket, until a signal.
 
-It is for clients that send a request in time and read its response; others are disconnected.
-uvicorn parses requests, bounds headers that are not whole yet (`h11_max_incomplete_event_size`),
-connections (`limit_concurrency`) and the pause between two requests (`timeout_keep_alive`), and
-tells the application that a client hung up. It has no limit of time for anything else. So this is
-done here by hand:
+Clients that do not send a request in time, or do not read its response, are disconnected. uvicorn
+parses requests, bounds incomplete headers (`h11_max_incomplete_event_size`), connections
+(`limit_concurrency`) and the pause between two requests (`timeout_keep_alive`), and reports a
+client that hung up. It has no other time limits. So the following is done here:
 
-- The timer of `timeout_keep_alive` runs from the connection on, and until the headers of a request
-  are whole. uvicorn starts it after a response, and stops it at the next byte.
-- A client that does not read its response is disconnected. The flow control of uvicorn waits for
-  it, and so does the end of a connection.
-- A request that comes before the response to the one before is not answered, and the connection is
-  closed after that response, as RFC 9112 (9.3.2) allows. uvicorn keeps such requests, and reads
-  nothing until it comes to them: not even that the client hung up.
+- The timer of `timeout_keep_alive` also runs from the connection on, until the headers of a request
+  are complete. uvicorn starts it after a response, and stops it at the next byte.
+- A client that does not read its response is disconnected. uvicorn's flow control would wait for
+  it, even when the connection is being closed.
+- A pipelined request is not answered, and the connection is closed after the response to the
+  previous one, as RFC 9112 (9.3.2) allows. uvicorn keeps such requests, and stops reading
+  meanwhile, so that it would not notice that the client hung up.
 
-A body has its limit where it is read (`limits.json_body`).
+`limits.json_body` limits the time for a body.
 """
 
 import asyncio
@@ -41,19 +40,19 @@ from workers.gateway.inference_protocol import InferenceProtocol
 DEFAULT_PORT = 8080
 
 SEND_BYTES = 1 << 16
-"""Bytes of a response that the kernel keeps: what the client reads shows in steps of this size."""
+"""Size of the kernel's send buffer: the progress of a reading client is visible in such steps."""
 
-_LEAST_READ = 1 << 14  # bytes in half of `CLIENT_SECONDS`
-_GRACE = 10  # seconds for the responses that are under way at a stop
-_SPARE = 64  # descriptors in addition to connections
+_MIN_READ_BYTES = 1 << 14  # in half of `CLIENT_SECONDS`
+_GRACE = 10  # seconds to finish responses at a stop
+_SPARE = 64  # descriptors besides connections
 
 
 class _PromptProtocol(H11Protocol):
-    """The protocol of one connection; see above."""
+    """The protocol of one connection, with the additional time limits."""
 
-    _look: asyncio.TimerHandle | None = None
-    _written: object = None  # what was written when it was looked at last
-    _unread = 0  # bytes of it that wait for the client to read
+    _next_check: asyncio.TimerHandle | None = None
+    _response: object = None  # being written at the last check
+    _unread = 0  # its bytes that the client had not read
 
     @override
     def connection_made(self, transport: Any) -> None:
@@ -65,13 +64,13 @@ class _PromptProtocol(H11Protocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._look is not None:
-            self._look.cancel()
+        if self._next_check is not None:
+            self._next_check.cancel()
         super().connection_lost(exc)
 
     @override
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request; unlike the inherited method, stop the timer at its headers."""
+        """Receive a part of a request; stop the timer when its headers are complete."""
         cycle, is_ahead = self.cycle, self._is_answering
         if not is_ahead:
             self.conn.receive_data(data)
@@ -80,28 +79,28 @@ class _PromptProtocol(H11Protocol):
                 self._unset_keepalive_if_required()
             is_ahead = self._is_answering and bool(self.conn.trailing_data[0])
         if is_ahead and self.cycle.keep_alive:
-            self.cycle.scope["headers"].append(CLOSE_HEADER)  # as if the client had asked for it
+            self.cycle.scope["headers"].append(CLOSE_HEADER)  # as if the client had sent it
             self.cycle.keep_alive = False
 
     @property
     def _is_answering(self) -> bool:
-        """True if the request is complete and its response is not."""
+        """Whether the request is complete and its response is not."""
         cycle = self.cycle
         return cycle is not None and not cycle.more_body and not cycle.response_complete
 
     def _check_reads(self) -> None:
-        """Disconnect where the client has read too little since the look before this one."""
+        """Disconnect a client that has read too little since the last check."""
         unread = self.transport.get_write_buffer_size()
-        written = self.cycle, self.cycle is not None and self.cycle.response_complete
-        if unread and written == self._written and self._unread - unread < _LEAST_READ:
+        response = self.cycle, self.cycle is not None and self.cycle.response_complete
+        if unread and response == self._response and self._unread - unread < _MIN_READ_BYTES:
             self.transport.abort()
             return
-        self._written, self._unread = written, unread
-        self._look = self.loop.call_later(limits.CLIENT_SECONDS / 2, self._check_reads)
+        self._response, self._unread = response, unread
+        self._next_check = self.loop.call_later(limits.CLIENT_SECONDS / 2, self._check_reads)
 
 
 class GatewayServer:
-    """A gateway on a port, 0 for any free one; BadConfiguration: it cannot be had."""
+    """A gateway on a port, 0 for any free one. Raises BadConfiguration if it cannot listen."""
 
     def __init__(self, gateway: Gateway, address: str = LOOPBACK, port: int = DEFAULT_PORT) -> None:
         self._gateway = gateway
@@ -120,11 +119,11 @@ class GatewayServer:
         self._server = _Server(_config(app, gateway.limits.connections))
 
     def run(self) -> None:
-        """Serve until `stop`, SIGTERM or SIGINT; responses that are under way are finished."""
+        """Serve until `stop`, SIGTERM or SIGINT; finish the current responses."""
         asyncio.run(self._serve())
 
     def stop(self) -> None:
-        """End `run`, from any thread."""
+        """End `run`; may be called in any thread."""
         self._server.should_exit = True
 
     async def _serve(self) -> None:
@@ -142,7 +141,7 @@ class GatewayServer:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server without its signal handlers: the caller handles signals."""
+    """uvicorn's server without signal handlers."""
 
     @override
     @contextlib.contextmanager
@@ -151,7 +150,7 @@ class _Server(uvicorn.Server):
 
 
 def _config(app: ASGIApp, connections: int) -> uvicorn.Config:
-    # Its lines hold what clients sent, and a line a request would hide all others.
+    # uvicorn's log would contain data of clients, and a line for each request.
     for name in ("uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return uvicorn.Config(
@@ -163,7 +162,7 @@ def _config(app: ASGIApp, connections: int) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_allowed(connections) + 1,  # it refuses the one that reaches it
+        limit_concurrency=_allowed(connections) + 1,  # uvicorn refuses the one that reaches it
         backlog=1024,
         timeout_keep_alive=limits.CLIENT_SECONDS,
         timeout_graceful_shutdown=_GRACE,
@@ -172,12 +171,12 @@ def _config(app: ASGIApp, connections: int) -> uvicorn.Config:
 
 
 def _allowed(connections: int) -> int:
-    """Raise the limit of open files for so many connections; return how many it allows."""
+    """Raise the limit of open files for so many connections; return the possible number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _SPARE
     if soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with contextlib.suppress(OSError, ValueError):  # where this process may not raise it
+        with contextlib.suppress(OSError, ValueError):  # not permitted
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return max(1, min(connections, soft - _SPARE))

@@ -1,11 +1,11 @@
-"""Tensors of the Open Inference Protocol v2: to rows, and from answers."""
+"""Convert tensors of the Open Inference Protocol v2 to rows, and answers to tensors."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workers.gateway.refused import Refused
-from workers.gateway.rows import MOST_ROWS
+from workers.gateway.rows import MAX_ROWS
 
 Row = list[Any] | dict[str, Any]
 Tensor = dict[str, Any]
@@ -22,8 +22,9 @@ _TYPES: dict[str, set[type]] = {
 _MATRIX = [{"name": "x", "datatype": "FP64", "shape": [-1, -1]}]
 _KINDS = {"number": "FP64", "boolean": "BOOL"}
 
-MOST_NAME_CHARS = 1 << 22
-"""Characters of the names of features in all rows of a request: each row repeats them."""
+MAX_NAME_CHARS = 1 << 22
+"""Largest number of characters of the feature names in all rows of a request: each row repeats
+the names."""
 
 OUTPUTS = [
     {"name": "label", "datatype": "BYTES", "shape": [-1]},
@@ -34,29 +35,26 @@ OUTPUTS = [
     {"name": "status", "datatype": "BYTES", "shape": [-1]},
     {"name": "entry", "datatype": "BYTES", "shape": [-1]},
 ]
-"""Outputs. `entry` has the IDs by which the plain address keeps the answers."""
+"""The output tensors; `entry` has the IDs of the entries, for the plain routes."""
 
 
-def taken(features: Mapping[str, Mapping[str, Any]]) -> list[Tensor]:
-    """Return what a model takes: an input for each feature of a report, else rows of any width.
+def model_inputs(features: Mapping[str, Mapping[str, Any]]) -> list[Tensor]:
+    """Return the input tensors of a model: one for each named feature, else a matrix.
 
     Examples
     --------
-    >>> taken({"country": {"kind": "category"}})
+    >>> model_inputs({"country": {"kind": "category"}})
     [{'name': 'country', 'datatype': 'BYTES', 'shape': [-1]}]
     """
     named = [
-        {"name": name, "datatype": _KINDS.get(str(told.get("kind")), "BYTES"), "shape": [-1]}
-        for name, told in features.items()
+        {"name": name, "datatype": _KINDS.get(str(report.get("kind")), "BYTES"), "shape": [-1]}
+        for name, report in features.items()
     ]
     return named or _MATRIX
 
 
 def inputs(request: Any) -> list[Mapping[str, Any]]:
-    """Return the input tensors of a request.
-
-    Raises Refused: 422, with the name of the field.
-    """
+    """Return the input tensors of a request. Raises Refused: 422 with the name of the field."""
     if not isinstance(request, dict):
         raise Refused(422, "the body: send a JSON object with inputs")
     found = request.get("inputs")
@@ -72,12 +70,11 @@ def inputs(request: Any) -> list[Mapping[str, Any]]:
 
 
 def rows(tensors: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Return the rows that tensors hold.
+    """Convert tensors to rows.
 
-    One tensor of two dimensions is a matrix with a row an example; its name does not matter.
-    Otherwise each tensor is a named feature, of shape [n] or [n, 1].
-
-    Raises Refused: 422, with the name of the field; 413 for too many rows.
+    A single tensor of two dimensions is a matrix with one row per example. Otherwise each tensor is
+    a named feature of shape [n] or [n, 1]. Raises Refused: 422 with the name of the field; 413 for
+    too many rows.
 
     Examples
     --------
@@ -96,7 +93,7 @@ def rows(tensors: Sequence[Mapping[str, Any]]) -> list[Row]:
         if shape not in ([count], [count, 1]):
             raise Refused(422, f"inputs[{i}].shape: send [{count}], a value for each row")
     size = count * sum(len(tensor["name"]) for tensor in tensors)
-    if size > MOST_NAME_CHARS:
+    if size > MAX_NAME_CHARS:
         raise Refused(413, f"inputs: the names in each of {count} rows are {size} characters; send "
                            "fewer rows at once")  # fmt: skip
     columns = {t["name"]: _values(t, i, shapes[i]) for i, t in enumerate(tensors)}
@@ -104,10 +101,7 @@ def rows(tensors: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def labels(tensors: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return the labels in the one tensor `label`.
-
-    Raises Refused: 422, with the name of the field.
-    """
+    """Return the values of the tensor `label`. Raises Refused: 422 with the name of the field."""
     if [tensor["name"] for tensor in tensors] != ["label"]:
         raise Refused(422, "inputs: send one tensor, label")
     shape = _shape(tensors[0], 0)
@@ -120,10 +114,10 @@ def labels(tensors: Sequence[Mapping[str, Any]]) -> list[Any]:
 def outputs(
     answers: Sequence[Mapping[str, Any]], entries: Sequence[str], wanted: Any
 ) -> list[Tensor]:
-    """Return answers in the full form, with the IDs of their entries, as tensors.
+    """Convert answers in the full form, and the IDs of their entries, to tensors.
 
-    `wanted` is `outputs` of the request: only these, in this order; None for all. Raises Refused:
-    422 for an output that there is not.
+    `wanted` is the field `outputs` of the request: which tensors, in which order; None for all.
+    Raises Refused: 422 for an unknown output.
     """
     classes = sorted(
         {label for answer in answers for label in answer.get("classes", [])},
@@ -143,7 +137,7 @@ def outputs(
 
 
 def _probabilities(answers: Sequence[Mapping[str, Any]], classes: Sequence[Any]) -> list[Any]:
-    """Return a row of probabilities each, flat; null while there are none."""
+    """Return the flat matrix of probabilities; None while there are none."""
     flat: list[Any] = []
     for answer in answers:
         given = dict(zip(answer.get("classes", []), answer.get("probabilities", []), strict=False))
@@ -168,7 +162,7 @@ def _wanted(wanted: Any, made: Mapping[str, Tensor]) -> list[str]:
 
 
 def check_outputs(wanted: Any) -> None:
-    """Raise Refused for outputs that there are not, before anything is added."""
+    """Raise Refused for unknown outputs, before entries are added."""
     outputs([], [], wanted)
 
 
@@ -178,8 +172,8 @@ def _shape(tensor: Mapping[str, Any], i: int) -> list[int]:
     if not is_shape or not all(type(size) is int and size > 0 for size in shape or ()):
         raise Refused(422, f"inputs[{i}].shape: send one or two positive integers")
     assert isinstance(shape, list)
-    if shape[0] > MOST_ROWS:
-        raise Refused(413, f"inputs[{i}].shape: {shape[0]} rows; send at most {MOST_ROWS} at once")
+    if shape[0] > MAX_ROWS:
+        raise Refused(413, f"inputs[{i}].shape: {shape[0]} rows; send at most {MAX_ROWS} at once")
     return shape
 
 

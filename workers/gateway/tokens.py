@@ -1,6 +1,6 @@
-"""Bearer tokens: who may do what with which feeds, from a file that is read again when it changes.
+"""Bearer tokens and their rights, from a file that is read again when it changes.
 
-The file is TOML, a table `[[token]]` each:
+The file is TOML, with a table `[[token]]` for each token:
 
     [[token]]
     token = "at least 16 characters, hard to guess"
@@ -24,26 +24,26 @@ RIGHTS = ("ask", "label", "read")
 """Add examples and read their answers; add labels; read status, alarms and answers."""
 
 MIN_TOKEN_CHARACTERS = 16
-"""Characters of a token."""
+"""Smallest number of characters of a token."""
 
-_MOST_BYTES = 1 << 20  # of the file
+_MAX_FILE_BYTES = 1 << 20
 _SCHEME = "bearer"
 
 log = Logger("online_svm.gateway")
 
 
 class Grant(NamedTuple):
-    """Rights of the owner of one token."""
+    """The rights of one token."""
 
-    digest: bytes  # SHA-256 of the token, which is kept nowhere else
+    digest: bytes  # SHA-256 of the token, which itself is not kept
     feeds: Selection
     rights: frozenset[str]
 
 
 class Tokens:
-    """The tokens of a file; without a file everybody may do everything, which is for loopback.
+    """The tokens of a file; without a file, for use on loopback, everybody has all rights.
 
-    Raises BadConfiguration if the file cannot be read, or is not of the form above.
+    Raises BadConfiguration if the file cannot be read, or is invalid.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -55,16 +55,16 @@ class Tokens:
             self._grants = grants(path)
 
     def check(self, header: str | None, feed: str, rights: Sequence[str]) -> None:
-        """Raise unless the `Authorization` of a request gives one of the rights to a feed.
+        """Raise Refused unless an `Authorization` header gives one of the rights to a feed.
 
-        Raises Refused: 401 without a known token, 403 where it does not give the right.
+        The status is 401 without a known token; 403 if the token does not have the right.
         """
         if self._path is None:
             return
-        self._follow()
+        self._read_if_changed()
         scheme, _, token = (header or "").partition(" ")
         given = sha256(token.strip().encode(errors="replace")).digest()
-        # All are compared, so that the time does not tell which one was nearly right.
+        # All are compared, so that the time reveals nothing.
         known = [one for one in self._grants if hmac.compare_digest(one.digest, given)]
         if scheme.lower() != _SCHEME or not known:
             reason = "Authorization: send Bearer and a token that this gateway knows"
@@ -73,8 +73,8 @@ class Tokens:
             wanted = " or ".join(rights)
             raise Refused(403, f"this token has not the right to {wanted} feed {feed!r}")
 
-    def _follow(self) -> None:
-        """Read the file again if it changed; keep what was read before if it cannot be used."""
+    def _read_if_changed(self) -> None:
+        """Read the file again if it changed; if that fails, keep the previous tokens."""
         assert self._path is not None
         version = _version(self._path)
         if version == self._version:
@@ -90,12 +90,12 @@ class Tokens:
 def grants(path: Path) -> list[Grant]:
     """Return the tokens of a file.
 
-    Raises BadConfiguration with the number of the token that cannot be used, never with its text.
+    Raises BadConfiguration with the number of an invalid token, never with its text.
     """
     try:
         text = path.read_bytes()
-        if len(text) > _MOST_BYTES:
-            raise _unusable(path, f"it has more than {_MOST_BYTES} bytes")
+        if len(text) > _MAX_FILE_BYTES:
+            raise _unusable(path, f"it has more than {_MAX_FILE_BYTES} bytes")
         found = tomllib.loads(text.decode())
     except OSError as error:
         raise _unusable(path, error.strerror or "it cannot be read") from None
@@ -123,8 +123,8 @@ def _grant(path: Path, number: int, table: Any) -> Grant:
             "space",
         )
     if not _are_texts(feeds) or not _are_texts(rights) or not set(rights) <= set(RIGHTS):
-        told = f"feeds are names or patterns, rights are among {', '.join(RIGHTS)}"
-        raise _unusable(path, f"token {number}: {told}")
+        form = f"feeds are names or patterns, rights are among {', '.join(RIGHTS)}"
+        raise _unusable(path, f"token {number}: {form}")
     return Grant(sha256(token.encode()).digest(), Selection(feeds), frozenset(rights))
 
 

@@ -1,7 +1,8 @@
-"""Codes of reasons and of operational events, with their meanings, and the payload of an event.
+"""Reason codes and codes of operational events, with their meanings; the payload of an event.
 
-Events say what happened to the workers of a feed. They go to a stream of their own, best effort: no
-answer depends on one, and none is in the digest. A worker loads these codes without the models.
+Events report what happened to the workers of a feed. They go to a stream of their own, best effort:
+no answer depends on them, and they are not in the digest. This module does not import the models of
+`schema`, so workers load it fast.
 """
 
 import json
@@ -28,7 +29,7 @@ EventCode = Literal[
 
 
 EVENTS_KEPT = 1000
-"""Events that are kept, about."""
+"""Approximate number of events to keep."""
 
 _DETAIL = 1000  # characters
 
@@ -70,7 +71,7 @@ JOIN_CODES: dict[str, str] = {
     "no_answer": "Every source rejected the example.",
     "label": "The sources carry different labels; none is learned.",
 }
-"""Reason codes of a combination."""
+"""Further reason codes, of a combination."""
 
 UNAVAILABLE_CODES: dict[str, str] = {
     "no_state": "No state was published yet.",
@@ -78,7 +79,7 @@ UNAVAILABLE_CODES: dict[str, str] = {
     "failed": "Scorers ended several times with this request.",
     "late": "It waited longer than `--max-wait`.",
 }
-"""Codes of requests that have no answer."""
+"""Codes of requests that cannot be answered."""
 
 EVENT_CODES: dict[EventCode, str] = {
     "began": "A worker begins to answer.",
@@ -106,9 +107,9 @@ def encode_event(
 ) -> str:
     """Return the payload of an event, as `EventMessage` describes it; a long detail is cut.
 
-    Notes of a person are `about` an `alarm`, the ID of the entry that was seen; the end of a
-    silence (`until`, in milliseconds since 1970); or `n` examples, learned before what the note
-    describes.
+    `about` has a field of a person's note: `alarm`, the ID of the acknowledged entry; `until`, the
+    end of a silence as Unix time in milliseconds; or `n`, the examples learned before the noted
+    event.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Decode a batch of ordinary entries, column by column.
 
 An entry is ordinary if this module can prove that `decode_entry` would accept it with the same
-result. If a batch holds any other entry, `decode_columns` returns None, and the caller decodes the
-entries one by one.
+result. If a batch has any other entry, `decode_columns` returns None, and the caller splits the
+batch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from online_svm.types import Floats
 from workers.config.settings import Limits
 from workers.message.entry_decode import (
     LARGE_BYTES,
-    MOST_FIELDS,
+    MAX_FIELDS,
     EntryFields,
     check_size,
     check_values,
@@ -41,7 +41,7 @@ Numbers = list[float | None]
 Slices = list[SliceValue | None]
 
 _LARGE = 1 << 20
-"""Bytes of a column of features beyond which its values are counted before it is parsed."""
+"""Bytes of a column of features beyond which its values are counted before parsing."""
 
 _LAYOUTS = frozenset(
     frozenset((features, *target, *id, *slices))
@@ -50,40 +50,30 @@ _LAYOUTS = frozenset(
     for id in ((), (b"id",))
     for slices in ((), (b"s",))
 )
-_PLAIN = frozenset((float, int, str, bool, type(None)))
-"""Types of the values of an ordinary object with names and kinds."""
+_CELL_TYPES = frozenset((float, int, str, bool, type(None)))
+"""Types of the values in an ordinary object of named cells."""
 
-_TIMED = frozenset(layout | {b"time"} for layout in _LAYOUTS)
-"""Which examples have a time."""
+_TIMED_LAYOUTS = frozenset(layout | {b"time"} for layout in _LAYOUTS)
+"""Layouts of a feed whose horizon counts time."""
 
 
 def decode_columns(
     batch: Sequence[EntryFields], schema: FeatureSchema, limits: Limits
 ) -> tuple[Floats, Texts, Numbers, Slices, Texts, Times] | None:
-    """Return the columns of a batch, or None if not every entry is ordinary.
-
-    Returns
-    -------
-    X : ndarray of shape (n_entries, n_features)
-    labels : list of (str or None), one an entry
-    probabilities : list of (float or None)
-    slices : list of (tuple of (str or None), or None)
-    ids : list of (str or None)
-    times : list of (int or None)
-    """
+    """Return X, labels, probabilities, slices, ids and times; None if an entry is not ordinary."""
     columns = _columns(batch, schema) if batch and schema.dimension is not None else None
     if columns is None:
         return None
-    # An entry made of the longest value of each field would have so many bytes.
+    # The bytes of an entry that consists of the longest value of each field.
     size = sum(len(name) + max(map(len, column)) for name, column in columns.items())
     if size > limits.max_entry_bytes:
         return None
     count = len(batch)
     try:
-        labels = _repeating(columns.get(b"y"), count, lambda raw: read_label(raw, schema))
+        labels = _categorical_column(columns.get(b"y"), count, lambda raw: read_label(raw, schema))
         ids = _column(columns.get(b"id"), count, read_id)
         probabilities = _column(columns.get(b"p"), count, lambda raw: read_probability(raw, schema))
-        slices = _repeating(columns.get(b"s"), count, lambda raw: read_slices(raw, schema))
+        slices = _categorical_column(columns.get(b"s"), count, lambda raw: read_slices(raw, schema))
         times = _column(columns.get(b"time"), count, read_time)
         X = _features(columns, schema)
     except (InvalidExample, ValueError, TypeError, KeyError):
@@ -95,7 +85,7 @@ def decode_columns(
 
 
 def looks_ordinary(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> bool:
-    """Return whether an entry seems ordinary; `decode_columns` then proves it, or returns None."""
+    """Return whether an entry is probably ordinary, which only `decode_columns` proves."""
     if not _may_be_layout(fields):
         return False
     given = dict(pairs(fields))
@@ -108,7 +98,7 @@ def looks_ordinary(fields: EntryFields, schema: FeatureSchema, limits: Limits) -
         x = orjson.loads(given[b"x"])
         values = x.values() if isinstance(x, dict) else x
         if schema.is_mixed and isinstance(x, dict):
-            return x.keys() <= schema.known.keys() and _PLAIN.issuperset(map(type, values))
+            return x.keys() <= schema.known.keys() and _CELL_TYPES.issuperset(map(type, values))
         return len(values) == schema.dimension and {float, int}.issuperset(map(type, values))
     except (InvalidExample, ValueError, TypeError):
         return False
@@ -116,29 +106,29 @@ def looks_ordinary(fields: EntryFields, schema: FeatureSchema, limits: Limits) -
 
 def _may_be_layout(fields: EntryFields) -> bool:
     """Return whether an entry has few enough fields to be ordinary."""
-    return len(fields) <= (MOST_FIELDS if isinstance(fields, Mapping) else 2 * MOST_FIELDS)
+    return len(fields) <= (MAX_FIELDS if isinstance(fields, Mapping) else 2 * MAX_FIELDS)
 
 
 def _columns(batch: Sequence[EntryFields], schema: FeatureSchema) -> Columns | None:
-    """Return the values field by field if all entries have the same known fields, else None."""
+    """Return the values by field; None unless all entries have the same valid fields."""
     if len(set(map(type, batch))) > 1 or len(set(map(len, batch))) > 1:
         return None
     if not _may_be_layout(batch[0]):
         return None
     try:
-        columns = _by_name(batch) if isinstance(batch[0], Mapping) else _by_place(batch)
+        if isinstance(batch[0], Mapping):
+            rows: Sequence[Any] = batch
+            columns: Columns = {name: [fields[name] for fields in rows] for name in batch[0]}
+        else:
+            columns = _columns_of_lists(batch)
     except (KeyError, ValueError):
         return None
-    layouts = _TIMED if schema.counts_time else _LAYOUTS
+    layouts = _TIMED_LAYOUTS if schema.counts_time else _LAYOUTS
     return columns if frozenset(columns) in layouts else None
 
 
-def _by_name(batch: Sequence[Any]) -> Columns:
-    return {name: [fields[name] for fields in batch] for name in batch[0]}
-
-
-def _by_place(batch: Sequence[Any]) -> Columns:
-    """Return the columns of flat lists that have the same names in the same places."""
+def _columns_of_lists(batch: Sequence[Any]) -> Columns:
+    """Return the columns of flat lists with the same names in the same order."""
     names = batch[0][::2]
     if any(fields[::2] != names for fields in batch[1:]):
         raise ValueError("names differ")
@@ -149,25 +139,27 @@ def _by_place(batch: Sequence[Any]) -> Columns:
 
 
 def _column(raws: Sequence[bytes] | None, count: int, read: Callable[[bytes], Any]) -> list[Any]:
-    """Return the values of a field; None for each entry if none has it."""
+    """Return the values of a field; all None without the field."""
     return [None] * count if raws is None else list(map(read, raws))
 
 
-def _repeating(raws: Sequence[bytes] | None, count: int, read: Callable[[bytes], Any]) -> list[Any]:
-    """Return the same of a field with few different values: each is read once."""
+def _categorical_column(
+    raws: Sequence[bytes] | None, count: int, read: Callable[[bytes], Any]
+) -> list[Any]:
+    """As `_column`, for a field with few different values: each is read once."""
     known = {raw: read(raw) for raw in set(raws or ())}
     return _column(raws, count, known.__getitem__)
 
 
 def _features(columns: Columns, schema: FeatureSchema) -> Floats:
-    """Parse one column of features; any error, or a wrong shape, means "not ordinary"."""
+    """Parse the column of features; any exception means that an entry is not ordinary."""
     if schema.is_full and _are_arrays(columns):
         raise ValueError("an array has no place that says which names were passed over")
     if b"xb" in columns:
         return _raw_matrix(columns[b"xb"], schema.dimension or 0)
     values, width = columns[b"x"], schema.dimension or 0
-    # Each value gets brackets of its own, so half a value, or two values, would change the shape.
-    # A JSON string cannot hold a line break, so no string spans two values.
+    # Each value gets its own brackets, so half a value, or two values, would change the shape. JSON
+    # strings cannot contain a line break, so no string extends over two values.
     joined = b"[[" + b"],\n[".join(values) + b"]]"
     if len(joined) > _LARGE or max(map(len, values)) > LARGE_BYTES:
         _check_density(joined, len(values), width, schema.names or ())
@@ -186,7 +178,7 @@ def _raw_matrix(column: Sequence[bytes], width: int) -> Floats:
 
 
 def _array_matrix(joined: bytes, count: int, width: int) -> Floats:
-    # "true", "false" and "null" contain a "u" or an "s"; no number does.
+    # "true", "false" and "null" contain a "u" or an "s", unlike numbers.
     if b'"' in joined or b"u" in joined or b"s" in joined:
         raise ValueError("not only arrays of numbers")
     return _matrix([row for (row,) in orjson.loads(joined)], count, width)
@@ -195,7 +187,7 @@ def _array_matrix(joined: bytes, count: int, width: int) -> Floats:
 def _named_matrix(joined: bytes, count: int, names: tuple[str, ...]) -> Floats:
     if b"true" in joined or b"false" in joined or b"null" in joined:
         raise ValueError("not only objects of numbers")
-    # A name has two quotation marks. More of them mean a repeated name, or a string as a value.
+    # A name has two quotation marks. More of them show a repeated name, or a string as a value.
     if joined.count(b'"') != 2 * len(names) * count:
         raise ValueError("a name too many or too few")
     rows = [row for (row,) in orjson.loads(joined)]
@@ -210,19 +202,19 @@ def _are_arrays(columns: Columns) -> bool:
 
 
 def _mixed_matrix(joined: bytes, count: int, schema: FeatureSchema) -> Floats:
-    """Return objects of values of any kind as cells; a name that is not known raises."""
+    """Return objects of named cells as a matrix; an unknown name raises."""
     rows = [row for (row,) in orjson.loads(joined)]
     if len(rows) != count or set(map(type, rows)) != {dict}:
         raise ValueError("not an object for each example")
     names, quotes = schema.names or (), joined.count(b'"') // 2
-    are_whole = set(map(len, rows)) == {len(names)} and not schema.is_full
-    has_others = b"true" in joined or b"false" in joined or b"null" in joined
-    if are_whole and quotes == count * len(names) and not has_others:
+    are_complete = set(map(len, rows)) == {len(names)} and not schema.is_full
+    has_literals = b"true" in joined or b"false" in joined or b"null" in joined
+    if are_complete and quotes == count * len(names) and not has_literals:
         X = _number_cells(rows, names)
-    # A text has two quotation marks. More of them may mean a repeated name.
+    # A string has two quotation marks. More of them may show a repeated name.
     elif quotes != sum(map(len, rows)) + sum(type(v) is str for r in rows for v in r.values()):
         raise ValueError("a name may be there twice")
-    elif are_whole:
+    elif are_complete:
         values = chain.from_iterable(map(_values_of(names), rows))
         X = np.array([cell(value) for value in values]).reshape(count, -1)
     else:
@@ -233,7 +225,7 @@ def _mixed_matrix(joined: bytes, count: int, schema: FeatureSchema) -> Floats:
 
 
 def _number_cells(rows: Sequence[dict[str, float]], names: tuple[str, ...]) -> Floats:
-    """Return objects of numbers alone, which have all names, as cells."""
+    """Return complete objects of numbers as cells."""
     values = chain.from_iterable(map(_values_of(names), rows))
     X = np.fromiter(values, dtype=np.float64, count=len(rows) * len(names))
     X += 0.0  # -0 is 0
@@ -244,7 +236,7 @@ def _number_cells(rows: Sequence[dict[str, float]], names: tuple[str, ...]) -> F
 
 
 def _scattered_cells(rows: Sequence[Mapping[str, Any]], schema: FeatureSchema) -> Floats:
-    """Return objects that lack names as cells."""
+    """Return objects with missing names as cells."""
     places, width = schema.known, schema.dimension or 0
     if not all(row and row.keys() <= places.keys() for row in rows):
         raise ValueError("an example has a name that is not known, or none")
@@ -255,14 +247,14 @@ def _scattered_cells(rows: Sequence[Mapping[str, Any]], schema: FeatureSchema) -
 
 
 def _check_density(joined: bytes, count: int, width: int, names: tuple[str, ...]) -> None:
-    """Raise ValueError if a large column has more values than rows of numbers would have."""
+    """Raise ValueError if a large column has more values than `count` rows of numbers."""
     in_names = sum(name.count(mark) for name in names for mark in ",[{")
     if sum(joined.count(mark) for mark in (b",", b"[", b"{")) > count * (width + 2 + in_names):
         raise ValueError("not only rows of numbers")
 
 
 def _matrix(rows: Sequence[Sequence[float]], count: int, width: int) -> Floats:
-    """Return rows of numbers as a matrix; anything but numbers raises."""
+    """Return rows of numbers as a matrix; any other value raises."""
     if len(rows) != count or set(map(len, rows)) != {width}:
         raise ValueError("rows of different lengths")
     values = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=count * width)
@@ -270,7 +262,7 @@ def _matrix(rows: Sequence[Sequence[float]], count: int, width: int) -> Floats:
 
 
 def _values_of(names: tuple[str, ...]) -> Callable[[dict[str, float]], Sequence[float]]:
-    """Return a function that gets the values of an object in the order of `names`."""
+    """Return a function that returns the values of an object in the order of `names`."""
     if len(names) == 1:
         return lambda row: (row[names[0]],)
     return itemgetter(*names)

@@ -1,7 +1,6 @@
-"""Compact form of an answer (`payload = "compact"`): its fields, and how readers expand it.
+"""The compact form of an answer (`payload = "compact"`): its fields, and their expansion.
 
-docs/messages.md takes the order of the fields from here. `parse` reads any message that a feed
-published, and any other bytes.
+docs/messages.md takes the order of the fields from here. `parse` reads any published message.
 """
 
 from collections.abc import Sequence
@@ -15,22 +14,22 @@ from online_svm.stream.answer_columns import COLUMNS
 from workers.message import VERSION
 
 COMPACT_KEY = "c"
-"""The field that an answer in the compact form has, and no other message of `out`."""
+"""The field that only answers in the compact form have."""
 
 MILLION = 10**6
-"""Probabilities are whole millionths. A log loss counts no probability below 1e-6 either."""
+"""Probabilities are whole millionths. The log loss clips them at 1e-6, too."""
 
 DECIMALS = 6
-"""Of each score."""
+"""Decimals of a score."""
 
 NO_CODE = -1
 """Stands for no class, and for no category."""
 
 COMPACT_NAME = "compact"
-"""Value of `payload` in an answer that was expanded from this form."""
+"""Value of the field `payload` in an expanded answer."""
 
 
-class Place(NamedTuple):
+class Item(NamedTuple):
     """One value, or one run of values, in the list `c`."""
 
     name: str
@@ -38,13 +37,13 @@ class Place(NamedTuple):
 
 
 ROWS = (
-    Place("n", "As in a full answer."),
-    Place("label", "Index in `classes`; -1 for none."),
-    Place("svm_label", "The same."),
-    Place("category", "-1 for none."),
-    Place("category_size", "As in a full answer."),
+    Item("n", "As in a full answer."),
+    Item("label", "Index in `classes`; -1 for none."),
+    Item("svm_label", "The same."),
+    Item("category", "-1 for none."),
+    Item("category_size", "As in a full answer."),
 )
-"""Integers that differ from row to row; they come first."""
+"""First, the integers that differ from row to row."""
 
 TEXTS = (
     "exact",
@@ -65,62 +64,63 @@ TEXTS = (
     "an example of the window was given up without its label: exact for those that get one in "
     "time, for all only if which get one does not depend on the example",
 )
-"""Frequent texts of `guarantee`, `method` and `reason`, by number. New ones go to the end."""
+"""Frequent texts of `guarantee`, `method` and `reason`, sent as their index. Append new ones."""
 
 CONSTANTS = (
-    Place("model", "As in a full answer."),
-    Place("calibration", "The same."),
-    Place("taxonomy", "The same."),
-    Place("guarantee", "A number of the texts below."),
-    Place("reason", "Null, text, or a number of the texts below."),
-    Place("method", "Null, text, or a number of the texts below."),
-    Place("interval_level", "As in a full answer."),
-    Place("classes", "A list."),
+    Item("model", "As in a full answer."),
+    Item("calibration", "The same."),
+    Item("taxonomy", "The same."),
+    Item("guarantee", "A number of the texts below."),
+    Item("reason", "Null, text, or a number of the texts below."),
+    Item("method", "Null, text, or a number of the texts below."),
+    Item("interval_level", "As in a full answer."),
+    Item("classes", "A list."),
 )
-"""Values that change with the model or the calibration only; they come second."""
+"""Second, the values that change only with the model or the calibration."""
 
 CODED = ("guarantee", "reason", "method")
+"""Constants that are sent as an index of `TEXTS`, if possible."""
 
 NUMBERS = (
-    Place("probabilities", "k values, in millionths."),
-    Place("intervals", "k pairs, flat, in millionths."),
-    Place("venn", "k pairs, flat, in millionths."),
-    Place("scores", "The numbers that are left, with six decimals."),
+    Item("probabilities", "k values, in millionths."),
+    Item("intervals", "k pairs, flat, in millionths."),
+    Item("venn", "k pairs, flat, in millionths."),
+    Item("scores", "The numbers that are left, with six decimals."),
 )
-"""The numbers come last; k is 1 for two classes, else the number of classes."""
+"""Last, the other numbers; k is 1 for two classes, else the number of classes."""
 
 DERIVED = ("status", "label", "lower", "upper", "probability", "svm_label")
-"""Fields of a full answer that follow from others. Of two classes, so do the values of the first:
-1 minus the value of the second, with the ends of an interval exchanged."""
+"""Fields of a full answer that are computed from others. With two classes, so are the values of the
+first class: 1 minus the value of the second, with the bounds of an interval exchanged."""
 
 DECISION_FIELDS = ("action", "expected_cost")
-"""Fields of a full answer that are sent unchanged, next to the list; only if `costs` is set."""
+"""Fields of a full answer that are sent unchanged, next to `c`; only if `costs` is set."""
 
 COUNT_FIELDS = ("imputed",)
-"""Counts that stand before the list; only where features have names."""
+"""Counts that are sent before `c`; only if features have names."""
 
 ABSENT = ("maps", "map_intervals")
-"""Fields of a full answer that the compact form leaves out."""
+"""Fields of a full answer that the compact form omits."""
 
 HEAD_VALUES = len(ROWS) + len(CONSTANTS)
-"""Values before the numbers."""
+"""Number of values in `c` before the other numbers."""
 
 
 _NUMBERS = {text: number for number, text in enumerate(TEXTS)}
 
 
 def code(text: str | None) -> int | str | None:
-    """Return the number of a text, if it has one."""
+    """Return the index of a text in `TEXTS`; other texts, and None, unchanged."""
     return text if text is None else _NUMBERS.get(text, text)
 
 
 def width(classes: int) -> int:
-    """Return k: how many classes have numbers."""
+    """Return k: the number of classes whose values are sent."""
     return 1 if classes == 2 else classes
 
 
 class NotCompact(ValueError):
-    """A message that has the field of the compact form, and is none."""
+    """A message has the field of the compact form, but is invalid."""
 
 
 Message = dict[str, Any]
@@ -131,10 +131,10 @@ _UNKNOWN = {column.name: column.unknown for column in COLUMNS}
 
 
 def parse(data: bytes) -> Any:
-    """Return a published message; one in the compact form in the shape of a full answer.
+    """Parse a published message; expand an answer in the compact form.
 
-    A rejection that stores its case has the sentence too, as `reason`. Raises ValueError if the
-    bytes, which may be any, are not JSON, or have the compact form's field and are none.
+    To a rejection with a case its sentence is added, as `reason`. Raises ValueError if the bytes
+    are not JSON, or an invalid compact form.
     """
     message = orjson.loads(data)
     if not isinstance(message, dict):
@@ -145,11 +145,11 @@ def parse(data: bytes) -> Any:
 
 
 def expand(message: Message) -> Message:
-    """Return an answer in the compact form in the shape of a full answer.
+    """Expand an answer in the compact form to the fields of a full answer.
 
-    Its last field, `payload`, is "compact": the numbers have six decimals, the numbers for the
-    first of two classes are derived from the second's, and `maps` is empty because the form omits
-    maps. Raises NotCompact if it is no answer in this form.
+    The last field, `payload`, is "compact": the numbers have six decimals, those of the first of
+    two classes are derived from the second's, and `maps` is empty. Raises NotCompact if the message
+    is invalid.
 
     Examples
     --------
@@ -162,9 +162,9 @@ def expand(message: Message) -> Message:
     sent = message[COMPACT_KEY]
     if message.get("v") != VERSION or not isinstance(sent, list) or len(sent) < HEAD_VALUES:
         raise NotCompact("no answer in the compact form")
-    columns = _of_rows(sent[: len(ROWS)]) | _constants(sent[len(ROWS) : HEAD_VALUES])
+    columns = _row_values(sent[: len(ROWS)]) | _constants(sent[len(ROWS) : HEAD_VALUES])
     columns |= _numbers(sent[HEAD_VALUES:], len(columns["classes"]))
-    columns |= _own(columns)
+    columns |= _of_label(columns)
     for name in ("label", "svm_label"):
         columns[name] = _class_of(columns["classes"], columns[name])
     if columns["category"] == NO_CODE:
@@ -180,7 +180,7 @@ def expand(message: Message) -> Message:
 
 
 def _head(message: Message) -> Message:
-    """Return what stands before the columns."""
+    """Return the fields before the columns."""
     given = message.get("id")
     _check(given is None or isinstance(given, str), "id")
     _check(_is_count(message.get("seq")), "seq")
@@ -189,7 +189,7 @@ def _head(message: Message) -> Message:
 
 
 def _decided(message: Message) -> Message:
-    """Return the fields of a decision, if there is one; they are next to the list."""
+    """Return the fields of a decision, if any."""
     found = {name: message[name] for name in DECISION_FIELDS if name in message}
     if found:
         _check(isinstance(found.get("action"), str), "action")
@@ -197,8 +197,8 @@ def _decided(message: Message) -> Message:
     return found
 
 
-def _of_rows(values: Sequence[Any]) -> Message:
-    columns = dict(zip((place.name for place in ROWS), values, strict=True))
+def _row_values(values: Sequence[Any]) -> Message:
+    columns = dict(zip((item.name for item in ROWS), values, strict=True))
     for name, value in columns.items():
         may_be_none = name in ("label", "svm_label", "category")
         _check(_is_count(value) or (may_be_none and type(value) is int and value == NO_CODE), name)
@@ -206,7 +206,7 @@ def _of_rows(values: Sequence[Any]) -> Message:
 
 
 def _constants(values: Sequence[Any]) -> Message:
-    columns = dict(zip((place.name for place in CONSTANTS), values, strict=True))
+    columns = dict(zip((item.name for item in CONSTANTS), values, strict=True))
     for name in ("model", "calibration", "taxonomy"):
         _check(_is_count(columns[name]), name)
     for name in CODED:
@@ -220,7 +220,7 @@ def _constants(values: Sequence[Any]) -> Message:
 
 
 def _text(value: object, name: str) -> str | None:
-    """Return a text that is sent as it is, or by its number."""
+    """Return a text that is sent as it is, or as its index."""
     if type(value) is int:
         _check(0 <= value < len(TEXTS), name)
         return TEXTS[value]
@@ -229,7 +229,7 @@ def _text(value: object, name: str) -> str | None:
 
 
 def _numbers(values: Sequence[Any], classes: int) -> Message:
-    """Return the numbers by column; the first of two classes is derived from the second."""
+    """Return the other numbers by column; those of the first of two classes are derived."""
     k = width(classes)
     sent, scores = values[: 5 * k], values[5 * k :]
     _check(all(_is_count(value) and value <= MILLION for value in sent), "probabilities")
@@ -237,26 +237,26 @@ def _numbers(values: Sequence[Any], classes: int) -> Message:
     points, intervals, venn = sent[:k], _pairs(sent[k : 3 * k]), _pairs(sent[3 * k :])
     if classes == 2:
         points = [MILLION - points[0], *points]
-        intervals, venn = _with_first(intervals), _with_first(venn)
+        intervals, venn = _with_first_class(intervals), _with_first_class(venn)
     found = (
         [point / MILLION for point in points],
         *([[end / MILLION for end in pair] for pair in pairs] for pairs in (intervals, venn)),
         [float(score) for score in scores],
     )
-    return dict(zip((place.name for place in NUMBERS), found, strict=True))
+    return dict(zip((item.name for item in NUMBERS), found, strict=True))
 
 
 def _pairs(flat: Sequence[int]) -> Pairs:
     return [[lower, upper] for lower, upper in zip(flat[::2], flat[1::2], strict=True)]
 
 
-def _with_first(pairs: Pairs) -> Pairs:
+def _with_first_class(pairs: Pairs) -> Pairs:
     """Return the intervals of both classes, given the interval of the second."""
     ((lower, upper),) = pairs
     return [[MILLION - upper, MILLION - lower], [lower, upper]]
 
 
-def _own(columns: Message) -> Message:
+def _of_label(columns: Message) -> Message:
     """Return probability and interval of the predicted label."""
     names = ("lower", "upper", "probability")
     label = columns["label"]

@@ -1,4 +1,4 @@
-"""Encode answers in the form that the setting `payload` asks for, and the compact form itself."""
+"""Encode answers in the full or the compact form; see the setting `payload`."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -32,11 +32,11 @@ from workers.message.encode import (
     numbers,
 )
 
-_rows = attrgetter(*(place.name for place in ROWS))
-_constant_values = attrgetter(*(place.name for place in CONSTANTS))
+_rows = attrgetter(*(item.name for item in ROWS))
+_constant_values = attrgetter(*(item.name for item in CONSTANTS))
 
 _LARGE = 1e9
-"""From here on a 64-bit float has no more than about six decimals."""
+"""From here on a 64-bit float has hardly more than six decimals."""
 
 
 def encode_answers(
@@ -55,7 +55,7 @@ def encode_compact(
 ) -> list[bytes]:
     """Return the payloads of a block of predictions, as `CompactMessage` describes them.
 
-    A warming answer has the full form: there are few of them, and they are short.
+    Warming answers, which are few and short, have the full form.
     """
     if block.status != "ok":
         return encode_block(block, seqs, ids)
@@ -74,10 +74,10 @@ def encode_compact(
     return [template % row for row in zip(*texts, strict=True)]
 
 
-# As for full answers, it changes with the model only.
+# As for full answers, the template changes only with the model.
 @lru_cache(maxsize=16)
 def _template(constants: tuple[object, ...], counted: tuple[str, ...], is_decided: bool) -> bytes:
-    names = (place.name for place in CONSTANTS)
+    names = (item.name for item in CONSTANTS)
     values = (
         code(value) if name in CODED else value  # type: ignore[arg-type]  # these are texts
         for name, value in zip(names, constants, strict=True)
@@ -90,7 +90,7 @@ def _template(constants: tuple[object, ...], counted: tuple[str, ...], is_decide
 
 
 def _probabilities(block: PredictionBlock) -> Floats:
-    """Return the probabilities of each row and the ends of its intervals, one after the other."""
+    """Return for each row the probabilities, then the bounds of the intervals."""
     m, classes = block.point.shape
     first = classes - width(classes)
     parts = (
@@ -102,14 +102,13 @@ def _probabilities(block: PredictionBlock) -> Floats:
 
 
 def _millionths(probabilities: Floats) -> Ints:
-    """Return whole millionths."""
     if not np.isfinite(probabilities).all():
         raise ValueError("a prediction holds a number that is not finite")
     return np.rint(probabilities * MILLION).astype(np.int64)
 
 
 def rounded(values: Floats) -> Floats:
-    """Return numbers rounded to `DECIMALS`; large ones, which have hardly more, as they are.
+    """Return numbers rounded to `DECIMALS`; numbers from `_LARGE` on are unchanged.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Decode stream entries into columns: the first part of the hot path.
 
-All ways give the same result, so an answer never depends on which entries share a batch. What is
-accepted, and every reason code, is defined by `entry_decode.py` alone.
+`entry_decode.py` alone defines what is accepted, and every reason code. Decoding by column gives
+the same result, so an answer never depends on which entries share a batch.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -36,9 +36,7 @@ _NO_LABELS = frozenset((b"x", b"xb", b"p"))
 
 
 def is_label_entry(fields: EntryFields, schema: FeatureSchema) -> bool:
-    """Return whether an entry is to be read as a label, where labels may come late.
-
-    That is one with `for`, or one with `id` and `y` and no features.
+    """Return whether an entry is a delayed label: with `for`, or with `id`, `y` and no features.
 
     Examples
     --------
@@ -59,7 +57,7 @@ def is_label_entry(fields: EntryFields, schema: FeatureSchema) -> bool:
 
 
 def decode_label_entry(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> DelayedLabel:
-    """Return what a label entry holds. Raises InvalidExample."""
+    """Decode a label entry. Raises InvalidExample."""
     check_size(fields, limits)
     check_names(fields, schema)
     given = dict(pairs(fields))
@@ -76,7 +74,7 @@ def decode_label_entry(fields: EntryFields, schema: FeatureSchema, limits: Limit
     return DelayedLabel(example, label)
 
 
-_SINGLY = 16  # entries: below this, decoding by column has no advantage
+_MIN_COLUMN = 16  # up to so many entries, decoding by column has no advantage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,19 +82,19 @@ class Decoded:
     """A decoded batch."""
 
     X: Floats  # shape (n_accepted, n_features)
-    labels: list[str | None]  # one an accepted entry
-    probabilities: list[float | None]  # one an accepted entry
-    slices: list[SliceValue | None]  # one an accepted entry
-    ids: list[str | None]  # the producer's, one an entry of the batch; None if it cannot be read
-    times: list[int | None]  # the producer's, in milliseconds, one an accepted entry
-    accepted: list[int]  # position in the batch of each row of `X`
-    rejected: dict[int, InvalidExample]  # position in the batch, and why the entry was rejected
-    schema: FeatureSchema  # that the rows were checked by; it knows the features if there are rows
-    late: dict[int, DelayedLabel] = field(default_factory=dict)  # by position: label entries
-    given: dict[int, GivenAnswer] = field(default_factory=dict)  # by position: carried answers
+    labels: list[str | None]  # of each row of `X`, like the next two and `times`
+    probabilities: list[float | None]
+    slices: list[SliceValue | None]
+    ids: list[str | None]  # the producer's, of each entry; None if missing or unreadable
+    times: list[int | None]  # the producer's, in milliseconds
+    accepted: list[int]  # index in the batch of each row of `X`
+    rejected: dict[int, InvalidExample]  # by index in the batch
+    schema: FeatureSchema  # used to check the rows; knows the features if there are rows
+    late: dict[int, DelayedLabel] = field(default_factory=dict)  # label entries, by index
+    given: dict[int, GivenAnswer] = field(default_factory=dict)  # answers in entries, by index
 
     def batch(self, entries: Sequence[Entry], first: int) -> InputBatch:
-        """Return what the predictor takes; `first` entries of the stream came before the batch.
+        """Return the predictor's input; `first` entries of the stream precede the batch.
 
         With delayed labels, an example without a time gets the time of its entry ID.
         """
@@ -120,18 +118,18 @@ class Decoded:
         )
 
     def _probability_column(self) -> Floats | None:
-        """Return the probabilities as an array, NaN where there is none; None if no row has one."""
+        """Return the probabilities as an array, NaN if missing; None if all are missing."""
         if self.probabilities.count(None) == len(self.probabilities):
             return None
         return np.array(self.probabilities, dtype=np.float64)
 
 
 def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> Decoded:
-    """Decode stream entries into rows and targets; reject the entries that cannot be used.
+    """Decode stream entries into rows and targets; reject invalid entries.
 
     An entry is its ID and fields: a mapping, or the flat list ``[name, value, ...]`` of the
-    protocol, which alone can show that a field was sent twice. If the schema knows no features, the
-    first accepted entry in stream order defines them for the others.
+    protocol, which can have a field twice. If the schema knows no features, the first accepted
+    entry defines them for the others.
 
     Examples
     --------
@@ -149,10 +147,10 @@ def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> D
 
 
 class _PartwiseDecoder:
-    """Decodes a batch that is not ordinary as a whole.
+    """Decodes a batch in which not all entries are ordinary.
 
-    Entries of one layout that look ordinary are decoded together. If that fails, the group is
-    halved: one bad entry costs a few more attempts, and the others keep their speed.
+    Entries with the same layout that look ordinary are decoded by column. If that fails, the group
+    is halved: a bad entry costs a few more attempts, but does not slow down the others.
     """
 
     def __init__(self, entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> None:
@@ -166,7 +164,7 @@ class _PartwiseDecoder:
     def decode(self) -> Decoded:
         """Return the decoded batch."""
         first = 0
-        # The first accepted entry defines the features of the feed: decode in order until then.
+        # The first accepted entry defines the features of the feed: decode one by one until then.
         while first < len(self._fields) and self._schema.dimension is None:
             self._decode_one(first)
             first += 1
@@ -174,14 +172,14 @@ class _PartwiseDecoder:
         for position in range(first, len(self._fields)):
             fields = self._fields[position]
             if column_decode.looks_ordinary(fields, self._schema, self._limits):
-                known = self._schema  # a name may come later, and is none of this entry's
+                known = self._schema  # before names that later entries add
                 layout = (_layout(fields), known.dimension)
                 layouts.setdefault(layout, (known, []))[1].append(position)
             else:
                 self._decode_one(position)
         last = self._schema
         for self._schema, positions in layouts.values():
-            self._decode_together(positions)
+            self._decode_columns(positions)
         self._schema = last
         accepted = sorted(self._rows)
         rows = [self._rows[i] for i in accepted]
@@ -204,8 +202,8 @@ class _PartwiseDecoder:
             {i: one.given for i, one in self._rows.items() if one.given is not None},
         )
 
-    def _decode_together(self, positions: list[int]) -> None:
-        if len(positions) <= _SINGLY:
+    def _decode_columns(self, positions: list[int]) -> None:
+        if len(positions) <= _MIN_COLUMN:
             for position in positions:
                 self._decode_one(position)
             return
@@ -214,8 +212,8 @@ class _PartwiseDecoder:
         )
         if columns is None:
             middle = len(positions) // 2
-            self._decode_together(positions[:middle])
-            self._decode_together(positions[middle:])
+            self._decode_columns(positions[:middle])
+            self._decode_columns(positions[middle:])
             return
         for position, row, label, p, slices, sent, at in zip(positions, *columns, strict=True):
             self._rows[position] = Accepted(row, label, p, slices, at, self._schema)
@@ -236,10 +234,10 @@ class _PartwiseDecoder:
 
 
 def _sent(entry_id: bytes) -> int:
-    """Return the milliseconds of an entry ID; 0 without one, as a row of a file."""
+    """Return the milliseconds of an entry ID; 0 for a row of a file, which has no ID."""
     return min(parse_id(entry_id)[0], MAX_COUNT) if entry_id else 0
 
 
 def _layout(fields: EntryFields) -> Hashable:
-    """Return the field names, which entries that are decoded together share."""
+    """Return the field names in order: entries with the same ones can be decoded by column."""
     return tuple(fields) if isinstance(fields, Mapping) else tuple(fields[::2])

@@ -22,10 +22,10 @@ _PLUS = re.compile(rb'("(?:[^"\\]|\\.)*")|e\+')
 
 
 def dumps(value: object) -> bytes:
-    """Return the JSON of a value, whose bytes are the same with every admitted orjson.
+    """Return the JSON of a value, with the same bytes for every supported version of orjson.
 
-    All of them write a number with the fewest digits that read back as the same number. From 1e16
-    on some write a plus before the exponent; none does here.
+    All versions write the shortest digits that round-trip. From 1e16 on some write a plus in the
+    exponent, which is removed here.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def literal(value: object) -> bytes:
 
 
 def id_parts(ids: Sequence[str | None]) -> list[bytes]:
-    """Return the field `id` with a comma after it, for each row; nothing where there is no id."""
+    """Return for each row the field `id` and a comma; b"" without an id."""
     return [b"" if i is None else b'"id":%b,' % orjson.dumps(i) for i in ids]
 
 
@@ -58,7 +58,7 @@ def categories(column: Ints) -> list[bytes]:
 
 
 def numbers(values: Floats | Ints) -> list[bytes]:
-    """Return the JSON of each row of an array of one to three dimensions, without its brackets."""
+    """Return the JSON of each row of an array, without its outer brackets."""
     text = dumps(np.ascontiguousarray(values))
     if b"null" in text:
         raise ValueError("a prediction holds a number that is not finite")
@@ -67,7 +67,7 @@ def numbers(values: Floats | Ints) -> list[bytes]:
 
 
 def interleave(lower: Floats, upper: Floats) -> Floats:
-    """Return the pairs of two arrays of one shape, along a new last axis."""
+    """Return the pairs of two arrays along a new last axis."""
     pairs = np.empty((*lower.shape, 2))
     pairs[..., 0], pairs[..., 1] = lower, upper
     return pairs
@@ -81,23 +81,23 @@ def encode_block(
 ) -> list[bytes]:
     """Return the payloads of a block of predictions, as `PredictionMessage` describes them.
 
-    Each column is serialized in one call and split at the commas; its parts fill one template for
-    the block. The bytes equal a dict serialized for each row; this is a few times faster. A single
-    row is serialized as such a dict. `seqs` and `ids` are one a row; `extra` has further fields by
-    name, the JSON of each row. Raises ValueError if a number to be published is not finite.
+    Each column is serialized in one call and split at the commas; the parts of each row fill a
+    template. This gives the bytes of one dict per row a few times faster. A single row is
+    serialized as a dict. `extra` has further fields: the JSON of each row, by name. Raises
+    ValueError if a number is not finite.
     """
     if len(block) == 1 and not extra:
         return [_encode_row(block, int(seqs[0]), ids[0])]
     extra = extra or {}
     texts = [id_parts(ids), integers(np.asarray(seqs, dtype=np.int64))]
     for texts_of, values, is_count in _VARYING:
-        if is_count or block.status == "ok":  # while warming, only counts differ from row to row
+        if is_count or block.status == "ok":  # while warming, only counts differ between rows
             texts += texts_of(block, values(block))
     maps = tuple(None if found is None else tuple(found) for found in _maps(block))
-    there = tuple(bool(getattr(block, name)[0] >= 0) for name in _OPTIONAL)
+    has_optional = tuple(bool(getattr(block, name)[0] >= 0) for name in _OPTIONAL)
     is_decided = bool(block.actions)
     template = _template(
-        _Common(block.status, _constants(block), maps, is_decided, there, tuple(extra))
+        _Common(block.status, _constants(block), maps, is_decided, has_optional, tuple(extra))
     )
     return [template % row for row in zip(*texts, *extra.values(), strict=True)]
 
@@ -109,30 +109,30 @@ def _encode_row(block: PredictionBlock, seq: int, id: str | None) -> bytes:
             del values[name]
     if not block.actions:
         del values["action"], values["expected_cost"]
-    # Neither a map nor a number has this text, but for a number that JSON cannot hold.
+    # orjson writes a number that is not finite as null; nothing else here is null.
     if b"null" in orjson.dumps([values[name] for name in _NUMBERS if name in values]):
         raise ValueError("a prediction holds a number that is not finite")
     return _message(block.status, id, seq=seq, **values)
 
 
 def _message(status: str, id: str | None, **fields: object) -> bytes:
-    """Return an answer with these fields; the producer's id stands among them if it sent one."""
+    """Return an answer with these fields, and the producer's id if there is one."""
     sent = {} if id is None else {"id": id}
     return dumps({"v": VERSION, "status": status, **sent, **fields})
 
 
 class _Common(NamedTuple):
-    """Values that all rows of a block share; they determine the template."""
+    """What the rows of a block have in common; it determines the template."""
 
     status: str
-    constants: tuple[Any, ...]  # of the columns that are constant, in their order
-    maps: tuple[tuple[str, ...] | None, ...]  # of each column by map, the names
+    constants: tuple[Any, ...]  # of the constant columns
+    maps: tuple[tuple[str, ...] | None, ...]  # of each column by map: the names
     is_decided: bool  # whether there are actions
-    has_optional: tuple[bool, ...]  # of each optional column, whether it is there
-    extra: tuple[str, ...]
+    has_optional: tuple[bool, ...]  # of each optional column
+    extra: tuple[str, ...]  # names of further fields
 
 
-# The template changes with the model only. For a single row, making it costs as much as filling it.
+# The template changes only with the model.
 @lru_cache(maxsize=16)
 def _template(common: _Common) -> bytes:
     parts = [
@@ -151,7 +151,7 @@ _PLACEHOLDERS = {
 
 
 def _placeholder(common: _Common, column: Column) -> bytes | None:
-    """Return the JSON of a column, with a `%b` for each text of a row; None if it is absent."""
+    """Return the JSON of a column with a `%b` for each value of a row; None if it is absent."""
     text = _PLACEHOLDERS.get(column.kind, b"%b")
     match column.kind:
         case "constant":
@@ -176,7 +176,7 @@ def _label_texts(block: PredictionBlock, values: Ints) -> list[list[bytes]]:
 
 
 def action_texts(block: PredictionBlock) -> list[list[bytes]]:
-    """Return the JSON of the action of each row, in one list; none where nothing is decided."""
+    """Return a list with the JSON of each row's action; [] without decisions."""
     if block.action is None:
         return []
     names = [orjson.dumps(name) for name in block.actions]
@@ -184,7 +184,7 @@ def action_texts(block: PredictionBlock) -> list[list[bytes]]:
 
 
 def cost_texts(block: PredictionBlock) -> list[list[bytes]]:
-    """Return the JSON of the expected cost of each row, likewise."""
+    """Return a list with the JSON of each row's expected cost; [] without decisions."""
     return [] if block.expected_cost is None else [numbers(block.expected_cost)]
 
 
@@ -201,7 +201,7 @@ _TEXTS: dict[Kind, Callable[[PredictionBlock, Any], list[list[bytes]]]] = {
     "lists_by_map": lambda _, maps: [numbers(values) for values in (maps or {}).values()],
     "pairs_by_map": lambda _, maps: [numbers(values) for values in (maps or {}).values()],
 }
-"""Of each kind: the texts of a block and its column, one list for each `%b` of the template."""
+"""By kind: returns the texts of a block's column, one list for each `%b` of the template."""
 
 _NUMBERS = [
     column.name
@@ -220,11 +220,11 @@ _VARYING = [
     for column in COLUMNS
     if column.kind in _TEXTS
 ]
-"""Of each column but the constant ones: its texts, its values, and whether it is one of counts."""
+"""Of each column that is not constant: its texts, its values, and whether it has counts."""
 
 
 def rejection(error: InvalidExample, semantics: int) -> tuple[str, object]:
-    """Return the field that stores why an entry was rejected, and its value.
+    """Return name and value of the field with the reason of a rejection.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def rejection(error: InvalidExample, semantics: int) -> tuple[str, object]:
 def encode_rejected(
     error: InvalidExample, seq: int, n: int, id: str | None, semantics: int
 ) -> bytes:
-    """Return the payload for a refused entry, as `RejectedMessage` describes it.
+    """Return the payload for a rejected entry, as `RejectedMessage` describes it.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def encode_unavailable(id: str | None, code: str, reason: str) -> bytes:
 
 
 def reply_head(state: str | None, behind: int | None, age: int | None) -> bytes:
-    """Return how replies begin, as `ReplyMessage` describes them: the answer follows, and a brace.
+    """Return the start of a `ReplyMessage`; append the answer and a closing brace.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def reply_head(state: str | None, behind: int | None, age: int | None) -> bytes:
 
 
 def encode_label(seq: int, n: int, id: str | None, example: str, label: str, done: Done) -> bytes:
-    """Return the payload for a label that was taken, as `LabelMessage` describes it."""
+    """Return the payload for an accepted label, as `LabelMessage` describes it."""
     return _message("label", id, seq=seq, n=n, example=example, label=label, done=done)
 
 

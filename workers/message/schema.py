@@ -1,9 +1,8 @@
 """The schema of messages, version 2: every message that enters or leaves a feed.
 
-These models describe the schema; the columns of an answer come from
-`online_svm.stream.answer_columns`, the parts of a report are the classes that the predictor fills.
-They generate docs/messages.md, they parse in clients and tools,
-and the tests hold the hot path's encoders to them byte for byte.
+The columns of an answer come from `online_svm.stream.answer_columns`; the parts of a report are the
+classes that the predictor fills. The models generate docs/messages.md and parse messages in clients
+and tools; tests compare the output of the hot path's encoders with theirs, byte for byte.
 """
 
 from collections.abc import Iterable
@@ -40,7 +39,7 @@ OPTIONAL = (
     "id", "action", "expected_cost", "map_intervals", "imputed", "windowed", "monitors", "labels",
     "costs", "features",
 )  # fmt: skip
-"""Keys that are absent where others would be null."""
+"""Keys that are omitted instead of null."""
 
 
 class Message(BaseModel):
@@ -49,7 +48,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     def plain(self) -> dict[str, Any]:
-        """Return the fields as they are sent: optional ones only if they have a value."""
+        """Return the fields of the payload: optional ones only if they have a value."""
         fields = self.model_dump()
         for name in OPTIONAL:
             if fields.get(name, "") is None:
@@ -57,18 +56,18 @@ class Message(BaseModel):
         return fields
 
     def payload(self) -> bytes:
-        """Return the message as it is stored in the stream."""
+        """Return the payload that the stream stores."""
         return dumps(self.plain())
 
 
 class Versioned(Message):
-    """A message that stands alone in an entry."""
+    """The whole payload of an entry."""
 
     v: Literal[2] = Field(2, description="Version of the schema.")
 
 
 class AnswerHead(Versioned):
-    """What the service puts in front of the columns of a prediction."""
+    """The fields before the columns of a prediction."""
 
     status: Status = Field(
         description="`warming` until two classes were in the training set: label, probability"
@@ -79,7 +78,7 @@ class AnswerHead(Versioned):
 
 
 def fields_of(columns: Iterable[Column]) -> dict[str, Any]:
-    """Return columns as the fields of a model; an optional one may be absent."""
+    """Return columns as the fields of a model."""
     return {
         column.name: (
             column.type,
@@ -107,7 +106,7 @@ class CompactMessage(Versioned):
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     imputed: int | None = Field(None, ge=0, description="As in a full answer.")
-    c: list[Any] = Field(description="The values below, in their order.")
+    c: list[Any] = Field(description="The values listed below, in that order.")
     action: str | None = Field(None, description="As in a full answer.")
     expected_cost: float | None = Field(None, description="As in a full answer.")
 
@@ -125,7 +124,7 @@ class RejectedMessage(Versioned):
     n: int = Field(ge=0, description="Examples learned before this entry.")
     code: str = Field(description="[Reason code](#reason-codes).")
     about: dict[str, Any] = Field(
-        description="What was wrong: `case`, the name of a [case](#cases-of-rejections), and the "
+        description="The reason: `case`, the name of a [case](#cases-of-rejections), and the "
         "parameters of its sentence."
     )
 
@@ -156,10 +155,10 @@ class LabelMessage(Versioned):
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     example: str = Field(description="The id of the example.")
-    label: str = Field(description="Its label.")
+    label: str = Field(description="The label of the example.")
     done: Done = Field(
-        description="`accepted`: it had no label. `repeated`: it had this one. `corrected`: "
-        "it had another; the next refit uses this one, and figures stay."
+        description="`accepted`: the example had no label. `repeated`: it had the same label. "
+        "`corrected`: it had another; the next refit uses the new label, and figures stay."
     )
 
 
@@ -192,7 +191,7 @@ _COMBINED = {
     "taxonomy": "Always 0.",
     "guarantee": "Always `none`: sources that learned the same labels are no independent evidence.",
 }
-"""Meanings of the columns that differ in the answer of a combination."""
+"""Descriptions of the columns with another meaning in the answer of a combination."""
 
 _OF_SOURCES = (
     Column("rule", "constant", Literal["dempster", "cautious"], "The rule."),
@@ -206,9 +205,9 @@ _OF_SOURCES = (
 
 
 class CombinedHead(AnswerHead):
-    """What stands in front of the columns in the answer of a combination."""
+    """The fields before the columns in the answer of a combination."""
 
-    status: Status = Field(description="`warming` while every source is.")
+    status: Status = Field(description="`warming` while all sources are warming.")
     seq: int = Field(ge=0, description="Answers of the first source before this one.")
 
 
@@ -265,12 +264,12 @@ class InputEntry(BaseModel):
     for_: str | None = Field(
         None,
         alias="for",
-        description="Id of an earlier example, whose label `y` is. Only with a `horizon`.",
+        description="Id of an earlier example; `y` is its label. Only with a `horizon`.",
     )
     time: str | None = Field(
         None,
-        description="Milliseconds by the producer's clock, if the `horizon` counts time, and "
-        "only then.",
+        description="Time of the example by the producer's clock, in milliseconds. Required if the "
+        "`horizon` counts time, else not allowed.",
     )
     s: str | None = Field(
         None,
@@ -295,7 +294,7 @@ class DeadLetter(BaseModel):
     about: str = Field(description="`about` of the answer, as JSON.")
     size: int = Field(ge=0, description="Bytes of the entry.")
     head: bytes = Field(
-        max_length=1024, description="Its fields as lines `name=value`, up to a KiB."
+        max_length=1024, description="The entry's fields as lines `name=value`, up to 1 KiB."
     )
 
 
@@ -325,7 +324,7 @@ class AlarmsMessage(Versioned):
     """The alarms that one entry raised, in `alarms`; its entry ID is the ID of the input entry."""
 
     seq: int = Field(ge=0, description="`seq` of the input entry.")
-    alarms: list[Alarm] = Field(description="At least one.")
+    alarms: list[Alarm] = Field(description="The alarms that the entry raised, at least one.")
 
 
 class EventMessage(Versioned):
@@ -335,16 +334,16 @@ class EventMessage(Versioned):
     no part of the digest.
     """
 
-    code: EventCode = Field(description="[What happened](#codes-of-events).")
-    writer: str = Field(description="Name of the worker; user and host of a person.")
+    code: EventCode = Field(description="[Code of the event](#codes-of-events).")
+    writer: str = Field(description="Name of the worker, or user and host of a person.")
     epoch: int = Field(ge=0, description="Number of writers so far.")
-    detail: str = Field(description="For a person.")
+    detail: str = Field(description="The event in words.")
     alarm: str | None = Field(None, description="Of an acknowledgement: the ID in `alarms`.")
     until: int | None = Field(
         None, description="Of a silence: its end, in milliseconds since 1970."
     )
     n: int | None = Field(
-        None, ge=0, description="Of a note: examples learned before what it is about."
+        None, ge=0, description="Of a note: examples learned before the noted event."
     )
 
 
@@ -357,9 +356,8 @@ class RequestEntry(BaseModel):
     xb: bytes | None = Field(None, description="Features as raw floats, as in `in`.")
     id: str | None = Field(
         None,
-        description="Names the key of the answer, `osvm:{F}:ans:<id>`. Without a readable id "
-        "that is the entry ID. A repeated id gets the first answer while that is "
-        "kept.",
+        description="The key of the answer is `osvm:{F}:ans:<id>`; without a readable id, it has "
+        "the entry ID instead. A repeated id gets the first answer while that is kept.",
     )
 
 
@@ -370,7 +368,7 @@ class ReplyMessage(Versioned):
         description="The published state: its n and eight digits of its checksum."
     )
     behind: int | None = Field(ge=0, description="Examples learned since that state.")
-    age: int | None = Field(ge=0, description="Milliseconds since it was published.")
+    age: int | None = Field(ge=0, description="Milliseconds since the state was published.")
     answer: dict[str, Any] = Field(
         description="An answer as in `out`, `RejectedMessage` or `UnavailableMessage`. `seq` "
         "and `n` are the state's."
@@ -383,9 +381,9 @@ class UnavailableMessage(Versioned):
     status: Literal["unavailable"] = Field("unavailable", description="Always `unavailable`.")
     id: str | None = Field(None, description="The request's id, if it could be read.")
     code: Literal["no_state", "stale", "failed", "late"] = Field(
-        description="[Why](#codes-of-requests)."
+        description="[Reason code](#codes-of-requests)."
     )
-    reason: str = Field(description="The same for a person.")
+    reason: str = Field(description="The reason in words.")
 
 
 STREAMS: dict[str, tuple[type, ...]] = {
@@ -405,4 +403,4 @@ STREAMS: dict[str, tuple[type, ...]] = {
     "req": (RequestEntry,),
     "ans": (ReplyMessage, UnavailableMessage),
 }  # fmt: skip
-"""The messages of each stream, and the parts of which they are made."""
+"""The messages of each stream, and their parts."""

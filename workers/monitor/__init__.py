@@ -1,1 +1,1 @@
-"""Measurements of a worker, and their outlets: metrics endpoint, probes, webhook of alarms."""
+"""Measurements of a worker, and their outlets: metrics endpoint, probes, alarm webhook."""

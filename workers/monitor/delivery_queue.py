@@ -1,13 +1,13 @@
-"""Deliveries that the incidents of a feed still need: alarms and ends, by two consumer groups.
+"""Pending deliveries of a feed's incidents, from two consumer groups: of `alarms` and of `met`.
 
-Redis keeps the position of each group. An entry of `alarms` is acknowledged after the receiver took
-all of its alarms, and the position in `met` moves after it took an end. So neither a crash nor a
-receiver that is away for days loses any that the streams still hold. Alarms that are trimmed unread
-are counted: Redis 7 counts the entries that a stream ever got, and those that a group read.
+Redis keeps the position of each group. An entry of `alarms` is acknowledged after the receiver
+accepted all of its alarms; the position in `met` moves after it accepted the end of an incident. So
+a crash, or a receiver that is down for days, loses nothing that the streams still hold. Alarms that
+are trimmed before delivery are counted, by the counters of Redis 7: entries ever added to a stream,
+and entries read by a group.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from workers.broker import commands
@@ -30,10 +30,10 @@ GROUP = "osvm-webhook"
 """Consumer group of `alarms` and `met`."""
 
 CONSUMER = "webhook"
-"""One name for all processes: the next one finds the unfinished entries of the last."""
+"""The consumer name of every process, so that a process finds the pending entries of the last."""
 
-_REPORTS_PER_SAVE = 100  # after so many reports the position is stored, though they end nothing
-_MAX_ALARM_ENTRIES = 1000  # of `alarms` that are read between the reports of a page
+_REPORTS_PER_SAVE = 100  # reports that end no incident, after which the position is stored
+_MAX_ALARM_ENTRIES = 1000  # entries of `alarms` that are read for a page of reports
 
 log = Logger("online_svm.webhook")
 
@@ -44,28 +44,28 @@ class AlarmQueue:
     def __init__(self, connection: Connection, keys: FeedKeys) -> None:
         self._redis, self._keys = connection, keys
         self._group = Group(connection, keys.alarms, GROUP)
-        self.after = b"0-0"  # where a new group begins; an existing one has its own position
-        self.lost = 0  # entries trimmed undelivered; before Redis 7 only those that were read
-        self._has_group = self._was_finished = False
+        self.after = b"0-0"  # start of a new group; an existing group has its own position
+        self.lost = 0  # entries trimmed before delivery; before Redis 7 only those already read
+        self._has_group = self._has_no_pending = False
 
     def reset(self) -> None:
-        """Look again for entries that this process or another read and did not acknowledge."""
-        self._has_group = self._was_finished = False
+        """Make `next` start again with the entries that were read and not acknowledged."""
+        self._has_group = self._has_no_pending = False
 
     def next(self) -> Entry | None:
         """Return the next entry; None if there is none, or no feed.
 
-        After a WorkerError of Redis the next call begins with `reset`.
+        After a WorkerError the queue is `reset`.
         """
-        has_group, was_finished = self._has_group, self._was_finished
-        self.reset()  # in case of an error
+        has_group, has_no_pending = self._has_group, self._has_no_pending
+        self.reset()  # undone below unless Redis fails
         if not (has_group or self._open()):
             return None
-        # First the entries that an earlier process, or attempt, did not finish.
-        found = [] if was_finished else self._group.delivered_before(CONSUMER)
+        # Pending entries of an earlier process or attempt come first.
+        found = [] if has_no_pending else self._group.delivered_before(CONSUMER)
         if not found:
-            found, was_finished = self._unread(), True
-        self._has_group, self._was_finished = True, was_finished
+            found, has_no_pending = self._unread(), True
+        self._has_group, self._has_no_pending = True, has_no_pending
         return found[0] if found else None
 
     def done(self, entry: Entry) -> None:
@@ -73,7 +73,7 @@ class AlarmQueue:
         self._group.acknowledge(entry[0])
 
     def _open(self) -> bool:
-        """Create the group if there is none; return False if there is no feed yet."""
+        """Create the group unless it exists; return False if the feed does not exist yet."""
         keys = self._keys
         if not self._redis.exists(keys.state):
             return False
@@ -86,33 +86,31 @@ class AlarmQueue:
         return True
 
     def _unread(self) -> list[Entry]:
-        """Read the next entry; count those before it that were trimmed."""
+        """Read the next entry; count the unread entries that were trimmed before it."""
         found, stream, group = self._group.next_entry(CONSUMER)
         trimmed = _trimmed_unread(stream, group)
         if trimmed:
-            self._pass_over(trimmed, stream, found)
+            self.lost += trimmed
+            log.warning(
+                "alarms were trimmed before they were delivered",
+                feed=self._keys.feed, entries=trimmed,
+            )  # fmt: skip
+            at = found[0][0] if found else stream.last_id
+            self._group.move(at, stream.gone + len(found))
         return found
-
-    def _pass_over(self, trimmed: int, stream: StreamInfo, found: Sequence[Entry]) -> None:
-        self.lost += trimmed
-        log.warning(
-            "alarms were trimmed before they were delivered", feed=self._keys.feed, entries=trimmed
-        )
-        at = found[0][0] if found else stream.last_id
-        self._group.move(at, stream.gone + len(found))
 
 
 def _trimmed_unread(stream: StreamInfo, group: GroupInfo) -> int:
-    """Return how many entries were trimmed before the group read them.
+    """Return the number of entries that were trimmed before the group read them.
 
-    It is 0 before Redis 7, which does not count, and for a group that does not know its count.
+    It is 0 if Redis does not count them: before Redis 7, or for a group without `entries-read`.
     """
     if group.entries_read is None:
         return 0
     last = parse_id(group.last_delivered)
     if stream.first is not None and parse_id(stream.first[0]) <= last:
         return 0
-    # All read entries are gone, so the other trimmed entries were not read.
+    # All entries that the group read are gone, so the rest of the trimmed ones were unread.
     return max(0, stream.gone - group.entries_read)
 
 
@@ -128,23 +126,23 @@ class IncidentEnds:
 
     def __init__(self, reader: FeedReader) -> None:
         self._reader, self._group = reader, reader.group(reader.keys.met, GROUP)
-        self.after = b"0-0"  # where a new group begins
+        self.after = b"0-0"  # start of a new group
         self.is_open = True  # whether an incident may be open, so that the next report may end it
         self.reset()
 
     def reset(self) -> None:
-        """Read the position again, before the next look."""
+        """Make `next` read the position again."""
         self._at: bytes | None = None
         self._last: ReportedOpenAlarms | None = None
         self._passed = 0
 
     def next(self, bound: bytes | None) -> End | None:
-        """Return the next end; None if there is none before a bound, the ID of an alarm.
+        """Return the next end before a bound, the ID of an alarm; None if there is none.
 
-        After a WorkerError of Redis the next call begins with `reset`.
+        After a WorkerError it is `reset`.
         """
         at, last = self._at, self._last
-        self._at = None  # in case of an error
+        self._at = None  # restored below unless Redis fails
         if at is None:
             if (at := self._open()) is None:
                 self.is_open = True
@@ -154,10 +152,10 @@ class IncidentEnds:
         for page in self._reader.pages(self._reader.keys.met, at, upto):
             raised = self._raised(b"0-0" if last is None else last.entry, page[-1][0])
             for entry in page:
-                mark, at = ReportedOpenAlarms.of(entry[0], message(entry)), entry[0]
-                if mark is None:
+                report, at = ReportedOpenAlarms.of(entry[0], message(entry)), entry[0]
+                if report is None:
                     continue
-                found, last = self._end(mark, last, raised, entry), mark
+                found, last = self._end(report, last, raised, entry), report
                 self._passed += 1
                 if found is not None:
                     self._at, self._last = at, last
@@ -169,36 +167,36 @@ class IncidentEnds:
         return None
 
     def deliver_up_to(self, entry: bytes) -> None:
-        """Store the position: ends up to this report were delivered."""
+        """Store the position: the ends up to this report were delivered."""
         self._group.move(entry)
         self._passed = 0
 
     def _end(
         self,
-        mark: ReportedOpenAlarms,
+        report: ReportedOpenAlarms,
         last: ReportedOpenAlarms | None,
         raised: list[tuple[int, int]],
         entry: Entry,
     ) -> End | None:
-        if mark.alarms:
+        """Return the end that a report declares, given the report before it."""
+        if report.alarms:
             return None
         before = bisect_right(raised, (-1, -1) if last is None else parse_id(last.entry))
         was_open = bool(last and last.alarms)
-        if not was_open and bisect_right(raised, parse_id(mark.entry)) == before:
+        if not was_open and bisect_right(raised, parse_id(report.entry)) == before:
             return None
-        incident = open_at_report(self._reader, mark.entry)
+        incident = open_at_report(self._reader, report.entry)
         if incident is None:  # the alarms belong to no incident
             return None
-        return End(
-            IncidentEvent("ended", mark.entry, Incident(incident.parts, mark.n)), answer(entry)
-        )
+        ended = Incident(incident.parts, report.n)
+        return End(IncidentEvent("ended", report.entry, ended), answer(entry))
 
     def _is_followed(self, last: ReportedOpenAlarms) -> bool:
-        """Return whether alarms follow the last report: the next one lists them as open."""
+        """Return whether alarms follow the last report; the next report lists them as open."""
         return self._reader.first_entry(self._reader.keys.alarms, after=last.entry) is not None
 
     def _raised(self, after: bytes, upto: bytes) -> list[tuple[int, int]]:
-        """Return the IDs of the entries with alarms between two reports."""
+        """Return the IDs of the entries of `alarms` between two reports."""
         if parse_id(after) >= parse_id(upto):
             return []
         alarms = self._reader.keys.alarms
@@ -206,7 +204,7 @@ class IncidentEnds:
         return [parse_id(entry[0]) for entry in found]
 
     def _open(self) -> bytes | None:
-        """Return the position, after creating the group if necessary; None without any report."""
+        """Return the position, after creating the group unless it exists; None without reports."""
         if not self._reader.exists(self._reader.keys.met):
             return None
         self._group.create(self.after)

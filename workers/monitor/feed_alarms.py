@@ -1,7 +1,7 @@
-"""Delivery of one feed's incidents: the next post, and counters of those so far.
+"""Delivery of one feed's incidents to a receiver, and its counters.
 
-The first alarm of an incident is posted, each that worsens it, and its end. Its other alarms are
-only acknowledged.
+The first alarm of an incident, each alarm that worsens it, and its end are posted. Its other alarms
+are only acknowledged.
 """
 
 from collections import Counter, deque
@@ -32,11 +32,11 @@ log = Logger("online_svm.webhook")
 
 
 class FeedAlarms:
-    """Delivers the alarms of one feed while this process has it; see `webhook.Webhook`.
+    """Delivers the alarms of one feed while this process works on it; see `webhook.Webhook`.
 
     The worker's thread calls `on_started`, `raised`, `reported` and `on_stopped`, which return at
-    once; the thread of the webhook calls `turn`. `wake` is called with this object when it has
-    something to do; `delays` returns the seconds before each further attempt, without end.
+    once; the webhook's thread calls `turn`. `wake` schedules a turn of this object. `delays`
+    returns an endless series of seconds: the delays of retries.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class FeedAlarms:
         self._ends = IncidentEnds(self._reader)
         self._delays, self._waits = delays, delays()
         self._entry: Entry | None = None
-        self._left: deque[Delivery] = deque()  # of that entry
-        self.is_at_work = False  # whether this process has the feed
+        self._left: deque[Delivery] = deque()  # posts of `_entry` that are still to be made
+        self._is_active = False  # whether this process works on the feed
         self._restarts = self._is_refused = False
-        self.delivered = self.silenced = 0  # alarms taken; alarms of a silenced feed
+        self.delivered = self.silenced = 0  # alarms accepted; alarms not posted while silenced
         self.failures: Counter[str] = Counter()  # failed attempts by reason
 
     @property
@@ -67,36 +67,36 @@ class FeedAlarms:
         return self._queue.lost
 
     def on_started(self, cursor: bytes) -> None:
-        """Note that this process has the feed, whose alarms after the cursor are new."""
-        if not self.is_at_work:
+        """Start to deliver; a new consumer group begins after the cursor."""
+        if not self._is_active:
             self._queue.after = self._ends.after = cursor
             self._restarts = True
-        self.is_at_work = True
+        self._is_active = True
         self._wake(self)
 
     def raised(self) -> None:
-        """Note that alarms were committed."""
+        """Schedule a turn: alarms were committed."""
         self._wake(self)
 
     def reported(self) -> None:
-        """Note that reports were committed: one may end an incident."""
+        """Schedule a turn if an incident is open: a committed report may end it."""
         if self._ends.is_open:
             self._wake(self)
 
     def on_stopped(self) -> None:
-        """Note that this process no longer has the feed."""
-        self.is_at_work = False
+        """Stop delivering: this process no longer works on the feed."""
+        self._is_active = False
 
     def turn(self) -> float | None:
         """Post the next alarm; return the seconds until the next turn, None if none is left.
 
-        WorkerError: Redis does not answer, or refuses. ReceiverGone: the receiver takes no more.
+        WorkerError: Redis does not answer, or refuses. ReceiverGone: the receiver is gone for good.
         """
-        if self._restarts or not self.is_at_work:
+        if self._restarts or not self._is_active:
             self._restarts, self._entry = False, None
             self._queue.reset()
             self._ends.reset()
-        if not self.is_at_work:
+        if not self._is_active:
             return None
         if self._entry is None:
             self._entry = self._queue.next()
@@ -118,7 +118,7 @@ class FeedAlarms:
         return 0.0
 
     def next_wait(self) -> float:
-        """Return the seconds until another attempt."""
+        """Return the seconds until the next attempt."""
         return next(self._waits)
 
     def _deliveries(self, entry: Entry) -> list[Delivery]:
@@ -132,9 +132,9 @@ class FeedAlarms:
         alarms = _alarms_of(entry)
         raised = known_alarms([(entry[0], {"seq": 0, "alarms": alarms})])
         before = open_at_alarm(self._reader, entry[0]) if raised else None
-        events = [one for one in timeline(raised, (), before) if one.what != "went_on"]
-        cause = alarms[_place_of_change(raised, before)] if events else None
-        return [delivery(self.feed, one, of_incident(one.incident), cause) for one in events]
+        events = [event for event in timeline(raised, (), before) if event.step != "went_on"]
+        cause = alarms[_index_of_change(raised, before)] if events else None
+        return [delivery(self.feed, event, of_incident(event.incident), cause) for event in events]
 
     def _deliver_end(self, end: End) -> float:
         """Post the end of an incident; return the seconds until the next turn."""
@@ -147,7 +147,7 @@ class FeedAlarms:
         return 0.0
 
     def _deliver(self, sent: Delivery) -> float | None:
-        """Post an alarm; return the seconds until the next attempt, None if it was taken."""
+        """Post an alarm; return the seconds until the next attempt, None if none is needed."""
         if self._silences.hold():
             self.silenced += 1
             log.info("an alarm is not posted: the feed is silenced", alarm=sent.key)
@@ -174,10 +174,10 @@ class FeedAlarms:
         return None
 
 
-def _place_of_change(raised: Sequence[RaisedAlarm], before: Incident | None) -> int:
-    """Return the index of the first alarm of an entry that begins or worsens an incident."""
-    steps = ([one.what for one in timeline([alarm], (), before)] for alarm in raised)
-    return next((place for place, what in enumerate(steps) if what not in ([], ["went_on"])), 0)
+def _index_of_change(raised: Sequence[RaisedAlarm], before: Incident | None) -> int:
+    """Return the index of the first alarm that begins or worsens an incident."""
+    steps = ([event.step for event in timeline([alarm], (), before)] for alarm in raised)
+    return next((i for i, each in enumerate(steps) if each not in ([], ["went_on"])), 0)
 
 
 def _alarms_of(entry: Entry) -> Sequence[Any]:

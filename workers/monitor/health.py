@@ -1,10 +1,10 @@
-"""Health of a worker: whether it is ready, and whether it lives; one line for each failure.
+"""Readiness and liveness of a worker, with one line for each failure.
 
 A worker is *ready* while it answers its feeds: Redis replies, the leases are renewed, refits work,
-and the loop turns. It *lives* until one of these has failed for longer than a worker takes to
-recover, so that a restart may help. A standby, a replay and a feed that waits for its consumers
-live: a restart would only begin them again. A worker with a parked feed stays ready while it has
-others; `online_svm_stage`, the log and `events` report the parked one.
+and the loop turns. It is *live* until one of these has failed for longer than a worker takes to
+recover, so that a restart may help. Standby, replay and waiting for consumers count as live: a
+restart would only repeat them. A worker with a parked feed stays ready while it has others;
+`online_svm_stage`, the log and `events` report the parked feed.
 """
 
 import threading
@@ -16,38 +16,37 @@ from workers.broker.connection import Connection
 from workers.broker.feed_reader import FeedReader
 from workers.errors import Trouble, WorkerError, still
 from workers.monitor.watch import FeedRecord, WorkerWatch
-from workers.reading.status import FeedStatus, check_counts, of_many
+from workers.reading.status import FeedStatus, check_readable, read_many
 from workers.stop import Stop
 
 READY_TURN_SECONDS = 15.0
-"""Time that a turn of the loop may take while the worker counts as ready: a wait for a reply ends
-after 5 s, and a slice takes less."""
+"""Longest turn of the loop of a ready worker: a wait for a reply ends after 5 s, and the work of a
+turn takes less."""
 
 LIVE_SECONDS = 330.0
-"""Failure after which a restart may help: the refit process is given up as hung, and replaced,
-after 300 s (`refit.pool.REPLY_TIMEOUT`)."""
+"""Duration of a failure after which a restart may help. It exceeds the 300 s after which a hung
+refit process is replaced (`refit.pool.REPLY_TIMEOUT`)."""
 
-_MAX_NAMED_FEEDS = 3
-"""Feeds whose reasons are given."""
+_MAX_NAMED_FEEDS = 3  # feeds that are named with their reasons
 
 TIMEOUT_SECONDS = 1.0
-"""Wait for one reply of Redis: an order of magnitude less than Prometheus gives a scrape."""
+"""Timeout of one reply of Redis; the scrape timeout of Prometheus is ten times as long."""
 
 FRESH_SECONDS = 0.5
-"""Time for which a sample is given again: many scrapes cost Redis as much as two a second."""
+"""Age up to which a cached status is used: any number of scrapes costs Redis two a second."""
 
 Sampled = TypeVar("Sampled")
 
 
 class StatusCache:
-    """Samples a worker's feeds for metrics and probes, at most twice a second, from any thread.
+    """Reads the status of a worker's feeds, at most twice a second; for any thread.
 
-    The connections are separate from the worker's, and wait one second at most for a reply: each
-    scrape and probe gets an answer, and never waits for the worker.
+    It has its own connections with a timeout of one second, so that scrapes and probes are answered
+    even while the worker is busy.
     """
 
     def __init__(self, url: str) -> None:
-        # Two of each: a scrape reads much, and no probe waits for it.
+        # Separate connections and locks: no probe waits for a scrape, which reads more.
         self._samples, self._probes = (
             Connection(url, Stop(), timeout=TIMEOUT_SECONDS) for _ in range(2)
         )
@@ -57,19 +56,19 @@ class StatusCache:
         self.trouble: Trouble | None = None  # why the last sample failed
 
     def get(self, sources: Mapping[str, str | None], in_detail: bool) -> Mapping[str, FeedStatus]:
-        """Return the status of each feed, see `of_many`; empty if Redis does not answer."""
+        """Return the status of each feed, see `read_many`; empty if Redis does not answer."""
         with self._sampling:
             if time.monotonic() - self._sampled_at >= FRESH_SECONDS:
                 readers = [self._reader(self._samples, feed) for feed in sources]
-                self._seen = self._tried(lambda: of_many(readers, sources, in_detail)) or {}
+                self._seen = self._tried(lambda: read_many(readers, sources, in_detail)) or {}
                 self._sampled_at = time.monotonic()
             return self._seen
 
     def probe(self, feed: str, source: str | None = None) -> None:
-        """Set `trouble` by whether Redis gives the status of this feed."""
+        """Read the status of a feed, and set `trouble` to the reason if that fails."""
         with self._probing:
             if time.monotonic() - self._probed_at >= FRESH_SECONDS:
-                self._tried(lambda: check_counts(self._reader(self._probes, feed), source))
+                self._tried(lambda: check_readable(self._reader(self._probes, feed), source))
                 self._probed_at = time.monotonic()
 
     def close(self) -> None:
@@ -93,9 +92,9 @@ class StatusCache:
 
 
 class Health:
-    """The failures of a worker, which is dead once one of them lasts more than `live` seconds.
+    """The failures of a worker. It is dead once a failure lasts more than `live` seconds.
 
-    The cache probes Redis, which the worker itself may not have used for long.
+    The cache probes Redis, because an idle worker may not notice that Redis is down.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class Health:
         self._watch, self._cache, self._live = watch, cache, live
 
     def unready(self) -> list[str]:
-        """Return why the worker is not ready; empty if it is."""
+        """Return the reasons why the worker is not ready; empty if it is."""
         first = next(iter(list(self._watch.feeds.items())), None)
         if self._cache is not None and first is not None:
             self._cache.probe(first[0], first[1].source)
@@ -112,7 +111,7 @@ class Health:
         return [*self._unfinished(), *reasons]
 
     def dead(self) -> list[str]:
-        """Return why the worker should be restarted; empty if it lives."""
+        """Return the reasons to restart the worker; empty if it is live."""
         now = time.monotonic()
         return [
             f"{part}: {trouble.reason} (for {now - trouble.since:.0f} s)"
@@ -121,7 +120,7 @@ class Health:
         ]
 
     def _unfinished(self) -> Iterator[str]:
-        """Yield why the worker does not answer any feed yet."""
+        """Yield the reasons why the worker answers none of its feeds yet."""
         watch = self._watch
         if not watch.is_turning:
             yield f"feeds: the worker is {watch.stage}"
@@ -135,26 +134,25 @@ class Health:
             yield from reasons[:_MAX_NAMED_FEEDS]
 
     def _troubles(self) -> Iterator[tuple[str, Trouble]]:
-        """Yield each failing part of the worker."""
+        """Yield each failing part of the worker, and its failure."""
         watch, now = self._watch, time.monotonic()
-        probed = None if self._cache is None else self._cache.trouble
-        redis = watch.trouble or probed
+        redis = watch.trouble or (None if self._cache is None else self._cache.trouble)
         if redis is not None:
             yield "redis", redis
         if watch.renewed is not None and now - watch.renewed > watch.lease:
-            late = f"not renewed for {now - watch.renewed:.0f} s, it lasts {watch.lease:g} s"
-            yield "lease", Trouble(late, watch.renewed)
-        failing = {feed: one.refits for feed, one in list(watch.feeds.items()) if one.refits}
-        for feed, trouble in list(failing.items())[:1]:
+            reason = f"not renewed for {now - watch.renewed:.0f} s, it lasts {watch.lease:g} s"
+            yield "lease", Trouble(reason, watch.renewed)
+        failing = [(feed, one.refits) for feed, one in list(watch.feeds.items()) if one.refits]
+        for feed, trouble in failing[:1]:
             more = f" ({len(failing)} feeds)" if len(failing) > 1 else ""
             yield "refits", Trouble(f"of {feed}: {trouble.reason}{more}", trouble.since)
         if watch.is_turning and now - watch.turned > READY_TURN_SECONDS:
-            still = f"the loop has not turned for {now - watch.turned:.0f} s"
-            yield "feeds", Trouble(still, watch.turned)
+            reason = f"the loop has not turned for {now - watch.turned:.0f} s"
+            yield "feeds", Trouble(reason, watch.turned)
 
 
 def _unanswered(record: FeedRecord) -> str | None:
-    """Return why a feed is not answered now; None if it is, or is parked."""
+    """Return the reason why a feed is not answered now; None if it is answered or parked."""
     if record.stage == "replaying":
         done, total = record.replay
         return f"replays, {done:,} of {total:,} entries are answered again"

@@ -1,12 +1,11 @@
 """The metrics of a worker: one collector, whose lines have the label `feed`.
 
-Counters are kept by the worker; lag and the newest report are read from Redis at each scrape. A
-worker of up to `MAX_DETAILED_FEEDS` gives all metrics of each feed. A worker of more feeds gives
-some twenty lines a feed, and histograms of all feeds together, under feed="*": nineteen bounds
-times a thousand feeds would take a scrape seconds.
+The worker keeps the counters; lag and the newest report are read from Redis at a scrape. A worker
+of up to `MAX_DETAILED_FEEDS` feeds exports all metrics of each feed. A worker of more feeds exports
+some twenty lines a feed, and histograms of all feeds together under feed="*": nineteen buckets
+times a thousand feeds would make a scrape take seconds.
 
-A figure that a feed does not have gives no metric: an absent series means that nothing is measured,
-a 0 would be a measurement.
+A value that a feed does not have is not exported: a 0 would be a measurement.
 """
 
 import platform
@@ -37,10 +36,10 @@ from workers.reading.status import FeedStatus
 PREFIX = "online_svm"
 
 MAX_DETAILED_FEEDS = 32
-"""Feeds up to which each has histograms, figures of its reports, and counters that begin at 0."""
+"""Up to so many feeds, each has histograms, values of its reports, and counters that start at 0."""
 
 _ALL_FEEDS = "*"
-"""The label `feed` of a metric of all feeds together; no feed can have this name."""
+"""Value of the label `feed` for all feeds together; no feed can have this name."""
 
 _DURATIONS: dict[Duration, str] = {
     "batch": "Time to answer one batch, its wait for refits included.",
@@ -69,9 +68,9 @@ _FIGURES = {
         "Root mean squared difference of frequency and probability in bins, chance taken off.",
     ),
 }
-"""Members of a report, each with the name of its metric and the help text."""
+"""Fields of a report, each with the name and the help text of its metric."""
 
-_OF_NOW = {
+_PENDING = {
     "pending": ("pending_examples", "Answered examples that wait to be learned."),
     "unlabelled": ("pending_labels", "Of these, those whose label has not come."),
     "seconds": ("pending_label_seconds", "Age of the oldest example without a label; 0: none."),
@@ -91,7 +90,7 @@ def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
 
 
 def counted(name: str, text: str, *labels: str) -> CounterMetricFamily:
-    """Return an empty family of counters with the same labels."""
+    """Return an empty family of counters with the label `feed` and further ones."""
     return CounterMetricFamily(f"{PREFIX}_{name}", text, labels=["feed", *labels])
 
 
@@ -101,24 +100,23 @@ def _filled(
     value: Callable[[T], float],
 ) -> Metric:
     """Return a family with the value of each feed."""
-    for feed, one in feeds.items():
-        family.add_metric([feed], float(value(one)))
+    for feed, record in feeds.items():
+        family.add_metric([feed], float(value(record)))
     return family
 
 
-def _known(*families: Metric) -> Iterator[Metric]:
-    """Yield the families that have a sample."""
+def _non_empty(*families: Metric) -> Iterator[Metric]:
     return (family for family in families if family.samples)
 
 
 class WorkerMetrics(Collector):
-    """The counters that a worker keeps of its feeds, and the status of the feeds in Redis."""
+    """Exports the counters of a worker, and the status of its feeds in Redis."""
 
     def __init__(self, watch: WorkerWatch, cache: StatusCache) -> None:
         self._watch, self._cache = watch, cache
 
     def describe(self) -> Iterable[Metric]:
-        """Name no metric: registering them then reads nothing from Redis."""
+        """Return nothing, so that registering the collector does not read from Redis."""
         return ()
 
     @override
@@ -128,48 +126,51 @@ class WorkerMetrics(Collector):
         sources = {feed: record.source for feed, record in records.items()}
         found = self._cache.get(sources, in_detail)
         yield _build()
-        yield from _of_work(records)
+        yield from _work(records)
         yield from _by_reason(records, in_detail)
         yield from _durations(records, in_detail)
-        yield from _of_lag(found)
-        yield from self._of_redis(list(records) if in_detail else [_ALL_FEEDS])
+        yield from _lag(found)
+        yield from self._redis(list(records) if in_detail else [_ALL_FEEDS])
         if in_detail:
-            yield from _in_detail(records, found)
-        yield from _of_webhook([one.posts for one in records.values() if one.posts is not None])
+            yield from _details(records, found)
+        yield from _webhook({f: r.posts for f, r in records.items() if r.posts is not None})
 
-    def _of_redis(self, labels: Iterable[str]) -> Iterator[Metric]:
-        """Yield the metrics of the process, under each of these labels."""
+    def _redis(self, feeds: Iterable[str]) -> Iterator[Metric]:
+        """Yield the metrics of the connections, which the feeds share, once for each feed."""
         up = gauge("redis_up", "1 if Redis answers the worker's own question.")
         retries = counted("redis_retries", "Commands sent to Redis again, by reason.", "reason")
         kinds = Counter({"timeout": 0, "connection": 0})
         for connection in self._watch.connections:
             kinds.update(dict(connection.retries))
-        for label in labels:
-            up.add_metric([label], float(self._cache.trouble is None))
+        for feed in feeds:
+            up.add_metric([feed], float(self._cache.trouble is None))
             for kind in sorted(kinds):
-                retries.add_metric([label, kind], kinds[kind])
+                retries.add_metric([feed, kind], kinds[kind])
         yield from (up, retries)
 
 
-def _of_work(records: Records) -> Iterator[Metric]:
+def _work(records: Records) -> Iterator[Metric]:
     stage = gauge("stage", "What a feed does: 1.", "stage")
     for feed, record in records.items():
         stage.add_metric([feed, record.stage], 1.0)
     yield stage
     at = gauge("answer_timestamp_seconds", "When the last answers were committed; 0: not yet.")
-    yield _filled(at, records, lambda one: one.answered_at)
+    yield _filled(at, records, lambda record: record.answered_at)
     answers = counted("answers", "Input entries answered and committed.")
-    yield _filled(answers, records, lambda one: one.answers)
+    yield _filled(answers, records, lambda record: record.answers)
     reports = counted("reports", "Validity reports committed.")
-    yield _filled(reports, records, lambda one: one.reports)
+    yield _filled(reports, records, lambda record: record.reports)
     snapshots = counted("snapshots", "Snapshots committed.")
-    yield _filled(snapshots, records, lambda one: one.snapshots)
+    yield _filled(snapshots, records, lambda record: record.snapshots)
     replayed = counted("replayed", "Entries answered again by replays.")
-    yield _filled(replayed, records, lambda one: one.replayed_entries)
+    yield _filled(replayed, records, lambda record: record.replayed_entries)
 
 
 def _by_reason(records: Records, in_detail: bool) -> Iterator[Metric]:
-    """Yield what is counted by reason; a counter that begins at 0 shows its first increase."""
+    """Yield the counters by reason; in detail they start at 0, so that a rate sees the first one.
+
+    A counter that appears with the value 1 has no increase in Prometheus.
+    """
     rejected = counted("rejected", "Input entries rejected, by reason code.", "reason")
     alarms = counted("alarms", "Alarms raised, by kind.", "kind")
     codes = dict.fromkeys(CODES, 0) if in_detail else {}
@@ -193,60 +194,60 @@ def _durations(records: Records, in_detail: bool) -> Iterator[Metric]:
         yield family
 
 
-def _of_lag(found: Mapping[str, FeedStatus]) -> Iterator[Metric]:
+def _lag(found: Mapping[str, FeedStatus]) -> Iterator[Metric]:
     entries = gauge("lag_entries", "Input entries without an answer.")
-    yield _filled(entries, found, lambda one: one.waiting)
+    yield _filled(entries, found, lambda status: status.waiting)
     seconds = gauge(
         "lag_seconds", "Age of the oldest input entry without an answer; 0: none waits."
     )
-    yield _filled(seconds, found, lambda one: one.waiting_seconds)
-    # Awaited labels are of the last commits: no report comes without labels.
+    yield _filled(seconds, found, lambda status: status.waiting_seconds)
+    # Pending labels are from the state, not from a report: without labels no report comes.
     labels = {feed: one.lag.labels for feed, one in found.items() if one.lag.labels is not None}
-    for member, (name, text) in _OF_NOW.items():
-        yield from _known(_filled(gauge(name, text), labels, attrgetter(member)))
+    for member, (name, text) in _PENDING.items():
+        yield from _non_empty(_filled(gauge(name, text), labels, attrgetter(member)))
 
 
-def _in_detail(records: Records, found: Mapping[str, FeedStatus]) -> Iterator[Metric]:
+def _details(records: Records, found: Mapping[str, FeedStatus]) -> Iterator[Metric]:
     total = gauge("replay_entries", "Entries of the last replay.")
-    yield _filled(total, records, lambda one: one.replay[1])
+    yield _filled(total, records, lambda record: record.replay[1])
     done = gauge("replay_done_entries", "Of these, answered again so far.")
-    yield _filled(done, records, lambda one: one.replay[0])
+    yield _filled(done, records, lambda record: record.replay[0])
     size = gauge("snapshot_bytes", "Size of the last snapshot.")
-    yield _filled(size, records, lambda one: one.snapshot_bytes)
+    yield _filled(size, records, lambda record: record.snapshot_bytes)
     kept = gauge("snapshot_timestamp_seconds", "When the last snapshot was committed; 0: not yet.")
-    yield _filled(kept, records, lambda one: one.snapshot_at)
-    read = {feed: one for feed, one in found.items() if one.now}  # else its counters were not read
+    yield _filled(kept, records, lambda record: record.snapshot_at)
+    # `now` is set only if the counters were read.
+    read = {feed: status for feed, status in found.items() if status.now}
     learned = gauge("learned_examples", "Examples learned since the feed began.")
-    yield _filled(learned, read, lambda one: one.n)
+    yield _filled(learned, read, lambda status: status.n)
     epoch = gauge("epoch", "Number of writers that the feed has had.")
-    yield _filled(epoch, read, lambda one: one.epoch)
+    yield _filled(epoch, read, lambda status: status.epoch)
     family = gauge("guarantee", "What the newest answer guarantees: 1 for one.", "guarantee")
-    for feed, one in found.items():
-        said = one.answer.get("guarantee")
-        for name in _GUARANTEES if said is not None else ():
-            family.add_metric([feed, name], float(name == said))
-    yield from _known(family)
-    yield from of_report({feed: one.report for feed, one in found.items() if one.report})
+    for feed, status in found.items():
+        guarantee = status.answer.get("guarantee")
+        for name in _GUARANTEES if guarantee is not None else ():
+            family.add_metric([feed, name], float(name == guarantee))
+    yield from _non_empty(family)
+    yield from of_report({feed: status.report for feed, status in found.items() if status.report})
 
 
-def _of_webhook(feeds: Sequence[FeedAlarms]) -> Iterator[Metric]:
-    posts = {one.feed: one for one in feeds}
+def _webhook(posts: Mapping[str, FeedAlarms]) -> Iterator[Metric]:
     delivered = counted("webhook_delivered", "Alarms that the receiver took.")
-    yield _filled(delivered, posts, lambda one: one.delivered)
+    yield _filled(delivered, posts, lambda delivery: delivery.delivered)
     silenced = counted("webhook_silenced", "Alarms not posted: the feed was silenced.")
-    yield _filled(silenced, posts, lambda one: one.silenced)
+    yield _filled(silenced, posts, lambda delivery: delivery.silenced)
     lost = counted("webhook_lost", "Entries of alarms trimmed before they were delivered.")
-    yield _filled(lost, posts, lambda one: one.lost)
+    yield _filled(lost, posts, lambda delivery: delivery.lost)
     failures = counted("webhook_failures", "Attempts that failed, by reason.", "reason")
-    for one in feeds:
-        for reason, count in sorted(dict(one.failures).items()):
-            failures.add_metric([one.feed, reason], count)
+    for feed, delivery in posts.items():
+        for reason, count in sorted(dict(delivery.failures).items()):
+            failures.add_metric([feed, reason], count)
     yield failures
 
 
 @cache  # finding the versions takes longer than the rest of a scrape
 def _build() -> Metric:
-    """Return the versions that decide the bytes of answers, as labels of a 1."""
+    """Return a gauge of 1, labelled with the versions on which the bytes of answers depend."""
     names = {"version": __version__, "python": platform.python_version()}
     names |= {package.replace("-", "_"): version(package) for package in _PACKAGES}
     family = GaugeMetricFamily(f"{PREFIX}_build_info", "Versions at work.", labels=list(names))
@@ -255,7 +256,7 @@ def _build() -> Metric:
 
 
 def of_report(reports: Messages) -> Iterator[Metric]:
-    """Yield the metrics of the newest message of `met` of each feed."""
+    """Yield the metrics of each feed's newest report."""
     families = {member: gauge(name, text, "span") for member, (name, text) in _FIGURES.items()}
     late = gauge("late_labels", "Examples and labels so far, by what became of them.", "outcome")
     for feed, report in reports.items():
@@ -268,9 +269,9 @@ def of_report(reports: Messages) -> Iterator[Metric]:
                     family.add_metric([feed, span], float(figures[member]))
         counts = (report.get("labels") or {}).get("counts") or {}
         for name, count in sorted(counts.items()):
-            if name not in _OF_NOW:
+            if name not in _PENDING:
                 late.add_metric([feed, name], float(count))
-    yield from _known(*families.values(), late)
+    yield from _non_empty(*families.values(), late)
     yield from _monitors(reports)
     yield from _costs(reports)
 
@@ -288,7 +289,7 @@ def _monitors(reports: Messages) -> Iterable[Metric]:
         for (kind, scope), test in sorted(_nearest(monitors.get("tests") or ()).items()):
             wealth.add_metric([feed, kind, scope], float(test["log_wealth"]))
             limit.add_metric([feed, kind, scope], float(test["threshold"]))
-    yield from _known(opened, wealth, limit)
+    yield from _non_empty(opened, wealth, limit)
 
 
 def _costs(reports: Messages) -> Iterable[Metric]:
@@ -300,13 +301,13 @@ def _costs(reports: Messages) -> Iterable[Metric]:
         for rule, mean in rules.items():
             if mean is not None:
                 family.add_metric([feed, rule], float(mean))
-    yield from _known(family)
+    yield from _non_empty(family)
 
 
 def _nearest(tests: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """Return the test that is nearest to an alarm, of each kind and scope.
+    """Return the test nearest to an alarm, for each kind and scope.
 
-    Its class or bin often changes: as a label it would begin a series each time.
+    Its class or bin is no label: it changes often, and each change would start a series.
     """
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for test in sorted(tests, key=lambda test: test["log_wealth"] - test["threshold"]):

@@ -1,10 +1,10 @@
 """The HTTP server of `/metrics`, `/livez` and `/readyz`, in separate threads.
 
-An orchestrator ends a worker whose probes fail. So no other connection may delay a probe:
-connections that have not sent a whole request make room for later ones, and the number of scrapes
-is bounded. The server of prometheus-client has unbounded threads, one a connection, which wait for
-ever for the rest of a request. The server of tornado has no bound of connections either, and one
-slow scrape would delay its probes.
+An orchestrator kills a worker whose probes fail, so no other connection may delay a probe. The
+number of concurrent scrapes is bounded. If too many connections have not sent a whole request, the
+oldest is closed. The server of prometheus-client starts a thread for each connection, without a
+bound, which waits for ever for the rest of a request. The server of tornado has no bound of
+connections either, and one slow scrape would delay its probes.
 """
 
 import errno
@@ -52,11 +52,11 @@ class Address(NamedTuple):
     def check(self) -> None:
         """Raise BadConfiguration if this machine has no such address, or this user may not use it.
 
-        A port that is in use passes.
+        A port in use is accepted.
         """
-        with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as tried:
+        with socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET) as probe:
             try:
-                tried.bind((self.host, self.port))
+                probe.bind((self.host, self.port))
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise self.unusable(error) from None
@@ -75,12 +75,12 @@ MAX_WAITING_CONNECTIONS = 64
 """Connections that have not sent a whole request; beyond these the oldest is closed."""
 
 MAX_SCRAPES = 8
-"""Requests for anything but a probe that are answered at a time; Prometheus needs one."""
+"""Concurrent requests other than probes; Prometheus needs one."""
 
 CLIENT_SECONDS = 5.0
-"""Wait for a client that sends nothing, or does not read its answer."""
+"""Timeout of a client that sends nothing, or does not read its answer."""
 
-_HEAD_BYTES = 1 << 14  # of a request and its headers; later headers are not read
+_HEAD_BYTES = 1 << 14  # bytes read of a request line and its headers; later headers are ignored
 
 _TEXT = [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store")]
 _PROBES = ("/livez", "/readyz")
@@ -91,14 +91,14 @@ class Probes(Protocol):
     """The failures of a process."""
 
     def unready(self) -> list[str]:
-        """Return why it is not ready; empty if it is."""
+        """Return the reasons why it is not ready; empty if it is."""
 
     def dead(self) -> list[str]:
-        """Return why it should be restarted; empty if it lives."""
+        """Return the reasons to restart it; empty if it is live."""
 
 
 class Endpoint:
-    """The WSGI application."""
+    """The WSGI application of the metrics and the probes."""
 
     def __init__(self, registry: CollectorRegistry, health: Probes) -> None:
         self._metrics = make_wsgi_app(registry)
@@ -117,14 +117,14 @@ class Endpoint:
             return _text(start, "405 Method Not Allowed", "use GET")
         failing = self._probes[path]()
         if failing:
-            # One line: what probes log.
+            # On one line: an orchestrator logs it.
             line = printable(" ".join("; ".join(failing).split()))
             return _text(start, "503 Service Unavailable", line)
         return _text(start, "200 OK", "ok")
 
 
 def _text(start: "StartResponse", status: str, line: str) -> Iterable[bytes]:
-    start(status, list(_TEXT))  # the server adds to it
+    start(status, list(_TEXT))  # a copy: the server appends headers to it
     return [line.encode(errors="backslashreplace") + b"\n"]
 
 
@@ -141,23 +141,23 @@ class _Handler(WSGIRequestHandler):
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
-        if self.server.clients.may_be_answered(self.request, self.path.partition("?")[0]):
+        if self.server.clients.admits(self.request, self.path.partition("?")[0]):
             return True
         self.send_error(503, explain="too many requests at once")
         return False
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: a scrape a second would hide the log of the worker."""
+        """Log nothing: frequent scrapes would hide the worker's log."""
 
     @override
     def get_stderr(self) -> Any:
-        """Return a stream that drops the traceback of a client that went away."""
+        """Return a stream that drops tracebacks of clients that disconnected."""
         return StringIO()
 
 
 class _Head(BufferedReader):
-    """A request, read up to a bound of its head."""
+    """A request whose head is read up to a bound."""
 
     _left = _HEAD_BYTES
 
@@ -169,39 +169,39 @@ class _Head(BufferedReader):
 
 
 class _Clients:
-    """The open connections, waiting for a request or being answered."""
+    """The open connections."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[socket.socket, None] = {}  # in the order in which they came
-        self._answered: set[socket.socket] = set()  # without probes: those take no time
+        self._waiting: dict[socket.socket, None] = {}  # for a request, the oldest first
+        self._scrapes: set[socket.socket] = set()  # being answered
 
-    def came(self, client: socket.socket) -> None:
+    def add(self, client: socket.socket) -> None:
         """Add a connection without a request; close the oldest if there are too many."""
         with self._lock:
             if len(self._waiting) >= MAX_WAITING_CONNECTIONS:
                 oldest = next(iter(self._waiting))
                 del self._waiting[oldest]
                 with suppress(OSError):
-                    oldest.shutdown(socket.SHUT_RDWR)  # its thread sees the end, and closes it
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread then closes it
             self._waiting[client] = None
 
-    def may_be_answered(self, client: socket.socket, path: str) -> bool:
-        """Note that a client sent its request; return whether it may be answered now."""
+    def admits(self, client: socket.socket, path: str) -> bool:
+        """Return whether the request that a client has sent may be answered now."""
         with self._lock:
             self._waiting.pop(client, None)
             if path in _PROBES:
                 return True
-            if len(self._answered) >= MAX_SCRAPES:
+            if len(self._scrapes) >= MAX_SCRAPES:
                 return False
-            self._answered.add(client)
+            self._scrapes.add(client)
             return True
 
-    def gone(self, client: socket.socket) -> None:
-        """Remove a connection that is answered, or closed."""
+    def remove(self, client: socket.socket) -> None:
+        """Remove a connection that was answered or closed."""
         with self._lock:
             self._waiting.pop(client, None)
-            self._answered.discard(client)
+            self._scrapes.discard(client)
 
 
 class _MetricsServer(ThreadingMixIn, WSGIServer):
@@ -216,7 +216,7 @@ class _MetricsServer(ThreadingMixIn, WSGIServer):
 
     @override
     def process_request(self, request: Any, client_address: Any) -> None:
-        self.clients.came(request)
+        self.clients.add(request)
         super().process_request(request, client_address)
 
     @override
@@ -224,15 +224,15 @@ class _MetricsServer(ThreadingMixIn, WSGIServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.clients.gone(request)
+            self.clients.remove(request)
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a client that broke off."""
+        """Ignore errors of clients that disconnected."""
 
     @override
     def server_bind(self) -> None:
-        # The inherited method asks the name service for the name of this machine.
+        # The inherited method would look up the name of this machine by DNS.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()

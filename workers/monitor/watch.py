@@ -1,6 +1,6 @@
-"""State of a worker and of its feeds, for metrics, probes and people.
+"""The state of a worker and of its feeds, for metrics, probes and progress lines.
 
-A process may have a thousand feeds. The thread of the loop writes; others only read.
+The worker's loop writes it; other threads only read.
 """
 
 import time
@@ -23,8 +23,8 @@ from workers.session.telemetry import Stage, Telemetry
 
 Duration = Literal["batch", "commit", "refit", "refit_wait", "replay"]
 
-_AT_WORK: tuple[Stage, ...] = ("replaying", "answering")
-"""Stages in which this worker has the feed; a standby leaves its alarms to the holder."""
+_DELIVERING: tuple[Stage, ...] = ("replaying", "answering")
+"""Stages in which this worker delivers a feed's alarms; a standby leaves that to the holder."""
 
 BUCKET_SECONDS = (
     *(1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -45,7 +45,7 @@ class Durations:
     """
 
     def __init__(self) -> None:
-        self.counts = [0] * (len(BUCKET_SECONDS) + 1)  # by bucket; the last is of longer ones
+        self.counts = [0] * (len(BUCKET_SECONDS) + 1)  # by bucket; the last has no upper bound
         self.total = 0.0  # sum of the durations
 
     def observe(self, seconds: float) -> None:
@@ -54,13 +54,13 @@ class Durations:
         self.total += seconds
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Return bound and cumulative count of each bucket, as Prometheus has them."""
+        """Return the bound and the cumulative count of each bucket, as Prometheus expects."""
         bounds = [*map(str, BUCKET_SECONDS), "+Inf"]
         return list(zip(bounds, accumulate(self.counts), strict=True))
 
     @classmethod
     def summed(cls, parts: Sequence["Durations"]) -> "Durations":
-        """Return the histogram of all durations."""
+        """Return the sum of histograms."""
         whole = cls()
         for part in parts:
             whole.total += part.total
@@ -69,25 +69,25 @@ class Durations:
 
 
 class FeedRecord(Telemetry):
-    """Counts the work of a feed, and wakes the webhook when there are alarms to post."""
+    """Counts the work of a feed, and wakes the webhook when alarms were committed."""
 
     def __init__(self, posts: FeedAlarms | None = None, source: str | None = None) -> None:
         self.posts = posts  # delivers its alarms
-        self.source = source  # of a combination: the feed whose answers it answers in order
-        self.stage: Stage | Literal["aside"] = "starting"
-        # Committed, or answered again, since this process has the feed.
+        self.source = source  # the feed whose answers are the input of this combination
+        self.stage: Stage | Literal["aside"] = "starting"  # "aside": parked
+        # Committed, or answered again, since this process opened the feed.
         self.answers = self.reports = self.snapshots = self.replayed_entries = 0
         self.rejected: Counter[str] = Counter()  # by reason code
         self.alarms: Counter[str] = Counter()  # by kind
         self.replay = (0, 0)  # entries of the last replay: answered again, and in all
         self.snapshot_bytes = 0  # of the last snapshot
-        self.answered_at = self.snapshot_at = 0.0  # of the last commits, in seconds since 1970
+        self.answered_at = self.snapshot_at = 0.0  # time of the last commit, seconds since 1970
         self.durations: dict[Duration, Durations] = {
             name: Durations() for name in get_args(Duration)
         }
-        self.reason: str | None = None  # why the feed is parked
-        self.waiting: str | None = None  # why it waits, although it could go on
-        self.refits: Trouble | None = None  # why they fail
+        self.reason: str | None = None  # reason why the feed is parked
+        self.waiting: str | None = None  # reason why the open feed answers nothing now
+        self.refits: Trouble | None = None  # failure of its refits
 
     def described(self) -> str:
         """Return the stage, or the reason why the feed is parked."""
@@ -96,7 +96,7 @@ class FeedRecord(Telemetry):
     @override
     def enter(self, stage: Stage) -> None:
         self.stage, self.reason = stage, None
-        if self.posts is not None and stage not in _AT_WORK:
+        if self.posts is not None and stage not in _DELIVERING:
             self.posts.on_stopped()
 
     @override
@@ -165,14 +165,14 @@ class WorkerWatch:
         self._webhooks = webhooks
         self._process: Stage = "starting"
         self.feeds: dict[str, FeedRecord] = {}
-        self.turned = time.monotonic()  # when the loop last began a turn
-        self.renewed: float | None = None  # when the leases were last renewed, by the same clock
+        self.turned = time.monotonic()  # start of the loop's last turn
+        self.renewed: float | None = None  # last renewal of the leases, by the same clock
         self.lease = 0.0  # seconds that a lease lasts
         self.connections: tuple[Connection, ...] = ()
 
     @property
     def stage(self) -> Stage:
-        """The stage of the process: "answering" as soon as one of its feeds is."""
+        """The stage of the process: "answering" if any feed is answered or parked, or with none."""
         if self._process != "answering":
             return self._process
         found = {record.stage for record in list(self.feeds.values())}
@@ -188,26 +188,26 @@ class WorkerWatch:
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why a connection fails; None if all work."""
+        """The failure of a connection; None if all connections work."""
         found = (connection.trouble for connection in self.connections)
         return next((trouble for trouble in found if trouble is not None), None)
 
     def connects(self, connections: tuple[Connection, ...], lease: float) -> None:
-        """Note the connections of the process, and how many seconds its leases last."""
+        """Record the connections of the process, and the seconds that its leases last."""
         self.connections, self.lease = connections, lease
 
     def on_started(self) -> None:
-        """Note that the loop begins."""
+        """Record that the loop starts."""
         self._process, self.turned = "answering", time.monotonic()
 
     def on_tick(self, renewed: float | None) -> None:
-        """Note that the loop begins another turn, and when the leases were last renewed."""
+        """Record the start of a turn of the loop, and the last renewal of the leases."""
         self.turned, self.renewed = time.monotonic(), renewed
 
     def on_feed_added(
         self, feed: str, settings: WorkerSettings | None = None, source: str | None = None
     ) -> FeedRecord:
-        """Return the record of a feed; its alarms are posted only where settings say so."""
+        """Return a new record of a feed; its alarms are posted if its settings have a URL."""
         posts = None
         if settings is not None and self._webhooks is not None:
             posts = self._webhooks.add(feed, settings)
@@ -215,11 +215,11 @@ class WorkerWatch:
         return self.feeds[feed]
 
     def on_feed_removed(self, feed: str) -> None:
-        """Note that a feed is another process's now."""
+        """Remove the record of a feed that this process no longer has."""
         posts = self.feeds.pop(feed).posts
         if posts is not None and self._webhooks is not None:
             self._webhooks.remove(posts)
 
     def on_stopped(self) -> None:
-        """Note that the process stops."""
+        """Record that the process stops."""
         self._process = "stopping"

@@ -1,8 +1,8 @@
-"""The watch over one worker: metrics, probes, notifications of systemd, and webhooks.
+"""Start the outlets of a worker: metrics, probes, notifications to systemd, and webhooks.
 
-systemd is notified by its protocol (man 3 sd_notify): datagrams of `NAME=value` lines to a socket
-that the environment names. The watchdog is fed while the worker lives, see `health`, so that
-systemd restarts a worker that hangs.
+systemd is notified by its protocol (man 3 sd_notify): datagrams of `NAME=value` lines to the socket
+in NOTIFY_SOCKET. The watchdog is notified while the worker is live (see `health`), so that systemd
+restarts a worker that hangs.
 """
 
 import os
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from workers.monitor.health import Health
 
 MESSAGE_SECONDS = 1.0
-"""Time between two messages; less if the watchdog needs it."""
+"""Time between two messages; shorter if the watchdog needs it."""
 
 _STARTED = ("standby", "answering")
-"""Stages in which the service has started: a standby may wait for the lease for ever."""
+"""Stages that systemd shows as started: a standby may wait for the lease for ever."""
 
 _EXTENSION_MICROSECONDS = 30_000_000
-"""Time by which each message of a start extends its time-out: a replay may take long."""
+"""Extension of the start timeout by each message until then: a replay may take long."""
 
 log = Logger("online_svm.monitor")
 
 
 def check_outlets(settings: WorkerSettings) -> None:
-    """Raise BadConfiguration if alarms cannot be posted, or the metrics not be served.
+    """Raise BadConfiguration if the alarm URL or the address of the metrics cannot be used.
 
-    A port that is in use passes: the worker with these settings may use it.
+    A port in use is accepted: a running worker with these settings may use it.
     """
     receiver_of(settings)
     if settings.metrics is not None:
@@ -48,10 +48,10 @@ def check_outlets(settings: WorkerSettings) -> None:
 
 @contextmanager
 def watching(url: str, address: str | None) -> Iterator[WorkerWatch]:
-    """Watch a worker within the block; yield the watch that it reports to.
+    """Run the outlets within the block; yield the state for the worker to update.
 
-    `/metrics`, `/livez` and `/readyz` are served at the address, if there is one; BadConfiguration
-    is raised if nothing can listen there.
+    `/metrics`, `/livez` and `/readyz` are served at `address`, unless it is None. BadConfiguration:
+    nothing can listen there.
     """
     with ExitStack() as opened:
         watch = WorkerWatch(opened.enter_context(closing(Webhooks(url))))
@@ -79,10 +79,7 @@ def watching(url: str, address: str | None) -> Iterator[WorkerWatch]:
 
 
 class Supervisor:
-    """The connection to the service manager, by the address of its socket.
-
-    A leading @ of the address stands for the abstract namespace.
-    """
+    """Notifies the service manager at the address of its socket; @ means the abstract namespace."""
 
     def __init__(self, address: str, watch: WorkerWatch, health: "Health") -> None:
         self._address = "\0" + address[1:] if address.startswith("@") else address
@@ -90,20 +87,20 @@ class Supervisor:
         self._is_ready = False
 
     def send(self, *lines: str) -> None:
-        """Send lines, without waiting for a manager that is gone or busy."""
+        """Send lines; drop them if the manager is gone or busy."""
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams:
             datagrams.setblocking(False)
             datagrams.sendto("\n".join(lines).encode(), self._address)
 
     def tick(self) -> None:
-        """Send the present health of the worker; until it has begun, ask for more time."""
-        failing, begun = self._health.unready(), []
+        """Send the present health of the worker; until it has started, extend the timeout."""
+        failing, start = self._health.unready(), []
         if not self._is_ready:
             self._is_ready = self._watch.stage in _STARTED
-            more = f"EXTEND_TIMEOUT_USEC={_EXTENSION_MICROSECONDS}"
-            begun = ["READY=1" if self._is_ready else more]
+            extension = f"EXTEND_TIMEOUT_USEC={_EXTENSION_MICROSECONDS}"
+            start = ["READY=1" if self._is_ready else extension]
         status = f"STATUS={'; '.join(failing) or 'answers'}"[:500]
-        self.send(*begun, status, *([] if self._health.dead() else ["WATCHDOG=1"]))
+        self.send(*start, status, *([] if self._health.dead() else ["WATCHDOG=1"]))
 
 
 @contextmanager
@@ -141,10 +138,8 @@ def interval(environment: Mapping[str, str]) -> float:
     >>> interval({"WATCHDOG_USEC": "600000", "WATCHDOG_PID": str(os.getpid())}), interval({})
     (0.2, 1.0)
     """
-    asked = environment.get("WATCHDOG_USEC", "")
+    watchdog = environment.get("WATCHDOG_USEC", "")
     is_ours = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
-    return (
-        min(MESSAGE_SECONDS, int(asked) / 3e6)
-        if asked.isdigit() and int(asked) and is_ours
-        else MESSAGE_SECONDS
-    )
+    if watchdog.isdigit() and int(watchdog) and is_ours:
+        return min(MESSAGE_SECONDS, int(watchdog) / 3e6)
+    return MESSAGE_SECONDS

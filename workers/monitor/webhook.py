@@ -1,9 +1,8 @@
-"""Posts of the alarms of feeds to a URL, at least once, in a separate thread.
+"""Posts the alarms of feeds to a URL, at least once, from a separate thread.
 
-The process holds one entry of each feed at most; the others wait in Redis (`delivery_queue`). Feeds
-take turns, an alarm each, so that a feed with many delays no other; a feed whose alarm was not
-taken waits, and the others go on. The worker's thread only wakes the feed. In addition each feed
-is polled, at least once a minute.
+The process holds at most one entry of each feed; the others wait in Redis (`delivery_queue`). Feeds
+take turns of one alarm, so that a feed with many alarms, or with a failed post, delays no other.
+The worker's thread only wakes a feed. Each feed is also polled, at least once a minute.
 """
 
 import heapq
@@ -22,15 +21,15 @@ from workers.monitor.webhook_post import Receiver, ReceiverGone, receiver_of
 from workers.stop import Stop
 
 FIRST_DELAY, MAX_DELAY = 0.5, 300.0
-"""Seconds before the second attempt, about, and between attempts at most."""
+"""Seconds before the second attempt (about), and the longest delay between attempts."""
 
 POLL_SECONDS = 1.0
 """Time between two polls of idle feeds."""
 
 POLLS_PER_ROUND = 60
-"""Polls in which all idle feeds are polled, at most; fewer for fewer feeds."""
+"""An idle feed is polled every so many `POLL_SECONDS` as there are feeds, up to this number."""
 
-_MAX_PAUSE = 10.0  # seconds without any command while Redis does not answer
+_MAX_PAUSE = 10.0  # longest time between two commands while Redis does not answer, in seconds
 
 log = Logger("online_svm.webhook")
 
@@ -54,59 +53,60 @@ class Webhook:
         self._ended, self._changed = threading.Event(), threading.Condition()
         self._feeds: set[FeedAlarms] = set()
         self._unread: set[FeedAlarms] = set()  # feeds that could not be read; logged
-        self._turns: list[tuple[float, int, FeedAlarms]] = []  # a heap, by time
-        self._numbers = count()  # order of turns of the same time
-        self._turn_of: dict[FeedAlarms, int] = {}  # its number; other turns of the feed are void
+        self._turns: list[tuple[float, int, FeedAlarms]] = []  # a heap of time, number and feed
+        self._numbers = count()  # they order turns of the same time
+        self._turn_of: dict[FeedAlarms, int] = {}  # number of the valid turn; others are void
         self._idle: set[FeedAlarms] = set()  # feeds whose next turn is a poll
-        self._woken: set[FeedAlarms] = set()  # feeds woken during their turn, or while they wait
+        self._woken: set[FeedAlarms] = set()  # feeds woken during their turn or a retry delay
         self._pauses = self._redis_delays()
 
     def add(self, feed: str) -> FeedAlarms:
-        """Return the delivery of a feed's alarms, which the worker wakes."""
-        made = FeedAlarms(feed, self._receiver, self._redis, self._wake, self._delays)
+        """Return the delivery of a feed's alarms."""
+        added = FeedAlarms(feed, self._receiver, self._redis, self._wake, self._delays)
         with self._changed:
-            self._feeds.add(made)
-            self._rest(made)
-        return made
+            self._feeds.add(added)
+            self._schedule_poll(added)
+        return added
 
-    def remove(self, one: FeedAlarms) -> None:
-        """Forget a feed."""
-        one.on_stopped()
+    def remove(self, feed: FeedAlarms) -> None:
+        """Stop the delivery of a feed's alarms, and forget it."""
+        feed.on_stopped()
         with self._changed:
-            for known in (self._feeds, self._unread, self._idle, self._woken):
-                known.discard(one)
-            self._turn_of.pop(one, None)
+            for feeds in (self._feeds, self._unread, self._idle, self._woken):
+                feeds.discard(feed)
+            self._turn_of.pop(feed, None)
 
     def run(self) -> None:
-        """Deliver alarms until `end`; retry if Redis refuses or does not answer.
+        """Deliver alarms until `end`, or until the receiver is gone for good.
 
-        It also returns if the receiver is gone for good; the undelivered alarms wait in Redis for
-        the next process.
+        If Redis refuses or does not answer, retry. Undelivered alarms stay in Redis for the next
+        process.
         """
-        while (one := self._next()) is not None:
+        while (feed := self._next()) is not None:
             try:
-                wait = one.turn()
+                wait = feed.turn()
                 self._pauses = self._redis_delays()
-                if one in self._unread:
-                    self._unread.discard(one)
-                    log.info("alarms are read again", feed=one.feed)
+                if feed in self._unread:
+                    self._unread.discard(feed)
+                    log.info("alarms are read again", feed=feed.feed)
             except ReceiverGone as error:
                 log.error(
                     "alarms are posted no more: the receiver says that it is gone",
-                    host=self._receiver.host, reason=str(error), feed=one.feed,
+                    host=self._receiver.host, reason=str(error), feed=feed.feed,
                 )  # fmt: skip
                 break
             except WorkerError as error:
-                wait = one.next_wait()
-                self._unread.add(one)
-                log.warning("alarms cannot be read; trying again", feed=one.feed, reason=str(error))
+                wait = feed.next_wait()
+                self._unread.add(feed)
+                reason = str(error)
+                log.warning("alarms cannot be read; trying again", feed=feed.feed, reason=reason)
                 if isinstance(error, Unavailable):
                     self._ended.wait(next(self._pauses))
-            except Exception as error:  # the other feeds go on
-                wait = one.next_wait()
-                # Its text may hold the message, and the URL.
-                log.exception("a fault of the program", feed=one.feed, reason=type(error).__name__)
-            self._place(one, wait)
+            except Exception as error:  # the other feeds continue
+                wait = feed.next_wait()
+                # Only the type: the text may contain the message and the URL.
+                log.exception("a fault of the program", feed=feed.feed, reason=type(error).__name__)
+            self._reschedule(feed, wait)
         self._redis.close()
 
     def end(self) -> None:
@@ -115,12 +115,12 @@ class Webhook:
         with self._changed:
             self._changed.notify()
 
-    def _wake(self, one: FeedAlarms) -> None:
+    def _wake(self, feed: FeedAlarms) -> None:
         with self._changed:
-            if one in self._idle:
-                self._schedule(one, 0.0)
+            if feed in self._idle:
+                self._schedule(feed, 0.0)
             else:
-                self._woken.add(one)
+                self._woken.add(feed)
 
     def _next(self) -> FeedAlarms | None:
         """Wait for the next turn; return its feed, None at the end."""
@@ -128,34 +128,33 @@ class Webhook:
             while not self._ended.is_set():
                 now = time.monotonic()
                 while self._turns and self._turns[0][0] <= now:
-                    _, number, found = heapq.heappop(self._turns)
-                    if self._turn_of.get(found) == number:
-                        del self._turn_of[found]
-                        self._idle.discard(found)
-                        self._woken.discard(found)
-                        return found
+                    _, number, feed = heapq.heappop(self._turns)
+                    if self._turn_of.get(feed) == number:
+                        del self._turn_of[feed]
+                        self._idle.discard(feed)
+                        self._woken.discard(feed)
+                        return feed
                 self._changed.wait(self._turns[0][0] - now if self._turns else None)
         return None
 
-    def _place(self, one: FeedAlarms, wait: float | None) -> None:
-        """Schedule the next turn of a feed, after one that returned `wait`."""
+    def _reschedule(self, feed: FeedAlarms, wait: float | None) -> None:
+        """Schedule the next turn of a feed, after a turn that returned `wait`."""
         with self._changed:
-            if one not in self._feeds:
+            if feed not in self._feeds:
                 return
-            if wait is not None or one in self._woken:
-                self._schedule(one, wait or 0.0)
+            if wait is not None or feed in self._woken:
+                self._schedule(feed, wait or 0.0)
             else:
-                self._rest(one)
+                self._schedule_poll(feed)
 
-    def _rest(self, one: FeedAlarms) -> None:
-        """Poll a feed after a while, unless it is woken before."""
-        self._schedule(one, self._poll * min(len(self._feeds), POLLS_PER_ROUND))
-        self._idle.add(one)
+    def _schedule_poll(self, feed: FeedAlarms) -> None:
+        self._schedule(feed, self._poll * min(len(self._feeds), POLLS_PER_ROUND))
+        self._idle.add(feed)
 
-    def _schedule(self, one: FeedAlarms, wait: float) -> None:
-        self._idle.discard(one)
-        number = self._turn_of[one] = next(self._numbers)
-        heapq.heappush(self._turns, (time.monotonic() + wait, number, one))
+    def _schedule(self, feed: FeedAlarms, wait: float) -> None:
+        self._idle.discard(feed)
+        number = self._turn_of[feed] = next(self._numbers)
+        heapq.heappush(self._turns, (time.monotonic() + wait, number, feed))
         self._changed.notify()
 
 
@@ -164,10 +163,10 @@ class Webhooks:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._made: dict[object, Webhook] = {}
+        self._webhooks: dict[object, Webhook] = {}  # by URL and secret of the receiver
 
     def add(self, feed: str, settings: WorkerSettings) -> FeedAlarms | None:
-        """Return the delivery of a feed's alarms; None if its settings post none, or cannot."""
+        """Return the delivery of a feed's alarms; None without a URL, or without its key file."""
         try:
             receiver = receiver_of(settings)
         except BadConfiguration as error:  # the file of the key was deleted after the start
@@ -175,17 +174,17 @@ class Webhooks:
             return None
         if receiver is None:
             return None
-        if receiver.target not in self._made:
-            webhook = self._made[receiver.target] = Webhook(self._url, receiver)
+        if receiver.target not in self._webhooks:
+            webhook = self._webhooks[receiver.target] = Webhook(self._url, receiver)
             threading.Thread(target=webhook.run, name="webhook", daemon=True).start()
-        return self._made[receiver.target].add(feed)
+        return self._webhooks[receiver.target].add(feed)
 
-    def remove(self, one: FeedAlarms) -> None:
-        """Forget a feed."""
-        for webhook in self._made.values():
-            webhook.remove(one)
+    def remove(self, feed: FeedAlarms) -> None:
+        """Stop the delivery of a feed's alarms."""
+        for webhook in self._webhooks.values():
+            webhook.remove(feed)
 
     def close(self) -> None:
-        """End all of them."""
-        for webhook in self._made.values():
+        """End all webhooks."""
+        for webhook in self._webhooks.values():
             webhook.end()

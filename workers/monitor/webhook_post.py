@@ -21,39 +21,39 @@ TIMEOUT_SECONDS = 10.0
 """Time to connect, and to wait for each part of a reply."""
 
 SIGNATURE_HEADER = "X-Online-SVM-Signature"
-"""It has `sha256=` and the HMAC-SHA256 of the body, in hexadecimal, if there is a secret."""
+"""Header with `sha256=` and the HMAC-SHA256 of the body in hexadecimal; only with a secret."""
 
 
 class Delivery(NamedTuple):
-    """A post."""
+    """A post about a step of an incident."""
 
     key: str  # the same in every attempt, so that a receiver recognises a repeat
     body: bytes
 
 
 class PostFailed(Exception):
-    """The receiver did not take the alarm."""
+    """The receiver did not accept the alarm."""
 
 
 class ReceiverGone(PostFailed):
-    """The receiver is gone: nothing more is to be posted to it."""
+    """The receiver is gone for good: nothing more may be posted to it."""
 
 
 def delivery(
     feed: str, event: IncidentEvent, verdict: Verdict, alarm: Mapping[str, Any] | None = None
 ) -> Delivery:
-    """Return the post of a step of an incident, with the verdict on the answers now.
+    """Return the post of a step of an incident, with the present verdict on the answers.
 
-    `alarm` is the one that began or worsened it, as `AlarmMessage`.
+    `alarm` began or worsened the incident; it has the fields of `AlarmMessage`.
     """
     incident, entry = event.incident, event.entry.decode()
-    key = f"{feed}/{entry}/{event.what}"
+    key = f"{feed}/{entry}/{event.step}"
     message = {
         "v": 1,
         "key": key,
         "feed": feed,
         "entry": entry,
-        "what": event.what,
+        "what": event.step,
         "verdict": asdict(verdict),
         "incident": {
             "since": incident.since,
@@ -72,19 +72,19 @@ def _event_headers(key: str) -> dict[str, str]:
 
     The characters of a key need no escape in a header.
     """
-    feed, entry, what = key.split("/")
+    feed, entry, step = key.split("/")
     headers = {
         "ce-specversion": "1.0",
         "ce-id": key,
         "ce-source": f"/feeds/{feed}",
-        "ce-type": f"online-svm.incident.{what}",
+        "ce-type": f"online-svm.incident.{step}",
     }
     time = _time(parse_id(entry.encode())[0])
     return headers if time is None else headers | {"ce-time": time}
 
 
 def _time(milliseconds: int) -> str | None:
-    """Return a time of 1970 or later by RFC 3339, which ends with the year 9999; None after it."""
+    """Return a time since 1970 as RFC 3339; None after the year 9999, where that format ends."""
     try:
         found = datetime.fromtimestamp(milliseconds // 1000, UTC)
     except (OverflowError, ValueError, OSError):
@@ -93,10 +93,10 @@ def _time(milliseconds: int) -> str | None:
 
 
 class Receiver:
-    """The URL that alarms are posted to, without redirections and without a proxy.
+    """The URL to which alarms are posted; redirects are not followed, and no proxy is used.
 
-    It is http:// or https:// (else BadConfiguration), and may hold a token, so no message shows
-    more than its host. The secret is the key of the signature; None signs nothing.
+    The URL begins with http:// or https:// (else BadConfiguration). It may hold a token, so
+    messages show only its host. `secret` is the key of the signature; None means no signature.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class Receiver:
     ) -> None:
         self._parts, self._secret, self._seconds = _parts(url), secret, seconds
         self.host = str(self._parts.hostname)
-        self.target = url, secret  # it identifies the receiver; no message shows it
+        self.target = url, secret  # identifies the receiver; never shown
 
     def post(self, sent: Delivery) -> None:
-        """Post one alarm; PostFailed unless the answer is 200 to 299, ReceiverGone for 410."""
+        """Post an alarm; raise ReceiverGone for status 410, PostFailed for others but 2xx."""
         parts = self._parts
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
@@ -141,9 +141,9 @@ class Receiver:
 
 
 def receiver_of(settings: WorkerSettings) -> Receiver | None:
-    """Return the receiver of the settings; None without one.
+    """Return the receiver in the settings; None without a URL.
 
-    BadConfiguration: the URL or its key cannot be used, or a key is given and no URL.
+    BadConfiguration: the URL or its key cannot be used, or a key is given without a URL.
     """
     key = settings.alarm_key
     if settings.alarm_url is not None:
@@ -157,7 +157,7 @@ def _parts(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is not a port
-        (parts.hostname or "").encode("idna")  # as a request does; raises if it is no name
+        (parts.hostname or "").encode("idna")  # raises if it is no host name, as a request would
     except ValueError:
         raise _unusable() from None
     is_plain = url.isascii() and url.isprintable() and " " not in url
@@ -169,7 +169,7 @@ def _parts(url: str) -> SplitResult:
 
 
 def _unusable() -> BadConfiguration:
-    # The URL may hold a token: it is not quoted.
+    # The URL is not quoted: it may hold a token.
     return BadConfiguration(
         "setting alarm_url: write http://host/path or https://host/path, without a user, a "
         "fragment or a space"

@@ -1,4 +1,4 @@
 """Past runs: archives of a feed, backtests, comparisons, and explanations of old answers.
 
-The loop that serves feeds is not here. Imports `admin`, `session`, `reading` and the folders below.
+It imports `admin`, `session`, `reading` and the folders below, but not the loop of the worker.
 """

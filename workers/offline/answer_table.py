@@ -1,4 +1,4 @@
-"""Answers as a CSV table that a spreadsheet opens as values, never as formulas."""
+"""Write answers as a CSV table, in which a spreadsheet finds values and never formulas."""
 
 import csv
 import re
@@ -16,19 +16,19 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 _PAIRS = {"intervals": "", "venn": "venn "}
-"""Lists of pairs, each with the prefix of its columns "lower" and "upper"."""
+"""Lists of (lower, upper) pairs, with the prefix of their columns."""
 
 
 class AnswerTable:
-    """The kept answers of a feed, one row each; `trimmed` counts rows whose input is gone."""
+    """The kept answers of a feed, a row each; `trimmed` counts those whose input is not kept."""
 
     def __init__(self, store: Store, features: bool) -> None:
         self._store, self._features, self.trimmed = store, features, 0
         self._truths = TrueLabels(store, features, with_late=True)
         last = store.last_entries(store.keys.out, 1)
         self._last = last[0][0] if last else b"0-0"
-        # The columns depend on all rows, because new classes appear in the stream. So the rows are
-        # read twice, both times up to `last`.
+        # A class may first appear in any row, so the rows are read once for the columns and again
+        # to write them, both times up to `last`.
         names = (name for row in self._rows(reads_input=features) for name in row)
         self._columns = list(dict.fromkeys(("entry", *names)))
 
@@ -47,7 +47,7 @@ class AnswerTable:
             yield row
 
     def _rows(self, reads_input: bool = True) -> Iterator[dict[str, Any]]:
-        """Yield the rows; unless `reads_input`, their true labels are None."""
+        """Yield the rows; without `reads_input`, their true labels are None."""
         self.trimmed = 0
         for page in self._store.pages(self._store.keys.out, b"0-0", self._last):
             messages = [answer(entry) for entry in page]
@@ -60,7 +60,7 @@ class AnswerTable:
 def write_table(
     target: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], raw: bool = False
 ) -> int:
-    """Write a heading and rows as CSV; return the number of rows."""
+    """Write a header and rows as CSV; return the number of rows."""
     as_cell = _raw_cell if raw else cell
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(map(as_cell, columns))
@@ -71,11 +71,10 @@ def write_table(
 
 
 def cell(value: Any) -> Any:
-    r"""Return the content of a cell: a number unchanged, text so that it is never a formula.
+    r"""Return the content of a cell: a number unchanged, text safe against CSV injection.
 
-    Text that begins like a formula and is not a number gets a leading apostrophe, as OWASP advises
-    against CSV injection. A character that is not printable is escaped, so that each row is one
-    line.
+    Text that begins like a formula and is not a number gets a leading apostrophe, as OWASP advises.
+    Unprintable characters are escaped, so that each row is one line.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Costs of the recorded answers of a feed, under several matrices."""
+"""Costs of the recorded answers of a feed under several cost matrices."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 _BATCH = 1000
 
 Answered = tuple[list[float], list[float], list[float], int]
-"""Probabilities, lower and upper ends, and the column of the true label."""
+"""Probabilities, lower and upper ends, and the index of the true label."""
 
 
 def decision_costs(
     store: "Store", sections: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, CostReport]:
-    """Return what the kept, labelled answers of a feed come to under each matrix.
+    """Return the costs of the kept, labelled answers of a feed under each matrix.
 
-    Nothing is answered again: an answer holds the probabilities and intervals that decide. A
-    section has the rows of a matrix: true label, then action.
+    Nothing is answered again: the decisions follow from the stored probabilities and intervals. A
+    section is a matrix: costs by true label, then by action.
 
     Raises BadConfiguration if a matrix cannot be used, its labels are not the classes of the
     answers, or no answer of the feed has a known label; StateLost if an entry of `out` is no
@@ -72,7 +72,7 @@ def _matrix(
 
 
 def _batches(store: "Store") -> "Iterator[tuple[list[str], list[Answered]]]":
-    """Yield the classes of a feed, and its labelled answers some at a time."""
+    """Yield the labelled answers of a feed in batches, each with the classes of the feed."""
     answers = labelled_answers(store)
     classes: list[str] = []
     while page := list(islice(answers, _BATCH)):

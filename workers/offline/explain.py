@@ -1,4 +1,4 @@
-"""Rebuild one old answer for an auditor: what it rested on, and proof by replay. Reads only."""
+"""Rebuild an old answer for an auditor: its basis, and a proof by replay. It only reads."""
 
 import json
 from collections.abc import Sequence
@@ -11,12 +11,11 @@ from workers.admin.verify import no_answers
 from workers.broker.store import Store
 from workers.broker.streams import Entry
 from workers.config.settings import Limits
-from workers.errors import BadConfiguration, InputLost, StateLost
+from workers.errors import BadConfiguration, InputLost
 from workers.feed.position import Position, parse_id, previous_id
-from workers.message.compact import parse
 from workers.message.decode import decode
 from workers.message.entry_decode import pairs
-from workers.reading.answers import answer, payload
+from workers.reading.answers import answer, message, payload
 from workers.session.replay import Replay, restored
 
 Value = float | str | bool | None  # value of a feature, as it was sent
@@ -26,23 +25,22 @@ _ID = b"0123456789-"
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """An answer, recomputed."""
+    """A recomputed answer."""
 
     entry: str  # its entry ID
-    answer: dict[str, Any]  # the committed payload, parsed, in the full form
+    answer: dict[str, Any]  # the committed payload, parsed, in full form
     is_identical: bool  # whether the replay gave the same bytes
-    from_seq: int  # where the replay began
-    replayed: int  # entries that it answered before this one
-    features: tuple[str, ...] | None  # their names, where they have names
+    from_seq: int  # start of the replay
+    replayed: int  # entries that the replay answered before this one
+    features: tuple[str, ...] | None  # names of the features; None for an array
     values: tuple[Value, ...]  # the features of the example, as they were sent
-    rests_on: Explanation | None  # None while warming up, and for what was rejected
+    rests_on: Explanation | None  # None while warming up, and for a rejected entry
     noted: dict[str, Any] | None  # `n`, `writer`, `detail` of the last note before it
 
 
 def explain_answer(store: Store, name: str) -> Explained:
-    """Return what an answer rests on.
+    """Recompute the answer with an entry ID, or the newest answer with a producer's id.
 
-    Its name is its entry ID, or the id that its producer sent: of several the newest answer counts.
     Raises BadConfiguration if there is no such answer or feed; InputLost if the input that led to
     it is no longer kept.
     """
@@ -88,7 +86,8 @@ def _find(store: Store, name: str) -> Entry:
     kept = None
     for page in store.pages(out, b"0-0"):
         for entry in page:
-            if sent in payload(entry) and _id_of(entry) == name:
+            parsed = message(entry) if sent in payload(entry) else None
+            if isinstance(parsed, dict) and parsed.get("id") == name:
                 kept = entry
     if kept is None:
         raise BadConfiguration(
@@ -98,22 +97,14 @@ def _find(store: Store, name: str) -> Entry:
     return kept
 
 
-def _id_of(entry: Entry) -> Any:
-    try:
-        message = parse(payload(entry))
-    except ValueError:
-        return None
-    return message.get("id") if isinstance(message, dict) else None
-
-
 def _answer_until(store: Store, replay: Replay, target: bytes) -> Position:
-    """Answer the input up to an entry again; return the position before it."""
+    """Answer the input before an entry again; return the position after that."""
     begin, upto = replay.position, previous_id(target)
     if parse_id(upto) <= parse_id(begin.cursor):
         return begin
     position = replay.run(store, upto)
-    (answered,) = store.entries(store.keys.out, target, target)
-    if answer(answered)["seq"] != position.seq:
+    (committed,) = store.entries(store.keys.out, target, target)
+    if answer(committed)["seq"] != position.seq:
         raise _lost(store.keys.feed, target)
     return position
 
@@ -121,7 +112,7 @@ def _answer_until(store: Store, replay: Replay, target: bytes) -> Position:
 def _basis(
     predictor: OnlinePredictor, limits: Limits, given: Sequence[Entry]
 ) -> tuple[Explanation | None, tuple[str, ...] | None, tuple[Value, ...]]:
-    """Return what the answer to an entry will rest on, and its features."""
+    """Return the basis of the answer to an entry, and the names and values of its features."""
     decoded = decode(given, predictor.schema, limits)
     if not len(decoded.X):
         return None, None, ()
@@ -134,7 +125,7 @@ def _basis(
 
 
 def _sent(entry: Entry, names: tuple[str, ...]) -> tuple[Value, ...] | None:
-    """Return the values of named features as they were sent; None if they were sent as an array."""
+    """Return the values of named features as they were sent; None for an array."""
     fields = dict(pairs(entry[1]))
     try:
         x = json.loads(fields.get(b"x", b""), parse_int=float)
@@ -144,19 +135,18 @@ def _sent(entry: Entry, names: tuple[str, ...]) -> tuple[Value, ...] | None:
 
 
 def _noted(store: Store, n: int) -> dict[str, Any] | None:
-    """Return the last note about the feed when `n` examples were learned; None without any."""
+    """Return the last note at or before `n` learned examples; None without any."""
     found: dict[str, Any] | None = None
     for page in store.pages(store.keys.events, b"0-0"):
         for entry in page:
-            try:
-                said = answer(entry)
-            except StateLost:  # another program wrote it
+            event = message(entry)
+            if not isinstance(event, dict) or event.get("code") != "note":
                 continue
-            at = said.get("n")
-            if said.get("code") != "note" or not isinstance(at, int) or at > n:
+            at = event.get("n")
+            if not isinstance(at, int) or at > n:
                 continue
             if found is None or at >= found["n"]:
-                found = {name: said.get(name) for name in ("n", "writer", "detail")}
+                found = {name: event.get(name) for name in ("n", "writer", "detail")}
     return found
 
 

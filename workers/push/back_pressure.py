@@ -11,7 +11,7 @@ from workers.errors import RedisUnsuitable, WorkerError
 from workers.push.ingest import PushStopped, rows_pushed
 from workers.reading.lag import backlog
 
-CHECK_SECONDS = 0.2  # seconds between two checks of a full feed
+CHECK_SECONDS = 0.2  # time between two checks of a full feed
 
 
 class Amount(NamedTuple):
@@ -22,14 +22,15 @@ class Amount(NamedTuple):
 
 
 class HighWater:
-    """Makes a push wait while too many entries, or bytes, are beyond the worker's cursor.
+    """Makes a push wait while too many entries, or bytes, are after the worker's cursor.
 
-    Counting reads entries, so it is rare. If there is room for r entries and b bytes, so much is
-    sent before the next count. When a mark is reached, the push waits until half is answered, which
-    the counter in the feed's state shows.
+    Counting them reads entries, so it is done rarely: if there is room for r entries and b bytes,
+    the next count comes after as many. When a mark is reached, the push waits until half of it is
+    answered, by the counter in the feed's state.
 
-    A `mark` of 0 is no bound; a push exceeds others by less than a chunk. `tell` is called with the
-    number of waiting entries while the feed is full. Messages count the `skipped` rows of a source.
+    A `mark` of 0 is no bound; another is exceeded by less than a chunk. `progress` is called with
+    the number of waiting entries while the feed is full. `skipped` is the number of skipped rows of
+    the source, for messages.
 
     Raises WorkerError if Redis does not answer, or refuses.
     """
@@ -39,15 +40,15 @@ class HighWater:
         url: str,
         feed: str,
         mark: int,
-        tell: Callable[[int], None],
+        progress: Callable[[int], None],
         mark_bytes: int = 0,
         skipped: int = 0,
     ) -> None:
         self._mark = Amount(mark or inf, mark_bytes or inf)
-        self._tell, self._skipped = tell, skipped
+        self._progress, self._skipped = progress, skipped
         self._reader = FeedReader(url, feed)
         self._keys = self._reader.keys
-        self._answered()  # a refusal at the start is no interrupted push
+        self._answered()  # raises before the push begins if Redis refuses
         self._next_count = Amount()
 
     def __enter__(self) -> Self:
@@ -78,9 +79,9 @@ class HighWater:
             ) from None
 
     def _room(self) -> Amount:
-        """Wait until there is room; return how much may be sent."""
-        # Read the counter of answers before counting the waiting entries. Answers in between then
-        # count twice, and the loop counts again. In the other order they would be missed.
+        """Wait until there is room; return the amount that may be sent."""
+        # The counter of answers is read before the waiting entries are counted. Answers in between
+        # then count twice, which the next count corrects; in the other order they would be missed.
         before = self._answered()
         while self._is_full(waiting := self._waiting()):
             self._wait_until_half(waiting, before)
@@ -91,21 +92,21 @@ class HighWater:
         return waiting.entries >= self._mark.entries or waiting.size >= self._mark.size
 
     def _wait_until_half(self, waiting: Amount, before: int) -> None:
-        """Wait until half of the mark is answered; half remains if no other producer pushes."""
-        # For bytes, by the mean size of waiting entries; they are counted again after that.
+        """Wait until no more than half of the mark waits, if no other producer pushes."""
+        # A mark in bytes is converted by the mean size of the waiting entries.
         half = min(self._mark.entries, waiting.entries * self._mark.size / max(waiting.size, 1)) / 2
         answered = self._answered()
-        # A smaller counter means that the feed was reset: count again.
+        # A smaller counter means that the feed was reset; the caller then counts again.
         while answered >= before and waiting.entries - (answered - before) > half:
-            self._tell(int(waiting.entries) - (answered - before))
+            self._progress(int(waiting.entries) - (answered - before))
             time.sleep(CHECK_SECONDS)
             answered = self._answered()
 
     def _waiting(self) -> Amount:
-        """Return how much is beyond the cursor, counted up to a mark."""
-        most = min(self._mark.entries, self._reader.length(self._keys.input))
+        """Return the amount after the cursor, counted up to a mark."""
+        limit = min(self._mark.entries, self._reader.length(self._keys.input))
         after = self._reader.state_field("cursor") or b"0-0"
-        found = backlog(self._reader, self._keys.input, after, most, self._mark.size)
+        found = backlog(self._reader, self._keys.input, after, limit, self._mark.size)
         return Amount(found.entries, found.size)
 
     def _answered(self) -> int:

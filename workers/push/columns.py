@@ -1,4 +1,4 @@
-"""Columns of a source: the summary of its first rows, texts that are no number."""
+"""Columns of a source: a summary of its first rows, and the error for columns of text."""
 
 import math
 import shlex
@@ -12,13 +12,13 @@ from online_svm.stream.cells import time_of
 from workers.push.rows import BadSource, Layout, Row, number
 from workers.text import counted
 
-MAX_ROWS = 1000  # rows that are looked at, at most
-MAX_CELLS = 1_000_000  # cells of them, at most
+MAX_ROWS = 1000  # rows that are examined, at most
+MAX_CELLS = 1_000_000  # cells of these rows, at most
 _MAX_NAMES_SHOWN = 8  # names of columns or classes in one line
 _ID_NAMES = ("id", "uuid", "guid", "key", "index", "rowid", "row")
-_MIN_ROWS_FOR_ID = 20  # rows: in fewer, consecutive whole numbers may be chance
-_MAX_TEXTS = 5  # different ones: a column of numbers with more holds more than missing values
-_SHOWN_COLUMNS = 6  # columns with their texts
+_MIN_ROWS_FOR_ID = 20  # rows in which consecutive whole numbers are no chance
+_MAX_TEXTS = 5  # distinct texts that may all stand for missing values in a column of numbers
+_MAX_COLUMNS_SHOWN = 6  # columns with their texts in an error
 _MAX_OPTIONS_LENGTH = 400  # characters of options
 _MAX_NAME_LENGTH = 200  # characters of a name
 
@@ -36,7 +36,7 @@ def head_of(rows: Iterator[Row], count: int = MAX_ROWS) -> list[Row]:
 
 
 def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[str]:
-    """Return lines that say how the first rows of a source are read.
+    """Return a summary of the columns in the first rows of a source.
 
     Examples
     --------
@@ -83,38 +83,38 @@ def _label(head: Sequence[Row], layout: Layout) -> str:
     if layout.label is None:
         return "none"
     classes = Counter(row.y for row in head if row.y is not None)
-    told = _listed([f"{name} {count:,}" for name, count in classes.most_common()])
+    shown = _listed([f"{name} {count:,}" for name, count in classes.most_common()])
     without = sum(row.y is None and row.p is None for row in head)
     blank = f"; {counted(without, 'row')} without, answered and not learned" if without else ""
     guess = "; the last column, as no --label names one" if layout.label_is_last else ""
-    return f"{layout.label}: {told or 'no class'}{blank}{guess}"
+    return f"{layout.label}: {shown or 'no class'}{blank}{guess}"
 
 
 def _features(head: Sequence[Row], names: Sequence[str], arrays: bool) -> str:
     first = head[0].x
     if not isinstance(first, Mapping):
         return f"{counted(len(first), 'number')}, sent as an array"
-    how = "as an array" if arrays else "by name"
+    form = "as an array" if arrays else "by name"
     rows = [row.x for row in head if isinstance(row.x, Mapping)]
-    others = [name for name in names if any(_is_other(row.get(name)) for row in rows)]
+    others = [name for name in names if any(_is_no_number(row.get(name)) for row in rows)]
     times = [name for name in others if _are_times([row.get(name) for row in rows])]
     kinds = [counted(len(names) - len(others), "number")] if len(others) < len(names) else []
     if times:
         kinds.append(counted(len(times), "time"))
     if len(others) > len(times):
         kinds.append(f"{len(others) - len(times)} of text")
-    told = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
-    return f"{told}, sent {how}: {_listed(names)}"
+    shown = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
+    return f"{shown}, sent {form}: {_listed(names)}"
 
 
 def _are_times(values: Sequence[object]) -> bool:
-    """Return whether all values that are there are texts that a feed reads as times."""
-    there = [value for value in values if value is not None]
-    return all(isinstance(value, str) and time_of(value) is not None for value in there)
+    """Return whether all values but None are texts that a feed reads as times."""
+    present = [value for value in values if value is not None]
+    return all(isinstance(value, str) and time_of(value) is not None for value in present)
 
 
-def _is_other(value: object) -> bool:
-    """Return whether a value is there, and no number."""
+def _is_no_number(value: object) -> bool:
+    """Return whether a value is neither None nor a number."""
     return value is not None and (isinstance(value, bool) or not isinstance(value, int | float))
 
 
@@ -128,7 +128,7 @@ def _blank(head: Sequence[Row]) -> dict[str, int]:
 
 
 def _is_identifier(name: str, head: Sequence[Row]) -> bool:
-    """Return whether a named column seems to identify rows rather than to describe them."""
+    """Return whether a column seems to identify rows: by its name, or as a row number."""
     if name.startswith("["):
         return False
     plain = name.strip().lower()
@@ -137,7 +137,7 @@ def _is_identifier(name: str, head: Sequence[Row]) -> bool:
     values: list[Any] = [row.x.get(name) for row in head if isinstance(row.x, Mapping)]
     if len(values) < _MIN_ROWS_FOR_ID or not all(map(_is_whole, values)):
         return False
-    return all(later - value == 1 for value, later in pairwise(values))  # a row number
+    return all(later - value == 1 for value, later in pairwise(values))
 
 
 def _is_whole(value: Any) -> bool:
@@ -153,38 +153,38 @@ def _warning(name: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first names, shortened, and the number of the others."""
+    """Return the first names, shortened, and the number of further ones."""
     shown = ", ".join(name[:40] for name in names[:_MAX_NAMES_SHOWN])
     more = len(names) - _MAX_NAMES_SHOWN
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 class NotNumbers(BadSource):
-    """Columns that cannot be features, with their texts; `mixed` ones have numbers too."""
+    """Columns with texts cannot be features; those in `mixed` also have numbers."""
 
     def __init__(self, texts: Mapping[str, Sequence[str]], mixed: Iterable[str], line: int) -> None:
         self.line = line
-        first = islice(texts.items(), _SHOWN_COLUMNS)
+        first = islice(texts.items(), _MAX_COLUMNS_SHOWN)
         shown = [f"{name[:40]} is {found[0][:20]!r}" for name, found in first]
-        more = f" and {len(texts) - _SHOWN_COLUMNS:,} more" if len(texts) > _SHOWN_COLUMNS else ""
-        what = "not a number: encode it" if len(texts) == 1 else "not numbers: encode them"
+        rest = len(texts) - _MAX_COLUMNS_SHOWN
+        more = f" and {rest:,} more" if rest > 0 else ""
+        fault = "not a number: encode it" if len(texts) == 1 else "not numbers: encode them"
         super().__init__(
-            f"{', '.join(shown)}{more}, {what}, or type {_options(texts, mixed)} (--drop leaves a "
+            f"{', '.join(shown)}{more}, {fault}, or type {_options(texts, mixed)} (--drop leaves a "
             "column out, --na says that a text stands for a missing value)"
         )
 
 
 def _options(texts: Mapping[str, Sequence[str]], mixed: Iterable[str]) -> str:
-    """Return the options with which these columns are no features, or are numbers."""
-    # Columns of numbers whose texts may all stand for a missing value
-    blank = {
+    """Return the options that drop these columns, or read their texts as missing values."""
+    numeric = {
         name
         for name in mixed
         if len(texts[name]) <= _MAX_TEXTS and max(map(len, texts[name])) < _MAX_NAME_LENGTH
     }
-    missing = dict.fromkeys(text for name in texts if name in blank for text in texts[name])
+    missing = dict.fromkeys(text for name in texts if name in numeric for text in texts[name])
     options = [
-        f"--drop {shlex.quote(name[:_MAX_NAME_LENGTH])}" for name in texts if name not in blank
+        f"--drop {shlex.quote(name[:_MAX_NAME_LENGTH])}" for name in texts if name not in numeric
     ]
     options += [f"--na {shlex.quote(text)}" for text in missing]
     shown = sum(length <= _MAX_OPTIONS_LENGTH for length in accumulate(map(len, options)))
@@ -199,11 +199,11 @@ def not_numbers(
     missing: frozenset[str],
     line: int,
 ) -> NotNumbers:
-    """Return the columns whose cells are no numbers, in `first` and later rows."""
+    """Return the error for the columns that have texts in the row `first` and later rows."""
     texts: dict[str, dict[str, None]] = {}
     mixed: set[str] = set()
 
-    def look_at(row: Mapping[str, Any]) -> None:
+    def examine(row: Mapping[str, Any]) -> None:
         for name in names:
             try:
                 if number(row.get(name), missing) is not None:
@@ -213,9 +213,9 @@ def not_numbers(
                 if len(found) <= _MAX_TEXTS:
                     found[row[name].strip()[:_MAX_NAME_LENGTH]] = None
 
-    look_at(first)
-    # Other errors of later rows are reported when they are read.
+    examine(first)
+    # The next run reports other errors in later rows.
     with suppress(Exception):
         for row in islice(later, min(MAX_ROWS, MAX_CELLS // len(names))):
-            look_at(row)
+            examine(row)
     return NotNumbers({name: [*found] for name, found in texts.items()}, mixed & {*texts}, line)

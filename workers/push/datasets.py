@@ -1,4 +1,4 @@
-"""The benchmark data sets by name, in the row order of their release."""
+"""Load the benchmark data sets by name, in the row order of their release."""
 
 import csv
 import gzip
@@ -16,7 +16,7 @@ from workers.errors import BadConfiguration
 
 Table = list[list[str]]
 
-# The attribute orders of the Car Evaluation documentation; a value's code is its position, from 0.
+# The orders of values in the Car Evaluation documentation; a value's code is its index.
 CAR_ORDERS: dict[str, tuple[str, ...]] = {
     "buying": ("low", "med", "high", "vhigh"),
     "maint": ("low", "med", "high", "vhigh"),
@@ -34,7 +34,7 @@ LIBSVM_WIDTH = {"a": 123, "w": 300}
 
 
 class DataNotFound(BadConfiguration):
-    """A data set that is not known, or whose file is not there."""
+    """The data set is unknown, or its file does not exist."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +43,8 @@ class Dataset:
 
     X: Floats
     y: NDArray[np.str_]  # labels as the file spells them
-    # One name a column; an indicator column is called ``attribute=value``, and ``attribute=?``
-    # marks a missing value
+    # One name a column. An indicator column is ``attribute=value``; of a missing value,
+    # ``attribute=?``
     feature_names: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ def missing(names: Iterable[str], data_dir: str | Path | None = None) -> list[st
 def load(name: str, data_dir: str | Path | None = None) -> Dataset:
     """Load a benchmark data set, one of `NAMES`; for `data_dir` see `data_directory`.
 
-    Raises DataNotFound if the name is not known, or its file is not in the directory.
+    Raises DataNotFound if the name is unknown, or its file is not in the directory.
     """
     loader = _LOADERS.get(name)
     if loader is None:
@@ -92,9 +92,9 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
 
 
 def fields(name: str, delimiter: str | None, data_dir: str | Path | None = None) -> Table:
-    """Return the rows of a data set as in its file: texts, the label last.
+    """Return the rows of a data set as texts in the order of its file, the label last.
 
-    Fields are separated by `delimiter`, or by blanks if it is None. Raises DataNotFound as `load`.
+    Fields are separated by `delimiter`, or by blanks if it is None; for DataNotFound see `load`.
     """
     return _table(data_directory(data_dir), _FILES[name], delimiter)
 
@@ -111,14 +111,14 @@ def _open(directory: Path, filename: str) -> TextIO:
 
 
 def _table(directory: Path, filename: str, delimiter: str | None) -> Table:
-    """Read the rows of a delimited file; without a delimiter, fields are separated by blanks."""
+    """Return the rows of a file; without a delimiter, fields are separated by blanks."""
     with _open(directory, filename) as lines:
         rows = csv.reader(lines, delimiter=delimiter) if delimiter else map(str.split, lines)
         return [[field.strip() for field in row] for row in rows if row]
 
 
 def _dataset(X: Floats, rows: Table, names: Sequence[str]) -> Dataset:
-    """Return a data set whose labels stand last in the rows."""
+    """Return a data set with the last field of each row as label."""
     return Dataset(X, np.array([row[-1] for row in rows], dtype=np.str_), tuple(names))
 
 
@@ -129,7 +129,7 @@ def _numbered(width: int) -> list[str]:
 def _numeric(
     filename: str, delimiter: str | None, header: bool = False
 ) -> Callable[[Path], Dataset]:
-    """Return a loader for numbers in columns with the label last."""
+    """Return a loader for columns of numbers and a last column of labels."""
 
     def read(directory: Path) -> Dataset:
         rows = _table(directory, filename, delimiter)
@@ -148,7 +148,7 @@ def _car(directory: Path) -> Dataset:
 
 
 def _libsvm(filename: str) -> Callable[[Path], Dataset]:
-    """Return a loader for sparse files of 0/1 features, as wide as their collection declares."""
+    """Return a loader for sparse files of 0/1 features; see `LIBSVM_WIDTH`."""
 
     def read(directory: Path) -> Dataset:
         rows = _table(directory, filename, None)
@@ -172,10 +172,10 @@ def _is_number(text: str) -> bool:
 
 
 def _indicators(rows: Table, reference: Table, names: Sequence[str]) -> tuple[Floats, list[str]]:
-    """Encode rows: numeric columns as they are, the values of the others as 0/1 columns.
+    """One-hot encode the categorical columns of rows; numeric columns are unchanged.
 
-    Which columns are categorical, and their values (sorted), is read off `reference`, so that a
-    test part gets the columns of its training part.
+    The categorical columns, and their values (sorted), are those of `reference`, so that a test
+    part gets the columns of its training part.
     """
     columns: list[Floats] = []
     encoded: list[str] = []
@@ -242,6 +242,6 @@ _LOADERS: dict[str, Callable[[Path], Dataset]] = {
     **{name: _numeric(_FILES[name], None) for name in ("australian", "german-numeric", "heart")},
     **{name: _libsvm(name) for name in _LIBSVM},
 }
-_LOADERS = {name: _numeric(file, ",") for name, file in _FILES.items()} | _LOADERS  # or by commas
+_LOADERS = {name: _numeric(file, ",") for name, file in _FILES.items()} | _LOADERS
 
 NAMES = tuple(sorted(_LOADERS))

@@ -1,4 +1,4 @@
-"""The formats of files: CSV, JSON lines, LIBSVM and ARFF, a reader each."""
+"""Readers of the file formats: CSV, JSON lines, LIBSVM and ARFF."""
 
 import csv
 import itertools
@@ -28,7 +28,7 @@ from workers.push.rows import (
 )
 
 MAX_LINE_LENGTH = 16 * 2**20
-"""Largest number of characters in a line; more than the largest entry of any feed has."""
+"""Largest number of characters in a line; more than the largest entry of any feed."""
 
 MAX_FEATURES = 100_000
 """Largest number of features of any feed; see `workers.config.settings.Limits`."""
@@ -66,7 +66,7 @@ class Lines:
             raise BadSource(f"a line of more than {MAX_LINE_LENGTH:,} characters")
         if "\0" in line:
             raise BadSource(f"a NUL character: this is not UTF-8 text; {_AS_UTF8}")
-        # Standard input keeps the byte order mark that a file is opened without.
+        # Files are opened without their byte order mark; standard input keeps it.
         return line.removeprefix("\ufeff") if self.number == 1 else line
 
 
@@ -82,7 +82,7 @@ def _csv_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
     find_layout(names, reading, layout)
     wanted = layout.features(names)
     body = filled if reading.header else itertools.chain([first], filled)
-    # An extra cell gets the name None, which no column has, so it is noticed.
+    # An extra cell gets the name None, so that the check below finds it.
     table: Any = iter_csv(cast(TextIO, body), fieldnames=[*names, None], delimiter=delimiter)
     for x, _ in table:
         if len(x) != len(names):
@@ -94,10 +94,10 @@ def _csv_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
         sent = features if reading.header else list(features.values())
         y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
         row = with_targets(sent, y, p, reading, id_)
-        yield _with_more(row, x, reading)
+        yield _with_slices_and_time(row, x, reading)
 
 
-def _with_more(row: Row, cells: Mapping[str, Any], reading: Reading) -> Row:
+def _with_slices_and_time(row: Row, cells: Mapping[str, Any], reading: Reading) -> Row:
     if reading.slices:
         row = replace(row, s=slices_of(cells, reading))
     if reading.time is None or reading.labels_only:
@@ -120,20 +120,20 @@ def _numbers(
 
 
 def _check_width(columns: int, reading: Reading) -> None:
-    """Raise BadSource if too many columns remain without label, id and others."""
-    most = (
+    """Raise BadSource if more columns than `MAX_FEATURES` remain as features."""
+    limit = (
         MAX_FEATURES
         + len(reading.drop + reading.slices)
         + sum(map(bool, (reading.labelled, reading.prob, reading.id, reading.time)))
     )
-    if columns > most:
-        raise BadSource(f"more than {most} columns: a feed takes at most {MAX_FEATURES} features")
+    if columns > limit:
+        raise BadSource(f"more than {limit} columns: a feed takes at most {MAX_FEATURES} features")
 
 
 def _json_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
-    """Read objects like an input entry (`x`, `y`, `p`, `id`, `s`), or flat: features and label.
+    """Read objects in the form of an input entry (`x`, `y`, `p`, `id`, `s`, `time`), or flat ones.
 
-    Values are sent unchanged; the answer of the feed reports those it cannot use.
+    Values are sent unchanged; the feed rejects those that it cannot use.
     """
     layout.label = (reading.label or "y") if reading.labelled else None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
@@ -184,7 +184,7 @@ def _json_features(x: Any, reading: Reading) -> Any:
 
 
 def _json_targets(x: Any, y: object, p: object, sent: object, reading: Reading) -> Row:
-    """Return a row. In JSON a missing label is null: only text of --na is no label."""
+    """Return a row; a label is missing if it is null or a text of --na, not if it is empty."""
     row = with_targets(x, y, p, reading, None)
     label = label_text(y)
     is_label = row.p is None and label is not None and label not in reading.na
@@ -196,14 +196,14 @@ def _libsvm_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row
 
     refuse_columns(reading, "a LIBSVM file")
     layout.label = "the first of a line" if reading.labelled else None
-    # The reader needs a feature in each line; an explicit zero means the same as an empty row.
+    # river's reader needs a feature in each line, so an empty row gets an explicit zero.
     stripped = (line.split("#")[0].rstrip() for line in lines)
     whole = (line if " " in line else f"{line} 1:0" for line in stripped if line)
     width = reading.features
     bound = width or MAX_FEATURES
     narrow = (_checked_pairs(line, max(bound, MAX_FEATURES)) for line in whole)
     pairs: Any = iter_libsvm(cast(TextIO, narrow), target_type=str)
-    checked: Iterator[tuple[dict[int, float], Any]] = ((_placed(x, bound), y) for x, y in pairs)
+    checked: Iterator[tuple[dict[int, float], Any]] = ((_by_index(x, bound), y) for x, y in pairs)
     if width is None:
         held = list(checked)
         width = max((index for x, _ in held for index in x), default=0)
@@ -216,16 +216,16 @@ def _libsvm_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row
 
 
 def _checked_pairs(line: str, width: int) -> str:
-    """Return a line, if it has at most `width` features; checked before they are taken apart."""
+    """Return a line; raise BadSource, before it is parsed, if it has more than `width` features."""
     count = line.count(":")
     if count > width:
         raise BadSource(f"{count} features in a line: a feed takes at most {width}")
     return line
 
 
-def _placed(x: dict[str, float], width: int) -> dict[int, float]:
-    """Return the features of a row by index; check the indices before allocating a row."""
-    placed = {}
+def _by_index(x: dict[str, float], width: int) -> dict[int, float]:
+    """Return the features of a row by index, after checking the indices."""
+    features = {}
     for text, value in x.items():
         if not _INDEX.fullmatch(text) or not 1 <= int(text) <= width:
             raise BadSource(
@@ -234,8 +234,8 @@ def _placed(x: dict[str, float], width: int) -> dict[int, float]:
             )
         if value - value != 0:
             raise BadSource(f"feature {text} is {value}, not a finite number")
-        placed[int(text)] = value
-    return placed
+        features[int(text)] = value
+    return features
 
 
 def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
@@ -251,7 +251,7 @@ def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
             if wanted is None:
                 find_layout(names, reading, layout)
                 wanted = layout.features(names)
-            # The reader omits missing values; they are sent as missing.
+            # river's reader omits missing values; they are sent as null.
             if reading.named:
                 features = {name: plain(x.get(name), reading.missing) for name in wanted}
             else:
@@ -259,15 +259,15 @@ def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
             y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
             text = y.strip(" '\"") if isinstance(y, str) else y
             row = with_targets(features, text, p, reading, id_)
-            yield _with_more(row, x, reading)
+            yield _with_slices_and_time(row, x, reading)
     except ParseArffError as error:
         raise BadSource(str(error)) from error
-    except RuntimeError as error:  # the reader's StopIteration, inside a generator
+    except RuntimeError as error:  # a StopIteration in river's generator
         raise BadSource("the file ends before @data") from error
 
 
 def _remember_attributes(lines: Iterable[str], names: list[str], reading: Reading) -> Iterator[str]:
-    """Yield the lines without empty ones and comments; append the names of attributes."""
+    """Yield the lines but empty ones and comments; append the names of attributes to `names`."""
     for line in lines:
         if found := _ATTRIBUTE.match(line):
             names.append(found[1].strip("'\""))
@@ -282,4 +282,4 @@ READERS: dict[Format, Callable[[Lines, Reading, Layout], Iterator[Row]]] = {
     "libsvm": _libsvm_rows,
     "arff": _arff_rows,
 }
-"""Reads the lines of a file, and fills in the roles of its columns."""
+"""Functions that yield the rows of a file, and fill in the roles of its columns."""

@@ -16,23 +16,23 @@ from workers.errors import RedisUnsuitable, WorkerError
 from workers.push.sources import BadSource, Row
 from workers.text import counted
 
-CHUNK_ENTRIES = 500  # entries sent before their replies are read; more would not make a push faster
-CHUNK_BYTES = 1 << 22  # bytes of them, after which no further entry is added
+CHUNK_ENTRIES = 500  # entries sent before their replies are read; more would not be faster
+CHUNK_BYTES = 1 << 22  # bytes from which a chunk is complete
 
 Fields = list[bytes | str]
 
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """How fast rows are pushed."""
+    """The speed of a push."""
 
-    chunk: int = CHUNK_ENTRIES  # rows sent at once, or about `CHUNK_BYTES` of them
+    chunk: int = CHUNK_ENTRIES  # rows sent at once, unless these exceed `CHUNK_BYTES`
     # Called after each chunk with the rows and the bytes sent so far; it may wait
     throttle: Callable[[int, int], None] | None = None
 
 
 class PushStopped(WorkerError):
-    """Redis refused an entry, or its replies did not arrive; the message explains how to resume."""
+    """Redis refused an entry, or its replies did not arrive; the message says how to continue."""
 
 
 class PushInterrupted(KeyboardInterrupt):
@@ -96,35 +96,26 @@ def push(
 ) -> int:
     """Append rows to the input of a feed, in order; return their number.
 
-    The feed is added to the list of feeds, if this user may write that list.
+    The feed is added to the list of feeds, if this user may write that list. `encode` returns the
+    fields of an entry: `entry`, or `label_entry`, which may raise BadSource. `skipped` is the
+    number of skipped rows of the source, for messages.
 
-    Parameters
-    ----------
-    encode : callable
-        Returns the fields of a row's entry: `entry`, or `label_entry`, whose errors are passed on.
-    skipped : int
-        Rows of the source that were skipped; messages count them.
-
-    Raises
-    ------
-    PushStopped
-        If Redis refused an entry, or its replies did not arrive. No entry is sent again.
-    PushInterrupted
-        If the user pressed Ctrl-C. The replies to the last chunk are read first, so the number of
-        accepted rows is exact. A second Ctrl-C does not wait for them.
+    Raises PushStopped if Redis refused an entry, or its replies did not arrive; no entry is sent
+    again. Raises PushInterrupted after Ctrl-C, when the replies to the last chunk were read, so
+    that the number of accepted rows is exact; a second Ctrl-C does not wait for them.
     """
     pacing = pacing or Pacing()
     sent = unsure = sent_bytes = 0
     try:
         with Producer(url, feed) as producer:
-            for together, size in _chunks(map(encode, rows), pacing.chunk):
+            for chunk, size in _chunks(map(encode, rows), pacing.chunk):
                 with deferred_interrupt() as interrupt:
-                    unsure = len(together)
-                    sent += _send(producer, together, sent, skipped)
+                    unsure = len(chunk)
+                    sent += _send(producer, chunk, sent, skipped)
                     unsure = 0
                 if interrupt.came:
                     raise KeyboardInterrupt
-                if sent == len(together):
+                if sent == len(chunk):  # the first chunk
                     producer.register()
                 sent_bytes += size
                 if pacing.throttle is not None:
@@ -135,7 +126,7 @@ def push(
 
 
 def rows_pushed(count: int) -> str:
-    """Return how many rows an interrupted push has sent, as the beginning of a sentence."""
+    """Return the number of sent rows as the beginning of a sentence."""
     return f"{counted(count, 'row')} {'was' if count == 1 else 'were'} pushed"
 
 
@@ -160,16 +151,17 @@ def _send(producer: Producer, entries: Sequence[Fields], before: int, skipped: i
 
 
 def _resume_hint(refused: Sequence[int], count: int, before: int) -> str:
-    """Return how to push the rest, so that no row is missing or sent twice.
+    """Return the commands that push the rest, so that no row is missing or sent twice.
 
-    `refused` are the places in a chunk of `count` entries, in order; `before` it are so many rows.
+    `refused` are indices in a chunk of `count` entries, in order; `before` is the number of rows
+    before the chunk.
     """
-    runs: list[list[int]] = []
-    for place in refused:
-        if runs and place == runs[-1][0] + runs[-1][1]:
+    runs: list[list[int]] = []  # first index and length
+    for index in refused:
+        if runs and index == runs[-1][0] + runs[-1][1]:
             runs[-1][1] += 1
         else:
-            runs.append([place, 1])
+            runs.append([index, 1])
     if len(runs) == 1 and sum(runs[0]) == count:
         return f"go on with --skip {before + runs[0][0]}"
     missing = ", ".join(f"--skip {before + first} --limit {length}" for first, length in runs)
@@ -178,17 +170,17 @@ def _resume_hint(refused: Sequence[int], count: int, before: int) -> str:
 
 
 def _chunks(entries: Iterable[Fields], count: int) -> Iterator[tuple[list[Fields], int]]:
-    """Yield `count` entries at a time, or fewer large ones, with their bytes."""
+    """Yield chunks of `count` entries, or of about `CHUNK_BYTES`, with their bytes."""
     chunk: list[Fields] = []
-    held = 0
-    for each in entries:
-        chunk.append(each)
-        held += sum(len(part if isinstance(part, bytes) else part.encode()) for part in each)
-        if len(chunk) >= count or held >= CHUNK_BYTES:
-            yield chunk, held
-            chunk, held = [], 0
+    size = 0
+    for fields in entries:
+        chunk.append(fields)
+        size += sum(len(part if isinstance(part, bytes) else part.encode()) for part in fields)
+        if len(chunk) >= count or size >= CHUNK_BYTES:
+            yield chunk, size
+            chunk, size = [], 0
     if chunk:
-        yield chunk, held
+        yield chunk, size
 
 
 class PushRate:
@@ -204,7 +196,7 @@ class PushRate:
 
     @property
     def chunk(self) -> int:
-        """Rows to send at once: a tenth of a second's worth, at most `CHUNK_ENTRIES`."""
+        """Rows to send at once: those of a tenth of a second, at most `CHUNK_ENTRIES`."""
         return max(1, min(CHUNK_ENTRIES, int(self._rate / 10)))
 
 
@@ -225,7 +217,7 @@ def deferred_interrupt() -> Iterator[Interrupt]:
             before(number, frame)
         interrupt.came = True
 
-    # Only the main thread gets signals. An ignored Ctrl-C stays ignored.
+    # Only the main thread handles signals. An ignored Ctrl-C stays ignored.
     if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
         yield interrupt
         return

@@ -1,4 +1,4 @@
-"""Rows to push: turn columns and cells of a source into features, label, id and probability."""
+"""Rows to push: convert the cells of a source to features, label, id, probability and time."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,56 +17,46 @@ Features = Sequence[Any] | Mapping[str, Any]
 
 MISSING = ("", "?")  # texts that stand for a missing value in any table
 
-
-_LEAST_INEXACT = 2.0**63
+_MIN_INEXACT = 2.0**63  # see `label_text`
 
 
 class BadSource(BadConfiguration):
-    """A source of examples that does not exist or cannot be read."""
+    """The source of examples does not exist, or cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One example to push: features; optionally label, producer's id, probability and slices.
-
-    `time` is in milliseconds.
-    """
+    """An example to push."""
 
     x: Features
-    y: str | None = None
-    id: str | None = None
-    p: str | None = None
-    s: Mapping[str, Any] | None = None
-    time: int | None = None
+    y: str | None = None  # label
+    id: str | None = None  # of the producer
+    p: str | None = None  # an annotator's probability of the second class
+    s: Mapping[str, Any] | None = None  # slices
+    time: int | None = None  # milliseconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The options for reading a source."""
 
-    # By default the one that the file's extension names; JSON lines for standard input
-    format: Format | None = None
-    label: str | None = None  # column of the label. By default the last one; `y` in JSON lines
-    labelled: bool = True  # whether there are labels. Without, every column is a feature
+    # Below, an entry is a JSON line in the form of an input entry.
+    format: Format | None = None  # default by the file's extension; JSON lines for standard input
+    label: str | None = None  # column of the label; default the last one, `y` in JSON lines
+    labelled: bool = True  # False: every column is a feature
     header: bool = True  # whether the first line of a CSV file names its columns
-    # Width of a LIBSVM source. By default its largest index, which needs the whole source
+    # Width of a LIBSVM source; default its largest index, for which the whole source is read first
     features: int | None = None
     data_dir: Path | None = None  # directory of the benchmark sets
-    # Column of an annotator's probability, for rows without a label. A row with both is sent, and
-    # the feed rejects it
+    # Column of an annotator's probability, for rows without a label; a feed rejects rows with both
     prob: str | None = None
     drop: tuple[str, ...] = ()  # columns to leave out
-    id: str | None = None  # column of the producer's id; `id` in JSON lines that are entries
-    # Columns of text that are sent as slices and are no features; `s` in JSON lines that are
-    # entries
-    slices: tuple[str, ...] = ()
-    # Further texts that stand for a missing value, in addition to the empty one and ``?``
-    na: tuple[str, ...] = ()
-    # Column of the time of an example; `time` in JSON lines that are entries
-    time: str | None = None
+    id: str | None = None  # column of the producer's id; `id` in an entry
+    slices: tuple[str, ...] = ()  # columns of text to send as slices; `s` in an entry
+    na: tuple[str, ...] = ()  # texts besides `MISSING` that stand for a missing value
+    time: str | None = None  # column of the time of an example; `time` in an entry
     named: bool = True  # whether features keep their names, so that they may be texts
-    # Whether the source holds labels of earlier examples by id: every other column is left out
-    labels_only: bool = False
+    labels_only: bool = False  # whether rows are labels of earlier examples, with their ids
 
     @property
     def missing(self) -> frozenset[str]:
@@ -76,7 +66,7 @@ class Reading:
 
 @dataclass(slots=True)
 class Layout:
-    """The columns that a reader found; filled in when the first row is read."""
+    """The roles of the columns of a source; a reader fills them in with the first row."""
 
     label: str | None = None
     id: str | None = None
@@ -84,8 +74,7 @@ class Layout:
     time: str | None = None
     slices: list[str] = field(default_factory=list)  # columns that are sent as slices
     dropped: list[str] = field(default_factory=list)  # columns that are not sent
-    # Whether that column is the label because it is the last, and none was named
-    label_is_last: bool = False
+    label_is_last: bool = False  # whether the last column is the label because none was named
 
     def features(self, names: Sequence[str]) -> list[str]:
         """Return the columns that are features."""
@@ -96,8 +85,8 @@ class Layout:
 def label_text(value: object) -> str | None:
     """Return a label as the text to send.
 
-    Raises BadSource for a float of 2^63 or more: a parser of JSON makes one of any integer of 2^64
-    or more, so its last digits may differ from the source.
+    Raises BadSource for a float of 2^63 or more, into which JSON parsers convert large integers:
+    its last digits may differ from the source.
 
     Examples
     --------
@@ -107,7 +96,7 @@ def label_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
-        if abs(value) >= _LEAST_INEXACT:
+        if abs(value) >= _MIN_INEXACT:
             raise BadSource(f"{value:g} has more digits than a number keeps: send it as a text")
         value = int(value)
     return orjson.dumps(value).decode()
@@ -121,15 +110,15 @@ def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
     if len(set(names)) != len(names):
         raise BadSource("two columns have the same name")
     special = [("probability", reading.prob), ("id", reading.id)]
-    if not reading.labels_only:  # there every column but two is left out
+    if not reading.labels_only:
         special.append(("time", reading.time))
     special += [("slice", name) for name in reading.slices]
     special += [("column to leave out", name) for name in reading.drop]
-    for what, name in special:
+    for role, name in special:
         if name is not None and name not in names:
-            raise _no_column(name, what, names)
-    taken = {reading.prob, reading.id, reading.time, *reading.slices, *reading.drop}
-    layout.label = _label_of([name for name in names if name not in taken], names, reading)
+            raise _no_column(name, role, names)
+    used = {reading.prob, reading.id, reading.time, *reading.slices, *reading.drop}
+    layout.label = _label_column([name for name in names if name not in used], names, reading)
     layout.label_is_last = reading.labelled and reading.label is None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
     layout.slices, layout.time = list(reading.slices), reading.time
@@ -141,7 +130,8 @@ def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
         )
 
 
-def _label_of(others: Sequence[str], names: Sequence[str], reading: Reading) -> str | None:
+def _label_column(others: Sequence[str], names: Sequence[str], reading: Reading) -> str | None:
+    """Return the column of the label, among the `others`, which have no other role."""
     if not reading.labelled:
         return None
     if not names:
@@ -150,23 +140,23 @@ def _label_of(others: Sequence[str], names: Sequence[str], reading: Reading) -> 
         raise BadSource("no column is left for the label")
     label = reading.label or others[-1]
     if label not in others:
-        without = "; push --no-label takes a source without labels"
-        raise _no_column(label, "label", others, "" if reading.labels_only else without)
+        hint = "; push --no-label takes a source without labels"
+        raise _no_column(label, "label", others, "" if reading.labels_only else hint)
     return label
 
 
-def _no_column(name: str, what: str, names: Sequence[str], hint: str = "") -> BadSource:
-    there = ", ".join(names)[:200]
-    return BadSource(f"no column {name!r} for the {what}; there are {there}{hint}")
+def _no_column(name: str, role: str, names: Sequence[str], hint: str = "") -> BadSource:
+    known = ", ".join(names)[:200]
+    return BadSource(f"no column {name!r} for the {role}; there are {known}{hint}")
 
 
-def refuse_columns(reading: Reading, what: str) -> None:
-    """Raise BadSource if the options name a column, but the source has no names."""
+def refuse_columns(reading: Reading, source: str) -> None:
+    """Raise BadSource if the options name a column; the source has no names of columns."""
     given = [("for the probability", reading.prob), ("for the id", reading.id)]
     given += [("for the time", reading.time), *(("for the slice", name) for name in reading.slices)]
     for use, name in (*given, *(("to leave out", name) for name in reading.drop)):
         if name is not None:
-            raise BadSource(f"{what} has no column {name!r} {use}")
+            raise BadSource(f"{source} has no column {name!r} {use}")
 
 
 def with_targets(
@@ -175,24 +165,24 @@ def with_targets(
     """Return a row; an empty label, probability or id counts as missing."""
     missing = reading.missing
     p, label, id_text = (_filled(value, missing) for value in (probability, y, id_))
-    # A label is sent unchanged, with any spaces around it.
+    # A label is sent with the spaces around it.
     return Row(x, label_text(y) if label is not None and p is None else label, id_text, p)
 
 
 def slices_of(columns: Mapping[str, Any], reading: Reading) -> dict[str, str] | None:
-    """Return the values of the slices of a row, without missing ones; None without any."""
+    """Return the slices of a row, without missing values; None if all are missing."""
     texts = {name: _filled(columns.get(name), reading.missing) for name in reading.slices}
     return {name: text for name, text in texts.items() if text is not None} or None
 
 
 def _filled(value: object, missing: frozenset[str]) -> str | None:
-    """Return a cell as text, or None if it is empty."""
+    """Return a cell as stripped text; None if it is missing."""
     text = None if isinstance(value, float) and math.isnan(value) else label_text(value)
     return None if text is None or text.strip() in missing else text.strip()
 
 
 def milliseconds(value: object, reading: Reading) -> int:
-    """Return the time of an example; raise BadSource if it is none."""
+    """Return the time of an example in milliseconds since 1970; BadSource: it is not a time."""
     try:
         found = time_of(value)
     except InvalidExample:
@@ -206,9 +196,9 @@ def milliseconds(value: object, reading: Reading) -> int:
 
 
 def plain(value: object, missing: frozenset[str]) -> object:
-    """Return a cell as it is sent: a text that reads as a number as that number, none as null.
+    """Return the value to send for a cell: a number if its text is one, null if it is missing.
 
-    A feed reads the same texts as numbers, so sending one or the other changes no answer.
+    A feed reads the same texts as numbers, so the conversion changes no answer.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Read examples from files, standard input and named data sets.
 
-Every reader yields `Row`s. Named features keep their names, so the order of columns may differ
-between two files. Tables without names, sparse files and the benchmark sets of
-`workers.push.datasets` (whose columns have a fixed order) are sent as arrays.
+Named features keep their names, so that the order of columns may differ between two files. Tables
+without names, sparse files and the benchmark sets of `workers.push.datasets`, whose columns have a
+fixed order, are sent as arrays.
 """
 
 import csv
@@ -32,9 +32,8 @@ _EXTENSIONS: dict[str, Format] = {
 }
 _SPREADSHEETS = frozenset((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"))
 
-_ASSUMED = "; standard input is read as JSON lines, else --format csv, libsvm or arff"
-_TOLD = 600
-"""Characters of what is wrong with a row, at most: some readers quote the line, however long."""
+_FORMAT_HINT = "; standard input is read as JSON lines, else --format csv, libsvm or arff"
+_MAX_REASON = 600  # characters of a reason: some readers quote the whole line
 
 
 def rows(source: str, reading: Reading, layout: Layout | None = None) -> Iterator[Row]:
@@ -42,13 +41,13 @@ def rows(source: str, reading: Reading, layout: Layout | None = None) -> Iterato
 
     A source is a path, ``-`` for standard input, the name of a benchmark set
     (`workers.push.datasets.NAMES`) or of a data set that comes with river (``Phishing``,
-    ``ImageSegments``, ``Bananas``). Raises BadSource if there is no such source, or a row cannot be
-    read: the message names the line and the row.
+    ``ImageSegments``, ``Bananas``). Raises BadSource if there is no such source, or if a row cannot
+    be read; the message names the line and the row.
     """
     layout = Layout() if layout is None else layout
     if source == "-":
-        hint = "" if reading.format else _ASSUMED
-        opened = lambda: sys.stdin  # noqa: E731  (as for a file: opened when it is read)
+        hint = "" if reading.format else _FORMAT_HINT
+        opened = lambda: sys.stdin  # noqa: E731  (a function, as for a file)
         format_ = reading.format or "jsonl"
         return _read("standard input", opened, format_, reading, layout, hint)
     path = Path(source)
@@ -81,7 +80,7 @@ def _check_named(name: str, path: Path) -> None:
 
 
 def looks_like_a_path(source: str) -> bool:
-    """Return whether a source that is no data set is meant as a file."""
+    """Return whether a text is the name of a file rather than of a data set."""
     return "/" in source or Path(source).suffix != ""
 
 
@@ -108,7 +107,7 @@ def _read(
     layout: Layout,
     hint: str = "",
 ) -> Iterator[Row]:
-    """Open a source and yield its rows; if the first has another format, the error adds `hint`."""
+    """Open a source and yield its rows; if the first has another format, the error has the hint."""
     count, lines = 0, None
     try:
         with source() as text:
@@ -120,19 +119,19 @@ def _read(
     except BadSource as error:
         raise _at(name, lines, count + 1, str(error)) from None
     except (ValueError, KeyError, IndexError, csv.Error, StopIteration) as error:
-        told = str(error)[:200] + hint * (count == 0)
-        raise _at(name, lines, count + 1, f"not {format_}: {told}") from error
+        reason = str(error)[:200] + hint * (count == 0)
+        raise _at(name, lines, count + 1, f"not {format_}: {reason}") from error
     except (OSError, EOFError, zlib.error) as error:
-        told = getattr(error, "strerror", None) or str(error)[:200]
-        raise _at(name, lines, count + 1, f"cannot be read: {told}") from error
+        reason = getattr(error, "strerror", None) or str(error)[:200]
+        raise _at(name, lines, count + 1, f"cannot be read: {reason}") from error
 
 
-def _at(name: str, lines: Lines | None, row: int, told: str) -> BadSource:
-    """Return an error that names the line and the row, on one line: readers quote lines."""
-    told = " ".join(told[:_TOLD].split())
+def _at(name: str, lines: Lines | None, row: int, reason: str) -> BadSource:
+    """Return an error that names the line and the row, with line breaks in the reason removed."""
+    reason = " ".join(reason[:_MAX_REASON].split())
     if lines is None:
-        return BadSource(f"{name}: {told}")
-    return BadSource(f"{name}, line {lines.number}, row {row}: {told}")
+        return BadSource(f"{name}: {reason}")
+    return BadSource(f"{name}, line {lines.number}, row {row}: {reason}")
 
 
 def _named_rows(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
@@ -150,17 +149,17 @@ def _named_rows(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:
 
 
 def comes_with_river(name: str) -> bool:
-    """Return whether river has a data set of examples under a name."""
+    """Return whether river has a data set of this name in a file."""
     return _river_kind(name) is not None
 
 
 def _river_kind(name: str) -> Any:
-    """Return the class of a data set of river; None if it has none of that name."""
+    """Return the class of a data set of river; None if there is none of this name."""
     from river import datasets
 
     kind = getattr(datasets, name, None)
-    is_one = isinstance(kind, type) and issubclass(kind, datasets.base.FileDataset)
-    return kind if is_one else None
+    is_dataset = isinstance(kind, type) and issubclass(kind, datasets.base.FileDataset)
+    return kind if is_dataset else None
 
 
 def _river_rows(name: str, reading: Reading) -> Iterator[Row]:

@@ -1,9 +1,9 @@
-"""A fleet on a cluster of Ray: started, scaled, stopped; its actors begun, asked, drained.
+"""Start, scale and stop a fleet on a Ray cluster, and manage its actors.
 
-Facts of Ray that this rests on (2.60): a detached actor outlives the program that began it, until
-its cluster ends; `max_restarts=-1` starts it again whenever its process or its node is lost, where
-its resources are free; a name is held by one actor of a namespace at a time; `ray.kill` with
-`no_restart` ends it for good, and runs nothing in it, so it is drained first.
+This relies on the following behaviour of Ray (2.60): a detached actor lives until its cluster ends;
+`max_restarts=-1` restarts it whenever its process or node is lost, as soon as its resources are
+free; only one actor of a namespace has a given name; `ray.kill` with `no_restart` ends an actor
+for good, without running any code in it, so it is drained first.
 """
 
 import time
@@ -16,63 +16,63 @@ from workers.ray_fleet.definition import FleetDefinition, FleetStore
 from workers.ray_fleet.host import ShardHost
 
 STATUS_SECONDS = 5.0
-"""Seconds for the answer of an actor; one that is placed and alive takes milliseconds."""
+"""Seconds for an actor to answer; a running actor takes milliseconds."""
 
 CONCURRENT_CALLS = 4
-"""Calls that an actor takes at a time: a drain takes seconds, and `status` does not wait for it."""
+"""Concurrent calls of an actor: a drain takes seconds, and `status` must not wait for it."""
 
 
 class Actors:
-    """The actors of one fleet, with Ray connected and its `access` to Redis."""
+    """The actors of one fleet; Ray is connected, and `access` are the settings to reach Redis."""
 
     def __init__(self, ray: Any, fleet: str, access: Mapping[str, str]) -> None:
         self._ray, self._fleet, self._access = ray, fleet, dict(access)
 
-    def begin(self, definition: FleetDefinition) -> None:
-        """Begin the actors that are missing; they are placed as soon as there is room."""
-        there = self.indices()
+    def start_missing(self, definition: FleetDefinition) -> None:
+        """Start the missing actors; Ray places them as soon as there is room."""
+        existing = self.indices()
         for index in range(definition.shards):
-            if index not in there:
-                self._begin(index, definition)
+            if index not in existing:
+                self._start(index, definition)
 
     def indices(self) -> set[int]:
-        """Return the numbers of the shards that have an actor."""
-        before = f"{self._fleet}/"
+        """Return the indices of the shards that have an actor."""
+        prefix = f"{self._fleet}/"
         names: list[str] = self._ray.util.list_named_actors()
-        return {int(name[len(before) :]) for name in names if name.startswith(before)}
+        return {int(name[len(prefix) :]) for name in names if name.startswith(prefix)}
 
     def statuses(self, shards: int) -> list[dict[str, Any]]:
-        """Return the status of each shard; `problem` if it does not answer."""
-        asked = {
+        """Return the status of each shard, with a `problem` if it does not answer."""
+        references = {
             index: self._call(index, "status")
             for index in sorted({*range(shards), *self.indices()})
         }
         deadline = time.monotonic() + STATUS_SECONDS
         return [
-            self._told(index, reference, max(0.0, deadline - time.monotonic()))
-            for index, reference in asked.items()
+            self._status(index, reference, max(0.0, deadline - time.monotonic()))
+            for index, reference in references.items()
         ]
 
     def wait(self, shards: int, seconds: float) -> list[dict[str, Any]]:
-        """Return the statuses as soon as every shard answers, or the time is over."""
+        """Wait until every shard answers, or the time is over; return the statuses."""
         deadline = time.monotonic() + seconds
         while True:
-            told = self.statuses(shards)
-            if all("pid" in each for each in told) or time.monotonic() >= deadline:
-                return told
+            statuses = self.statuses(shards)
+            if all("pid" in each for each in statuses) or time.monotonic() >= deadline:
+                return statuses
             time.sleep(0.5)
 
-    def end(self, indices: set[int]) -> list[int]:
-        """Drain actors, all at once, then end them; return those that could not be drained."""
+    def stop(self, indices: set[int]) -> list[int]:
+        """Drain actors concurrently, then kill them; return those that could not be drained."""
         drained = {index: self._call(index, "drain") for index in sorted(indices)}
-        lost = [index for index, reference in drained.items() if not self._is_done(reference)]
+        lost = [index for index, reference in drained.items() if not self._is_drained(reference)]
         for index in drained:
-            with suppress(ValueError):  # it ended meanwhile
+            with suppress(ValueError):  # already gone
                 actor = self._ray.get_actor(self._name(index))
                 self._ray.kill(actor, no_restart=True)
         return lost
 
-    def _begin(self, index: int, definition: FleetDefinition) -> None:
+    def _start(self, index: int, definition: FleetDefinition) -> None:
         self._ray.remote(ShardHost).options(
             name=self._name(index),
             get_if_exists=True,
@@ -89,28 +89,28 @@ class Actors:
         return f"{self._fleet}/{index}"
 
     def _call(self, index: int, method: str) -> Any:
-        """Return what awaits the reply of an actor; None if there is no such actor."""
+        """Return the reference of an actor's reply; None if there is no such actor."""
         try:
             actor = self._ray.get_actor(self._name(index))
         except ValueError:
             return None
         return getattr(actor, method).remote()
 
-    def _told(self, index: int, reference: Any, seconds: float) -> dict[str, Any]:
+    def _status(self, index: int, reference: Any, seconds: float) -> dict[str, Any]:
         if reference is None:
             return {"shard": index, "problem": "no actor: online-svm fleet --replicas N begins it"}
         errors = self._ray.exceptions
         try:
-            told: dict[str, Any] = self._ray.get(reference, timeout=seconds)
+            status: dict[str, Any] = self._ray.get(reference, timeout=seconds)
         except errors.GetTimeoutError:
             return {"shard": index, "problem": "it waits for room in the cluster, or restarts"}
         except errors.RayActorError as error:
             first = str(error).strip().partition("\n")[0]
             return {"shard": index, "problem": f"it restarts, or cannot begin: {first}"}
-        return told
+        return status
 
-    def _is_done(self, reference: Any, seconds: float = 60.0) -> bool:
-        """Return whether a drain ended well; one that is not placed has nothing to drain."""
+    def _is_drained(self, reference: Any, seconds: float = 60.0) -> bool:
+        """Return whether a drain succeeded; a missing actor has nothing to drain."""
         if reference is None:
             return True
         try:
@@ -119,9 +119,9 @@ class Actors:
             return False
 
 
-def _check_placed(told: list[dict[str, Any]]) -> None:
-    """Refuse a fleet of which some shards have no place."""
-    missing = [each for each in told if "pid" not in each]
+def _check_placed(statuses: list[dict[str, Any]]) -> None:
+    """Raise Unavailable if some shards are not placed."""
+    missing = [each for each in statuses if "pid" not in each]
     if missing:
         numbers = ", ".join(str(each["shard"]) for each in missing)
         raise Unavailable(
@@ -133,40 +133,37 @@ def _check_placed(told: list[dict[str, Any]]) -> None:
 def start(
     store: FleetStore, actors: Actors, definition: FleetDefinition, wait: float
 ) -> list[dict[str, Any]]:
-    """Write the definition, begin the actors that are missing, and wait until all answer.
+    """Write the definition, start the missing actors, and wait until all answer.
 
-    A fleet of that name that runs already becomes the one that is defined here: actors that run
-    follow the definition, and those that it does not name are ended.
-
-    Raises Unavailable if some have no place after so many seconds.
+    The running actors of a fleet with this name follow the new definition; superfluous ones are
+    stopped. Raises Unavailable if some are not placed after `wait` seconds.
     """
     store.put(definition)
-    actors.begin(definition)
-    # Those that are no longer wanted gave up their feeds when they saw the definition.
-    actors.end({index for index in actors.indices() if index >= definition.shards})
-    told = actors.wait(definition.shards, wait)
-    _check_placed(told)
-    return told
+    actors.start_missing(definition)
+    # The superfluous actors release their feeds when they read the definition.
+    actors.stop({index for index in actors.indices() if index >= definition.shards})
+    statuses = actors.wait(definition.shards, wait)
+    _check_placed(statuses)
+    return statuses
 
 
 def scale(store: FleetStore, actors: Actors, shards: int, wait: float) -> list[dict[str, Any]]:
-    """Change the number of shards, while feeds are answered; see `start`.
+    """Change the number of shards while feeds are answered; see `start`.
 
-    Only the feeds that must move do: their old shard leaves a snapshot and releases the lease, for
-    which the new one waits.
-
-    Raises BadConfiguration if there is no such fleet. Raises Unavailable as for `start`.
+    Only feeds whose owner changes move: the old shard takes a snapshot and releases the lease, for
+    which the new one waits. Raises BadConfiguration if there is no such fleet; Unavailable as
+    `start`.
     """
     definition = store.require().model_copy(update={"shards": shards})
     return start(store, actors, definition, wait)
 
 
 def stop(store: FleetStore, actors: Actors) -> list[int]:
-    """Drain all actors, end them, and forget the fleet; return those that could not be drained.
+    """Stop all actors and delete the fleet; return the actors that could not be drained.
 
     Raises BadConfiguration if there is no such fleet.
     """
     store.put(store.require().model_copy(update={"shards": 0}))
-    lost = actors.end(actors.indices())
+    lost = actors.stop(actors.indices())
     store.delete()
     return lost

@@ -1,4 +1,4 @@
-"""The configurations of a backtest as tasks on a cluster of Ray."""
+"""The configurations of a backtest as tasks on a Ray cluster."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,22 +19,17 @@ from workers.offline.backtest.result import BacktestResult, result_of
 from workers.offline.backtest.run import Finish, ProcessDied, Progress
 
 POLL_SECONDS = 2.0
-"""Seconds between two looks at what has ended, where nothing ends."""
+"""Seconds between two reports of progress while no task ends."""
 
 
 class RayTasks:
-    """Computes configurations on a cluster, one a processor; see `run.Compute`.
+    """Computes configurations on a cluster, one per processor; see `run.Compute`.
 
-    The history goes to the machines once. A task whose machine is lost begins again on another: a
-    result depends on history and configuration alone.
-
-    Parameters
-    ----------
-    ray : module
-        Connected; see `connection.connected`.
+    Each machine gets the history once. A task whose machine is lost restarts on another one: a
+    result depends only on history and configuration.
     """
 
-    def __init__(self, ray: Any) -> None:
+    def __init__(self, ray: Any) -> None:  # the module, see `connection.connected`
         self._ray = ray
 
     def __call__(
@@ -43,30 +38,29 @@ class RayTasks:
         waiting: Sequence[int],
         recording: Recording,
         finish: Finish,
-        told: Progress,
+        progress: Progress,
     ) -> None:
-        """Compute the configurations at some places, and hand over each result when it is there.
+        """Compute the configurations with the indices `waiting`; pass each result to `finish`.
 
-        Raises ProcessDied if a task was killed again and again. Raises BadConfiguration if a
-        machine of the cluster has other libraries than this one. Raises WorkerError, OnlineSVMError
-        of a task.
+        Raises ProcessDied if a task was killed repeatedly; BadConfiguration if a machine of the
+        cluster has other libraries than this one; the WorkerError or OnlineSVMError of a task.
         """
         history = self._ray.put(recording.path.read_bytes())
         measure = self._ray.remote(_measure).options(num_cpus=1)
         ours, done = libraries(), [0] * len(configurations)
-        places = {measure.remote(configurations[place], history, ours): place for place in waiting}
-        pending = list(places)
+        indices = {measure.remote(configurations[i], history, ours): i for i in waiting}
+        pending = list(indices)
         try:
             while pending:
                 ended, pending = self._ray.wait(pending, timeout=POLL_SECONDS)
-                for one in ended:
-                    place = places[one]
-                    finish(place, self._result(one))
-                    done[place] = recording.entries
-                told(done)
+                for reference in ended:
+                    index = indices[reference]
+                    finish(index, self._result(reference))
+                    done[index] = recording.entries
+                progress(done)
         except BaseException:
-            for one in pending:
-                self._ray.cancel(one, force=True)
+            for reference in pending:
+                self._ray.cancel(reference, force=True)
             raise
 
     def _result(self, ended: Any) -> BacktestResult:
@@ -88,7 +82,7 @@ class RayTasks:
 def _measure(
     configuration: Configuration, history: bytes, wanted: dict[str, str]
 ) -> BacktestResult:
-    """Return the result of one configuration; this runs on a machine of the cluster."""
+    """Compute the result of one configuration, on a machine of the cluster."""
     ours = libraries()
     if ours != wanted:
         other = ", ".join(f"{name} {ours[name]}" for name in wanted if ours[name] != wanted[name])
@@ -104,4 +98,4 @@ def _measure(
 
 
 def _ignore(_entries: int) -> None:
-    """Report no progress: a task on another machine has no terminal."""
+    pass

@@ -1,4 +1,4 @@
-"""The way to a cluster of Ray that runs."""
+"""Connect to a running Ray cluster."""
 
 import os
 import re
@@ -11,19 +11,16 @@ from workers.errors import BadConfiguration
 from workers.python_process import importing
 
 NAMESPACE = "online-svm"
-"""Of what is named in Ray."""
+"""Ray's namespace of the actors."""
 
 CONNECT_SECONDS = 5.0
-"""Seconds for the head of the cluster to take a connection."""
+"""Seconds to connect to the head of the cluster."""
 
 _HOST_AND_PORT = re.compile(r"([^/@\s]+):([0-9]{1,5})")
 
 
 def ray_module() -> Any:
-    """Return Ray.
-
-    Raises BadConfiguration if it is not installed.
-    """
+    """Return the module of Ray. Raises BadConfiguration if it is not installed."""
     try:
         with importing():
             import ray
@@ -36,21 +33,17 @@ def ray_module() -> Any:
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Yield Ray, connected to a cluster that runs.
+    """Connect Ray to a running cluster within the block; yield its module.
 
-    Raises BadConfiguration if Ray is not installed, of another version than the cluster, or does
+    `address` is `host:port` of the cluster's head, or `auto` for the cluster of this machine.
+    Raises BadConfiguration if Ray is not installed, has another version than the cluster, or does
     not answer there.
-
-    Parameters
-    ----------
-    address : str
-        `host:port` of its head, or `auto`: the cluster that this machine is part of.
     """
     _check_address(address)
     ray = ray_module()
     try:
-        # Processes of Ray would import from the present directory first, on every machine, for as
-        # long as the fleet lives. The system's own directory holds no modules.
+        # Ray's processes on every machine import modules from this directory first, as long as the
+        # fleet lives. The root directory has none.
         with chdir(os.sep):
             ray.init(
                 address=address, namespace=NAMESPACE, log_to_driver=False, configure_logging=False
@@ -65,7 +58,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _check_address(address: str) -> None:
-    """Refuse an address at which nothing listens: Ray itself would try for minutes."""
+    """Raise BadConfiguration if nothing listens at an address: Ray would try for minutes."""
     if address == "auto":
         return
     found = _HOST_AND_PORT.fullmatch(address)

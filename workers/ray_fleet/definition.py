@@ -1,4 +1,4 @@
-"""Definition of a fleet: which feeds, how many shards, with which settings; one key of Redis."""
+"""The definition of a fleet, in one key of Redis: its feeds, its shards and their settings."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
@@ -18,11 +18,11 @@ _MAX_DEFINITION_BYTES = 1 << 20
 """Largest definition in bytes."""
 
 _SECRET = ("alarm_url", "alarm_secret")
-"""Settings that may hold a secret, which belongs neither into Ray nor into this key."""
+"""Settings that may contain a secret, which must not be stored in Ray or in this key."""
 
 
 class FleetDefinition(BaseModel):
-    """The stored form of a fleet. Its actors follow it while it changes."""
+    """The stored form of a fleet; its actors follow changes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -45,19 +45,13 @@ class FleetDefinition(BaseModel):
 
 
 class FleetStore:
-    """The definition of one fleet in Redis.
-
-    Raises InvalidFeedName if the name cannot be part of a key.
-    """
+    """The stored definition of one fleet. Raises InvalidFeedName for an invalid name."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection, self._name, self._key = connection, name, fleet_key(name)
 
     def get(self) -> FleetDefinition | None:
-        """Return the definition; None if there is no such fleet.
-
-        Raises BadConfiguration if something else is stored there.
-        """
+        """Return the definition, if any. Raises BadConfiguration if it is invalid."""
         text = self._connection.value(self._key, limit=_MAX_DEFINITION_BYTES)
         if text is None:
             return None
@@ -70,10 +64,7 @@ class FleetStore:
             ) from None
 
     def require(self) -> FleetDefinition:
-        """Return the definition.
-
-        Raises BadConfiguration if there is no such fleet, or something else is stored there.
-        """
+        """Return the definition. Raises BadConfiguration if it is missing or invalid."""
         found = self.get()
         if found is None:
             raise BadConfiguration(
@@ -83,16 +74,16 @@ class FleetStore:
         return found
 
     def put(self, definition: FleetDefinition) -> None:
-        """Store the definition; running actors follow it within a second."""
+        """Store the definition; running actors follow within a second."""
         self._connection.put_value(self._key, definition.model_dump_json())
 
     def delete(self) -> None:
-        """Forget the fleet."""
+        """Delete the definition."""
         self._connection.delete(self._key)
 
 
 def changes(before: FleetDefinition, now: FleetDefinition) -> str:
-    """Return how a definition differs from another, but for shards; an empty text if it does not.
+    """Return a text with the differences of two definitions, except shards; empty if none.
 
     Examples
     --------
@@ -107,9 +98,9 @@ def changes(before: FleetDefinition, now: FleetDefinition) -> str:
 
 
 def access_of(settings: WorkerSettings) -> dict[str, str]:
-    """Return the settings by which an actor finds Redis; Ray gets these and the name, nothing else.
+    """Return the settings that an actor needs to connect to Redis, which Ray stores.
 
-    Raises BadConfiguration if there is no URL, or it holds a password: Ray would store it.
+    Raises EmbeddedFailed without a URL; BadConfiguration if the URL contains a password.
     """
     if settings.redis is None:
         raise EmbeddedFailed(
@@ -117,7 +108,7 @@ def access_of(settings: WorkerSettings) -> dict[str, str]:
             "is this user's on this machine)"
         )
     url = settings.redis.get_secret_value()
-    # `redacted` drops the user too, so it is the password alone that is looked for.
+    # `redacted` also drops the user name, which is allowed here.
     is_secret = "password" in urlsplit(url).query
     if is_secret or ":" in url.partition("://")[2].rpartition("@")[0]:
         raise BadConfiguration(
@@ -129,10 +120,7 @@ def access_of(settings: WorkerSettings) -> dict[str, str]:
 
 
 def check_stored(given: Collection[str]) -> None:
-    """Refuse settings that may hold a secret, before they are stored.
-
-    Raises BadConfiguration: names one.
-    """
+    """Raise BadConfiguration if a given setting may contain a secret."""
     for name in _SECRET:
         if name in given:
             raise BadConfiguration(
@@ -146,14 +134,12 @@ def given_settings(
 ) -> dict[str, dict[str, JsonValue]]:
     """Return the given settings as JSON, without the settings of the connection to Redis.
 
-    Those of the file stand in `file`; the others, which take precedence over sections of the file,
-    in `settings`. See `loading.origins`.
-
-    Raises BadConfiguration for one that may hold a secret.
+    `file` has those of the file; `settings` has the others, which take precedence over sections of
+    the file. See `loading.origins`. Raises BadConfiguration if one may contain a secret.
     """
     given = settings.model_fields_set
     check_stored(given)
-    apart = {"redis", *CREDENTIAL_FILES}
-    values: dict[str, Any] = settings.model_dump(mode="json", include=set(given) - apart)
+    of_connection = {"redis", *CREDENTIAL_FILES}
+    values: dict[str, Any] = settings.model_dump(mode="json", include=set(given) - of_connection)
     of_file = {name: values.pop(name) for name in sorted(values) if origins.get(name) == "file"}
     return {"settings": dict(sorted(values.items())), "file": of_file}

@@ -1,8 +1,8 @@
-"""One shard of a fleet, in a process that Ray started: it answers its feeds, and follows Redis.
+"""One shard of a fleet, in a process that Ray started.
 
-Ray keeps what the constructor is given, and gives it again after a restart: where Redis is, the
-name of the fleet, and the number of the shard. Everything else is read from Redis, so that an actor
-which is restarted years later knows what the fleet is now.
+Ray stores the arguments of the constructor, for restarts: how to connect to Redis, the name of the
+fleet, and the index of the shard. Everything else is read from Redis, so that a restarted actor has
+the current definition of the fleet.
 """
 
 import os
@@ -30,22 +30,22 @@ from workers.stop import Stop
 log = Logger("online_svm.fleet")
 
 REGISTRY_SECONDS = 1.0
-"""Seconds between two looks at the definition and at the list of feeds."""
+"""Seconds between two reads of the definition, and of the list of feeds."""
 
 RETRY_SECONDS = 5.0
-"""Seconds until a process that could not go on tries again."""
+"""Seconds until the shard tries again after an error."""
 
 
 class ShardHost:
     """Answers the feeds of shard `index` of a fleet in a thread, until it is drained.
 
-    `access` are the settings that say where Redis is; credentials only as names of files.
+    `access` are the settings of the connection to Redis; credentials only as file names.
     """
 
     def __init__(self, access: Mapping[str, str], fleet: str, index: int) -> None:
         self._access, self._fleet, self._index = dict(access), fleet, index
         self._stop = Stop()
-        self._run: Stop | None = None  # of the present call of `run`
+        self._run: Stop | None = None  # stops the current `Worker`
         self._defined: FleetDefinition | None = None
         self._problem: str | None = None
         self._watch = WorkerWatch()
@@ -58,7 +58,7 @@ class ShardHost:
             thread.start()
 
     def status(self) -> dict[str, Any]:
-        """Return what this shard does, as JSON."""
+        """Return the status of this shard, as JSON."""
         defined = self._defined
         return {
             "shard": self._index,
@@ -72,7 +72,7 @@ class ShardHost:
         }  # fmt: skip
 
     def drain(self) -> bool:
-        """Leave a snapshot of each feed, give up the leases; return whether that is done."""
+        """Take a snapshot of each feed, release the leases; return whether that succeeded."""
         self._stop.request()
         if (run := self._run) is not None:
             run.request()
@@ -81,18 +81,18 @@ class ShardHost:
         return not any(thread.is_alive() for thread in self._threads)
 
     def __ray_shutdown__(self) -> None:
-        """Drain it, where Ray ends the actor in good order."""
+        """Drain the shard when Ray ends the actor gracefully."""
         self.drain()
 
     def _owns(self, feed: str) -> bool:
-        """Return whether the present definition gives a feed to this shard."""
+        """Return whether this shard owns a feed, by the current definition."""
         defined = self._defined
         if defined is None or self._index >= defined.shards:
             return False
         return owner(feed, defined.shards) == self._index
 
     def _follow(self) -> None:
-        """Read the definition again and again; end the present run if more than n changed."""
+        """Poll the definition; stop the current worker if more than `shards` changed."""
         connection = None
         while not self._stop.requested:
             try:
@@ -115,7 +115,7 @@ class ShardHost:
             run.request()
 
     def _serve(self) -> None:
-        """Answer the feeds; after an error begin again."""
+        """Answer the feeds; after an error start again."""
         while not self._stop.requested:
             defined, self._run = self._defined, Stop()
             try:
@@ -123,7 +123,7 @@ class ShardHost:
                     self._stop.wait(REGISTRY_SECONDS / 10)
                     continue
                 self._answer(defined, self._run)
-            except Exception as error:  # a restart of the process by Ray would do no other thing
+            except Exception as error:  # restarting the process by Ray would have no other effect
                 self._problem = f"{type(error).__name__}: {error}"
                 log.exception(
                     "the shard begins again", shard=self._index, again_after=RETRY_SECONDS
@@ -139,20 +139,21 @@ class ShardHost:
         run.grace = self._stop.grace = settings.grace
         is_other = _but_shards(self._defined) != _but_shards(defined)
         if self._stop.requested or is_other:
-            return  # before who asked for it could know of this run
+            return  # requested before `_run` was set
         url = settings.url or ""
         with closing(Webhooks(url)) as webhooks:
             self._problem, self._watch = None, WorkerWatch(webhooks=webhooks)
             Worker(
                 Selection(defined.patterns, self._owns), settings, url, run,
-                name=f"{self._fleet}-{self._index}", watch=self._watch, look=REGISTRY_SECONDS,
-                settings_of=partial(self._settings, defined), known=KnownFeeds.of_user(url),
+                name=f"{self._fleet}-{self._index}", watch=self._watch,
+                poll_seconds=REGISTRY_SECONDS, settings_of=partial(self._settings, defined),
+                known=KnownFeeds.of_user(url),
             ).run()  # fmt: skip
 
     def _settings(self, defined: FleetDefinition, feed: str) -> WorkerSettings:
-        """Return the settings of a feed, or of the process where that is empty.
+        """Return the settings of a feed; those of the process for "".
 
-        The environment of this machine supplies settings that the fleet does not give.
+        The environment of this machine supplies settings that the fleet does not define.
         """
         names = matching_sections(defined.feeds, feed) if feed else ()
         section = defined.file | merged_sections(defined.feeds, names)

@@ -1,4 +1,4 @@
-"""The entries of a feed's output streams, and the settings stored with the feed."""
+"""Parse the entries of a feed's output streams, and the settings stored with the feed."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,22 +7,22 @@ from typing import Any
 from workers.broker.feed_reader import FeedReader
 from workers.errors import BadConfiguration, StateLost
 from workers.feed.keys import FIELD
-from workers.feed.pinned_config import Groups, check_computed, stored_groups
+from workers.feed.pinned_config import Groups, check_supported, stored_groups
 from workers.feed.position import parse_id
 from workers.message.compact import parse
 
 
 def check_known(store: FeedReader) -> None:
-    """Raise BadConfiguration if the answers of a feed are of semantics that were given up.
+    """Raise BadConfiguration if the feed's answers follow semantics that are no longer supported.
 
-    A state that cannot be read hides no answers: they can be shown all the same.
+    A damaged state raises nothing: the answers can still be shown.
     """
     try:
         state = store.state()
     except StateLost:
         return
     if state is not None:
-        check_computed(store.keys.feed, state.pinned)
+        check_supported(store.keys.feed, state.pinned)
 
 
 def payload(entry: Sequence[Any]) -> bytes:
@@ -34,14 +34,14 @@ def payload(entry: Sequence[Any]) -> bytes:
 
 
 def answer(entry: Sequence[Any]) -> dict[str, Any]:
-    """Return the parsed payload of an entry of `out` or `met`; an answer as in the full form.
+    """Return the parsed payload of an entry of `out` or `met`; a compact answer in its full form.
 
-    StateLost: it is not a JSON object, so that another program wrote it.
+    StateLost: it is not a JSON object, so another program wrote it.
     """
-    found = message(entry)
-    if not isinstance(found, dict):
+    parsed = message(entry)
+    if not isinstance(parsed, dict):
         raise no_answer(entry)
-    return found
+    return parsed
 
 
 def message(entry: Sequence[Any]) -> Any:
@@ -52,31 +52,34 @@ def message(entry: Sequence[Any]) -> Any:
         return None
 
 
-def tells_guarantee(found: Any) -> bool:
-    """Return whether an entry of `out` has a guarantee: a label, for example, has none."""
-    return isinstance(found, dict) and (
-        "guarantee" in found or found.get("status") in ("warming", "ok")
+def is_prediction(payload: Any) -> bool:
+    """Return whether a parsed payload of `out` answers an example, rather than a label."""
+    return isinstance(payload, dict) and (
+        "guarantee" in payload or payload.get("status") in ("warming", "ok")
     )
 
 
-def newest_answer(found: Iterable[Any]) -> Mapping[str, Any]:
-    """Return the newest of parsed payloads with a guarantee; without one the newest object."""
-    known = [one for one in found if isinstance(one, dict)]
-    answers = [one for one in known if tells_guarantee(one)] or known
+def newest_answer(payloads: Iterable[Any]) -> Mapping[str, Any]:
+    """Return the newest prediction among parsed payloads; if there is none, the newest object."""
+    objects = [payload for payload in payloads if isinstance(payload, dict)]
+    answers = [payload for payload in objects if is_prediction(payload)] or objects
     return answers[-1] if answers else {}
 
 
-def newest_label(entries: Iterable[tuple[bytes, Any]], before: float | None = None) -> float | None:
-    """Return when the newest label among entries of `out` came, in milliseconds since 1970.
+def newest_label(
+    entries: Iterable[tuple[bytes, Any]], previous: float | None = None
+) -> float | None:
+    """Return the time of the newest label among entries of `out`, in milliseconds since 1970.
 
-    Without one that is `before`, when the newest label before them came, or the time of the first
-    entry: none has come since. The entries are IDs and parsed payloads, the oldest first.
+    The entries are IDs and parsed payloads, the oldest first. `previous` is the time of the newest
+    label before them, and the result if they have none. If it is unknown, the first entry's time
+    stands for it.
     """
-    for entry, found in entries:
-        is_label = isinstance(found, dict) and found.get("status") == "label"
-        if before is None or is_label:
-            before = float(parse_id(entry)[0])
-    return before
+    for entry_id, payload in entries:
+        is_label = isinstance(payload, dict) and payload.get("status") == "label"
+        if previous is None or is_label:
+            previous = float(parse_id(entry_id)[0])
+    return previous
 
 
 def number(value: Any) -> float:
@@ -100,9 +103,9 @@ def no_answer(entry: Sequence[Any]) -> StateLost:
 
 
 def stored_values(reader: FeedReader) -> Groups:
-    """Return the stored settings of a feed, by group; empty if it has none that can be read."""
+    """Return the stored settings of a feed, by group; empty if none are readable."""
     try:
         state = reader.state()
         return {} if state is None else stored_groups(reader.keys.feed, state.pinned)
     except (StateLost, BadConfiguration):
-        return {}  # the answers can be shown all the same
+        return {}  # the answers can still be shown

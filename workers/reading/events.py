@@ -1,4 +1,4 @@
-"""Operational events of a feed as text with their times, and its silences."""
+"""Operational events of a feed as lines of text, and whether its alarms are silenced."""
 
 import math
 import time
@@ -12,13 +12,13 @@ from workers.feed.keys import FeedKeys
 from workers.feed.position import parse_id
 from workers.reading.answers import message, number
 
-_YEARS = (0.0, 253_402_300_799_000.0)  # milliseconds from 1970 to the year 9999
-_MAX_TEXT = 1000  # characters that are kept: any program may write to the stream
+_YEAR_9999_ENDS = 253_402_300_799_000.0  # in milliseconds since 1970
+_MAX_TEXT = 1000  # characters kept of a field: any program may write to the stream
 _PAGE_ENTRIES = 1000
 
 
 def moment(milliseconds: float) -> str:
-    """Return a time in UTC as text; a number outside `is_of_this_era` as it is.
+    """Return a time in UTC as text; the bare number if `is_of_this_era` is false.
 
     Examples
     --------
@@ -31,33 +31,33 @@ def moment(milliseconds: float) -> str:
 
 
 def is_of_this_era(milliseconds: float) -> bool:
-    """Return whether a time lies between the years 1970 and 9999: an ID may hold any number."""
-    return _YEARS[0] <= milliseconds <= _YEARS[1]
+    """Return whether a time lies in the years 1970 to 9999: an entry ID may hold any number."""
+    return 0.0 <= milliseconds <= _YEAR_9999_ENDS
 
 
 class Event(NamedTuple):
-    """An event of a worker of the feed, or a note of a person; see `schema.EventMessage`."""
+    """An event of a worker, or a note that a person wrote; see `schema.EventMessage`."""
 
     time: float  # milliseconds in its entry ID, by the clock of Redis
     code: str
     writer: str
     detail: str
-    n: float = math.nan  # the example of a note, as the number of examples learned before it
+    n: float = math.nan  # examples learned before the example of a note
     until: float = math.nan  # when a silence ends, in milliseconds since 1970
 
     @property
     def is_note(self) -> bool:
-        """Whether it is a note at an example."""
+        """Whether this is a note about an example."""
         return self.code == "note" and not math.isnan(self.n)
 
     @property
     def words(self) -> str:
-        """The detail, with the example of a note."""
+        """The detail; for a note, after the number of its example."""
         return f"example {self.n:,.0f}: {self.detail}" if self.is_note else self.detail
 
 
 def event_of(entry_id: bytes, payload: Any) -> Event | None:
-    """Return the event of an entry's parsed payload; None for any other payload."""
+    """Return the event in a parsed payload; None if it holds none."""
     if not (isinstance(payload, dict) and "code" in payload):
         return None
     code, writer, detail = (_text(payload.get(name)) for name in ("code", "writer", "detail"))
@@ -87,14 +87,14 @@ def _text(value: Any) -> str:
 
 
 class Silences:
-    """The silences of a feed, from its new events."""
+    """Follows the events of a feed that silence its alarms."""
 
     def __init__(self, connection: Connection, keys: FeedKeys) -> None:
         self._connection, self._keys = connection, keys
         self._last, self._until = b"0-0", 0.0
 
     def hold(self) -> bool:
-        """Return whether a silence holds now; the last one counts."""
+        """Return whether the alarms are silenced now, after reading the new events."""
         while found := self._connection.entries(
             self._keys.events, commands.after(self._last), count=_PAGE_ENTRIES
         ):

@@ -1,9 +1,9 @@
-"""Alarms of a feed, and incidents: the alarms of one change, until the guarantee is back.
+"""Alarms of a feed, and its incidents: the alarms of one change, until the guarantee is back.
 
 One change of a stream raises several alarms: of classes, of bins, of scores. They are the parts of
 one incident. It begins with an alarm while no other is open, and ends with the first report that
 lists no open alarm. Alarms of comparisons do not affect the guarantee, and belong to no incident.
-Incidents are computed from the streams `alarms` and `met`; nothing else is stored.
+Incidents are not stored; they are computed from the streams `alarms` and `met`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,16 +25,16 @@ from workers.reading.usage import permitted
 MAX_PARTS = 200
 """Newest alarms of an incident that are read and kept, besides the first."""
 
-_BROKEN = ("overall", "class")
-"""Scopes of a change that concerns all answers, or all of a class."""
+_WIDE_SCOPES = ("overall", "class")
+"""Scopes of alarms about all answers, or about all of a class."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaisedAlarm:
     """An alarm in the stream `alarms`."""
 
-    entry: bytes  # ID of its entry, which is the ID of the input entry that raised it
-    seq: int  # number of that input entry, from 0 on
+    entry: bytes  # ID of its entry and of the input entry that raised it
+    seq: int  # number of that input entry, from 0
     alarm: Alarm
 
     @property
@@ -64,16 +64,13 @@ def known_alarms(entries: Iterable[tuple[bytes, Any]]) -> list[RaisedAlarm]:
 
 
 def _alarm_of(fields: Mapping[str, Any]) -> Alarm:
-    """Return the alarm of an object in a message.
-
-    LookupError, TypeError or ValueError: it is none. Any program may write to a stream.
-    """
-    found = Alarm.of(fields)
-    texts = (found.kind, found.scope, found.name or "", found.monitor, found.action)
-    if not (isinstance(found.n, int) and all(isinstance(text, str) for text in texts)):
+    """Return the alarm of a JSON object; LookupError, TypeError or ValueError if it is no alarm."""
+    alarm = Alarm.of(fields)
+    texts = (alarm.kind, alarm.scope, alarm.name or "", alarm.monitor, alarm.action)
+    if not (isinstance(alarm.n, int) and all(isinstance(text, str) for text in texts)):
         raise TypeError("a field of an alarm has another type")
-    alarm_line(found)  # raises for a text in place of a number
-    return found
+    alarm_line(alarm)  # raises if a number is a text
+    return alarm
 
 
 def alarm_line(alarm: Alarm) -> str:
@@ -91,9 +88,9 @@ n = 10  bets e^5.7 of e^5.3'
 
 
 def open_alarms(store: FeedReader, report: Sequence[Any] | None) -> list[Alarm]:
-    """Return the alarms that are open, the oldest first; of one test the newest.
+    """Return the open alarms, the oldest first; of each test only the newest.
 
-    They are the open alarms of the newest report, and the alarms after it. An alarm that closed
+    They are the open alarms of the newest report and the alarms after it. An alarm that closed
     after that report is still included. StateLost: another program wrote to the streams.
     """
     after, found = b"0-0", list[Alarm]()
@@ -106,14 +103,14 @@ def open_alarms(store: FeedReader, report: Sequence[Any] | None) -> list[Alarm]:
     for page in store.pages(store.keys.alarms, after):
         for entry in page:
             found += [raised.alarm for raised in raised_alarms(entry[0], message(entry))]
-    newest = {(one.kind, one.scope, one.name, one.monitor): one for one in found}
-    return sorted(newest.values(), key=lambda one: one.n)
+    newest = {(alarm.kind, alarm.scope, alarm.name, alarm.monitor): alarm for alarm in found}
+    return sorted(newest.values(), key=lambda alarm: alarm.n)
 
 
 def commit_times(raised: Iterable[Entry]) -> dict[bytes, int]:
-    """Return when entries of `alarms` were committed, in milliseconds since 1970, by their IDs.
+    """Return the commit times of entries of `alarms`, in milliseconds since 1970, by entry ID.
 
-    They are in the stream `raised`, whose entries of other programs are left out.
+    The times are the IDs of the stream `raised`; its entries by other programs are skipped.
     """
     return {
         bytes(fields[1]): parse_id(entry_id)[0]
@@ -141,22 +138,22 @@ class Incident:
 
     @property
     def is_broken(self) -> bool:
-        """Whether probabilities are off, or labels come by another rule, and not only in a part."""
+        """Whether probabilities are off, or labels changed, overall or for a whole class."""
         return any(
-            part.scope in _BROKEN and part.kind in ("calibration", "exchangeability")
+            part.scope in _WIDE_SCOPES and part.kind in ("calibration", "exchangeability")
             for part in self.parts
         )
 
     @property
     def cause(self) -> str:
-        """What changed, in a few words."""
-        labels = self._newest("exchangeability", _BROKEN)
+        """The change, in a few words."""
+        labels = self._newest("exchangeability", _WIDE_SCOPES)
         if labels is not None:
             return "the labels changed" if labels.scope == "overall" else labels.gist
-        off = self._newest("calibration", _BROKEN) or self._newest("calibration")
+        off = self._newest("calibration", _WIDE_SCOPES) or self._newest("calibration")
         features = self._newest("exchangeability")
-        found = off if off is not None and (off.scope in _BROKEN or features is None) else features
-        return self.parts[-1].gist if found is None else found.gist
+        is_off = off is not None and (off.scope in _WIDE_SCOPES or features is None)
+        return ((off if is_off else features) or self.parts[-1]).gist
 
     def _newest(self, kind: str, scopes: Sequence[str] | None = None) -> Alarm | None:
         found = (
@@ -167,7 +164,7 @@ class Incident:
         return next(found, None)
 
     def with_part(self, alarm: Alarm) -> "Incident":
-        """Return the incident with one more alarm; the first one always stays."""
+        """Return the incident with one more alarm: the first and the newest `MAX_PARTS` stay."""
         kept = (*self.parts, alarm)
         return Incident((kept[0], *kept[1:][-MAX_PARTS:]))
 
@@ -194,11 +191,11 @@ class ReportedOpenAlarms(NamedTuple):
 class IncidentEvent(NamedTuple):
     """A step of an incident, and the incident after it.
 
-    An incident goes on with another alarm of a kind that it has. It worsens with an alarm of a new
-    kind, or with the first that concerns all answers.
+    An incident worsens with an alarm of a new kind, or with the first that makes it `is_broken`.
+    With any other alarm it goes on.
     """
 
-    what: Literal["began", "went_on", "worsened", "ended"]
+    step: Literal["began", "went_on", "worsened", "ended"]
     entry: bytes  # ID of the entry in `alarms`, or of the report that ends it
     incident: Incident
 
@@ -208,7 +205,7 @@ def timeline(
     reports: Iterable[ReportedOpenAlarms],
     before: Incident | None = None,
 ) -> Iterator[IncidentEvent]:
-    """Yield what happens, in order: the alarms of one entry together are one event.
+    """Yield the steps of incidents in order; the alarms of one entry are one step.
 
     Alarms and reports are in the order of their streams; `before` is the incident that is open
     before them.
@@ -220,69 +217,67 @@ def timeline(
     >>> raised = [RaisedAlarm(b"50-0", 49, alarm), RaisedAlarm(b"60-0", 59, again)]
     >>> reports = [ReportedOpenAlarms(b"75-0", 75, (alarm, again))]
     >>> reports += [ReportedOpenAlarms(b"100-0", 100, ())]
-    >>> [(one.what, one.entry) for one in timeline(raised, reports)]
+    >>> [(event.step, event.entry) for event in timeline(raised, reports)]
     [('began', b'50-0'), ('went_on', b'60-0'), ('ended', b'100-0')]
     """
     incident = before
-    for _, _, entry, found in merge(_of_alarms(raised), _of_reports(reports)):
+    # At one ID the alarms (0) come before the report (1).
+    alarms: Iterator[tuple[Any, ...]] = (
+        (parse_id(entry), 0, entry, [one.alarm for one in found])
+        for entry, found in groupby(_without_comparisons(raised), key=lambda one: one.entry)
+    )
+    listed = ((parse_id(report.entry), 1, report.entry, report) for report in reports)
+    for _, _, entry, found in merge(alarms, listed):
         if isinstance(found, ReportedOpenAlarms):
             if incident is not None and not found.alarms:
                 yield IncidentEvent("ended", entry, Incident(incident.parts, found.n))
                 incident = None
             elif found.alarms:
-                incident = _with_older(incident, found.alarms)
+                incident = _with_open(incident, found.alarms)
             continue
-        was, incident = incident, _with(incident, found)
-        yield IncidentEvent(_what(was, incident), entry, incident)
+        previous, incident = incident, _with_parts(incident, found)
+        yield IncidentEvent(_step(previous, incident), entry, incident)
 
 
-def _of_alarms(raised: Iterable[RaisedAlarm]) -> Iterator[tuple[Any, ...]]:
-    """Yield the alarms of each entry, to be merged by ID, before a report of the same ID."""
-    counted = (one for one in raised if one.alarm.kind != "comparison")
-    for entry, found in groupby(counted, key=lambda one: one.entry):
-        yield parse_id(entry), 0, entry, tuple(one.alarm for one in found)
+def _without_comparisons(raised: Iterable[RaisedAlarm]) -> list[RaisedAlarm]:
+    return [one for one in raised if one.alarm.kind != "comparison"]
 
 
-def _of_reports(reports: Iterable[ReportedOpenAlarms]) -> Iterator[tuple[Any, ...]]:
-    for report in reports:
-        yield parse_id(report.entry), 1, report.entry, report
-
-
-def _with(incident: Incident | None, alarms: Sequence[Alarm]) -> Incident:
+def _with_parts(incident: Incident | None, alarms: Sequence[Alarm]) -> Incident:
     for alarm in alarms:
         incident = Incident((alarm,)) if incident is None else incident.with_part(alarm)
     assert incident is not None
     return incident
 
 
-def _with_older(incident: Incident | None, alarms: Sequence[Alarm]) -> Incident:
-    """Return an incident with open alarms whose entries were not among those that were read."""
+def _with_open(incident: Incident | None, alarms: Sequence[Alarm]) -> Incident:
+    """Return the incident with those open alarms that it lacks: their entries were not read."""
     known = () if incident is None else incident.parts
-    older = [alarm for alarm in alarms if alarm not in known]
-    if not older and incident is not None:
+    missing = [alarm for alarm in alarms if alarm not in known]
+    if not missing and incident is not None:
         return incident
-    return Incident(tuple(sorted((*older, *known), key=lambda alarm: alarm.n)))
+    return Incident(tuple(sorted((*missing, *known), key=lambda alarm: alarm.n)))
 
 
-def _what(was: Incident | None, now: Incident) -> Literal["began", "went_on", "worsened"]:
-    if was is None:
+def _step(before: Incident | None, now: Incident) -> Literal["began", "went_on", "worsened"]:
+    if before is None:
         return "began"
-    is_worse = now.kinds > was.kinds or now.is_broken > was.is_broken
+    is_worse = now.kinds > before.kinds or now.is_broken > before.is_broken
     return "worsened" if is_worse else "went_on"
 
 
 def incidents(
     raised: Iterable[RaisedAlarm], reports: Iterable[ReportedOpenAlarms]
 ) -> list[Incident]:
-    """Return the incidents of a time, the oldest first; only the last may be open."""
+    """Return the incidents of these alarms, the oldest first; only the last may be open."""
     marks = list(reports)
     found: list[Incident] = []
     for event in timeline(raised, marks):
-        if event.what == "began" or not found or found[-1].until is not None:
+        if event.step == "began" or not found or found[-1].until is not None:
             found.append(event.incident)
         else:
             found[-1] = event.incident
-    # An open one of which no alarm was read is in the reports alone.
+    # The reports may list an open incident of which no alarm was read.
     last = marks[-1] if marks else None
     if last is not None and last.alarms and (not found or found[-1].until is not None):
         found.append(Incident(last.alarms))
@@ -306,61 +301,62 @@ def open_at_report(reader: FeedReader, entry: bytes) -> Incident | None:
 
 
 def _open_at(reader: FeedReader, upto: bytes, last: ReportedOpenAlarms | None) -> Incident | None:
-    """Return the incident that is open after the alarms up to an ID, and a last report."""
+    """Return the incident that is open at an ID, given the last report before it."""
     if last is not None and not last.alarms:
-        later = _raised(reader, upto, last.entry)
+        later = _newest_alarms(reader, upto, last.entry)
         if not (later and _is_after(later[-1], last)):
             return None
-    raised = _raised(reader, upto)
-    parts = tuple(one.alarm for one in raised[_first_of(reader, raised) :])
+    raised = _newest_alarms(reader, upto)
+    parts = tuple(one.alarm for one in raised[_incident_start(reader, raised) :])
     open_now = () if last is None else last.alarms
     if not (parts or open_now):
         return None
-    return _with_older(Incident(parts) if parts else None, open_now)
+    return _with_open(Incident(parts) if parts else None, open_now)
 
 
-def _raised(reader: FeedReader, upto: bytes, after: bytes = b"-") -> list[RaisedAlarm]:
+def _newest_alarms(reader: FeedReader, upto: bytes, after: bytes = b"-") -> list[RaisedAlarm]:
     """Return the newest alarms in a range of IDs, the oldest first, without comparisons."""
     found = reader.last_entries(reader.keys.alarms, MAX_PARTS, after, upto)
-    known = known_alarms((entry[0], message(entry)) for entry in found)
-    return [one for one in known if one.alarm.kind != "comparison"]
+    return _without_comparisons(known_alarms((entry[0], message(entry)) for entry in found))
 
 
-def _first_of(reader: FeedReader, raised: Sequence[RaisedAlarm]) -> int:
+def _incident_start(reader: FeedReader, raised: Sequence[RaisedAlarm]) -> int:
     """Return the index of the last incident's first alarm: before it no alarm was open."""
     begin = len(raised)
     while begin > 0:
         entry = raised[begin - 1].entry
-        begin = next(place for place, one in enumerate(raised) if one.entry == entry)
-        mark = open_before(reader, entry)
-        if mark is None:
-            return _first_before_reports(reader, raised, begin)
-        if not mark.alarms and not (begin and _is_after(raised[begin - 1], mark)):
+        begin = next(index for index, one in enumerate(raised) if one.entry == entry)
+        report = open_before(reader, entry)
+        if report is None:
+            return _incident_start_before_reports(reader, raised, begin)
+        if not report.alarms and not (begin and _is_after(raised[begin - 1], report)):
             break
     return begin
 
 
-def _first_before_reports(reader: FeedReader, raised: Sequence[RaisedAlarm], begin: int) -> int:
-    """Return the same if no report before the alarms at `begin` is kept.
+def _incident_start_before_reports(
+    reader: FeedReader, raised: Sequence[RaisedAlarm], begin: int
+) -> int:
+    """Return the index like `_incident_start`; no report before the alarm at `begin` is kept.
 
-    If none was trimmed, no incident ended before them, and all alarms are of one. Otherwise the
-    first report that is kept lists the alarms of the last incident.
+    If no report was ever trimmed, no incident ended before that alarm: all alarms are of one
+    incident. Otherwise the first kept report lists the alarms of the last incident.
     """
     met = reader.keys.met
     first = reader.first_entry(met)
     info = None if first is None else permitted(reader.stream_info, met)
     if first is None or info is None or not info.gone:
         return 0
-    mark = ReportedOpenAlarms.of(first[0], message(first))
-    listed = () if mark is None else mark.alarms
+    report = ReportedOpenAlarms.of(first[0], message(first))
+    listed = () if report is None else report.alarms
     return next((i for i, one in enumerate(raised[:begin]) if one.alarm in listed), begin)
 
 
-def _is_after(one: RaisedAlarm, report: ReportedOpenAlarms) -> bool:
-    return parse_id(one.entry) > parse_id(report.entry)
+def _is_after(raised: RaisedAlarm, report: ReportedOpenAlarms) -> bool:
+    return parse_id(raised.entry) > parse_id(report.entry)
 
 
 def open_before(reader: FeedReader, entry: bytes) -> ReportedOpenAlarms | None:
-    """Return the open alarms of the newest report before an entry of `alarms`; None without one."""
+    """Return the open alarms of the newest report before an ID; None if there is no report."""
     found = reader.last_entry(reader.keys.met, commands.after(entry))
     return None if found is None else ReportedOpenAlarms.of(found[0], message(found))

@@ -1,4 +1,4 @@
-"""The list of feeds, and who holds one of them."""
+"""The list of feeds, and the holder of a feed's lease."""
 
 from workers.broker.feed_reader import FeedReader
 from workers.broker.leases import Holder
@@ -23,10 +23,10 @@ def names(store: FeedReader) -> list[str]:
 
 
 def listed(store: FeedReader) -> tuple[list[str], list[bytes]]:
-    """Return the names of all listed feeds, and the listed texts that are not valid names.
+    """Return the listed feeds, and the listed texts that are no valid names; both sorted.
 
-    Feeds that no worker has started are included. Producers may write the list, so it may contain
-    anything. Both results are sorted. WrongKeyType: the list is not a set.
+    Feeds that no worker has started are included. Producers may write to the list, so it may
+    contain anything. WrongKeyType: the list is not a set.
     """
     try:
         found = sorted(store.members(REGISTRY))
@@ -44,17 +44,17 @@ class FeedInUse(BadConfiguration):
 
 
 def check_not_in_use(store: FeedReader, force: bool | None = None) -> None:
-    """Raise FeedInUse if a live worker holds the feed, unless forced; None: it cannot be."""
+    """Raise FeedInUse if a live worker holds the feed; None: the command has no `--force`."""
     name = holder(store)
     if name is not None and not force:
-        way = "" if force is None else ", or --force"
+        hint = "" if force is None else ", or --force"
         raise FeedInUse(
-            f"feed {store.keys.feed!r} is held by {name!r}: stop that worker first{way}"
+            f"feed {store.keys.feed!r} is held by {name!r}: stop that worker first{hint}"
         )
 
 
 def holder(store: FeedReader) -> str | None:
-    """Return the holder of the lease, unless its process is known to be gone."""
+    """Return the holder of the lease; None if its process is known to have ended."""
     held = store.lease_value()
     if held is None:
         return None

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from workers.broker.streams import pairs_of
-from workers.errors import StateLost
 from workers.feed.keys import FeedKeys
 from workers.feed.pinned_config import Groups
 from workers.feed.position import parse_id, previous_id
-from workers.reading.answers import answer, stored_values
+from workers.reading.answers import answer, message, stored_values
 
 if TYPE_CHECKING:
     from workers.broker.store import Store
@@ -22,17 +21,17 @@ if TYPE_CHECKING:
 Features = list[Any] | dict[str, Any]
 
 ANSWERED = ("ok", "warming")
-"""Status of an answer whose label, if the entry had one, was learned."""
+"""Status of answers to accepted examples: a label in their entry was learned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The label and the features of an answered example, as far as they are known."""
+    """The true label and the features of an answered example, as far as they are known."""
 
-    is_kept: bool = False  # whether its input entry is still there; else nothing is known
-    label: str | None = None  # the learned label, as the feed spells it; None if none was learned
-    is_right: bool | None = None  # whether the answer is that label; None without either
-    features: Features | None = None  # as they were sent, if they were requested
+    is_kept: bool = False  # whether its input entry is still kept; else nothing is known
+    label: str | None = None  # as the feed spells it; None if none was learned
+    is_right: bool | None = None  # see `is_right`
+    features: Features | None = None  # as they were sent; None unless requested
 
     def fields(self, with_features: bool) -> dict[str, Any]:
         """Return the fields that are added to an answer."""
@@ -41,10 +40,10 @@ class Truth:
 
 
 class TrueLabels:
-    """Reads the truth of a feed's answers, page by page, as long as the input is kept.
+    """Reads the true labels of a feed's answers, page by page, while the input is kept.
 
     The answers of a combination have the entry IDs of its first source, whose input has the labels.
-    With `with_late` delayed labels are found too: all kept answers are read for them first.
+    `with_late` adds delayed labels: it first reads all kept answers for them.
     """
 
     def __init__(
@@ -65,22 +64,22 @@ class TrueLabels:
         """Yield the truth of each answer.
 
         Entries of `out` are in the order of their IDs, with their parsed payloads. `given` is the
-        input of the feed from the first to the last of them, if it was read before.
+        input of the feed from the first to the last of them, if the caller has read it.
         """
-        if entries and not self._begun:  # not before: a reader may follow a feed that has not begun
+        if entries and not self._begun:  # not in __init__: the feed may not have begun by then
             self._begin()
-        found: Iterator[Entry] = iter(given or ())
+        inputs: Iterator[Entry] = iter(given or ())
         if entries and given is None:
-            found = self._inputs(entries[0][0], entries[-1][0])
-        sent = next(found, None)
-        for (entry_id, _), message in zip(entries, messages, strict=True):
+            inputs = self._inputs(entries[0][0], entries[-1][0])
+        sent = next(inputs, None)
+        for (entry_id, _), parsed in zip(entries, messages, strict=True):
             while sent is not None and parse_id(sent[0]) < parse_id(entry_id):
-                sent = next(found, None)
+                sent = next(inputs, None)
             is_kept = sent is not None and sent[0] == entry_id
-            yield self._truth(sent[1], message) if sent is not None and is_kept else Truth()
+            yield self._truth(sent[1], parsed) if sent is not None and is_kept else Truth()
 
     def _begin(self) -> None:
-        """Find the input with the labels, and the spelling of labels in this feed."""
+        """Find the input that has the labels, and how this feed spells labels."""
         settings = stored_values(self._store)
         combined = settings.get("join", {}).get("feeds")
         if combined:
@@ -99,17 +98,22 @@ class TrueLabels:
         fields = pairs_of(flat)
         label = self._spelled(fields[b"y"].decode(errors="replace")) if b"y" in fields else None
         label = self._late.get(message.get("id", ""), label)
-        said = message.get("label")
         return Truth(
             is_kept=True,
             label=label,
-            is_right=None if label is None or said is None else said == label,
+            is_right=is_right(message, label),
             features=features_of(fields) if self.with_features else None,
         )
 
 
+def is_right(answer: dict[str, Any], label: str | None) -> bool | None:
+    """Return whether an answer predicted a label; None if either is missing."""
+    predicted = answer.get("label")
+    return None if label is None or predicted is None else predicted == label
+
+
 def labelled_answers(store: "Store") -> "Iterator[tuple[Entry, dict[str, Any], str]]":
-    """Yield each kept answer of a model whose label is known, parsed, with the label; in order.
+    """Yield each kept prediction with a known label: its entry, its parsed payload, the label.
 
     StateLost: an entry of the output stream is no answer.
     """
@@ -117,32 +121,30 @@ def labelled_answers(store: "Store") -> "Iterator[tuple[Entry, dict[str, Any], s
     truths = TrueLabels(store, with_late=True)
     for page in store.pages(store.keys.out, b"0-0", last[0][0] if last else b"0-0"):
         messages = [answer(entry) for entry in page]
-        for entry, message, truth in zip(page, messages, truths.of(page, messages), strict=True):
-            if truth.label is not None and message.get("status") == "ok":
-                yield entry, message, truth.label
+        for entry, parsed, truth in zip(page, messages, truths.of(page, messages), strict=True):
+            if truth.label is not None and parsed.get("status") == "ok":
+                yield entry, parsed, truth.label
 
 
 def _late_labels(store: "Store") -> dict[str, str]:
-    """Return the newest label that came late for each id, from the answers to label entries."""
+    """Return the newest delayed label of each id, from the answers to label entries."""
     found = {}
     for page in store.pages(store.keys.out, b"0-0"):
         for entry in page:
-            try:
-                message = answer(entry)
-            except StateLost:  # another program wrote it
+            parsed = message(entry)
+            if not isinstance(parsed, dict) or parsed.get("status") != "label":
                 continue
-            example, label = message.get("example"), message.get("label")
-            is_label = message.get("status") == "label"
-            if is_label and isinstance(example, str) and isinstance(label, str):
+            example, label = parsed.get("example"), parsed.get("label")
+            if isinstance(example, str) and isinstance(label, str):
                 found[example] = label
     return found
 
 
 def _spelling(settings: Groups) -> Callable[[str], str | None]:
-    """Return what a feed makes of the text of an accepted label: `+1` may be `1` there."""
+    """Return the function that spells a label as the feed does: an integer label `+1` is `1`."""
     if settings.get("predictor", {}).get("labels") != "integer":
         return _as_sent
-    # Imported here: only such a feed needs it.
+    # Imported here: only feeds with integer labels need it.
     from online_svm.config import PredictorConfig
     from online_svm.stream.schema import FeatureSchema
 
@@ -154,7 +156,7 @@ def _as_sent(label: str) -> str | None:
 
 
 def features_of(fields: dict[bytes, bytes]) -> Features | None:
-    """Return the features of an accepted entry; None where they are none that it could have."""
+    """Return the features of an accepted entry; None if they are not valid JSON."""
     if b"x" not in fields:
         raw = fields.get(b"xb", b"")
         values = struct.unpack(f"<{len(raw) // 8}d", raw[: len(raw) // 8 * 8])

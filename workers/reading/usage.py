@@ -1,4 +1,4 @@
-"""Use of a feed in Redis: consumer groups of its answers, scorers of its requests, memory."""
+"""Usage of a feed in Redis: consumer groups of its answers, scorers of its requests, memory."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from workers.reading.lag import backlog
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_SAMPLES = 5  # nodes of a stream that are measured: a few microseconds for any length
+_SAMPLES = 5  # nodes of a stream that MEMORY USAGE measures: microseconds for any length
 
 
-def permitted(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-    """Return the reply of a question; None if this user may not ask it."""
+def permitted(command: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    """Return the reply of a command; None if this user has no permission for it."""
     try:
-        return ask(*args, **kwargs)
+        return command(*args, **kwargs)
     except AccessDenied:
         return None
 
@@ -29,15 +29,15 @@ def permitted(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Non
 class ConsumerGroup:
     """A consumer group of `out`."""
 
-    name: str  # `archive` by default, if `online-svm export --to` reads
+    name: str  # by default `archive` for `online-svm export --to`
     upto: str  # ID of the last entry delivered to it; an archive has all up to it on disk
-    pending: int  # entries that were delivered to it and not acknowledged
+    pending: int  # entries delivered to it but not acknowledged
     behind: int  # entries after `upto`
-    behind_is_at_least: bool  # whether there may be more: counting stopped
+    behind_is_at_least: bool  # whether `behind` is a lower bound: counting stopped
 
 
 def consumer_groups(reader: FeedReader) -> list[ConsumerGroup]:
-    """Return the consumer groups of `out`; none if this user may not ask."""
+    """Return the consumer groups of `out`; none without permission."""
     out = reader.keys.out
     if not reader.has_stream(out):
         return []
@@ -54,13 +54,13 @@ def consumer_groups(reader: FeedReader) -> list[ConsumerGroup]:
 
 @dataclass(frozen=True, slots=True)
 class ScorerStatus:
-    """The newest published state of a feed, and its requests; None if this user may not ask."""
+    """The newest published state and the requests of a feed; None where it cannot be read."""
 
-    n: int | None  # examples learned in the newest published state; None without one
-    size: int | None  # of it, in bytes
-    behind: int | None  # examples that the feed has learned since
+    n: int | None  # examples learned in the published state; None if none is published
+    size: int | None  # bytes of the published state
+    behind: int | None  # examples learned since it was published
     age: float | None  # seconds since it was published, by the clock of Redis
-    scorers: int | None  # of the group, with those that were killed less than an hour ago
+    scorers: int | None  # consumers of the group, with scorers killed less than an hour ago
     waiting: int  # requests without an answer
     pending: int | None  # of these, those that a scorer has taken
 
@@ -68,17 +68,17 @@ class ScorerStatus:
 def scorer_status(reader: FeedReader, n: int, published: Publication | None) -> ScorerStatus | None:
     """Return the scoring of a feed with `n` examples learned; None without state and requests."""
     requests = reader.keys.requests
-    asked = permitted(reader.key_type, requests) == "stream"
-    if published is None and not asked:
+    has_requests = permitted(reader.key_type, requests) == "stream"
+    if published is None and not has_requests:
         return None
-    group = permitted(reader.group(requests, SCORERS).info) if asked else None
+    group = permitted(reader.group(requests, SCORERS).info) if has_requests else None
     return ScorerStatus(
         n=None if published is None else published.n,
         size=None if published is None else published.size,
         behind=None if published is None else n - published.n,
         age=None if published is None else _age(reader, published),
         scorers=None if group is None else group.consumers,
-        waiting=reader.length(requests) if asked else 0,
+        waiting=reader.length(requests) if has_requests else 0,
         pending=None if group is None else group.pending,
     )
 
@@ -92,8 +92,8 @@ def _age(reader: FeedReader, published: Publication) -> float | None:
 class MemoryUse:
     """Memory of the keys of a feed, by kind: `in`, output streams, `snapshots`, `published`."""
 
-    bytes: dict[str, int | None]  # of a stream an estimate; None if this user may not ask
-    bounds: dict[str, int]  # bytes that are kept of an output stream by default
+    bytes: dict[str, int | None]  # an estimate for streams; None without permission
+    bounds: dict[str, int]  # default bound of each output stream, in bytes
 
 
 NO_MEMORY = MemoryUse({}, {})
@@ -102,7 +102,7 @@ NO_MEMORY = MemoryUse({}, {})
 def memory_use(
     reader: FeedReader, state: FeedState | None, published: Publication | None
 ) -> MemoryUse:
-    """Return what the keys of a feed take: one MEMORY USAGE each, which reads no stream."""
+    """Return the memory of a feed's keys, by one sampled MEMORY USAGE each."""
     keys = reader.keys
     pointers = () if state is None else state.snapshots
     kinds: dict[str, Iterable[str]] = {

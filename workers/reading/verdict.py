@@ -1,15 +1,15 @@
 """The verdict on a feed: one sentence, its level, and what to do.
 
-It is judged here alone, from a `FeedStatus`, without reading anything. Whether a worker answers
-comes first, then whether the answers can be trusted:
+Every verdict is computed here, from a `FeedStatus`, without I/O. The first condition that holds
+decides: whether a worker answers, then whether the answers can be trusted.
 
     cannot be read, gone                    the feed's condition is unknown
     no worker, parked, stuck, replaying     nothing is answered now
-    an incident is open                     do not trust them, or take care
-    no guarantee, accuracy far off          take care
+    an incident is open                     do not trust the answers, or take care
     no label for long, behind               the figures are old
+    no guarantee, accuracy far off          take care
     warming up, too early to judge          wait
-    hold                                    all is well
+    probabilities hold                      all is well
 """
 
 from collections.abc import Mapping
@@ -23,24 +23,23 @@ from workers.text import counted
 
 Level = Literal["bad", "care", "wait", "well"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-"""How serious a verdict is, the worst first; it decides the colour: red, amber, grey, green."""
+"""Severity of a verdict, the worst first; their colours are red, amber, grey and green."""
 
 _BEHIND_SECONDS = 10.0  # age of the oldest waiting entry from which a feed is behind
-_STUCK_SECONDS = 30.0  # the same for "nothing is answered", if no entry was answered meanwhile
+_STUCK_SECONDS = 30.0  # the same for a feed of which nothing is answered
 
 PARKED_SECONDS = 660.0
 """Seconds after which a parked feed counts as without a worker: a live worker retries it within ten
 minutes."""
 
 _NO_LABEL_SECONDS = 600.0  # without a label, while answers wait for theirs
-_MIN_SCORED = 100  # answers from which accuracy and probability are compared
+_MIN_SCORED = 100  # scored answers needed to compare accuracy and probability
 
-# Accuracy is far from the announced probability, although no test has raised an alarm yet, from
-# this many standard deviations and this difference on.
+# Accuracy is far from the announced probability beyond both this many standard deviations and this
+# difference, even if no test has raised an alarm.
 _FAR_Z, _FAR_DIFFERENCE = 4.0, 0.05
 
-_TEXT_LENGTH = 300  # characters of a text that another program may have written
-
+_TEXT_LENGTH = 300  # characters shown of a text that another program may have written
 
 _PRINTED = (
     "feed", "verdict", "incident", "seq", "n", "waiting", "waiting_is_at_least", "waiting_seconds",
@@ -51,11 +50,11 @@ _PRINTED = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The sentence about a feed that comes first, and its level."""
+    """A sentence on the condition of a feed, and its severity."""
 
     level: Level
     sentence: str  # without a full stop
-    advice: str = ""  # what to do, or why; may be empty
+    advice: str = ""  # the action to take, or the reason; may be empty
 
 
 def verdict(status: FeedStatus) -> Verdict:
@@ -73,7 +72,7 @@ def verdict(status: FeedStatus) -> Verdict:
     """
     unanswered = _unanswered(status)
     if unanswered is None:
-        return _old(status) or trust(status)
+        return _outdated(status) or trust(status)
     if status.incident is None or status.problem or not status.exists:
         return unanswered
     sentence = f"{unanswered.sentence}. {incident_sentence(status.incident)}"
@@ -81,15 +80,15 @@ def verdict(status: FeedStatus) -> Verdict:
     return Verdict(level, sentence, unanswered.advice)
 
 
-def printed(found: FeedStatus) -> dict[str, Any]:
+def printed(status: FeedStatus) -> dict[str, Any]:
     """Return the object that `status --json` and the gateway give, for orjson."""
     return {
-        name: verdict(found) if name == "verdict" else getattr(found, name) for name in _PRINTED
+        name: verdict(status) if name == "verdict" else getattr(status, name) for name in _PRINTED
     }
 
 
 def trust(status: FeedStatus) -> Verdict:
-    """Return whether the answers of a feed can be trusted, whether its worker runs or not."""
+    """Return the verdict on the answers alone, whether or not a worker runs."""
     if status.incident is not None:
         return of_incident(status.incident)
     answer, report = status.answer, status.report
@@ -127,15 +126,15 @@ def incident_sentence(incident: Incident) -> str:
 
 
 def of_end(incident: Incident, report: Mapping[str, Any] | None) -> Verdict:
-    """Return the verdict at the end of an incident, given the report without an open alarm."""
+    """Return the verdict when an incident ends, given the report that ends it."""
     now = trust(FeedStatus(feed="", report=report))
     back = f"The guarantee is back since example {incident.until or 0:,}"
     return Verdict(now.level, f"{back}. {now.sentence}", now.advice)
 
 
 def summary(verdicts: list[Verdict]) -> str:
-    """Return how many feeds are well, such as "7 well, 1 not"."""
-    levels = [one.level for one in verdicts]
+    """Return a count of verdicts by level, such as "7 well, 1 not"."""
+    levels = [verdict.level for verdict in verdicts]
     ill, unsure = levels.count("bad") + levels.count("care"), levels.count("wait")
     parts = [f"{levels.count('well'):,} well"]
     parts += [f"{ill:,} not"] if ill else []
@@ -143,7 +142,7 @@ def summary(verdicts: list[Verdict]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words, rounded down.
+    """Return a duration in words, rounded down.
 
     Examples
     --------
@@ -157,15 +156,15 @@ def duration(seconds: float) -> str:
 
 
 def _unanswered(status: FeedStatus) -> Verdict | None:
-    """Return why nothing is answered now; None if something is."""
-    worker = f"start one: online-svm worker {status.feed}"
+    """Return the verdict if nothing is answered now, else None."""
+    start = f"start one: online-svm worker {status.feed}"
     if status.problem:
         return Verdict("bad", "This feed cannot be read", _text(status.problem))
     if not status.exists:
         advice = "It was deleted, or never was. It appears as soon as examples are pushed to it."
         return Verdict("wait", "There is no such feed now", advice)
     if status.holder is None:
-        return _without_worker(status, worker)
+        return _without_worker(status, start)
     event = status.lifecycle
     if status.is_replayed and status.waiting and not status.rate:
         advice = "The worker answers again what the last one had learned."
@@ -201,8 +200,8 @@ def _without_worker(status: FeedStatus, start: str) -> Verdict:
     return Verdict(level, f"No worker{since}{waits}", f"{_upper(start)}{why}")
 
 
-def _old(status: FeedStatus) -> Verdict | None:
-    """Return why the figures are old; None if they are not, or if an incident is open."""
+def _outdated(status: FeedStatus) -> Verdict | None:
+    """Return the verdict if the figures are outdated and no incident is open, else None."""
     if status.incident is not None:
         return None
     silent = status.label_seconds
@@ -240,7 +239,10 @@ def _advice(incident: Incident) -> str:
 
 
 def _figures(report: Mapping[str, Any]) -> tuple[Mapping[str, Any], int, str]:
-    """Return the figures of the last scored examples, how many, and in words; else of all."""
+    """Return figures, the number of scored examples they cover, and that span in words.
+
+    They are of the last scored examples, or of all if the report has no window.
+    """
     recent = _object(_object(report.get("windowed")).get("overall"))
     if recent:
         over = _count(recent.get("scored"))
@@ -259,7 +261,7 @@ def _count(value: Any) -> int:
 
 
 def _share(value: float) -> str:
-    """Return a share without its zero: .757."""
+    """Return a share without the leading zero: .757."""
     return f"{value:.3f}".removeprefix("0")
 
 

@@ -1,4 +1,4 @@
-"""Run a refit process: answer messages from standard input until it closes.
+"""The program of a refit process: answer messages on standard input until it closes.
 
 It imports only what refits need, because a starting worker waits for it.
 """
@@ -35,14 +35,14 @@ with importing():
 
 
 class Learners:
-    """The learners of this process, one a feed; a message goes to the one selected last."""
+    """The learners of this process, one per feed; a message is for the last selected one."""
 
     def __init__(self) -> None:
         self._key = b""
         self._learners: dict[bytes, Learner] = {}
 
     def answer(self, kind: bytes, body: bytes) -> Message:
-        """Return the answer to a message."""
+        """Return the reply to a message."""
         try:
             return DONE, self._done(kind, body)
         except Exception as error:  # the parent reports any error and tries another process
@@ -71,13 +71,13 @@ class Learners:
 
 
 def _return_memory() -> None:
-    """Return freed memory to the system, which the C library would keep; see malloc_trim(3)."""
+    """Make the C library return freed memory to the system; see malloc_trim(3)."""
     with suppress(AttributeError, OSError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def serve(source: IO[bytes], target: IO[bytes]) -> None:
-    """Answer the messages of one pipe on the other until it is closed."""
+    """Answer the messages from one pipe on the other, until it is closed."""
     learners = Learners()
     while True:
         try:
@@ -90,7 +90,7 @@ def serve(source: IO[bytes], target: IO[bytes]) -> None:
 
 
 def main() -> None:
-    """Serve on standard input and output; other prints go to standard error."""
+    """Serve on standard input and output; redirect other output to standard error."""
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     serve(sys.stdin.buffer, target)

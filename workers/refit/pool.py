@@ -1,7 +1,7 @@
-"""One pool of refit processes for many feeds.
+"""A pool of refit processes for many feeds.
 
-A process may be slow, die or hang without changing any answer, since the example number at which a
-result takes effect is fixed when the refit begins: another process goes on from the log.
+A process may be slow, die or hang without changing any answer: another process continues from the
+log, and the example number at which a result takes effect is fixed when the task is submitted.
 """
 
 import os
@@ -34,13 +34,13 @@ from workers.refit.schedule import (
 from workers.stop import Stop
 
 MAX_ATTEMPTS = 3
-"""Processes in which a task is tried."""
+"""Number of processes in which a task is tried."""
 
 REPLY_TIMEOUT = 300.0
-"""Seconds for one exchange before the process counts as hung. Only a large window comes near."""
+"""Seconds without a reply after which a process counts as hung; only large windows come near."""
 
 FAILURES = (ProcessFailed, MemoryError, OSError, RuntimeError)
-"""By which a process fails, or cannot be started. The thread outlives them: callers wait for it."""
+"""Errors of a process, or of starting one. The thread must survive them: callers wait for it."""
 
 FETCH_STATE: Message = (STATE, b"")
 
@@ -48,23 +48,23 @@ log = Logger("online_svm.refit")
 
 
 class RefitPool:
-    """Computes the refits of many feeds, a few at a time.
+    """Computes the refits of many feeds, in up to `processes` processes.
 
-    At most `processes` start, when they are needed, the first one at once; by default one less than
-    there are cores. All end with the pool.
+    The default is the number of cores less one. The first process starts at once, the others when
+    they are needed; all end with the pool.
 
     Parameters
     ----------
     stop : Stop, optional
-        After a stop is requested, results are awaited for at most half of the grace period.
+        After a stop request, results are awaited for at most half of the grace period.
     memory : int
-        Bytes that learners, with their kernel rows, may take in all processes together. Those that
-        computed longest ago are unloaded to their states, and their next refit takes longer. Each
-        process keeps at least one learner, of any size.
+        Bytes of the learners, with their kernel rows, in all processes together. Beyond it, the
+        least recently used learners are unloaded to their states, and their next refit takes
+        longer. Each process keeps at least one learner, of any size.
     timeout : float
-        Seconds for one exchange before a process counts as hung.
+        Seconds without a reply after which a process counts as hung.
     first : Popen, optional
-        A process that was started early, to use first.
+        A process that was started early, to be used first.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class RefitPool:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the present processes."""
+        """Ids of the running processes."""
         found = (thread.slot.process for thread in self._threads)
         return [process.pid for process in found if process is not None]
 
@@ -104,31 +104,31 @@ class RefitPool:
     ) -> PooledRefitter:
         """Return the refitter of one feed; its `close` releases the learner.
 
-        The observer gets the cost of each refit, and failures of processes, from any thread. The
-        caller waits for results until its `stop`, by default the pool's; each result wakes it.
+        Any thread may report the time of each refit, and failures of processes, to the observer.
+        Waiting for a result ends at `stop`, by default the pool's, which each result wakes.
         """
         return PooledRefitter(config, self._schedule, stop or self._stop, observer)
 
     def close(self) -> None:
-        """End all processes; results that are awaited do not come."""
+        """End all processes; waiting for a result raises Stopped."""
         self._schedule.close()
         for thread in self._threads:
             thread.join()
 
 
 class PoolThread(threading.Thread):
-    """Computes, in one process, what the schedule gives it; replaces the process if it fails.
+    """Computes requests in one process; replaces the process if it fails.
 
-    Only the learners that the process held are rebuilt, each when its next request comes. If they
-    take more than `memory` bytes together, the one that computed longest ago is unloaded: it is
-    rebuilt from its state, with the same bits, for its next task.
+    Only the learners of a failed process are rebuilt, each at its next request. If the learners
+    take more than `memory` bytes together, the least recently used one is unloaded: it is rebuilt
+    from its state, bit for bit, for its next task.
     """
 
     def __init__(self, schedule: Schedule, slot: ProcessSlot, timeout: float, memory: int) -> None:
         super().__init__(name="refits", daemon=True)
         self.slot = slot
         self._schedule, self._timeout, self._memory = schedule, timeout, memory
-        self._has_failed = False  # and no other process has replied since
+        self._has_failed = False  # whether the last exchange failed
         self.start()
 
     def run(self) -> None:
@@ -144,14 +144,14 @@ class PoolThread(threading.Thread):
                     self._compute(*work)
         except Stopped:
             pass
-        except BaseException as error:  # no feed may wait for a thread that is gone
+        except BaseException as error:  # feeds must not wait for a dead thread
             self._schedule.close(RefitFailed(f"a thread of the refit pool failed: {error!r}"))
             raise
         finally:
             self._end()
 
     def _compute(self, learner: PooledLearner, request: LearnerRequest) -> None:
-        """Reply to a request; then keep the log of the learner short, and the learners few."""
+        """Reply to a request; then bound the learner's log, and the memory of all learners."""
         try:
             reply = self._tried(learner, request.message)
         except RefitFailed as error:
@@ -164,7 +164,7 @@ class PoolThread(threading.Thread):
         self._schedule.finish(learner)
 
     def _tidy(self, learner: PooledLearner) -> None:
-        """Fetch the state of a learner whose log is long, and unload others unless it is alone."""
+        """Fetch the state of a learner with a long log; unload other learners beyond the memory."""
         slot, is_alone = self.slot, len(self.slot.learners) == 1
         try:
             if learner.has_long_log(is_alone):
@@ -186,7 +186,7 @@ class PoolThread(threading.Thread):
         learner.note(FETCH_STATE, self._exchange(learner, FETCH_STATE))
 
     def _tried(self, learner: PooledLearner, message: Message) -> Reply:
-        """Return the reply; use another process if this one dies, hangs or fails."""
+        """Return the reply; after a failure try another process."""
         reason = ""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
@@ -211,7 +211,7 @@ class PoolThread(threading.Thread):
         self._has_failed = True
 
     def _exchange(self, learner: PooledLearner, message: Message) -> Reply:
-        """Send a message, after those that bring the learner here; return the reply to it."""
+        """Load the learner if necessary, send a message, and return the reply."""
         return self._replies([*self._set_up(learner), message])[-1]
 
     def _replies(self, messages: list[Message]) -> list[Reply]:
@@ -221,26 +221,26 @@ class PoolThread(threading.Thread):
         return [self._reply(process) for _ in messages]
 
     def _set_up(self, learner: PooledLearner) -> list[Message]:
-        """Return the messages after which this process has the learner, and no other one has it."""
+        """Move the learner to this process; return the messages that load and select it."""
         with self._schedule.changed:
             if learner in self.slot.learners:
                 self.slot.learners.move_to_end(learner)
-                return [*self._taken_forgets(), learner.select]
+                return [*self._pop_forgets(), learner.select]
             self._schedule.move(learner, self.slot)
-            return [*self._taken_forgets(), learner.select, *learner.rebuilding()]
+            return [*self._pop_forgets(), learner.select, *learner.rebuild_messages()]
 
-    def _taken_forgets(self) -> list[Message]:
+    def _pop_forgets(self) -> list[Message]:
         forgets, self.slot.forgets = self.slot.forgets, []
         return forgets
 
     def _forget(self) -> None:
-        """Let the process forget the learners that were removed from it."""
+        """Delete removed learners from the process."""
         with self._schedule.changed:
-            forgets = self._taken_forgets()
+            forgets = self._pop_forgets()
         try:
             self._replies(forgets)
         except FAILURES:
-            self._end()  # it forgets all of them
+            self._end()  # which deletes all learners
 
     def _reply(self, process: RefitProcess) -> Reply:
         return process.receive(self._timeout, lambda: self._schedule.is_closed)
@@ -253,7 +253,7 @@ class PoolThread(threading.Thread):
         return process
 
     def _end(self) -> None:
-        """End the process; its learners are in no process then."""
+        """End the process; its learners are then in no process."""
         with self._schedule.changed:
             process, self.slot.process = self.slot.process, None
             self.slot.learners.clear()
@@ -263,7 +263,7 @@ class PoolThread(threading.Thread):
 
 
 def _report(learner: PooledLearner, reason: str | None) -> None:
-    """Report to the feed's observer why the process failed, or that it works again."""
+    """Report to the feed's observer why a process failed, or that refits work again."""
     if reason is not None or learner.trouble is not None:
         learner.trouble = None if reason is None else still(learner.trouble, reason)
         learner.observer.refits_fail(learner.trouble)

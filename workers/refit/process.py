@@ -1,7 +1,7 @@
 """Start a refit process, send messages to it, and read its replies.
 
-A message is one byte (its kind), eight bytes (the length of the body), eight bytes (the seconds
-that a reply took to compute) and the body; nothing is pickled.
+A message is one byte (its kind), eight bytes (the length of the body), eight bytes (for a reply,
+the seconds of computing) and the body; nothing is pickled.
 """
 
 import fcntl
@@ -28,19 +28,19 @@ DONE, FAILED = b"D", b"F"
 Message = tuple[bytes, bytes]  # kind and body
 
 HEAD = struct.Struct(">cQd")
-"""The head of each message: kind, length and seconds."""
+"""The header of a message: kind, length and seconds."""
 
 WEIGHT = struct.Struct(">Q")
-"""The reply to `WEIGH`: the bytes that a learner takes."""
+"""The reply to `WEIGH`: the bytes of a learner."""
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-_CHECK_SECONDS = 0.05  # between two checks for a cancellation while a reply is awaited
+_CHECK_SECONDS = 0.05  # between two checks for a cancellation during a wait
 
 _PIPE_BYTES = 1 << 20  # the largest size that Linux allows without privileges
 
 IN_TIME_SECONDS = 0.0005
-"""A result that was waited for no longer than this came in time."""
+"""A result that was waited for no longer than this is in time."""
 
 LOW_PRIORITY_CREDIT = 4
 """Credit at which the priority becomes low: a result in time adds one, a late one takes two."""
@@ -49,7 +49,7 @@ Child = subprocess.Popen[bytes]
 
 
 def start() -> Child:
-    """Start a process that answers messages until its pipe closes; it imports at once."""
+    """Start a process that answers messages until its pipe closes."""
     return subprocess.Popen(
         command("-m", "workers.refit.child"),
         stdin=subprocess.PIPE,
@@ -62,7 +62,7 @@ def start() -> Child:
 
 
 def end(child: Child) -> None:
-    """Kill a process, and close its pipes."""
+    """Kill a process and close its pipes."""
     child.kill()
     child.wait()
     for pipe in (child.stdin, child.stdout):
@@ -71,7 +71,7 @@ def end(child: Child) -> None:
 
 
 def framed(kind: bytes, body: bytes, seconds: float = 0.0) -> bytes:
-    """Return a message as it is sent through the pipe."""
+    """Return the bytes of a message."""
     return HEAD.pack(kind, len(body), seconds) + body
 
 
@@ -97,15 +97,14 @@ def _read_exactly(pipe: IO[bytes], size: int) -> bytes:
 class ProcessPriority:
     """The scheduling priority of a refit process: low while no answer waits for its results.
 
-    A refit computes for milliseconds, an answer takes a fraction of one. Linux lets a process keep
-    the processor for some 3 ms, and decides only at each tick of its clock: an answer would wait
-    for both. The lower the weight of a process, the sooner others run. Where each session is a
-    group of its own, as is usual outside containers (man 7 sched, "The autogroup feature"), the
-    weight of the group counts. It is changed through /proc, in both directions. In containers,
-    which have no such groups, nothing is changed.
+    A refit takes milliseconds, an answer a fraction of one. Linux lets a process keep the processor
+    for some 3 ms, and preempts only at clock ticks, so an answer would wait. The lower the weight
+    of the refit process, the sooner others run. Outside of containers each session usually is an
+    autogroup (man 7 sched), whose weight counts, and which /proc can change in both directions.
+    Without autogroups nothing is changed.
 
-    Under load, a process of the least weight would hardly run. So the priority is low only while
-    nearly all results come in time. Linux ignores more than some ten changes a second.
+    Under load, a process of low weight would hardly run. So the priority is low only while nearly
+    all results are in time. Linux ignores more than about ten changes a second.
     """
 
     def __init__(self, pid: int) -> None:
@@ -114,7 +113,7 @@ class ProcessPriority:
         self._credit = 0
 
     def note(self, waited: float) -> None:
-        """Choose the priority, given the seconds that a result was waited for."""
+        """Choose the priority after a result that was waited for."""
         change = 1 if waited < IN_TIME_SECONDS else -2
         self._credit = min(max(self._credit + change, 0), LOW_PRIORITY_CREDIT)
         if self._credit == LOW_PRIORITY_CREDIT:
@@ -123,7 +122,7 @@ class ProcessPriority:
             self._set(False)
 
     def restore(self) -> None:
-        """Make the priority normal: an answer waits for the process."""
+        """Set the normal priority, since an answer waits."""
         self._credit = 0
         self._set(False)
 
@@ -143,14 +142,14 @@ class Reply(NamedTuple):
     """The reply of a process to a message."""
 
     body: bytes
-    seconds: float  # that the process computed
+    seconds: float  # of computing
 
 
 class RefitProcess:
-    """A refit process, and the two pipes to it.
+    """A refit process and its two pipes.
 
-    A message is written at once as far as the pipe has room. A thread writes the rest, because the
-    process may have to write a reply before it reads on. Killing the process ends both.
+    `send` writes as much of a message as fits into the pipe; a thread writes the rest, because the
+    process may have to write a reply before it continues to read. Killing the process ends both.
     """
 
     def __init__(self, child: Child) -> None:
@@ -164,15 +163,15 @@ class RefitProcess:
         self.priority = ProcessPriority(child.pid)
         self._received = bytearray()
         self._unsent: SimpleQueue[memoryview | None] = SimpleQueue()
-        self._handed_over, self._written = 0, 0
+        self._handed_over, self._written = 0, 0  # messages, to and by the thread
         self._writer = threading.Thread(target=self._write, name="refit", daemon=True)
         self._writer.start()
 
     def send(self, message: Message) -> None:
-        """Send a message after the earlier ones; do not wait until it is written."""
+        """Send a message after the earlier ones, without blocking."""
         left = memoryview(framed(*message))
         if self._written == self._handed_over:
-            left = self._written_at_once(left)
+            left = self._write_available(left)
         if left:
             self._handed_over += 1
             self._unsent.put(left)
@@ -192,7 +191,7 @@ class RefitProcess:
 
     def close(self) -> None:
         """Kill the process."""
-        self._child.kill()  # a waiting writer then ends
+        self._child.kill()  # unblocks the writer
         self._unsent.put(None)
         self._writer.join()
         end(self._child)
@@ -214,25 +213,25 @@ class RefitProcess:
         del self._received[:size]
         return taken
 
-    def _written_at_once(self, data: memoryview) -> memoryview:
-        """Write as much as the pipe has room for; return the rest, empty if the pipe is broken."""
+    def _write_available(self, data: memoryview) -> memoryview:
+        """Write as much as fits into the pipe; return the rest, empty if the pipe is broken."""
         try:
             return data[os.write(self._stdin.fileno(), data) :]
         except BlockingIOError:
             return data
-        except OSError:  # the process is gone, which reading its reply will show
+        except OSError:  # the process is dead, which reading its reply will detect
             return data[:0]
 
     def _write(self) -> None:
         while (left := self._unsent.get()) is not None:
             while left:
                 _is_ready(self._stdin, select.POLLOUT, None)
-                left = self._written_at_once(left)
+                left = self._write_available(left)
             self._written += 1
 
 
 def _widen(*pipes: IO[bytes]) -> None:
-    """Enlarge pipes to hold a whole message, if the system can, so that writers need not wait."""
+    """Enlarge pipes, if the system can, so that most messages fit."""
     for pipe in pipes:
         if sys.platform == "linux":
             with suppress(OSError):
@@ -240,7 +239,7 @@ def _widen(*pipes: IO[bytes]) -> None:
 
 
 def _is_ready(stream: IO[bytes], event: int, seconds: float | None) -> bool:
-    """Return whether a pipe can be read or written within some seconds; None waits for ever."""
+    """Wait until a pipe can be read or written; return False after `seconds`."""
     watch = select.poll()
     watch.register(stream, event)
     return bool(watch.poll(None if seconds is None else seconds * 1000))

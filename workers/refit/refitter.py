@@ -15,20 +15,20 @@ from workers.refit.process import STATE, TASK, Message, Reply
 from workers.refit.schedule import PooledLearner, RefitObserver, Schedule
 from workers.stop import Stop
 
-_CHECK_SECONDS = 0.05  # between two checks for a stop while a reply is awaited
+_CHECK_SECONDS = 0.05  # between two checks for a stop during a wait
 
 
 class PooledRefitter(Refitter):
-    """Computes the refits of a feed in a pool; `RefitPool.refitter` makes it.
+    """Computes the refits of a feed in a pool; created by `RefitPool.refitter`.
 
-    When a refit begins changes no answer, since each takes effect at a fixed example number. While
-    `is_deferring`, a submitted refit begins when `begin` is called or its result is awaited.
+    Each refit takes effect at a fixed example number, so its start may be delayed: while
+    `is_deferring`, a submitted refit starts when `begin` is called or its result is awaited.
     """
 
     _learner: PooledLearner
     _results: deque[Future[Reply]]
     _state: Future[Reply] | None  # of the learner after the last task
-    _awaited_since: float | None  # when a result was first polled in vain
+    _awaited_since: float | None  # first poll for a result that was not ready
 
     def __init__(
         self,
@@ -51,15 +51,15 @@ class PooledRefitter(Refitter):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a refit is being computed now, at normal priority."""
+        """Whether a refit is being computed at normal priority."""
         learner = self._learner
         return learner.is_running and learner.slot is not None and learner.slot.is_urgent
 
     @property
     def is_ready(self) -> bool:
-        """Whether `result` would return or raise at once; deferred refits begin.
+        """Whether `result` would return or raise at once. Starts deferred refits.
 
-        Polling for a result that is not ready marks it as awaited from then on.
+        Polling for a result that is not ready marks it as awaited.
         """
         self.begin()
         if self._schedule.failure is not None or (self._results and self._results[0].done()):
@@ -68,15 +68,15 @@ class PooledRefitter(Refitter):
         if self._awaited_since is None:
             self._awaited_since = now
         elif now - self._awaited_since >= _CHECK_SECONDS:
-            # On a busy machine a process of low priority would hardly run.
+            # On a busy machine a process with low priority hardly runs.
             self._schedule.hurry()
         return False
 
     @property
     def has_state(self) -> bool:
-        """Whether `state` would return or raise at once, if all results were taken.
+        """Whether `state` would return or raise at once, once all results are taken.
 
-        If not, the state is fetched behind the submitted tasks, and is there until the next one.
+        If not, the state is requested, to be fetched after the submitted tasks.
         """
         self.begin()
         if self._state is None:
@@ -93,7 +93,7 @@ class PooledRefitter(Refitter):
             self.begin()
 
     def begin(self) -> None:
-        """Begin the deferred refits."""
+        """Start the deferred refits."""
         deferred, self._deferred = self._deferred, []
         self._results += [self._schedule.submit(self._learner, message) for message in deferred]
 
@@ -129,14 +129,14 @@ class PooledRefitter(Refitter):
     def reset(self, state: bytes | None) -> None:
         if state is not None:
             opened(self._config, state)
-        self.is_deferring = False  # in a replay no client waits
+        self.is_deferring = False  # no client waits during a replay
         self.close()
         self._restart(state)
 
     def close(self) -> None:
         """Drop all tasks and the learner.
 
-        A refit that is being computed is not interrupted: its process has other learners too.
+        A running refit is not interrupted, since its process has other learners, too.
         """
         self._deferred.clear()
         self._schedule.abandon(self._learner)
@@ -146,12 +146,11 @@ class PooledRefitter(Refitter):
         self._learner = PooledLearner(self._config, state, self._observer, self._stop.wake)
 
     def _is_log_empty(self) -> bool:
-        """Return whether the learner's last fetched state is that after its last task."""
+        """Return whether the last fetched state includes the learner's last task."""
         with self._schedule.changed:
             return self._learner.is_idle and not self._learner.tasks
 
     def _awaited(self, reply: Future[Reply]) -> Reply:
-        """Wait for a reply."""
         self._learner.is_awaited = True
         try:
             while not reply.done():

@@ -1,11 +1,11 @@
 """Decide which request is computed next, and by which process of the pool.
 
-Learners with requests take turns, round robin; one learner's requests are computed in order, one
-at a time. A request begins when a process has nothing else to do. So a learner whose refits are
-heavy delays each other one by one refit at most, however many requests it has.
+Learners with requests take turns, round robin; the requests of a learner are computed in order, one
+at a time, whenever a process is idle. So a learner with heavy refits delays each other learner by
+at most one refit, however many requests it has.
 
 A learner stays in the process that computed its last refit, where its kernel rows are. It moves to
-an idle process only if no refit has to be computed again for that.
+an idle process only if its log is empty, so that no refit must be repeated there.
 """
 
 import threading
@@ -20,25 +20,25 @@ from workers.errors import RefitFailed, Stopped, Trouble
 from workers.refit.process import CONFIG, FORGET, LOAD, SELECT, STATE, Message, RefitProcess, Reply
 
 MIN_LOG_BYTES_ALONE = 1 << 20
-"""Bytes of tasks after which the state of a learner that has its process alone is fetched, if they
-are also more than the state has. Fetching a state costs about as much as sending it."""
+"""Log size in bytes from which the state of a learner that is alone in its process is fetched, if
+the log is also larger than the state. Fetching a state costs about as much as sending it."""
 
 MIN_LOG_BYTES_SHARED, LOG_SHARE_SHARED = 1 << 17, 0.25
-"""The same for learners that share a process: bytes of tasks, and their share of the state. The
-answering process holds the logs of all feeds. For a full window that is every third refit, some 2 %
-of its time."""
+"""The same for learners that share a process: log size in bytes, and as a fraction of the state.
+The answering process keeps the logs of all feeds. With a full window the state is fetched at every
+third refit, in about 2 % of the time."""
 
 _KEYS = count()
 
 
 class RefitObserver:
-    """Ignores what refits cost and whether they fail; listeners override, and return at once."""
+    """Ignores reports about refits; subclasses override the methods, which must return at once."""
 
     def refitted(self, seconds: float, waited: float) -> None:
-        """One refit took `seconds` of computing, and held the feed up for `waited` seconds."""
+        """Report the seconds that a refit computed, and that the feed waited for it."""
 
     def refits_fail(self, trouble: Trouble | None) -> None:
-        """Refits fail, or work again."""
+        """Report why refits fail; None if they work again."""
 
 
 class LearnerRequest(NamedTuple):
@@ -51,9 +51,9 @@ class LearnerRequest(NamedTuple):
 class PooledLearner:
     """A feed's learner: its requests, and the log from which another process rebuilds it.
 
-    A result is a function of the last fetched state and of the tasks since. So a learner that is
-    rebuilt from them continues with the same bits. The log belongs to the thread that computes; the
-    schedule's lock guards the rest.
+    A result depends only on the last fetched state and the tasks since then, so a rebuilt learner
+    continues bit for bit. Only the computing thread uses the log; the schedule's lock guards the
+    rest.
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class PooledLearner:
     ) -> None:
         self._config = config.model_dump_json().encode()
         key = str(next(_KEYS)).encode()
-        self.select, self.forget = (SELECT, key), (FORGET, key)  # the messages that name it
-        self.state = state  # the last one fetched; None if there was none yet
-        self.tasks: list[Message] = []  # computed since then
+        self.select, self.forget = (SELECT, key), (FORGET, key)  # messages
+        self.state = state  # last fetched, if any
+        self.tasks: list[Message] = []  # the log: tasks computed since then
         self.observer, self.wake = observer or RefitObserver(), wake
-        self.requests: deque[LearnerRequest] = deque()  # no process has them yet
+        self.requests: deque[LearnerRequest] = deque()  # not sent to a process yet
         self.failure: RefitFailed | None = None  # why no more requests are computed
-        self.trouble: Trouble | None = None  # why the last process that had a request failed
+        self.trouble: Trouble | None = None  # why the last process failed
         self.slot: ProcessSlot | None = None  # that took the last request
-        self.is_running = False  # a process computes a request
-        self.is_awaited = False  # a caller does nothing else until there is a reply
+        self.is_running = False  # whether a process computes a request
+        self.is_awaited = False  # whether a caller blocks until a reply
         self.is_abandoned = False
 
     @property
@@ -90,54 +90,54 @@ class PooledLearner:
             self.tasks.append(message)
 
     def has_long_log(self, is_alone: bool) -> bool:
-        """Return whether the state should be fetched, to replace the tasks."""
-        least = MIN_LOG_BYTES_ALONE if is_alone else MIN_LOG_BYTES_SHARED
+        """Return whether the state should be fetched, to replace the log."""
+        min_bytes = MIN_LOG_BYTES_ALONE if is_alone else MIN_LOG_BYTES_SHARED
         share = 1.0 if is_alone else LOG_SHARE_SHARED
         size = sum(len(body) for _, body in self.tasks)
-        return size > max(least, share * len(self.state or b""))
+        return size > max(min_bytes, share * len(self.state or b""))
 
-    def rebuilding(self) -> list[Message]:
-        """Return the messages by which a new process brings the learner to the end of its log."""
+    def rebuild_messages(self) -> list[Message]:
+        """Return the messages that rebuild the learner in another process."""
         load = [] if self.state is None else [(LOAD, self.state)]
         return [(CONFIG, self._config), *load, *self.tasks]
 
 
 class ProcessSlot:
-    """The learners of one process of the pool. The schedule's lock guards all of it."""
+    """One process of the pool and its learners. The schedule's lock guards all fields."""
 
     def __init__(self) -> None:
-        # To the bytes that each takes; the one that computed last is at the end.
+        # Learners with their bytes, the most recently used last.
         self.learners: OrderedDict[PooledLearner, int] = OrderedDict()
-        self.forgets: list[Message] = []  # to be sent: the process forgets these learners
-        self.is_started = False  # there is, or soon will be, a process
+        self.forgets: list[Message] = []  # unsent messages that delete learners
+        self.is_started = False  # whether there is, or soon will be, a process
         self.is_working = False
         self.process: RefitProcess | None = None
 
     @property
     def is_urgent(self) -> bool:
-        """Whether it computes now, at normal priority."""
+        """Whether the process computes at normal priority."""
         return self.is_working and self.process is not None and not self.process.priority.is_low
 
     def remove(self, learner: PooledLearner) -> None:
-        """Let the process forget a learner, if it holds it."""
+        """Remove a learner from the process, if it is there."""
         if learner in self.learners:
             del self.learners[learner]
             self.forgets.append(learner.forget)
 
 
 class Schedule:
-    """The learners with requests, in turn, and the processes that compute for them."""
+    """The queue of learners with requests, and the processes that compute them."""
 
     def __init__(self, slots: list[ProcessSlot]) -> None:
         self._slots = slots
         self.changed = threading.Condition()  # its lock guards learners and slots
         self.is_closed = False
-        self.failure: RefitFailed | None = None  # why it was closed, if not on purpose
-        self._turns: deque[PooledLearner] = deque()  # with requests, none running
-        self._was_preferred = False
+        self.failure: RefitFailed | None = None  # the error that closed it, if any
+        self._turns: deque[PooledLearner] = deque()  # learners with requests, none running
+        self._was_preferred = False  # whether the last turn went to an awaited learner
 
     def submit(self, learner: PooledLearner, message: Message) -> Future[Reply]:
-        """Queue a request behind the learner's earlier ones; its reply wakes the caller."""
+        """Queue a request after the learner's earlier ones; its reply wakes the caller."""
         request = LearnerRequest(message, Future())
         request.reply.add_done_callback(lambda _reply: learner.wake())
         with self.changed:
@@ -150,7 +150,7 @@ class Schedule:
         return request.reply
 
     def abandon(self, learner: PooledLearner) -> None:
-        """Drop a learner and its requests; one that is being computed ends unheard."""
+        """Drop a learner and its requests; a running request is completed but ignored."""
         with self.changed:
             is_unused = learner.slot is None and learner.is_idle
             learner.is_abandoned = True
@@ -159,10 +159,10 @@ class Schedule:
                 self._turns.remove(learner)
             self._remove(learner)
             if not is_unused:
-                self.changed.notify_all()  # a process has to forget it
+                self.changed.notify_all()  # a process must delete it
 
     def take(self, slot: ProcessSlot) -> tuple[PooledLearner, LearnerRequest] | None:
-        """Wait for a request, or None if learners are to be forgotten. Stopped once closed."""
+        """Wait for a request; return None if the process must delete learners. Raises Stopped."""
         with self.changed:
             slot.is_working = False
             while not self.is_closed:
@@ -177,12 +177,12 @@ class Schedule:
         raise Stopped("the pool is closed")
 
     def move(self, learner: PooledLearner, slot: ProcessSlot) -> None:
-        """Assign a learner to one slot alone; the caller holds the lock."""
+        """Assign a learner to a slot; the caller holds the lock."""
         self._remove(learner)
         slot.learners[learner] = 0
 
     def fail(self, learner: PooledLearner, request: LearnerRequest, error: RefitFailed) -> None:
-        """Fail a request, all that wait behind it, and all later ones."""
+        """Fail a request of a learner, and all of its later ones."""
         with self.changed:
             learner.failure = error
             failed = [request, *learner.requests]
@@ -191,7 +191,7 @@ class Schedule:
             each.reply.set_exception(error)
 
     def finish(self, learner: PooledLearner) -> None:
-        """Note that a learner's request was computed: its next one may take its turn."""
+        """Record that a learner's request was computed; queue its next one."""
         with self.changed:
             learner.is_running = False
             if learner.is_abandoned:
@@ -206,7 +206,7 @@ class Schedule:
                     slot.process.priority.restore()
 
     def note_wait(self, learner: PooledLearner, waited: float) -> None:
-        """Choose the priority of a learner's process by the seconds that a result was awaited."""
+        """Choose the priority of a learner's process after a result that was waited for."""
         with self.changed:
             if learner.slot is not None and learner.slot.process is not None:
                 learner.slot.process.priority.note(waited)
@@ -214,12 +214,12 @@ class Schedule:
     def to_unload(
         self, slot: ProcessSlot, learner: PooledLearner, weight: int, memory: int
     ) -> PooledLearner | None:
-        """Note the bytes that a learner takes; return one to unload, None if all may stay.
+        """Record the bytes of a learner; return a learner to unload, if there is too little memory.
 
-        No other process takes the returned one until `unload`.
+        No process computes the returned learner until `unload`.
         """
         with self.changed:
-            if learner not in slot.learners:  # it was abandoned meanwhile
+            if learner not in slot.learners:  # abandoned meanwhile
                 return None
             slot.learners[learner] = weight
             oldest = next(iter(slot.learners))
@@ -231,7 +231,7 @@ class Schedule:
             return oldest
 
     def unload(self, learner: PooledLearner) -> None:
-        """Remove a learner from its process, until it has another request."""
+        """Remove a learner from its process until its next request."""
         with self.changed:
             self._remove(learner)
         self.finish(learner)
@@ -252,13 +252,13 @@ class Schedule:
         self.changed.notify_all()
 
     def _next(self, slot: ProcessSlot) -> PooledLearner | None:
-        """Return the learner whose turn it is at this slot; an awaited one goes first.
+        """Return the learner whose turn it is in this slot; an awaited one goes first.
 
-        Not twice in a row: a caller that awaits one reply after the other would else hold up all
-        other learners.
+        But not twice in a row: a caller that awaits one reply after another would otherwise block
+        all other learners.
         """
         if not slot.is_started and any(s.is_started and not s.is_working for s in self._slots):
-            return None  # a process that runs has nothing to do
+            return None  # a running process is idle
         able = [learner for learner in self._turns if self._is_able(slot, learner)]
         preferred = [learner for learner in able if learner.is_awaited]
         self._was_preferred = bool(preferred) and not self._was_preferred
@@ -267,6 +267,6 @@ class Schedule:
         return able[0] if able else None
 
     def _is_able(self, slot: ProcessSlot, learner: PooledLearner) -> bool:
-        """Return whether a slot may take a learner: its own, or one that may move."""
+        """Return whether a slot may take a learner: if it has it, or the learner may move."""
         home = next((other for other in self._slots if learner in other.learners), None)
         return home in (None, slot) or (home.is_working and not learner.tasks)

@@ -1,7 +1,7 @@
-"""A worker process: which feeds it answers, in one loop, and what they share.
+"""A worker process: one loop that answers many feeds, and the resources that they share.
 
 `service.py` starts a worker; `feed_supervisor.py` adds and removes feeds; `loop.py` gives each
-`FeedTask` its turns, and waits for all of them at once. Threads do what may
-block: leases, refits, snapshots that are fetched, nodes that do not answer. What one feed does with
-its entries is in `session`. This folder may import `monitor`, `session` and what `session` may.
+`FeedTask` its turns, and waits for all of them at once. What may block runs in threads: leases,
+refits, reading snapshots ahead, probes of silent nodes. How a feed answers its entries is in
+`session`. This folder may import `monitor`, `session` and what `session` may.
 """

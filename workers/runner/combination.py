@@ -1,4 +1,4 @@
-"""Run a combination: a process whose one feed has a join of other feeds' answers as input."""
+"""Run a combination: a process with one feed, whose input is a join of other feeds' answers."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from workers.broker.leases import FeedLease
 from workers.broker.store import Store
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration
-from workers.feed.pinned_config import bound_to, check_names, stored_groups
+from workers.feed.pinned_config import check_names, pin_groups, stored_groups
 from workers.feed.selection import Selection
 from workers.feed.state import PinnedConfig
 from workers.log import Logger
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 log = Logger("online_svm.combine")
 
 JOIN_WINDOW = 100
-"""Room for producers that send in another order; a missing id holds the answers up for as long."""
+"""Tolerates producers that send ids in different orders; a missing id delays answers as much."""
 
 
 class JoinSettings(BaseModel):
-    """What is joined; with the combiner's settings it binds the written feed."""
+    """Settings of the join, which are pinned in the written feed, as the combiner's are."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -53,20 +53,20 @@ class JoinSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """What is combined into which feed, and how.
+    """Parameters of a combination.
 
     Attributes
     ----------
     options : dict
         Fields of `CombinerConfig` other than the classes, which the sources define. An omitted
-        field keeps the value that the written feed has stored, or else its default.
+        field keeps the value stored in the written feed; a new feed gets the default.
     """
 
-    feeds: Sequence[str]  # sources; at least two
+    feeds: Sequence[str]  # at least two sources
     into: str  # the feed to write
     options: dict[str, object] = field(default_factory=dict)
-    join_window: int | None = None  # of `JoinSettings`; without it as the options
-    once: bool = False  # only what is there now
+    join_window: int | None = None  # of `JoinSettings`; None as an omitted option
+    once: bool = False  # stop at the end of the existing answers
 
 
 def run(
@@ -78,16 +78,10 @@ def run(
     watch: WorkerWatch | None = None,
     known: KnownFeeds | None = None,
 ) -> int:
-    """Combine feeds until SIGTERM or SIGINT, or with `once` what is there now.
+    """Combine feeds until SIGTERM or SIGINT, or with `once` to the end of their answers.
 
-    `settings` are of the process; see `service.Worker` for the other parameters.
-
-    Raises WorkerError, whose `exit_code` becomes the exit code of the command.
-
-    Returns
-    -------
-    int
-        Answers of the first source that wait for the others.
+    Return how many answers of the first source wait for the others. See `service.Worker` for the
+    parameters. Raises WorkerError, whose `exit_code` becomes that of the command.
     """
     _check_names(combined.feeds, combined.into)
     settings, stop = settings or WorkerSettings(), Stop()
@@ -110,7 +104,7 @@ def run(
 
 
 class JoinOpening:
-    """The opening of a feed whose input is a join; see `FeedOpening`."""
+    """The `FeedOpening` of a feed whose input is a join."""
 
     def __init__(self, combined: Combined, settings: WorkerSettings, redis: RedisContext) -> None:
         self._combined, self._redis, self.settings = combined, redis, settings
@@ -128,13 +122,13 @@ class JoinOpening:
         """Answers of the first source that wait for the others."""
         return 0 if self._session is None else self._session.waiting
 
-    def look(self) -> bool:
-        """Check whether the sources can be combined into the feed; no refit is needed."""
-        sources = self._opened_sources()
+    def check(self) -> bool:
+        """Check whether the sources can be combined into the feed. Return False: no refits."""
+        sources = self._open_sources()
         for source in sources:
             log.info("masses are taken from", feed=source.feed, evidence=source.evidence)
         _check_target(self.store)
-        for warning in self._checked(sources)[0].warnings:
+        for warning in self._check(sources)[0].warnings:
             log.warning(warning)
         return False
 
@@ -146,22 +140,22 @@ class JoinOpening:
         telemetry: Telemetry,
         opened: ExitStack,  # noqa: ARG002  (it needs nothing that has to be closed)
     ) -> "Generator[None, None, JoinedSession]":
-        """Check the feed, whose lease is held, and make its session; see `FeedOpening`."""
+        """Check the feed and create its session; see `FeedOpening`."""
         from workers.session.join.session import JoinedSession, JoinSetup
 
-        sources = self._opened_sources()
+        sources = self._open_sources()
         yield
-        found, config, joined, ours = self._checked(sources)
+        found, config, joined, pinned = self._check(sources)
         self.store.register()
         setup = JoinSetup(
-            self.store, sources, config, joined.join_window, ours,
+            self.store, sources, config, joined.join_window, pinned,
             context.writer, self.settings.batch, found.state is None, telemetry,
             self._redis.stop.request if self._combined.once else None,
         )  # fmt: skip
         self._session = JoinedSession(setup, lease, observe)
         return self._session
 
-    def _opened_sources(self) -> "list[Source]":
+    def _open_sources(self) -> "list[Source]":
         from workers.session.join.sources import Source
 
         readers = [
@@ -170,10 +164,10 @@ class JoinOpening:
         ]
         return [Source(reader, self.settings.batch) for reader in readers]
 
-    def _checked(
+    def _check(
         self, sources: "Sequence[Source]"
     ) -> tuple[Preflight, CombinerConfig, JoinSettings, PinnedConfig]:
-        """Return what the checks found, and the settings to combine with."""
+        """Return the result of the checks, and the effective settings."""
         redis, feed = self._redis, self._combined.into
         found = preflight.find(self.store, redis.server, redis.known)
         stored = {} if found.state is None else stored_groups(feed, found.state.pinned)
@@ -187,8 +181,8 @@ class JoinOpening:
             {**stored.get("join", {}), "feeds": tuple(self._combined.feeds)}
             | ({} if window is None else {"join_window": window})
         )
-        ours = bound_to({"combination": settings, "join": joined})
-        return preflight.check(self.store, ours, found), settings, joined, ours
+        pinned = pin_groups({"combination": settings, "join": joined})
+        return preflight.check(self.store, pinned, found), settings, joined, pinned
 
 
 def _check_names(feeds: Sequence[str], into: str) -> None:

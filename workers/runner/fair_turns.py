@@ -1,22 +1,22 @@
-"""Fair turns by deficit: a feed that is cheap to serve is never late because another is not.
+"""Fair turns: a feed that is cheap to serve is not delayed by expensive ones.
 
-Deficit round robin (Shreedhar and Varghese, 1995), in seconds of the one thread that serves all: a
-feed gets a quantum of them each round, and what it used is taken away. So a hot feed, or one with a
-large window, gets as many seconds as any other, and not more because it always has input. As in
-RFC 8290, a feed that had nothing to do goes first when it has, for one quantum.
+Deficit round robin (Shreedhar and Varghese, 1995) over the seconds of one thread: each round adds a
+quantum to a feed's credit, and its turns are charged to it. So a feed with much input, or with
+expensive answers, gets as many seconds as any other. As in RFC 8290, a feed that was idle goes
+first, for one quantum.
 """
 
 from collections import deque
 
 QUANTUM_SECONDS = 0.005
-"""Seconds of a turn: ten to a hundred examples, and well below what people or links notice."""
+"""Seconds of a turn: ten to a hundred examples, well below the latency of a network."""
 
 _MAX_DEBT_QUANTA = 20
-"""Quanta of debt, at most: one long refit in this thread does not silence a feed for seconds."""
+"""Limit of a feed's debt, so that one long refit in this thread does not stop it for seconds."""
 
 
 class FairTurns:
-    """Whose turn it is, among those that have something to do; `quantum` seconds each in a round.
+    """Decides whose turn it is among the items with work; each gets `quantum` seconds a round.
 
     Examples
     --------
@@ -26,7 +26,7 @@ class FairTurns:
     >>> for _ in range(3):
     ...     item = turns.next()
     ...     served.append(item)
-    ...     turns.charge(item, seconds=2.0 if item == "hot" else 0.1, goes_on=item == "hot")
+    ...     turns.charge(item, seconds=2.0 if item == "hot" else 0.1, has_more=item == "hot")
     ...     turns.add("slow")
     >>> served
     ['hot', 'slow', 'slow']
@@ -36,56 +36,53 @@ class FairTurns:
         self._quantum = quantum
         self._new: deque[str] = deque()
         self._old: deque[str] = deque()
-        self._left: dict[str, float] = {}  # of those in either queue
-        self._idle: set[str] = set()  # in the old queue, without anything to do
+        self._credit: dict[str, float] = {}  # of the items in either queue, in seconds
+        self._idle: set[str] = set()  # items in a queue that have no work
 
     def __len__(self) -> int:
-        return len(self._left) - len(self._idle)
+        return len(self._credit) - len(self._idle)
 
     def __contains__(self, item: str) -> bool:
-        return item in self._left and item not in self._idle
+        return item in self._credit and item not in self._idle
 
     def add(self, item: str) -> None:
-        """Note that an item has something to do."""
-        if item in self._left:
+        """Add an item that has work."""
+        if item in self._credit:
             self._idle.discard(item)
             return
-        self._left[item] = self._quantum
+        self._credit[item] = self._quantum
         self._new.append(item)
 
     def discard(self, item: str) -> None:
-        """Forget an item."""
-        if item in self._left:
+        """Mark an item as idle."""
+        if item in self._credit:
             self._idle.add(item)
 
     def next(self) -> str | None:
-        """Return whose turn it is; None where none has anything to do."""
+        """Return whose turn it is; None if no item has work."""
         while len(self):
             queue = self._new or self._old
             item = queue[0]
             if item in self._idle:
                 queue.popleft()
-                self._forget(item)
-            elif self._left[item] > 0:
+                self._idle.discard(item)
+                del self._credit[item]
+            elif self._credit[item] > 0:
                 return item
             else:
-                self._left[item] += self._quantum
+                self._credit[item] += self._quantum
                 queue.popleft()
                 self._old.append(item)
         return None
 
-    def charge(self, item: str, seconds: float, goes_on: bool) -> None:
-        """Take what an item used; where it has nothing more to do, it ends its turn.
+    def charge(self, item: str, seconds: float, has_more: bool) -> None:
+        """Charge an item for its turn; without more work it ends its turn.
 
-        It then stays among the others for a round. Else one that is idle again and again would go
-        first again and again.
+        It then stays in the old queue for a round: an item that is idle again and again would
+        otherwise go first each time.
         """
-        self._left[item] = max(self._left[item] - seconds, -_MAX_DEBT_QUANTA * self._quantum)
-        if not goes_on:
+        self._credit[item] = max(self._credit[item] - seconds, -_MAX_DEBT_QUANTA * self._quantum)
+        if not has_more:
             self._idle.add(item)
             if self._new and self._new[0] == item:
                 self._old.append(self._new.popleft())
-
-    def _forget(self, item: str) -> None:
-        self._idle.discard(item)
-        del self._left[item]

@@ -1,4 +1,4 @@
-"""Add the selected feeds to the loop of a worker, and remove those that no longer are."""
+"""Add selected feeds to the loop of a worker; remove feeds that are no longer selected."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -32,7 +32,7 @@ log = Logger("online_svm.worker")
 
 @dataclass(slots=True)
 class FeedSupervisor:
-    """Takes up the feeds that are selected, serves them, and gives up those that no longer are."""
+    """Serves the selected feeds, as the selection changes."""
 
     loop: FeedLoop
     context: WorkerContext
@@ -42,41 +42,37 @@ class FeedSupervisor:
     registry: RegistryWatch
     leases: Leases
     watch: WorkerWatch
-    is_full: bool = False  # more feeds are selected than are served
+    is_full: bool = False  # whether more feeds are selected than served
 
-    def serve(self, look: float) -> None:
-        """Serve the feeds until a stop is requested, then leave snapshots.
+    def serve(self, poll_seconds: float) -> None:
+        """Serve the feeds until a stop is requested, then take snapshots.
 
-        Raises WorkerError if feeds are named and none of them can go on: why the first one cannot.
-
-        Parameters
-        ----------
-        look : float
-            Seconds between two looks at which feeds are selected, and have a state; fewer where
-            leases are short, so that a feed that this process waits for is known before it has it.
+        Every `poll_seconds` it checks which feeds are selected; more often with short leases, so
+        that it knows of a feed before the lease of another process lapses. If only names are
+        selected and all their feeds are parked, it raises the error of the first.
         """
-        loop, looked = self.loop, float("-inf")
-        look = min(look, self.leases.seconds / 2)
+        loop, polled_at = self.loop, float("-inf")
+        poll_seconds = min(poll_seconds, self.leases.seconds / 2)
         self.watch.on_started()
         while not self.context.stop.requested:
             self.watch.on_tick(self.leases.renewed)
-            left = looked + look - monotonic()
+            left = polled_at + poll_seconds - monotonic()
             if left <= 0:
-                self._follow(self.registry.look())
-                looked, left = monotonic(), look
-            loop.turn(left)
+                self._follow(self.registry.poll())
+                polled_at, left = monotonic(), poll_seconds
+            loop.run_turn(left)
             if not self.selection.patterns and (error := loop.failure) is not None:
                 raise error
-            loop.log_set_aside()
+            loop.log_parked()
         self.watch.on_stopped()
-        loop.end()
+        loop.stop()
 
     def _follow(self, selected: list[str]) -> None:
-        """Serve these feeds, names before listed ones, `max_feeds` at most."""
+        """Serve at most `max_feeds` of these feeds, named ones first."""
         feeds = self.loop.feeds
         for feed in [feed for feed in feeds if not self.selection.selects(feed)]:
             log.info("feed given up: it is another process's now", feed=feed)
-            self.loop.drop(feed)
+            self.loop.remove(feed)
             self.watch.on_feed_removed(feed)
         named = [feed for feed in selected if feed in self.selection.names]
         listed = [feed for feed in selected if feed not in self.selection.names]
@@ -105,25 +101,28 @@ def worker_context(
     pool: RefitPool | None,
     child: Child | None,
 ) -> Iterator[WorkerContext]:
-    """Open what the feeds of a process share; see `service.Worker`.
+    """Open the resources that the feeds of a process share; see `service.Worker`.
 
-    `child` is a refit process that was started early: the first one of a pool of its own.
+    Without a `pool`, the first feed that needs one starts one; `child`, a refit process that was
+    started early, starts one at once.
     """
-    own: list[RefitPool] = []  # a pool that begins once a feed needs it
+    own_pool: list[RefitPool] = []
 
-    def begin(first: Child | None) -> RefitPool:
-        made = RefitPool(settings.refit_processes, redis.stop, settings.refit_memory, first=first)
-        opened.callback(made.close)
-        own.append(made)
-        return made
+    def start_pool(first: Child | None) -> RefitPool:
+        started = RefitPool(
+            settings.refit_processes, redis.stop, settings.refit_memory, first=first
+        )
+        opened.callback(started.close)
+        own_pool.append(started)
+        return started
 
     def refits(used: WorkerSettings, telemetry: Telemetry) -> PooledRefitter:
-        shared = pool or (own[0] if own else begin(None))
+        shared = pool or (own_pool[0] if own_pool else start_pool(None))
         return shared.refitter(used.predictor, telemetry, redis.stop)
 
     with ExitStack() as opened:
         if child is not None:
-            begin(child)
+            start_pool(child)
         fetcher = SnapshotFetcher(redis.url, redis.stop.wake)
         opened.callback(fetcher.close)
         budget = ReplayBudget(settings.replay_budget)
@@ -138,14 +137,14 @@ def feed_supervisor(
     context: WorkerContext,
     watch: WorkerWatch,
 ) -> Iterator[FeedSupervisor]:
-    """Open what serves the selected feeds of a process; see `service.Worker`."""
+    """Open the supervisor of a process; see `service.Worker`."""
     redis, url, stop = context.redis, context.redis.url, context.stop
-    # A command on a cluster has keys of one slot, and the keys of one feed share a slot.
-    at_a_time = {"together": 1} if redis.is_cluster else {}
+    # On a cluster, all keys of a command must be in one slot; those of one feed are.
+    per_call = {"feeds_per_call": 1} if redis.is_cluster else {}
     fail_fast_for = FAIL_FAST_SECONDS if redis.is_cluster else 0.0
     with ExitStack() as opened:
         leases = opened.enter_context(
-            Leases(url, context.writer, settings.lease, stop.wake, **at_a_time)
+            Leases(url, context.writer, settings.lease, stop.wake, **per_call)
         )
         reader = (
             NodeReader(redis.reads, fail_fast_for=fail_fast_for)
@@ -153,12 +152,12 @@ def feed_supervisor(
             else SharedReader(redis.reads)
         )
         opened.callback(reader.close)
-        looks = Connection(
+        polls = Connection(
             url, stop, 0.0, REPLY_SECONDS if redis.is_cluster else TIMEOUT, fail_fast_for
         )
-        opened.callback(looks.close)
+        opened.callback(polls.close)
         outages = opened.enter_context(Outages(url, leases, stop.wake))
-        registry = RegistryWatch(looks, selection, settings.max_feeds, redis.known, **at_a_time)
+        registry = RegistryWatch(polls, selection, settings.max_feeds, redis.known, **per_call)
         opened.callback(registry.close)
         loop = FeedLoop(context, leases, reader, outages)
         opened.callback(loop.collections.allow)
@@ -168,4 +167,4 @@ def feed_supervisor(
 
 
 def _ignore(_feed: str, _outcome: Outcome) -> None:
-    """Observe nothing."""
+    pass

@@ -1,9 +1,9 @@
 """The loop of a worker: one thread serves its feeds, and waits for all at once.
 
-A turn: answer feeds that have input, in fair turns, for a few milliseconds; do a step of those that
-are taken over; confirm the commits whose replies have come; leave snapshots that bound the replays
-after a kill; let the blocked reads cover the feeds that wait for input; wait until something
-arrives. No feed waits for the refit, the consumers, the lease or the recovery of another.
+A turn of the loop: answer feeds that have input, for a few milliseconds, in fair turns; do a step
+of a feed that is taken over; start blocked reads for feeds that wait for input; confirm the commits
+whose replies have arrived; take snapshots that shorten the replays after a kill; wait until
+something arrives. No feed waits for the refit, the consumers, the lease or the recovery of another.
 """
 
 import os
@@ -24,28 +24,27 @@ from workers.session.flow_control import CHECK_SECONDS
 log = Logger("online_svm.worker")
 
 SERVE_SECONDS = 0.01
-"""Seconds of answering before the loop looks at what arrived meanwhile."""
+"""Seconds of answering in one turn of the loop."""
 
 REFIT_CHECK_SECONDS = 0.05
-"""Seconds between two looks at refits that feeds wait for. A result wakes the loop; one that is
-awaited for so long gets more of the processor."""
+"""Seconds between two checks of the refits that feeds wait for. A result also wakes the loop; the
+check raises the priority of a refit that is awaited for so long."""
 
 REPLAY_CHECK_SECONDS = 0.002
-"""Seconds between two looks at refits that replays wait for."""
+"""Seconds between two checks of the refits that replays wait for."""
 
 MAX_STARTS = 4
 """Feeds that are taken over at a time; the others wait without using memory."""
 
 UNCONFIRMED_SECONDS = 1.0
-"""Seconds without the reply to a commit after which the loop waits for it, and for nothing else."""
+"""Seconds without the reply to a commit after which the loop blocks until it arrives."""
 
 SPIN_SECONDS = 200e-6 if (os.cpu_count() or 1) > 1 else 0.0
-"""Seconds of polling before the loop sleeps, where one feed was served: a client that sends one
-example at a time sends the next as soon as it has the answer, and saves a wake-up so."""
+"""Seconds of polling before the loop sleeps, if only one feed was served: a client that sends one
+example at a time sends the next as soon as it has the answer, and polling saves a wake-up."""
 
-IDLE_CHECKS_A_SECOND = 20
-"""Idle feeds whose input is checked each second, one after the other: of a thousand each is checked
-once in 50 s."""
+IDLE_CHECKS_PER_SECOND = 20
+"""Idle feeds whose input is checked each second, in turn: each of a thousand every 50 s."""
 
 
 class FeedLoop:
@@ -54,7 +53,7 @@ class FeedLoop:
     Attributes
     ----------
     collections : FullCollections
-        Put off while feeds are taken over. The owner of the loop allows them again at its end.
+        Put off while feeds are taken over; the owner of the loop must allow them again.
     """
 
     def __init__(
@@ -64,15 +63,15 @@ class FeedLoop:
         self._outages = outages
         self.feeds: dict[str, FeedTask] = {}
         self._turns = FairTurns()
-        self._sent: dict[str, float] = {}  # since when a commit of theirs may be unconfirmed
-        self._uncovered_reads: dict[str, dict[str, StreamRead]] = {}  # by key
-        self._awaiting: set[str] = set()  # they wait for a refit
-        self._blocked: set[str] = set()  # they wait for their consumers
-        self._due: deque[str] = deque()  # they hold their lease, and are not begun
+        self._unconfirmed: dict[str, float] = {}  # by feed: when it last sent a commit
+        self._uncovered_reads: dict[str, dict[str, StreamRead]] = {}  # by feed and key
+        self._waiting_for_refit: set[str] = set()
+        self._waiting_for_consumers: set[str] = set()
+        self._startable: deque[str] = deque()  # their lease is held
         self._starting: deque[str] = deque()
-        self._aside: set[str] = set()
-        self._unlogged: list[FeedTask] = []  # parked since `log_set_aside`
-        self._idle: deque[str] = deque()  # in the order in which their input is checked
+        self._parked: set[str] = set()
+        self._unlogged: list[FeedTask] = []  # parked since `log_parked`
+        self._check_order: deque[str] = deque()  # of the inputs of idle feeds
         self._checked_at = time.monotonic()
         self.collections = FullCollections()
         self._failures, self._stalled = self._count_failures(), 0
@@ -80,14 +79,14 @@ class FeedLoop:
 
     @property
     def failure(self) -> Exception | None:
-        """Why the first feed cannot go on, where none can; None where any waits or is answered."""
-        if not self.feeds or len(self._aside) < len(self.feeds):
+        """The error of the first feed, if all feeds are parked because of errors."""
+        if not self.feeds or len(self._parked) < len(self.feeds):
             return None
         errors = [task.error for task in self.feeds.values()]
         return None if None in errors else errors[0]
 
-    def log_set_aside(self) -> None:
-        """Log which feeds were parked since the last call."""
+    def log_parked(self) -> None:
+        """Log the feeds that were parked since the last call."""
         unlogged, self._unlogged = self._unlogged, []
         for task in unlogged:
             again = max(0, round(task.retry_at - time.monotonic()))
@@ -96,137 +95,137 @@ class FeedLoop:
     def add(self, task: FeedTask) -> None:
         """Serve another feed, as soon as its lease is held."""
         self.feeds[task.feed] = task
-        self._idle.append(task.feed)
-        self._ask(task)
+        self._check_order.append(task.feed)
+        self._request_lease(task)
 
-    def drop(self, feed: str) -> None:
-        """Leave a snapshot of a feed, and serve it no more."""
+    def remove(self, feed: str) -> None:
+        """Take a snapshot of a feed and stop serving it."""
         task = self.feeds.pop(feed)
-        self._forget(feed)
-        self._aside.discard(feed)
+        self._dequeue(feed)
+        self._parked.discard(feed)
         self._outages.discard(feed)
-        task.end()
+        task.stop()
         self._release(task)
 
-    def turn(self, longest: float) -> None:
-        """Serve the feeds once; wait for at most so many seconds if there is nothing to do."""
+    def run_turn(self, max_wait: float) -> None:
+        """Serve the feeds once; if there is nothing to do, wait for up to `max_wait` seconds."""
         self._follow_leases()
-        self._try_again()
-        self._resume()
-        self._check_doubts()
-        self._check_some()
+        self._retry_parked()
+        self._resume_waiting()
+        self._check_ownership()
+        self._check_idle_feeds()
         self._answer()
-        self._start_some()
+        self._start_feeds()
         self._cover()
         self._confirm()
         self._bound_replays()
-        self._wait(longest)
+        self._wait(max_wait)
 
-    def end(self) -> None:
-        """Leave a snapshot of each feed, within the grace period, and give up the leases."""
+    def stop(self) -> None:
+        """Take a snapshot of each feed, within the grace period, and release the leases."""
         self.collections.allow()
-        self._confirm(all_of_them=True)
-        # While Redis stores the snapshot of one feed, the process makes the next snapshot.
-        ending: FeedTask | None = None
+        self._confirm(is_forced=True)
+        # While Redis stores the snapshot of one feed, the process makes the next one.
+        stopping: FeedTask | None = None
         snapshots = 0
         for task in sorted(self.feeds.values(), key=lambda each: each.stop_order):
-            task.begin_end()
-            if ending is not None:
-                snapshots += ending.finish_end()
-            ending = task
-        if ending is not None:
-            snapshots += ending.finish_end()
+            task.send_stop_snapshot()
+            if stopping is not None:
+                snapshots += stopping.finish_stop()
+            stopping = task
+        if stopping is not None:
+            snapshots += stopping.finish_stop()
         log.info("feeds stopped", feeds=len(self.feeds), with_snapshot=snapshots)
         leases = [task.lease for task in self.feeds.values() if task.lease is not None]
         self._leases.release(leases)
 
-    def _ask(self, task: FeedTask) -> None:
+    def _request_lease(self, task: FeedTask) -> None:
         task.stage = "lease"
-        task.lease = self._leases.ask(task.feed)
+        task.lease = self._leases.request(task.feed)
 
     def _follow_leases(self) -> None:
-        """Begin the feeds whose lease was acquired; doubt those whose lease was lost."""
-        for lease in self._leases.changed():
+        """Queue feeds whose lease was acquired; check ownership after a lost lease."""
+        for lease in self._leases.take_changes():
             task = self.feeds.get(lease.feed)
             if task is None or task.lease is not lease:
                 continue
             if task.stage == "lease" and lease.problem is not None:
-                task.fail(WrongKeyType(lease.problem))
-                self._place(task, "nothing")
-            elif task.stage == "lease" and lease.is_held and lease.feed not in self._due:
-                self._due.append(lease.feed)
+                task.park(WrongKeyType(lease.problem))
+                self._enqueue(task, "nothing")
+            elif task.stage == "lease" and lease.is_held and lease.feed not in self._startable:
+                self._startable.append(lease.feed)
             elif task.stage == "lease" and lease.holder:
                 task.stand_by()
             elif task.stage == "working":
-                self._place(task, task.check_ownership())
+                self._enqueue(task, task.check_ownership())
 
-    def _try_again(self) -> None:
+    def _retry_parked(self) -> None:
         """Request the leases of parked feeds whose retry time has come."""
-        if not self._aside:
+        if not self._parked:
             return
         now = time.monotonic()
-        for feed in [feed for feed in self._aside if self.feeds[feed].retry_at <= now]:
-            self._aside.remove(feed)
-            self._ask(self.feeds[feed])
+        for feed in [feed for feed in self._parked if self.feeds[feed].retry_at <= now]:
+            self._parked.remove(feed)
+            self._request_lease(self.feeds[feed])
 
-    def _resume(self) -> None:
-        """Go on with feeds whose node answers again."""
+    def _resume_waiting(self) -> None:
+        """Resume feeds whose node answers again."""
         for feed in self._outages.due() if self._outages else ():
             task = self.feeds[feed]
-            self._place(task, task.resume())
+            self._enqueue(task, task.resume())
             if task.stage != "waiting":
                 self._outages.discard(feed)
 
-    def _check_doubts(self) -> None:
-        """After a lost connection, check that every feed is still this process's."""
+    def _check_ownership(self) -> None:
+        """After a lost connection, check that this process still owns every feed."""
         failures = self._count_failures()
         if failures == self._failures:
             return
         self._failures = failures
         for task in list(self.feeds.values()):
             if task.stage == "working":
-                self._place(task, task.check_ownership())
+                self._enqueue(task, task.check_ownership())
         self._failures = self._count_failures()
 
-    def _check_some(self) -> None:
-        """Check the input of a few of the feeds that are idle."""
+    def _check_idle_feeds(self) -> None:
+        """Check the input of a few idle feeds."""
         now = time.monotonic()
-        due = int((now - self._checked_at) * IDLE_CHECKS_A_SECOND)
+        due = int((now - self._checked_at) * IDLE_CHECKS_PER_SECOND)
         if not due:
             return
         self._checked_at = now
-        for _ in range(min(due, IDLE_CHECKS_A_SECOND, len(self._idle))):
-            feed = self._idle.popleft()
+        for _ in range(min(due, IDLE_CHECKS_PER_SECOND, len(self._check_order))):
+            feed = self._check_order.popleft()
             task = self.feeds.get(feed)
             if task is None:
                 continue
-            self._idle.append(feed)
-            if task.stage == "working" and feed not in self._sent and task.need() == "input":
-                self._place(task, task.idle())
+            self._check_order.append(feed)
+            if task.stage == "working" and feed not in self._unconfirmed and task.need() == "input":
+                self._enqueue(task, task.idle())
 
     def _answer(self) -> None:
         """Answer feeds that have input, in fair turns."""
-        for waiting in (*self._awaiting, *self._blocked):
-            self._place(self.feeds[waiting], self.feeds[waiting].need())
+        for feed in (*self._waiting_for_refit, *self._waiting_for_consumers):
+            self._enqueue(self.feeds[feed], self.feeds[feed].need())
         end = time.perf_counter() + SERVE_SECONDS
-        while (feed := self._turns.next()) is not None:
-            task = self.feeds[feed]
+        while (next_feed := self._turns.next()) is not None:
+            task = self.feeds[next_feed]
             began = time.perf_counter()
             need = task.work(is_alone=len(self._turns) == 1)
             now = time.perf_counter()
-            self._turns.charge(feed, now - began, need == "turn")
-            self._sent[feed] = time.monotonic()
-            self._served.add(feed)
-            self._place(task, need)
+            self._turns.charge(next_feed, now - began, need == "turn")
+            self._unconfirmed[next_feed] = time.monotonic()
+            self._served.add(next_feed)
+            self._enqueue(task, need)
             if now >= end:
                 return
 
-    def _start_some(self) -> None:
+    def _start_feeds(self) -> None:
         """Do a step of one of the feeds that are taken over."""
-        while self._due and len(self._starting) < MAX_STARTS:
-            feed = self._due.popleft()
+        while self._startable and len(self._starting) < MAX_STARTS:
+            feed = self._startable.popleft()
             if feed in self.feeds and self.feeds[feed].stage == "lease":
-                self.feeds[feed].begin()
+                self.feeds[feed].start()
                 self._starting.append(feed)
         if not self._starting:
             self.collections.allow()
@@ -234,65 +233,65 @@ class FeedLoop:
         self.collections.put_off()
         task = self.feeds[self._starting.popleft()]
         began = time.perf_counter()
-        self._place(task, task.start_some())
+        self._enqueue(task, task.start_step())
         was_short = time.perf_counter() - began < 1e-4  # it waits for a refit
         self._stalled = self._stalled + 1 if was_short else 0
 
-    def _confirm(self, all_of_them: bool = False) -> None:
-        """Confirm the commits of feeds that have nothing else to do, where the replies have come.
+    def _confirm(self, is_forced: bool = False) -> None:
+        """Confirm the commits of feeds that have nothing else to do and whose reply has arrived.
 
-        While Redis works on one, the others are served. A reply that does not come is waited for
-        at last, which tries again, or finds what is wrong.
+        After `UNCONFIRMED_SECONDS`, or if `is_forced`, wait for the reply; this also sends the
+        commit again, or raises its error.
         """
         long_ago = time.monotonic() - UNCONFIRMED_SECONDS
-        for feed, since in list(self._sent.items()):
+        for feed, since in list(self._unconfirmed.items()):
             task = self.feeds[feed]
-            if not all_of_them:
+            if not is_forced:
                 if feed in self._turns:
                     continue  # its next commit confirms this one
-                if not task.may_confirm and since > long_ago:
+                if not task.can_confirm and since > long_ago:
                     continue
-            del self._sent[feed]
+            del self._unconfirmed[feed]
             self._served.add(feed)
             if task.stage == "working":
-                self._place(task, task.finish_commit())
+                self._enqueue(task, task.finish_commit())
 
     def _bound_replays(self) -> None:
-        """Let feeds leave snapshots early while a kill would cost too long replays."""
+        """Take snapshots early while the replays after a kill would take too long."""
         replays, end = self._context.replays, time.perf_counter() + SERVE_SECONDS
         while replays.is_exceeded and time.perf_counter() < end:
             found = (self.feeds[feed] for feed in replays.largest())
             task = next((each for each in found if each.may_snapshot), None)
             if task is None:
                 return
-            self._place(task, task.keep())
+            self._enqueue(task, task.take_snapshot())
 
     def _cover(self) -> None:
-        """Let blocked reads wait for the input of feeds that have none."""
+        """Start blocked reads for the feeds that wait for input."""
         if self._uncovered_reads and self._reader.has_room:
             uncovered, self._uncovered_reads = self._uncovered_reads, {}
-            self._reader.cover([one for of_feed in uncovered.values() for one in of_feed.values()])
+            self._reader.cover([read for reads in uncovered.values() for read in reads.values()])
 
-    def _wait(self, longest: float) -> None:
+    def _wait(self, max_wait: float) -> None:
         """Wait until something arrives or changes; take what arrived."""
         commands = self._context.redis.commands
         descriptors = [*self._reader.descriptors, *commands.descriptors]
-        seconds = self._seconds_to_wait(longest)
+        seconds = self._seconds_to_wait(max_wait)
         ready = self._context.stop.wait_for(descriptors, seconds, self._spin())
         commands.read_arrived(ready)
         arrived, quiet = self._reader.arrivals(ready)
         for read, entries, may_be_more in arrived:
-            task = self._uncovered(read)
+            task = self._uncover(read)
             if task is not None:
-                read.input.hand_in(entries, may_be_more)
-                self._place(task, task.need())
+                read.input.put(entries, may_be_more)
+                self._enqueue(task, task.need())
         for read in quiet:
-            task = self._uncovered(read)
+            task = self._uncover(read)
             if task is not None:
-                self._want(task, read)
+                self._request_read(task, read)
 
-    def _uncovered(self, read: StreamRead) -> FeedTask | None:
-        """Note that no read covers a stream any more; return the feed if it still waits for it."""
+    def _uncover(self, read: StreamRead) -> FeedTask | None:
+        """Mark a stream as uncovered; return its feed if the feed still waits for it."""
         task = self.feeds.get(read.feed)
         if task is None:
             return None
@@ -300,38 +299,38 @@ class FeedLoop:
         return task if task.waits_for(read) else None
 
     def _spin(self) -> float:
-        """Return how many seconds to poll first; a refit needs the processor more."""
+        """Return how many seconds to poll first; 0 during a refit, which needs the processor."""
         served, self._served = self._served, set()
         if len(served) != 1:
             return 0.0
         task = self.feeds.get(served.pop())
         return 0.0 if task is None or task.is_refitting else SPIN_SECONDS
 
-    def _seconds_to_wait(self, longest: float) -> float:
-        """Return how many seconds the loop may wait."""
+    def _seconds_to_wait(self, max_wait: float) -> float:
         is_stalled = self._stalled > len(self._starting)
-        is_waiting = self._uncovered_reads and self._reader.has_room
-        if len(self._turns) or is_waiting or (self._starting and not is_stalled):
+        can_cover = self._uncovered_reads and self._reader.has_room
+        if len(self._turns) or can_cover or (self._starting and not is_stalled):
             return 0.0
         if self._starting:
-            return min(longest, REPLAY_CHECK_SECONDS)
-        if self._awaiting:
-            longest = min(longest, REFIT_CHECK_SECONDS)
-        if self._blocked:
-            longest = min(longest, CHECK_SECONDS)
-        if self._sent:
-            longest = min(longest, UNCONFIRMED_SECONDS)
-        if self._aside:
-            first = min(self.feeds[feed].retry_at for feed in self._aside)
-            longest = min(longest, first - time.monotonic())
+            return min(max_wait, REPLAY_CHECK_SECONDS)
+        if self._waiting_for_refit:
+            max_wait = min(max_wait, REFIT_CHECK_SECONDS)
+        if self._waiting_for_consumers:
+            max_wait = min(max_wait, CHECK_SECONDS)
+        if self._unconfirmed:
+            max_wait = min(max_wait, UNCONFIRMED_SECONDS)
+        if self._parked:
+            first = min(self.feeds[feed].retry_at for feed in self._parked)
+            max_wait = min(max_wait, first - time.monotonic())
         if self._outages:
-            longest = min(longest, self._outages.seconds_left())
-        return min(longest, self._reader.seconds_left)
+            max_wait = min(max_wait, self._outages.seconds_left())
+        return min(max_wait, self._reader.seconds_left)
 
-    def _place(self, task: FeedTask, need: Need) -> None:
-        """Put a feed where it waits for what it needs."""
+    def _enqueue(self, task: FeedTask, need: Need) -> None:
+        """Put a feed into the queue for what it needs."""
         feed = task.feed
-        for waiting, reason in ((self._awaiting, "refit"), (self._blocked, "consumers")):
+        queues = ((self._waiting_for_refit, "refit"), (self._waiting_for_consumers, "consumers"))
+        for waiting, reason in queues:
             waiting.add(feed) if need == reason else waiting.discard(feed)
         if need == "turn":
             self._turns.add(feed)
@@ -339,32 +338,32 @@ class FeedLoop:
         self._turns.discard(feed)
         if need == "input":
             for read in task.reads():
-                self._want(task, read)
+                self._request_read(task, read)
         elif need == "recovery":
             if feed not in self._starting:
                 self._starting.append(feed)
         elif task.stage == "waiting":
-            self._forget(feed)
+            self._dequeue(feed)
             self._outages.add(feed, task.wait_replicas, task.reason or "")
-        elif task.stage == "aside":
-            self._forget(feed)
-            self._aside.add(feed)
+        elif task.stage == "parked":
+            self._dequeue(feed)
+            self._parked.add(feed)
             self._unlogged.append(task)
             self._release(task)
 
-    def _want(self, task: FeedTask, read: StreamRead) -> None:
+    def _request_read(self, task: FeedTask, read: StreamRead) -> None:
         if read.input not in task.covered:
             task.covered.add(read.input)
             self._uncovered_reads.setdefault(task.feed, {})[read.key] = read
 
-    def _forget(self, feed: str) -> None:
-        """Stop serving a feed for now."""
+    def _dequeue(self, feed: str) -> None:
+        """Remove a feed from all queues."""
         self._turns.discard(feed)
-        self._awaiting.discard(feed)
-        self._blocked.discard(feed)
-        self._sent.pop(feed, None)
+        self._waiting_for_refit.discard(feed)
+        self._waiting_for_consumers.discard(feed)
+        self._unconfirmed.pop(feed, None)
         self._uncovered_reads.pop(feed, None)
-        for queue in (self._due, self._starting):
+        for queue in (self._startable, self._starting):
             if feed in queue:
                 queue.remove(feed)
 

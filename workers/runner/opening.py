@@ -1,6 +1,6 @@
-"""Opening of a feed: the checks before it is answered, and the making of its session.
+"""Opening of a feed: the checks before it is answered, and the creation of its session.
 
-A feed has input of its own (`StreamOpening`), or its input is a join (`combination`).
+A feed has its own input (`StreamOpening`), or its input is a join (`combination`).
 """
 
 from collections.abc import Callable, Generator
@@ -36,11 +36,11 @@ log = Logger("online_svm.worker")
 
 
 class SnapshotFetcher:
-    """Fetches snapshots of feeds that are about to be taken over, in another thread.
+    """Reads the snapshots of feeds that are about to be taken over, in another thread.
 
-    Most of a start is reading and hashing snapshots of a megabyte and more, and restoring
-    predictors from them. Reading and hashing release the GIL, so one core can do them while another
-    restores predictors. `wake` is called after each snapshot.
+    A start mostly reads and hashes snapshots of a megabyte and more, and restores predictors.
+    Reading and hashing release the GIL, so they overlap with restoring. `wake` is called after each
+    snapshot.
     """
 
     def __init__(self, url: str, wake: Callable[[], None]) -> None:
@@ -48,9 +48,9 @@ class SnapshotFetcher:
         self._threads = ThreadPoolExecutor(1, "snapshots")
 
     def fetch(self, feed: str) -> "Future[Fetched]":
-        """Begin to fetch the newest snapshot of a feed; the result is empty if that fails.
+        """Start to fetch the newest snapshot of a feed; after a failure the result is empty.
 
-        If the result is empty or outdated, the feed reads its newest snapshot itself.
+        If the result is empty or outdated, the feed reads the snapshot itself.
         """
         found = self._threads.submit(self._fetched, feed)
         found.add_done_callback(lambda _found: self._wake())
@@ -59,7 +59,7 @@ class SnapshotFetcher:
     def close(self) -> None:
         """Stop fetching."""
         self._reader.close()
-        # The fetches still queued fail at once; then their thread disconnects.
+        # The queued fetches fail at once; then the thread disconnects.
         self._threads.submit(self._reader.disconnect)
         self._threads.shutdown(wait=False)
 
@@ -67,7 +67,7 @@ class SnapshotFetcher:
         found = self._reader.newest(FeedKeys(feed))
         if found is not None:
             pointer, config_hash, data = found
-            with suppress(ValueError, WorkerError):  # the feed meets the error, too, and reports it
+            with suppress(ValueError, WorkerError):  # the feed meets and reports the same error
                 decoded = snapshots.decode(data, pointer, feed, config_hash)
                 return {(pointer, config_hash): decoded}
         return {}
@@ -84,7 +84,7 @@ class WorkerContext:
     redis: RedisContext
     writer: str  # name of this worker, for people
     refits: Refits
-    observe: "Callable[[str, Outcome], None]"  # gets each committed batch
+    observe: "Callable[[str, Outcome], None]"  # called with each committed batch
     replays: ReplayBudget
     fetcher: SnapshotFetcher
 
@@ -97,15 +97,12 @@ class WorkerContext:
 class FeedOpening(Protocol):
     """How one feed is checked and taken over."""
 
-    settings: WorkerSettings  # given for the feed; see `effective_settings`
-    source: str | None  # of a combination: its first feed, whose order of answers it keeps
+    settings: WorkerSettings  # as given; see `effective_settings`
+    source: str | None  # of a combination: its first source, which determines the order of answers
     store: Store
 
-    def look(self) -> bool:
-        """Check whether the feed can be answered; return whether it needs refits at once.
-
-        Raises WorkerError with the reason why it cannot.
-        """
+    def check(self) -> bool:
+        """Raise WorkerError unless the feed can be answered; return whether it needs refits now."""
 
     def session(
         self,
@@ -115,9 +112,9 @@ class FeedOpening(Protocol):
         telemetry: Telemetry,
         opened: ExitStack,
     ) -> "Generator[None, None, FeedSession[Any]]":
-        """Check the feed and make its session, in steps. The lease is already held.
+        """Check the feed, whose lease is held, and create its session, in steps.
 
-        Resources of the session are entered into `opened`, which closes them.
+        `opened` closes the resources of the session.
         """
 
 
@@ -126,7 +123,7 @@ FeedFactory = Callable[[str, RedisContext], FeedOpening]
 
 
 class StreamOpening:
-    """The opening of a feed with input of its own."""
+    """The opening of a feed with its own input."""
 
     source: str | None = None
 
@@ -136,10 +133,10 @@ class StreamOpening:
             feed, settings, redis.url, connections=(redis.commands, redis.reads)
         )
 
-    def look(self) -> bool:
-        """Check whether the feed can be answered; return whether it needs refits at once."""
-        looked, _ = self._checked()
-        return looked.is_behind and not is_held(self.store.lease_value())
+    def check(self) -> bool:
+        """Check whether the feed can be answered; see `FeedOpening`."""
+        result, _ = self._check()
+        return result.is_behind and not is_held(self.store.lease_value())
 
     def session(
         self,
@@ -149,30 +146,30 @@ class StreamOpening:
         telemetry: Telemetry,
         opened: ExitStack,
     ) -> "Generator[None, None, FeedSession[Any]]":
-        """Check the feed and make its session; see `FeedOpening`."""
+        """Check the feed and create its session; see `FeedOpening`."""
         from workers.session.flow_control import Pace
         from workers.session.recovery import Recovery
         from workers.session.session import assemble
 
         fetched = context.fetcher.fetch(self._feed)
-        looked, (used, ours) = self._checked()
-        for warning in looked.warnings:
+        result, (used, pinned) = self._check()
+        for warning in result.warnings:
             log.warning(warning, feed=self._feed)
-        self._keep(used, looked.state, context.writer)
+        self._apply_retention(used, result.state, context.writer)
         self.store.register()
         yield
         refits = opened.enter_context(context.refits(used, telemetry))
         while not fetched.done():
             yield
         recovery = Recovery(
-            self.store, ours, used.predictor, used.limits, Pace(refits, SLICE_ENTRIES),
+            self.store, pinned, used.predictor, used.limits, Pace(refits, SLICE_ENTRIES),
             context.writer, context.stop, telemetry,
-            fetched.result(), used.retention, may_create=looked.state is None,
+            fetched.result(), used.retention, may_create=result.state is None,
         )  # fmt: skip
         return assemble(recovery, used, lease, observe)
 
-    def _keep(self, used: WorkerSettings, state: FeedState | None, writer: str) -> None:
-        """Apply the retention in force to commits; log and note a change of it."""
+    def _apply_retention(self, used: WorkerSettings, state: FeedState | None, writer: str) -> None:
+        """Set the retention of commits; report a change."""
         self.store.retained = RetainedOutputs(Retention.of(used))
         before = None if state is None else state.retention
         changed = "" if before is None else changes(before, used.retention)
@@ -180,11 +177,10 @@ class StreamOpening:
             log.warning("what is kept of the feed changes", feed=self._feed, change=changed)
             self.store.note("retention", changed, writer)
 
-    def _checked(self) -> tuple[Preflight, EffectiveSettings]:
-        """Return what the checks found, and the settings in force."""
+    def _check(self) -> tuple[Preflight, EffectiveSettings]:
         redis = self._redis
         found = preflight.find(self.store, redis.server, redis.known)
-        settled = redis.settled.of(self.settings, self._feed, found.state)
-        looked = preflight.check(self.store, settled.pinned, found, is_take_over=True)
-        redis.check_rights(self._feed, settled.settings)
-        return looked, settled
+        effective = redis.settings_cache.effective(self.settings, self._feed, found.state)
+        result = preflight.check(self.store, effective.pinned, found, is_take_over=True)
+        redis.check_rights(self._feed, effective.settings)
+        return result, effective

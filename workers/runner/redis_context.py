@@ -26,10 +26,10 @@ from workers.stop import Stop
 log = Logger("online_svm.worker")
 
 SLICE_ENTRIES = 256
-"""Entries of one feed in one batch, at most."""
+"""Most entries of one feed in one batch."""
 
-_MAX_REMEMBERED = 64
-"""Entries of a `SettingsCache`, at most; most processes have one or two."""
+_MAX_CACHED = 64
+"""Most entries of a `SettingsCache`; most processes need one or two."""
 
 
 _Key = tuple[int, str, str, RetentionSettings | None]
@@ -39,23 +39,25 @@ _Key = tuple[int, str, str, RetentionSettings | None]
 class EffectiveSettings(NamedTuple):
     """The settings and the configuration of a feed."""
 
-    settings: WorkerSettings  # in force; `batch` is bounded, see `SettingsCache`
-    pinned: PinnedConfig  # what a new feed with these settings pins
+    settings: WorkerSettings  # with a bounded `batch`, see `SettingsCache`
+    pinned: PinnedConfig  # the configuration of a new feed with these settings
 
 
 class SettingsCache:
     """Caches the effective settings by given and stored settings.
 
-    The setting `batch` is lowered to the argument `batch`, so that no feed delays others for long.
+    The setting `batch` is limited to `max_batch`, so that no feed delays others for long.
     """
 
-    def __init__(self, batch: int) -> None:
-        self._batch = batch
-        # Values include the given settings: while they live, the id() in the key is not reused.
-        self._found: dict[_Key, tuple[WorkerSettings, EffectiveSettings]] = {}
+    def __init__(self, max_batch: int) -> None:
+        self._max_batch = max_batch
+        # The values keep the given settings alive, so that the id() in the key is not reused.
+        self._cached: dict[_Key, tuple[WorkerSettings, EffectiveSettings]] = {}
 
-    def of(self, given: WorkerSettings, feed: str, state: FeedState | None) -> EffectiveSettings:
-        """Return the settings in force, and the pinned configuration; see `effective_settings`.
+    def effective(
+        self, given: WorkerSettings, feed: str, state: FeedState | None
+    ) -> EffectiveSettings:
+        """Return the effective settings and the pinned configuration.
 
         Raises ConfigurationChanged, BadConfiguration, StateLost as `effective_settings`.
         """
@@ -65,15 +67,14 @@ class SettingsCache:
             else (state.pinned.config, state.pinned.config_hash, state.retention)
         )
         key = (id(given), *stored)
-        if key not in self._found:
-            if len(self._found) >= _MAX_REMEMBERED:
-                self._found.clear()
-            self._found[key] = given, self._settled(effective_settings(given, feed, state))
-        return self._found[key][1]
-
-    def _settled(self, used: WorkerSettings) -> EffectiveSettings:
-        bounded = used.model_copy(update={"batch": min(used.batch, self._batch)})
-        return EffectiveSettings(bounded, pinned_config(used.predictor, used.limits))
+        if key not in self._cached:
+            if len(self._cached) >= _MAX_CACHED:
+                self._cached.clear()
+            used = effective_settings(given, feed, state)
+            bounded = used.model_copy(update={"batch": min(used.batch, self._max_batch)})
+            pinned = pinned_config(used.predictor, used.limits)
+            self._cached[key] = given, EffectiveSettings(bounded, pinned)
+        return self._cached[key][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,11 @@ class RedisContext:
     stop: Stop
     commands: Connection
     reads: Connection
-    server: dict[str, str] | None  # checked INFO of the only server; None on a cluster
+    server: dict[str, str] | None  # INFO of the only server, checked; None on a cluster
     checks: Checks  # of this user's permissions
     known: KnownFeeds
-    settled: SettingsCache
-    permitted: set[str]  # feeds whose commands this user may run
+    settings_cache: SettingsCache
+    permitted: set[str]  # feeds whose permissions were checked
 
     @property
     def is_cluster(self) -> bool:
@@ -96,32 +97,29 @@ class RedisContext:
         return kind_of(self.url) == CLUSTER
 
     def check_rights(self, feed: str, settings: WorkerSettings) -> None:
-        """Raise AccessDenied unless this user may run all that a feed with these settings needs."""
+        """Raise AccessDenied unless this user may run all commands of a feed; check only once."""
         if feed not in self.permitted:
             self.checks.check(commands_of(self.url, FeedKeys(feed), settings))
             self.permitted.add(feed)
 
     def retry_forever(self, is_one_feed: bool = False) -> None:
-        """From now on retry until Redis answers.
+        """Retry, from now on, until Redis answers.
 
-        On a cluster a feed is parked instead, unless `is_one_feed`: feeds of other nodes continue.
+        On a cluster with several feeds, commands to a silent node fail at once instead: its feeds
+        are parked, and feeds of other nodes continue.
         """
-        is_aside = self.is_cluster and not is_one_feed
+        fails_fast = self.is_cluster and not is_one_feed
         for connection in (self.commands, self.reads):
-            connection.retry_timeout = 0.0 if is_aside else None
-            connection.fail_fast_for = FAIL_FAST_SECONDS if is_aside else 0.0
+            connection.retry_timeout = 0.0 if fails_fast else None
+            connection.fail_fast_for = FAIL_FAST_SECONDS if fails_fast else 0.0
 
 
 @contextmanager
 def redis_context(
     settings: WorkerSettings, url: str, stop: Stop, known: KnownFeeds
 ) -> Iterator[RedisContext]:
-    """Connect to the server, and check it.
-
-    Raises RedisUnsuitable, Unavailable.
-    """
+    """Connect to the server and check it. Raises RedisUnsuitable, Unavailable."""
     is_cluster = kind_of(url) == CLUSTER
-    # On a cluster a feed is parked until its node answers; feeds of other nodes continue.
     timeout, fail_fast_for = (REPLY_SECONDS, FAIL_FAST_SECONDS) if is_cluster else (TIMEOUT, 0.0)
     commands = Connection(url, stop, settings.wait_redis, timeout)
     reads = Connection(url, stop, settings.wait_redis, timeout)

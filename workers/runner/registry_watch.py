@@ -1,11 +1,11 @@
-"""Choose the feeds that a process takes up: first those with state, then with input, then the rest.
+"""Choose the feeds that a process serves: first those with state, then with input, then the rest.
 
-Producers may write the list of feeds. So a look reads a bounded part of it, checks each name, and
-keeps a bounded number of selected names of each rank, so names without a feed displace no feed. A
-long list is read over several looks. Until all of it was read, only feeds with state are taken up.
+Producers can write anything to the list of feeds. So a poll reads a bounded part of it, checks each
+name, and keeps a bounded number of selected names of each rank: invalid names displace no feed. A
+long list takes several polls. Until all of it is read, only feeds with state are served.
 
 A client that only appends to a stream does not list its feed. Such feeds are found by their input:
-each look reads a bounded number of keys of every primary by SCAN; the next look continues there.
+each poll continues a SCAN of every primary by a bounded number of keys.
 """
 
 import time
@@ -24,19 +24,19 @@ from workers.session.known_feeds import KnownFeeds
 log = Logger("online_svm.worker")
 
 PAGE_NAMES = 1000
-"""Names in a page of the list, or keys in a page of SCAN, about. A page blocks Redis for .3 ms."""
+"""Approximate names in a page of the list, or keys in a page of SCAN; blocks Redis for 0.3 ms."""
 
-PAGES_A_LOOK = 2
-"""Pages of the list in one look, which takes a few milliseconds."""
+PAGES_PER_POLL = 2
+"""Pages of the list in one poll: a few milliseconds."""
 
-SCAN_PAGES_A_LOOK = 10
-"""Pages of SCAN of each server in one look: a scan of a million keys takes nine minutes."""
+SCAN_PAGES_PER_POLL = 10
+"""Pages of SCAN of each server in one poll: a scan of a million keys takes nine minutes."""
 
 MAX_NAME_BYTES = 64
-"""Bytes of a name; a longer one is not transferred."""
+"""Bytes of the longest valid name; longer ones are not transferred."""
 
-FEEDS_A_CALL = 200
-"""Feeds in one call of the script, which blocks Redis for some 0.2 ms."""
+FEEDS_PER_CALL = 200
+"""Feeds in one call of the script, which blocks Redis for about 0.2 ms."""
 
 _PAGE = Script.load("registry_page")
 _SCAN = Script.load("input_page")
@@ -46,45 +46,45 @@ _STATE, _INPUT, _NOTHING = range(3)
 
 
 class RegistryWatch:
-    """Finds the feeds to take up, in the list of feeds and by their input.
+    """Finds the feeds to serve, in the list of feeds and by their input.
 
     Parameters
     ----------
-    most : int
-        Names kept of each rank, at most.
+    max_names : int
+        Largest number of names of each rank to keep.
     known : KnownFeeds
-        Each selected feed with state is added to it, even if another process answers the feed.
-    together : int
-        Feeds in one call: 1 on a cluster, where all keys of a call must belong to one feed.
+        Gets each selected feed with state, even if another process answers it.
+    feeds_per_call : int
+        1 on a cluster, where all keys of a call must belong to one feed.
     """
 
     def __init__(
         self,
         connection: Connection,
         selection: Selection,
-        most: int,
+        max_names: int,
         known: KnownFeeds,
-        together: int = FEEDS_A_CALL,
+        feeds_per_call: int = FEEDS_PER_CALL,
     ) -> None:
         self._connection, self._selection = connection, selection
-        self._most, self._known, self._together = most, known, together
-        self._cursor, self._is_whole = b"0", False
+        self._max_names, self._known, self._feeds_per_call = max_names, known, feeds_per_call
+        self._cursor, self._is_complete = b"0", False
         self._inputs: InputScan | None = InputScan(connection) if selection.patterns else None
         self._ranked: tuple[set[str], set[str], set[str]] = (set(), set(), set())
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
-    def look(self) -> list[str]:
-        """Read some of the list; return the selected feeds to take up, the most urgent first.
+    def poll(self) -> list[str]:
+        """Read a part of the list; return the selected feeds to serve, the most urgent first.
 
         If Redis does not answer, return the feeds known so far.
         """
         names = self._selection.of(())
         with suppress(Unavailable):  # the feeds' own connections report this
             self._rank(names + (self._read() if self._selection.patterns else []))
-            self._rank(self._scanned())
-        ranks = self._ranked if self._is_whole else self._ranked[:1]
+            self._rank(self._scan())
+        ranks = self._ranked if self._is_complete else self._ranked[:1]
         listed = [name for rank in ranks for name in sorted(rank) if self._selection.selects(name)]
-        if self._selection.patterns and self._is_whole and not (listed or names):
+        if self._selection.patterns and self._is_complete and not (listed or names):
             self._warn(
                 "no feed is answered yet: none that is listed, or has input, matches",
                 patterns=" ".join(self._selection.patterns),
@@ -93,20 +93,20 @@ class RegistryWatch:
 
     def _read(self) -> list[str]:
         """Return the selected names on the next pages."""
-        met: list[str] = []
+        names: list[str] = []
         try:
-            for _ in range(PAGES_A_LOOK):
-                met += self._read_page()
+            for _ in range(PAGES_PER_POLL):
+                names += self._read_page()
                 if self._cursor == b"0":
-                    self._is_whole = True
+                    self._is_complete = True
                     break
         except AccessDenied as error:
             self._warn(str(error))
         except WrongKeyType:
             self._warn("the list of feeds is not a set; delete that key", key=REGISTRY)
-        return met
+        return names
 
-    def _scanned(self) -> list[str]:
+    def _scan(self) -> list[str]:
         """Return selected names of feeds with input, listed or not."""
         if self._inputs is None:
             return []
@@ -136,72 +136,71 @@ class RegistryWatch:
             self._warn("the list of feeds holds texts that are no names; they are passed over")
         return [name for name in names if self._selection.selects(name)]
 
-    def _rank(self, met: Iterable[str]) -> None:
-        """Record which of these feeds have state or input; one with state is not asked for again.
+    def _rank(self, names: Iterable[str]) -> None:
+        """Record which of these feeds have state or input; feeds known to have state are skipped.
 
-        A feed counts as having neither while its node does not answer.
+        While its node does not answer, a feed counts as having neither.
         """
-        asked = [name for name in dict.fromkeys(met) if name not in self._ranked[_STATE]]
-        parts = [asked[i : i + self._together] for i in range(0, len(asked), self._together)]
+        new = [name for name in dict.fromkeys(names) if name not in self._ranked[_STATE]]
+        parts = [
+            new[i : i + self._feeds_per_call] for i in range(0, len(new), self._feeds_per_call)
+        ]
         sent = [self._connection.send_script(_RANK, _keys(part), ()) for part in parts]
         for part, each in zip(parts, sent, strict=True):
             ranks = [_NOTHING] * len(part)
             try:
                 ranks = self._connection.receive_script(_RANK, each)
             except Unavailable:
-                if not self._connection.fail_fast_for:  # there is one server
+                if not self._connection.fail_fast_for:  # not a cluster
                     raise
             except AccessDenied as error:
                 self._warn(str(error))
             for name, rank in zip(part, ranks, strict=True):
-                self._keep(name, rank)
+                self._record(name, rank)
 
-    def _keep(self, name: str, rank: int) -> None:
+    def _record(self, name: str, rank: int) -> None:
         """Keep a name under its rank if there is room."""
         if rank == _STATE:
             self._known.add(name)
         for kept in self._ranked:
             kept.discard(name)
-        if len(self._ranked[rank]) < self._most:
+        if len(self._ranked[rank]) < self._max_names:
             self._ranked[rank].add(name)
         else:
-            self._warn("the list of feeds holds more feeds than are taken up", most=self._most)
+            self._warn("the list of feeds holds more feeds than are taken up", most=self._max_names)
 
     def _warn(self, text: str, **figures: object) -> None:
-        """Log each warning once."""
-        if text not in self._told:
-            self._told.add(text)
+        """Log a warning, once for each text."""
+        if text not in self._warned:
+            self._warned.add(text)
             log.warning(text, **figures)
 
 
 def _keys(feeds: Iterable[str]) -> list[str]:
-    """Return the keys of state and input of each feed."""
     return [key for keys in map(FeedKeys, feeds) for key in (keys.state, keys.input)]
 
 
 class InputScan:
-    """Scans the keys of all servers for input streams, some pages of each server at a time."""
+    """Scans the keys of all servers for input streams, a few pages of each server at a time."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._cursors: dict[str, bytes] = {}  # by the URL of the server
         self._links: dict[str, Connection] = {}  # to the primaries of a cluster
-        self._silent: dict[str, float] = {}  # when a server last did not answer, by its URL
+        self._failed_at: dict[str, float] = {}  # last failure of a server, by its URL
 
     def names(self) -> list[str]:
-        """Read the next pages of each server; return the names of the feeds there.
-
-        A node that does not answer is skipped.
+        """Return the names of feeds on the next pages of each server; skip silent nodes.
 
         Raises AccessDenied if this user may not run SCAN.
         """
         found: list[str] = []
         for url in nodes_of(self._connection.url).primaries() or [""]:
             try:
-                if not self._is_passed_over(url):
-                    found += self._of_server(url)
+                if not self._is_silent(url):
+                    found += self._scan_server(url)
             except Unavailable:  # the feeds' own connections report this
-                self._silent[url] = time.monotonic()
+                self._failed_at[url] = time.monotonic()
         return found
 
     def close(self) -> None:
@@ -209,16 +208,16 @@ class InputScan:
         for link in self._links.values():
             link.close()
 
-    def _of_server(self, url: str) -> list[str]:
-        connection, met = self._connected(url), list[bytes]()
-        for _ in range(SCAN_PAGES_A_LOOK):
+    def _scan_server(self, url: str) -> list[str]:
+        connection, names = self._connected(url), list[bytes]()
+        for _ in range(SCAN_PAGES_PER_POLL):
             cursor = self._cursors.get(url, b"0")
             reply = connection.evaluate(_SCAN, [], [cursor, PAGE_NAMES, MAX_NAME_BYTES])
-            self._cursors[url], names = reply
-            met += names
+            self._cursors[url], page = reply
+            names += page
             if self._cursors[url] == b"0":
                 break
-        return [name.decode() for name in met if is_feed_name(name)]
+        return [name.decode() for name in names if is_feed_name(name)]
 
     def _connected(self, url: str) -> Connection:
         """Return a connection to a primary of a cluster, or to the only server."""
@@ -229,9 +228,9 @@ class InputScan:
             self._links[url] = Connection(url, given.stop, 0.0, given.timeout, given.fail_fast_for)
         return self._links[url]
 
-    def _is_passed_over(self, url: str) -> bool:
-        """Return whether a node was silent a moment ago: asking it would delay other feeds."""
+    def _is_silent(self, url: str) -> bool:
+        """Return whether a node was silent recently, so that a command to it would delay feeds."""
         given = self._connection
         if nodes_of(given.url).health(url, given.fail_fast_for) is NodeHealth.SILENT:
             return True
-        return time.monotonic() - self._silent.get(url, float("-inf")) < given.fail_fast_for
+        return time.monotonic() - self._failed_at.get(url, float("-inf")) < given.fail_fast_for

@@ -1,7 +1,7 @@
-"""Run a worker: a process that answers the feeds of a selection until a stop is requested.
+"""Run a worker: a process that answers the selected feeds until a stop is requested.
 
-This is what comes before the slow imports: the server, the named feeds and the user's rights are
-checked, so that a wrong setting is reported at once.
+The server, the named feeds and the user's permissions are checked before the slow imports, so that
+errors are reported at once.
 """
 
 import platform
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 log = Logger("online_svm.worker")
 
-LOOK_SECONDS = 5.0
-"""Seconds between two looks at the list of feeds, and at whose share they are."""
+POLL_SECONDS = 5.0
+"""Seconds between two checks of which feeds exist and belong to this process."""
 
 SettingsOf = Callable[[str], WorkerSettings]
 
@@ -41,34 +41,32 @@ SettingsOf = Callable[[str], WorkerSettings]
 class Worker:
     """A process that answers the selected feeds until the stop is requested.
 
-    Feeds that are listed, or have input, are taken up as they appear; feeds that are selected no
-    more are given up, with a snapshot. A setting that was not given has the value that a feed has
-    stored; see `stored_settings.effective_settings`.
+    Feeds that are listed, or have input, are served as they appear. A feed that is no longer
+    selected gets a snapshot and is dropped. A setting that is not given has the value stored by the
+    feed; see `stored_settings.effective_settings`.
     """
 
     selection: Selection
-    settings: WorkerSettings  # of the process, and of feeds that `settings_of` gives no others
+    settings: WorkerSettings  # of the process, and of its feeds without `settings_of`
     url: str  # of Redis, or of the embedded server
     stop: Stop
-    name: str | None = None  # of this worker, the same after a restart; default the host's name
+    name: str | None = None  # of this worker, stable over restarts; default the host's name
     settings_of: SettingsOf | None = None
-    observe: "Callable[[str, Outcome], None] | None" = None  # gets each batch that was committed
+    observe: "Callable[[str, Outcome], None] | None" = None  # called with each committed batch
     watch: WorkerWatch | None = None
-    look: float = LOOK_SECONDS  # seconds between two looks at the list of feeds
-    pool: "RefitPool | None" = None  # that others use too; by default one of its own
-    known: KnownFeeds | None = None  # not begun again by themselves; default those seen here
-    feed_factory: FeedFactory | None = None  # by default of feeds with input of their own
+    poll_seconds: float = POLL_SECONDS
+    pool: "RefitPool | None" = None  # shared with other workers; by default its own
+    known: KnownFeeds | None = None  # must not start anew; default: seen by this process
+    feed_factory: FeedFactory | None = None  # by default for feeds with their own input
 
     def run(self) -> None:
-        """Answer the feeds; then leave snapshots.
+        """Answer the feeds; then take snapshots.
 
-        It may be called in any thread: it installs no handlers of signals.
-
-        Raises BadConfiguration if more feeds are named than `max_feeds`, or the server cannot be
-        used. Raises AccessDenied if this user may not read the list of feeds, and a pattern needs
-        it. Raises Unavailable if Redis does not answer in the first place, for longer than
-        `wait_redis`. Raises WorkerError if feeds are named and none of them can be answered: why
-        the first one cannot.
+        It installs no signal handlers, so any thread may call it. Raises BadConfiguration if more
+        feeds are named than `max_feeds`, or the server cannot be used; AccessDenied if a pattern
+        needs the list of feeds and this user may not read it; Unavailable if Redis does not answer
+        within `wait_redis` at the start; WorkerError, the error of the first feed, if only names
+        are selected and none of their feeds can be answered.
         """
         selection, settings = self.selection, self.settings
         if len(selection.names) > settings.max_feeds:
@@ -84,12 +82,12 @@ class Worker:
             watch.connects((redis.commands, redis.reads), settings.lease)
             if selection.patterns:
                 redis.checks.check(permissions.of_patterns())
-            is_urgent = _look_at_named(selection, feed_factory, redis)
-            # A combination reads several nodes.
+            is_urgent = _check_named(selection, feed_factory, redis)
+            # Only a combination has a factory: one feed, which reads several nodes.
             redis.retry_forever(is_one_feed=self.feed_factory is not None)
             child = opened.enter_context(_started_early(is_urgent and self.pool is None))
-            # Imported here: what is wrong with the server or a feed is reported without this
-            # delay, and a standby is ready before it gets the lease.
+            # Imported here: errors of the server or a feed are reported without this delay, and a
+            # standby is ready before it gets the lease.
             with importing():
                 from workers.runner.feed_supervisor import feed_supervisor, worker_context
 
@@ -102,24 +100,23 @@ class Worker:
             supervisor = opened.enter_context(
                 feed_supervisor(selection, settings, feed_factory, context, watch)
             )
-            supervisor.serve(self.look)
+            supervisor.serve(self.poll_seconds)
 
     def _open_stream(self, feed: str, redis: RedisContext) -> StreamOpening:
         settings = self.settings if self.settings_of is None else self.settings_of(feed)
         return StreamOpening(feed, settings, redis)
 
 
-def _look_at_named(selection: Selection, feed_factory: FeedFactory, redis: RedisContext) -> bool:
-    """Check the feeds that are named; return whether one of them needs refits at once.
+def _check_named(selection: Selection, feed_factory: FeedFactory, redis: RedisContext) -> bool:
+    """Check the named feeds; return whether one of them needs refits at once.
 
-    Raises WorkerError if none of them can be answered, and no pattern may bring others: why the
-    first one cannot.
+    Raises the error of the first feed if none can be answered and there are no patterns.
     """
     is_urgent, errors = False, []
     names = selection.of(())
     for feed in names:
         try:
-            is_urgent |= feed_factory(feed, redis).look()
+            is_urgent |= feed_factory(feed, redis).check()
         except WorkerError as error:
             errors.append(error)
     if errors and len(errors) == len(names) and not selection.patterns:
@@ -131,7 +128,7 @@ def _look_at_named(selection: Selection, feed_factory: FeedFactory, redis: Redis
 def _started_early(is_urgent: bool) -> Iterator[Child | None]:
     """Start a refit process early if refits are needed at once, so that both import in parallel.
 
-    If none is needed, the process would delay the first answer, or use memory in a standby.
+    Otherwise it would delay the first answer, or use memory in a standby.
     """
     child = refit_process.start() if is_urgent else None
     try:

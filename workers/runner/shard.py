@@ -1,10 +1,9 @@
-"""One shard of a fleet: `i/n`, where i may come from the host's name; which feeds it owns.
+"""One shard of a fleet, `i/n`, and the feeds that it owns.
 
-Rendezvous hashing: each shard has a weight for each feed, a hash of both names. The shard with the
-largest weight owns the feed. A shard that is added takes over exactly the feeds for which its
-weight is the largest, on average one in n, and no other feed moves; one that is taken away leaves
-its feeds to others, and no other feed moves (Thaler and Ravishankar, 1998, IEEE/ACM Transactions on
-Networking 6(1)).
+Rendezvous hashing (Thaler and Ravishankar, 1998, IEEE/ACM Transactions on Networking 6(1)): each
+shard has a weight for each feed, a hash of both, and the shard with the largest weight owns the
+feed. A new shard takes over the feeds for which its weight is the largest, on average one in n. A
+removed shard leaves its feeds to the others. No other feed moves.
 """
 
 import platform
@@ -16,7 +15,7 @@ from typing import Self
 from workers.errors import BadConfiguration
 
 MAX_SHARDS = 10_000
-"""Largest number of shards: each feed name is hashed once for each of them."""
+"""Largest number of shards: a feed name is hashed once for each shard."""
 
 _TEXT = re.compile(r"(auto|[0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 _ORDINAL = re.compile(r".*-([0-9]{1,9})", re.ASCII)
@@ -38,17 +37,11 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str, host: str | None = None) -> Self:
-        """Return the shard that `i/n` or `auto/n` names.
+        """Return the shard that `i/n` or `auto/n` names; `host` defaults to this host's name.
 
-        Raises BadConfiguration if the text is no shard, or the host's name ends in no ordinal.
-
-        Parameters
-        ----------
-        text : str
-            `auto` is the number that ends the host's name: the ordinal of a pod of a StatefulSet. A
-            pod beyond n stands by: it gave up its feeds, and the others take them, before it ends.
-        host : str, optional
-            Default the name of this host.
+        `auto` stands for the number at the end of the host's name: the ordinal of a pod of a
+        StatefulSet. A pod with an ordinal beyond n owns no feeds. Raises BadConfiguration if the
+        text is invalid, or the host's name does not end in a number.
 
         Examples
         --------
@@ -76,7 +69,7 @@ class Shard:
 
 
 def _ordinal(text: str, host: str) -> int:
-    """Return the number that ends the name of a host, before its domain."""
+    """Return the number at the end of a host's name, without its domain."""
     found = _ORDINAL.fullmatch(host.partition(".")[0])
     if found is None:
         raise BadConfiguration(
@@ -97,12 +90,12 @@ def owner(feed: str, shards: int) -> int:
 
     Examples
     --------
-    With one shard more a feed stays where it is, or moves to the new shard.
+    After another shard is added, a feed stays where it is or moves to the new shard.
 
     >>> [owner(feed, 3) for feed in ("fraud", "returns", "sensors-1")]
     [1, 1, 2]
     >>> [owner(feed, 4) for feed in ("fraud", "returns", "sensors-1")]
     [1, 1, 3]
     """
-    # A tie goes to the lower shard: 1 in 2 ** 64, but it must have an answer.
+    # A tie, with a chance of 2 ** -64, goes to the lower shard.
     return max(range(shards), key=lambda shard: (weight(feed, shard), -shard))

@@ -1,5 +1,5 @@
-"""Scorers: processes that answer requests of one feed with its newest published state.
+"""Scorers: processes that answer requests of a feed with its newest published state.
 
-They learn nothing and write no answers of the feed. Imports `monitor`, `session`, `reading` and the
-folders below.
+They learn nothing and do not write to the feed's `out`. Imports `monitor`, `session`, `reading` and
+what these import.
 """

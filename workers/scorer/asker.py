@@ -1,4 +1,4 @@
-"""Ask scorers: a request, and the wait for its answer."""
+"""A client of scorers: send requests, and wait for their answers."""
 
 import time
 import uuid
@@ -14,26 +14,26 @@ from workers.broker.connection import Connection
 from workers.feed.keys import FeedKeys
 from workers.stop import Stop
 
-MOST_WAITING = 100_000
+MAX_WAITING_REQUESTS = 100_000
 """Approximate limit of waiting requests: beyond it, a new request removes the oldest one."""
 
-_MAX_BLOCK_SECONDS = 1.0  # seconds that one read blocks, at most
-_MIN_BLOCK_SECONDS = 0.01  # Redis 6.2 takes a millisecond for ever
+_MAX_BLOCK_SECONDS = 1.0  # of one read
+_MIN_BLOCK_SECONDS = 0.01  # Redis 6.2 blocks forever if it is given a millisecond
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerAnswer:
     """The answer of a scorer."""
 
-    text: bytes  # JSON, as it was written; see `ReplyMessage`
-    payload: bytes  # the answer in it, as the worker itself would give it
-    state: str | None  # the published state it was computed with; None where there was none
-    behind: int | None  # examples that the feed had learned since
-    age: int | None  # milliseconds since it was published
+    text: bytes  # JSON as stored; see `ReplyMessage`
+    payload: bytes  # the answer in it, as the feed's worker would give it
+    state: str | None  # name of the published state that it was computed with, if any
+    behind: int | None  # examples that the feed had learned since that state
+    age: int | None  # milliseconds since that state was published
 
     @classmethod
     def parse(cls, text: bytes) -> Self:
-        """Return the answer that a scorer wrote.
+        """Parse the answer that a scorer wrote.
 
         Examples
         --------
@@ -42,8 +42,8 @@ class ScorerAnswer:
         b'{"v":2}'
         """
         head, _, payload = text.partition(b',"answer":')
-        said = orjson.loads(head + b"}")
-        return cls(text, payload[:-1], said["state"], said["behind"], said["age"])
+        fields = orjson.loads(head + b"}")
+        return cls(text, payload[:-1], fields["state"], fields["behind"], fields["age"])
 
 
 class Asker:
@@ -54,26 +54,26 @@ class Asker:
         self._connection = Connection(url, Stop(), timeout=TIMEOUT + _MAX_BLOCK_SECONDS)
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Close the connection."""
         self._connection.close()
 
     def send(self, rows: Sequence[bytes], ids: Sequence[str] | None = None) -> list[str]:
-        """Send requests, features as JSON; return their ids, which are made up if not given."""
+        """Send rows of features as JSON; return the ids of the requests, by default new ones."""
         sent = [uuid.uuid4().hex for _ in rows] if ids is None else list(ids)
         self._connection.call_all(
-            commands.append(self.keys.requests, ("id", id, "x", x), most=MOST_WAITING)
+            commands.append(self.keys.requests, ("id", id, "x", x), maxlen=MAX_WAITING_REQUESTS)
             for id, x in zip(sent, rows, strict=True)
         )
         return sent
 
     def receive(self, ids: Sequence[str], timeout: float) -> dict[str, ScorerAnswer]:
-        """Return the answers that come within so many seconds, by id; they stay where they are."""
+        """Return the answers that arrive within `timeout` seconds, by id; they stay in Redis."""
         found: dict[str, ScorerAnswer] = {}
-        until = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout
         for id in ids:
             key = self.keys.reply(id)
             while id not in found:
-                left = until - time.monotonic()
+                left = deadline - time.monotonic()
                 seconds = round(max(_MIN_BLOCK_SECONDS, min(left, _MAX_BLOCK_SECONDS)), 3)
                 text = self._connection.wait_for_element(key, seconds)
                 if text is not None:
@@ -83,7 +83,7 @@ class Asker:
         return found
 
     def ask(self, rows: Sequence[bytes], timeout: float = 5.0) -> list[ScorerAnswer | None]:
-        """Return the answer to each row in order; None where none came within so many seconds."""
+        """Return the answer to each row, in order; None if it did not arrive in time."""
         ids = self.send(rows)
         found = self.receive(ids, timeout)
         return [found.get(id) for id in ids]

@@ -1,4 +1,4 @@
-"""The endpoint of a scorer: what it did, how old its state is, whether it is ready."""
+"""The metrics endpoint of a scorer, with its probes."""
 
 import time
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ log = Logger("online_svm.scorer")
 
 
 class ScorerMetrics(Collector):
-    """The figures of a scorer, as they stand when they are scraped."""
+    """The current metrics of a scorer."""
 
     def __init__(self, feed: str, counts: ScorerCounts) -> None:
         self._feed, self._counts = feed, counts
@@ -65,7 +65,7 @@ class ScorerMetrics(Collector):
 
 
 class ScorerHealth(Probes):
-    """Readiness of a scorer: Redis replies, and there is a state that is new enough."""
+    """A scorer is ready if Redis replies and there is a state that is new enough."""
 
     def __init__(self, counts: ScorerCounts) -> None:
         self._counts = counts
@@ -91,9 +91,9 @@ class ScorerHealth(Probes):
 
 @contextmanager
 def serving_scorer(feed: str, counts: ScorerCounts, address: str | None) -> Iterator[None]:
-    """Serve the figures of a scorer within the block; at no address, serve nothing.
+    """Serve the metrics of a scorer within the block; nothing without an address.
 
-    Raises BadConfiguration if nothing can listen at the address.
+    Raises BadConfiguration if the address cannot be used.
     """
     if address is None:
         yield

@@ -1,4 +1,4 @@
-"""The newest published state of a feed, read again when there is another one."""
+"""The newest published state of a feed, read again when it changes."""
 
 import time
 from dataclasses import dataclass
@@ -15,63 +15,62 @@ from workers.feed.stored_settings import stored_settings
 from workers.log import Logger
 
 RETRY_SECONDS = 1.0
-"""Seconds after which a state that could not be used is tried again."""
+"""Seconds after which an unusable state is tried again."""
 
 log = Logger("online_svm.scorer")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LoadedState:
     """A state that was read and passed its checks."""
 
     publication: Publication
     state: FrozenPredictor
-    limits: Limits  # of an entry of the feed
+    limits: Limits  # of the feed
 
 
 class NewestState:
-    """Holds the newest state of a feed that can be used."""
+    """Keeps the newest usable state of a feed."""
 
     def __init__(self, reader: FeedReader) -> None:
         self._reader = reader
-        self._held: Held | None = None
-        self._refused: tuple[str, float] | None = None  # a state, and when it could not be used
-        self.loaded = 0  # states read so far
+        self._loaded: LoadedState | None = None
+        self._unusable: tuple[str, float] | None = None  # name, and time of the last attempt
+        self.loads = 0  # number of states read so far
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why Redis does not give a state; None where the last attempt succeeded."""
+        """Why the last read failed; None if it succeeded."""
         return self._reader.trouble
 
-    def of(self, standing: QueueStatus) -> Held | None:
-        """Return the state to answer with; None if the feed has none.
+    def current(self, status: QueueStatus) -> LoadedState | None:
+        """Return the state to answer with, if any.
 
-        A newer state that cannot be used leaves the one before, which grows stale.
-
-        Raises BadConfiguration if this software cannot answer as the feed's worker does.
+        If the newest state is unusable, the previous one stays, and grows stale. Raises
+        BadConfiguration if this version cannot answer as the feed's worker does.
         """
-        if standing.n is None or not standing.newest:
-            self._held = None
+        if status.n is None or not status.newest:
+            self._loaded = None
             return None
         key = self._reader.keys.published
         try:
-            found = Publication.parse(standing.newest, key)
-            if self._held is None or found != self._held.publication:
-                self._load(found, standing)
+            found = Publication.parse(status.newest, key)
+            if self._loaded is None or found != self._loaded.publication:
+                self._load(found, status)
         except (InvalidPublication, InvalidSnapshot) as error:
-            self._refuse(standing, str(error))
-        # After a reset another feed has this name; a state of the old one answers nothing.
-        held = self._held
-        if held is None or held.publication.config_hash != standing.config_hash:
+            self._mark_unusable(status, str(error))
+        # After a reset another feed has this name: a state of the old feed must not answer.
+        loaded = self._loaded
+        if loaded is None or loaded.publication.config_hash != status.config_hash:
             return None
-        return held if held.publication.n <= standing.n else None
+        return loaded if loaded.publication.n <= status.n else None
 
-    def _load(self, found: Publication, standing: QueueStatus) -> None:
-        if found.config_hash != standing.config_hash:
-            return  # of a feed that had this name; its worker publishes the next one
-        if self._refused is not None:
-            name, when = self._refused
-            if name == found.name and time.monotonic() < when + RETRY_SECONDS:
+    def _load(self, found: Publication, status: QueueStatus) -> None:
+        if found.config_hash != status.config_hash:
+            return  # of a deleted feed with this name
+        if self._unusable is not None:
+            name, tried_at = self._unusable
+            if name == found.name and time.monotonic() < tried_at + RETRY_SECONDS:
                 return
         feed = self._reader.state()
         if feed is None or feed.pinned.config_hash != found.config_hash:
@@ -80,15 +79,15 @@ class NewestState:
         state = FrozenPredictor.restore(self._reader.published(found), config)
         if state.n != found.n:
             raise InvalidPublication(f"the state {found.name} is of n = {state.n}")
-        if self._refused is not None:
+        if self._unusable is not None:
             log.info("a published state can be used again", state=found.name)
-        self._held, self._refused = Held(found, state, limits), None
-        self.loaded += 1
+        self._loaded, self._unusable = LoadedState(found, state, limits), None
+        self.loads += 1
 
     def settings(self, feed: FeedState) -> tuple[PredictorConfig, Limits]:
-        """Return the settings of a feed, if this software can answer for it.
+        """Return the stored settings of a feed.
 
-        Raises BadConfiguration if it cannot: other semantics, or a combination.
+        Raises BadConfiguration for unsupported semantics, or a combination.
         """
         name = self._reader.keys.feed
         stored = stored_settings(name, feed.pinned)
@@ -98,8 +97,8 @@ class NewestState:
             )
         return stored
 
-    def _refuse(self, standing: QueueStatus, reason: str) -> None:
-        name = Publication.shown(standing.newest)
-        if self._refused is None or self._refused[0] != name:
+    def _mark_unusable(self, status: QueueStatus, reason: str) -> None:
+        name = Publication.shown(status.newest)
+        if self._unusable is None or self._unusable[0] != name:
             log.warning("a published state cannot be used", state=name, reason=reason)
-        self._refused = name, time.monotonic()
+        self._unusable = name, time.monotonic()

@@ -1,11 +1,10 @@
-"""A scorer: take requests, answer them with the newest state, write each answer once.
+"""A scorer: read requests, answer them with the newest state, write each answer once.
 
-It keeps nothing that matters: if it ends at any instruction, its requests are taken over by another
-scorer, or by itself after its next start.
+It has no state of its own: if it dies at any instruction, another scorer, or the restarted one,
+claims its requests.
 
-Where more requests wait than one batch, Redis and the scorer work at the same time: the next
-requests are asked for before a batch is answered, and whether its answers were written is learned
-after the next batch.
+If more requests wait than a batch has, Redis and the scorer work in parallel: the scorer sends the
+next read before it answers a batch, and confirms the writes of a batch after answering the next.
 """
 
 import time
@@ -30,20 +29,20 @@ from workers.message import entry_decode
 from workers.message.compact_encode import encode_answers
 from workers.message.decode import Decoded, decode
 from workers.message.encode import encode_rejected, encode_unavailable, reply_head
-from workers.scorer.newest_state import Held, NewestState
+from workers.scorer.newest_state import LoadedState, NewestState
 from workers.scorer.settings import ScorerCounts, ScorerSettings
 from workers.stop import Stop
 
 _FIELDS = frozenset((b"x", b"xb", b"id"))
 
-MOST_DELIVERIES = 5
-"""Attempts before a request is refused: the request itself may crash scorers."""
+MAX_DELIVERIES = 5
+"""Deliveries after which a request is not answered: it may be what crashes scorers."""
 
 
 def answered(
     state: FrozenPredictor, seq: int, requests: Sequence[Request], limits: Limits
 ) -> list[AnsweredRequest]:
-    """Return the answers to requests, as if each were the entry after `seq` ones of the feed."""
+    """Return the answers to requests, as if each were the feed's entry number `seq`."""
     refused = _refused(requests)
     usable = [i for i in range(len(requests)) if i not in refused]
     decoded = decode([requests[i].entry for i in usable], state.schema, limits)
@@ -60,7 +59,7 @@ def answered(
 
 
 def unavailable(requests: Iterable[Request], code: str, reason: str) -> list[AnsweredRequest]:
-    """Return the answers to requests that no state can answer."""
+    """Return the answers to requests that cannot be answered now."""
     return [
         _reply(request, sent := _id(request), encode_unavailable(sent, code, reason))
         for request in requests
@@ -70,7 +69,7 @@ def unavailable(requests: Iterable[Request], code: str, reason: str) -> list[Ans
 def _accepted(
     state: FrozenPredictor, seq: int, decoded: Decoded, limits: Limits
 ) -> Iterable[tuple[int, str | None, bytes]]:
-    """Return position, id and payload of each accepted entry."""
+    """Return index, id and payload of each accepted entry."""
     rows = decoded.accepted
     if not rows:
         return ()
@@ -81,8 +80,8 @@ def _accepted(
 
 
 def _refused(requests: Sequence[Request]) -> dict[int, InvalidExample]:
-    """Return the position of each request that is refused before it is decoded, and why."""
-    # Most requests have the same few names: one look at these, not one at each request.
+    """Return the requests that are rejected before they are decoded, by index, and why."""
+    # Most requests have the same few field names: check these once, instead of each request.
     names = set(chain.from_iterable(request.entry[1][::2] for request in requests))
     if names <= _FIELDS and all(request.size is None for request in requests):
         return {}
@@ -90,7 +89,7 @@ def _refused(requests: Sequence[Request]) -> dict[int, InvalidExample]:
 
 
 def _refusal(request: Request) -> InvalidExample | None:
-    """Return why a request is refused before it is decoded as an entry."""
+    """Return why a request is rejected before it is decoded, if so."""
     if request.size is not None:
         return InvalidExample("request_bytes", bytes=request.size)
     for name in request.entry[1][::2]:
@@ -109,17 +108,17 @@ def _reply(request: Request, sent: str | None, payload: bytes) -> AnsweredReques
 
 
 FRESH_MS = 1000
-"""Milliseconds between the moment for which an answer states its staleness and its writing; more
-where Redis takes longer than that again and again."""
+"""Most milliseconds from measuring the staleness that an answer states to writing the answer;
+doubled while Redis takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Answered:
+class _SentBatch:
     """A batch whose answers were sent to Redis."""
 
     requests: Sequence[Request]
     sent: PendingReply
-    missing: int  # how many of the answers say that there is none now
+    unavailable: int  # number of answers without a prediction
 
 
 class Scorer:
@@ -137,14 +136,14 @@ class Scorer:
         self._settings, self._stop = settings, stop
         self._next_claim = -float("inf")
         self._ahead: PendingRead | None = None
-        self._unconfirmed: _Answered | None = None
+        self._unconfirmed: _SentBatch | None = None
         self.counts = counts or ScorerCounts()
         self.counts.trouble = lambda: queue.trouble or newest.trouble
 
     def run(self) -> None:
         """Answer requests until a stop is requested; then leave the group."""
-        self._queue.begin()
-        self.look()
+        self._queue.ensure_group()
+        self.refresh()
         self.counts.is_at_work = True
         while not self._stop.requested:
             self.turn()
@@ -152,54 +151,54 @@ class Scorer:
         self._queue.leave()
 
     def turn(self) -> int:
-        """Answer the requests of one batch; return how many answers were written since.
+        """Answer a batch of requests; return how many answers were confirmed as written.
 
-        If more requests wait, the next turn counts this batch.
+        If more requests wait, this batch is confirmed in the next turn.
         """
         self.counts.turned = time.monotonic()
-        overdue = self._overdue()
+        overdue = self._claim_overdue()
         return self._answer(overdue) if overdue else self._answer_next()
 
     def finish(self) -> int:
-        """Answer what was asked for ahead; return how many answers were written since."""
+        """Answer the requests that were read ahead; return how many answers were confirmed."""
         done = 0
         while self._ahead is not None:
             done += self._answer_next(is_last=True)
-        return done + self._confirmed()
+        return done + self._confirm()
 
     def _answer_next(self, is_last: bool = False) -> int:
-        """Answer the requests of the next read; ask for more if there may be more."""
-        taken = self._queue.read() if self._ahead is None else self._queue.receive(self._ahead)
+        """Answer the requests of the next read; read ahead if there may be more."""
+        batch = self._queue.read() if self._ahead is None else self._queue.receive(self._ahead)
         self._ahead = None
-        if taken.is_full and not is_last:
+        if batch.is_full and not is_last:
             self._ahead = self._queue.send_read()
-        if not taken.requests:
-            self._held(taken.standing)  # so that the next request finds the newest state here
-            return self._confirmed()
-        answered = self._send(taken.requests, taken.standing, FRESH_MS)
-        done = self._confirmed()
-        self._unconfirmed = answered
-        return done if self._ahead is not None else done + self._confirmed()
+        if not batch.requests:
+            self._state(batch.status)  # load a new state before the next request
+            return self._confirm()
+        sent = self._send(batch.requests, batch.status, FRESH_MS)
+        done = self._confirm()
+        self._unconfirmed = sent
+        return done if self._ahead is not None else done + self._confirm()
 
-    def look(self) -> None:
-        """Read the newest state, if there is another one."""
-        self._held(self._queue.standing())
+    def refresh(self) -> None:
+        """Load the newest state, if it changed."""
+        self._state(self._queue.status())
 
-    def _held(self, standing: QueueStatus) -> Held | None:
-        """Return the state to answer with, and note where it stands."""
-        held, counts = self._newest.of(standing), self.counts
-        counts.states = self._newest.loaded
-        if held is None:
+    def _state(self, status: QueueStatus) -> LoadedState | None:
+        """Return the state to answer with, and update the counts about it."""
+        loaded, counts = self._newest.current(status), self.counts
+        counts.states = self._newest.loads
+        if loaded is None:
             counts.n, counts.stale = None, None
             return None
-        used = held.publication
-        counts.n, counts.behind = used.n, standing.behind(used)
-        counts.age = standing.age(used) / 1000
-        counts.stale = self._too_old(held, standing)
-        return held
+        used = loaded.publication
+        counts.n, counts.behind = used.n, status.behind(used)
+        counts.age = status.age(used) / 1000
+        counts.stale = self._staleness(loaded, status)
+        return loaded
 
-    def _overdue(self) -> list[Request]:
-        """Return requests of scorers that do not answer, where it is time to look for them."""
+    def _claim_overdue(self) -> list[Request]:
+        """Claim requests that other scorers do not answer, if it is time to look for them."""
         if time.monotonic() < self._next_claim:
             return []
         found = self._queue.claim(int(1000 * self._settings.claim_after))
@@ -209,76 +208,80 @@ class Scorer:
         self.counts.taken_over += len(found)
         return found
 
-    def _answer(self, requests: Sequence[Request], most: int = FRESH_MS) -> int:
-        """Answer requests with what is known now; return how many answers were written."""
+    def _answer(self, requests: Sequence[Request], max_age_ms: int = FRESH_MS) -> int:
+        """Answer requests and confirm; return how many answers were written."""
         while True:
-            answered = self._send(requests, self._queue.standing(), most)
-            done = self._queue.written(answered.sent)
+            batch = self._send(requests, self._queue.status(), max_age_ms)
+            done = self._queue.written(batch.sent)
             if done is not None:
-                self._note(answered, done)
+                self._count(batch, done)
                 return done
-            # If this process was paused, what it knew is out of date: it looks again. If Redis is
-            # that slow, the answers are written in the end.
-            most *= 2
+            # Measure the staleness again: this process was paused, or Redis is slow, in which case
+            # a larger limit helps.
+            max_age_ms *= 2
 
-    def _send(self, requests: Sequence[Request], standing: QueueStatus, most: int) -> _Answered:
-        """Send the answers to requests; what they say of the state may be `most` ms old then."""
-        replies, used, missing = self._replies(requests, standing)
-        head = _head(used, standing)
+    def _send(
+        self, requests: Sequence[Request], status: QueueStatus, max_age_ms: int
+    ) -> _SentBatch:
+        """Send the answers to requests, to be written at most `max_age_ms` after `status`."""
+        replies, used, missing = self._replies(requests, status)
+        head = _head(used, status)
         answers = [(reply, head + reply.payload + b"}") for reply in replies]
-        sent = self._queue.send_answers(answers, standing.now, most, self._settings.keep)
-        return _Answered(requests, sent, missing)
+        sent = self._queue.send_answers(answers, status.now, max_age_ms, self._settings.keep)
+        return _SentBatch(requests, sent, missing)
 
-    def _confirmed(self) -> int:
-        """Return how many answers of the batch before were written, which is known by now."""
-        answered, self._unconfirmed = self._unconfirmed, None
-        if answered is None:
+    def _confirm(self) -> int:
+        """Return how many answers of the unconfirmed batch were written."""
+        batch, self._unconfirmed = self._unconfirmed, None
+        if batch is None:
             return 0
-        done = self._queue.written(answered.sent)
+        done = self._queue.written(batch.sent)
         if done is None:
-            return self._answer(answered.requests, 2 * FRESH_MS)
-        self._note(answered, done)
+            return self._answer(batch.requests, 2 * FRESH_MS)
+        self._count(batch, done)
         return done
 
-    def _note(self, answered: _Answered, done: int) -> None:
+    def _count(self, batch: _SentBatch, done: int) -> None:
         self.counts.written += done
-        self.counts.elsewhere += len(answered.requests) - done
-        self.counts.unavailable += answered.missing
+        self.counts.elsewhere += len(batch.requests) - done
+        self.counts.unavailable += batch.unavailable
 
     def _replies(
-        self, requests: Sequence[Request], standing: QueueStatus
+        self, requests: Sequence[Request], status: QueueStatus
     ) -> tuple[list[AnsweredRequest], Publication | None, int]:
-        """Return the answers, the state they name, and how many say that there is none now."""
-        held = self._held(standing)
-        if held is None:
+        """Return the answers, the state used, and the number of answers without a prediction."""
+        loaded = self._state(status)
+        if loaded is None:
             none = unavailable(requests, "no_state", "no state was published")
             return none, None, len(none)
         if self.counts.stale is not None:
             none = unavailable(requests, "stale", self.counts.stale)
-            return none, held.publication, len(none)
-        given_up = {
-            i: why for i, r in enumerate(requests) if (why := self._why_not(r, standing.now))
+            return none, loaded.publication, len(none)
+        dropped = {
+            i: why
+            for i, r in enumerate(requests)
+            if (why := self._unavailable_reason(r, status.now))
         }
-        fit = [request for i, request in enumerate(requests) if i not in given_up]
-        replies = answered(held.state, held.publication.seq, fit, held.limits) if fit else []
-        for i, (code, reason) in given_up.items():
+        fit = [request for i, request in enumerate(requests) if i not in dropped]
+        replies = answered(loaded.state, loaded.publication.seq, fit, loaded.limits) if fit else []
+        for i, (code, reason) in dropped.items():
             replies += unavailable([requests[i]], code, reason)
-        return replies, held.publication, len(given_up)
+        return replies, loaded.publication, len(dropped)
 
-    def _why_not(self, request: Request, now: int) -> tuple[str, str] | None:
-        """Return code and reason of a request that is not answered any more; None of others."""
+    def _unavailable_reason(self, request: Request, now: int) -> tuple[str, str] | None:
+        """Return code and reason if a request is no longer answered."""
         most = self._settings.max_wait
-        if request.deliveries >= MOST_DELIVERIES:
-            tried = MOST_DELIVERIES - 1
+        if request.deliveries >= MAX_DELIVERIES:
+            tried = MAX_DELIVERIES - 1
             return "failed", f"{tried} scorers ended, or were cut off, while they had it"
         if most is not None and now - parse_id(request.entry[0])[0] > 1000 * most:
             return "late", f"it waited for more than {most:g} s"
         return None
 
-    def _too_old(self, held: Held, standing: QueueStatus) -> str | None:
-        """Return why a state may not answer any more; None while it may."""
+    def _staleness(self, loaded: LoadedState, status: QueueStatus) -> str | None:
+        """Return why a state is too old to answer, if so."""
         most, seconds = self._settings.max_stale, self._settings.max_age
-        behind, age = standing.behind(held.publication), standing.age(held.publication) / 1000
+        behind, age = status.behind(loaded.publication), status.age(loaded.publication) / 1000
         if most is not None and behind > most:
             return f"the newest state is {behind} examples old, the bound is {most}"
         if seconds is not None and age > seconds:
@@ -286,8 +289,8 @@ class Scorer:
         return None
 
 
-def _head(used: Publication | None, standing: QueueStatus) -> bytes:
-    """Return what answers say of the state that gave them, and how old it is."""
+def _head(used: Publication | None, status: QueueStatus) -> bytes:
+    """Return the start of the replies: name and age of the state."""
     if used is None:
         return reply_head(None, None, None)
-    return reply_head(used.name, standing.behind(used), standing.age(used))
+    return reply_head(used.name, status.behind(used), status.age(used))

@@ -1,4 +1,4 @@
-"""Run one scorer: check the server and the rights, then answer until a stop is requested."""
+"""Run a scorer: check the server and the permissions, then answer until a stop is requested."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ from workers.python_process import importing
 from workers.scorer.settings import ScorerCounts, ScorerSettings
 from workers.stop import Stop, signals
 
-_LOOK = 0.5  # seconds between two looks for a feed that does not exist yet
+_POLL_SECONDS = 0.5  # between two checks for a feed that does not exist yet
 
 log = Logger("online_svm.scorer")
 
@@ -29,16 +29,11 @@ def run(
     stop: Stop | None = None,
     counts: ScorerCounts | None = None,
 ) -> None:
-    """Answer the requests of a feed until SIGTERM or SIGINT; the batch under way is finished.
+    """Answer the requests of a feed until SIGTERM or SIGINT; finish the current batch.
 
-    Raises WorkerError; the command ends with its `exit_code`.
-
-    Parameters
-    ----------
-    name : str, optional
-        Of this scorer, which no other one has; default made of host, process and chance.
-    stop : Stop, optional
-        Ends the work, in place of signals.
+    `name` must be unique among scorers, by default host, process and a random token. With `stop`,
+    no signal handlers are installed. Raises WorkerError, whose `exit_code` becomes that of the
+    command.
     """
     consumer = name or f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
     with ExitStack() as opened:
@@ -50,7 +45,7 @@ def run(
         queue = opened.enter_context(
             closing(RequestQueue(url, feed, consumer, stop, batch=settings.batch))
         )
-        state = _awaited(reader, settings.wait, stop)
+        state = _wait_for_state(reader, settings.wait, stop)
         if state is None:
             return
         # Imported here: errors of the server or the feed are reported without this delay.
@@ -59,7 +54,7 @@ def run(
             from workers.scorer.scorer import Scorer
 
             newest = NewestState(reader)
-            queue.most_bytes = newest.settings(state)[1].max_entry_bytes
+            queue.max_request_bytes = newest.settings(state)[1].max_entry_bytes
         reader.retry_forever()
         queue.retry_forever()
         counts = counts or ScorerCounts()
@@ -75,13 +70,13 @@ def run(
         )  # fmt: skip
 
 
-def _awaited(reader: FeedReader, seconds: float, stop: Stop) -> FeedState | None:
-    """Return the state of a feed, which may begin within so many seconds; None after a stop."""
-    until = time.monotonic() + seconds
+def _wait_for_state(reader: FeedReader, seconds: float, stop: Stop) -> FeedState | None:
+    """Wait for a feed that does not exist yet; return its state, None after a stop."""
+    deadline = time.monotonic() + seconds
     while (state := reader.state()) is None:
-        if time.monotonic() >= until:
+        if time.monotonic() >= deadline:
             feed = reader.keys.feed
             raise BadConfiguration(f"feed {feed!r} does not exist yet: start its worker first")
-        if stop.wait(_LOOK):
+        if stop.wait(_POLL_SECONDS):
             return None
     return state

@@ -1,7 +1,7 @@
-"""Answer a batch of entries: the one place where payloads are made. No I/O.
+"""Answer a batch of entries: the only place where payloads are made. No I/O.
 
-The worker commits what `process` returns. A replay keeps only the digest. `verify` compares the
-payloads with the committed ones.
+The worker commits the outcome. A replay keeps only its digest. `verify` compares its payloads with
+the committed ones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,11 +39,11 @@ class Outcome:
     before: Position
     after: Position
     ids: list[bytes]  # IDs of the input entries, and of their answers
-    out: list[bytes]  # one payload an input entry
-    met: list[tuple[bytes, bytes]]  # a report: ID of the entry that completed it, and payload
-    alarms: list[tuple[bytes, bytes]]  # the same for alarms; alarms of one entry share a payload
+    out: list[bytes]  # one payload for each input entry
+    met: list[tuple[bytes, bytes]]  # of each report: ID of the entry that completed it, payload
+    alarms: list[tuple[bytes, bytes]]  # likewise; all alarms of an entry share a payload
     dlq: list[RejectedEntry]
-    reports: list[ValidityReport]  # the reports themselves, for progress lines
+    reports: list[ValidityReport]  # the reports of `met`, for progress lines
 
 
 def process(
@@ -53,16 +53,10 @@ def process(
     entries: Sequence[tuple[bytes, EntryFields]],
     recent: RecentIds | None = None,
 ) -> Outcome:
-    """Answer a batch and learn it; `predictor` must be at the position `before`.
+    """Answer at least one entry and learn it; `predictor` must be at the position `before`.
 
-    The payloads and the digest do not depend on how the stream is cut into batches.
-
-    Parameters
-    ----------
-    entries : sequence of (bytes, fields)
-        Entry ID and fields, in stream order; at least one.
-    recent : RecentIds, optional
-        Must be at the same position as `predictor`. Without it, no entry counts as a repeat.
+    Payloads and digest do not depend on how the stream is cut into batches. `recent` must be at
+    the same position as `predictor`; without it, no entry counts as a duplicate.
     """
     return finished(processing(predictor, limits, before, entries, recent))
 
@@ -74,14 +68,14 @@ def processing(
     entries: Sequence[tuple[bytes, EntryFields]],
     recent: RecentIds | None = None,
 ) -> Waits[Outcome]:
-    """Do what `process` does in steps, as `OnlinePredictor.processing` does.
+    """As `process`, in steps; see `OnlinePredictor.processing`.
 
-    An entry may complete several reports. The last of them is published: it covers the others.
+    Of several reports that one entry completes, only the last is published: it covers the others.
     """
     decoded, result = yield from answering(predictor, limits, before.seq, entries, recent)
     rejected = sorted((decoded.rejected | result.rejected).items())
     semantics = predictor.config.semantics
-    out = _answer_others(decoded, result, before, rejected, semantics)
+    out = _other_payloads(decoded, result, before, rejected, semantics)
     for rows, block in result.answers:
         seqs, sent = [before.seq + i for i in rows], [decoded.ids[i] for i in rows]
         payloads = encode_answers(block, seqs, sent, limits.payload)
@@ -91,7 +85,7 @@ def processing(
     raised: dict[int, list[Alarm]] = {}
     for index, alarm in result.alarms:
         raised.setdefault(index, []).append(alarm)
-    dead_letters = [_letter(entries[i], error, semantics) for i, error in rejected]
+    dead_letters = [_dead_letter_of(entries[i], error, semantics) for i, error in rejected]
     ids = [entry[0] for entry in entries]
     met = [(ids[i], encode_report(report, before.seq + i)) for i, report in reports.items()]
     alarms = [(ids[i], encode_alarms(found, before.seq + i)) for i, found in raised.items()]
@@ -101,7 +95,7 @@ def processing(
 
 
 class AnsweredBatch(NamedTuple):
-    """The answers to a batch, before payloads are made of them."""
+    """The answers to a batch, before they are encoded."""
 
     decoded: Decoded
     result: BatchResult
@@ -114,21 +108,21 @@ def answering(
     entries: Sequence[tuple[bytes, EntryFields]],
     recent: RecentIds | None = None,
 ) -> Waits[AnsweredBatch]:
-    """Decode a batch, answer it and learn it; `seq` entries came before."""
+    """Decode, answer and learn a batch that `seq` entries precede."""
     decoded = decode(entries, predictor.schema, limits)
     batch = decoded.batch(entries, seq)
     result = yield from predictor.processing(batch, recent, limits.max_classes)
     return AnsweredBatch(decoded, result)
 
 
-def _answer_others(
+def _other_payloads(
     decoded: Decoded,
     result: BatchResult,
     before: Position,
     rejected: Sequence[tuple[int, InvalidExample]],
     semantics: int,
 ) -> list[bytes]:
-    """Return payloads of labels, and of rejected and repeated entries; the others are empty."""
+    """Return the payloads of labels, rejected and duplicate entries; b"" for other entries."""
     out, seq, n = [b""] * len(decoded.ids), before.seq, result.learned_before
     for i, first in result.repeats.items():
         out[i] = encode_duplicate(seq + i, n(i), decoded.ids[i], first)
@@ -139,7 +133,7 @@ def _answer_others(
     return out
 
 
-def _letter(
+def _dead_letter_of(
     entry: tuple[bytes, EntryFields], error: InvalidExample, semantics: int
 ) -> RejectedEntry:
     head = b""
@@ -154,7 +148,7 @@ def _letter(
 def dead_letter(
     id: bytes, error: InvalidExample, size: int, head: bytes, semantics: int
 ) -> RejectedEntry:
-    """Return what `dlq` keeps of an entry that could not be used."""
+    """Return the dead letter of an entry that could not be used."""
     name, why = rejection(error, semantics)
     text = why if isinstance(why, str) else dumps(why).decode()
     return RejectedEntry(id, error.code, name, text, size, head)

@@ -1,4 +1,4 @@
-"""Send a commit, some with a snapshot of the predictor, and confirm it later."""
+"""Send commits, some with a snapshot of the predictor, and confirm them later."""
 
 import time
 from collections.abc import Callable
@@ -19,33 +19,33 @@ log = Logger("online_svm.worker")
 
 @dataclass(frozen=True, slots=True)
 class SentCommit:
-    """A commit that is not confirmed."""
+    """A sent commit that is not confirmed yet."""
 
     commit: Commit
     sent: PendingReply  # the call of the script
-    parts: list[PendingReply] = field(default_factory=list)  # writes of the snapshot it points at
-    size: int = 0  # bytes of that snapshot
+    parts: list[PendingReply] = field(default_factory=list)  # the writes of its snapshot
+    size: int = 0  # bytes of its snapshot
     at: float = field(default_factory=time.perf_counter)
 
 
 @dataclass(slots=True)
 class CommitWriter:
-    """Writes the commits of one worker, and knows which snapshots they keep."""
+    """Writes the commits of one feed, and tracks which snapshots are kept."""
 
     store: Store
-    config_hash: str  # of the feed; it is part of each snapshot
-    examples: Callable[[], int | None]  # how many learned ones the input is kept of; None for all
-    kept: KeptSnapshots  # by the confirmed commits
-    keep_input: bool = False  # that neither a replay nor the window needs
-    backpressure: ConsumerBackpressure | None = None  # of a consumer that still needs input
+    config_hash: str  # of the feed; part of each snapshot
+    examples: Callable[[], int | None]  # number of last examples whose input is kept; None: all
+    kept: KeptSnapshots  # as of the last confirmed commit
+    keep_input: bool = False  # never trim the input
+    backpressure: ConsumerBackpressure | None = None  # limits how far the input is trimmed
 
     def send(
         self, commit: Commit, body: bytes | None = None, at: Position | None = None
     ) -> SentCommit:
-        """Send a commit, which points at a new snapshot with this body if one is given.
+        """Send a commit; with a `body`, write a new snapshot and let the commit point to it.
 
-        The snapshot stands at the end of the commit, or in a replay at an earlier position. Its
-        write is large, so the next batch is answered while Redis does it.
+        The snapshot's position is `at`, by default the end of the commit. The write is large: the
+        next batch is answered while Redis performs it.
         """
         if body is None:
             return SentCommit(commit, self.store.send(commit))
@@ -55,7 +55,7 @@ class CommitWriter:
     def _with_snapshot(
         self, commit: Commit, body: bytes, at: Position
     ) -> tuple[Commit, list[PendingReply], int]:
-        """Begin to write a snapshot; return the commit that points at it, its writes and size."""
+        """Send a snapshot; return the commit that points to it, its writes and its size."""
         keys = self.store.keys
         pointer, data = snapshots.encode(keys.feed, self.config_hash, at, body)
         move = snapshots.move_to(pointer, self.kept, keys, self.examples(), self.keep_input)
@@ -65,16 +65,12 @@ class CommitWriter:
         return replace(commit, move=move), parts, len(data)
 
     def confirm(self, sent: SentCommit) -> bool:
-        """Wait until a commit is done; return whether it keeps a new snapshot.
-
-        Raises Fenced, PositionMoved, BatchChanged, StateLost, OutputAhead, WrongKeyType as
-        `Store.confirm`.
-        """
+        """Wait for a commit; return whether it has a new snapshot. Raises as `Store.confirm`."""
         commit = sent.commit
         try:
             self.store.confirm(commit, sent.sent)
         except InvalidStoredSnapshot:
-            if not self._is_committed_again(sent):
+            if not self._commit_again(sent):
                 self.store.commit(replace(commit, move=None))
                 return False
         if commit.move is None:
@@ -82,11 +78,11 @@ class CommitWriter:
         self.kept = snapshots.moved(self.kept, commit.move)
         return True
 
-    def _is_committed_again(self, sent: SentCommit) -> bool:
-        """Write a missing snapshot again, then commit again; return whether that was accepted.
+    def _commit_again(self, sent: SentCommit) -> bool:
+        """Write a missing snapshot again, then commit again; return whether that succeeded.
 
-        The first write was lost with a connection or refused, or Redis was away for so long that
-        the unreferenced snapshot expired. If it is missing again, the next batch brings another.
+        The first write was lost or refused, or the snapshot expired while Redis was unreachable. If
+        it is missing again, the next commit brings another snapshot.
         """
         self.store.finish_snapshot(sent.parts)
         try:
@@ -99,25 +95,25 @@ class CommitWriter:
         return True
 
 
-LOOK_SECONDS = 1.0
-"""Seconds between two looks, at least: a busy feed commits hundreds of times in them."""
+POLL_SECONDS = 1.0
+"""Smallest time between two polls; a busy feed commits hundreds of times in a second."""
 
 
 class SnapshotRequest:
-    """A backup's request for a snapshot, in the feed's slot; see `admin.backup`."""
+    """A backup's request for a snapshot; see `admin.backup`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen: bytes | None = None  # it stays in Redis for some time
-        self._looked = float("-inf")
-        self.is_open = False  # whether a snapshot is wanted that was not left yet
+        self._seen: bytes | None = None  # the last request, which stays in Redis for some time
+        self._polled_at = float("-inf")
+        self.is_open = False  # whether a snapshot was requested and not taken yet
 
-    def look(self, newest: bytes) -> None:
-        """Look for a request of more than the newest snapshot holds, up to the ID `newest`."""
+    def poll(self, newest: bytes) -> None:
+        """Check for a request that the newest snapshot, at the ID `newest`, does not satisfy."""
         now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS:
+        if now - self._polled_at < POLL_SECONDS:
             return
-        self._looked = now
+        self._polled_at = now
         try:
             found = self._store.snapshot_request()
         except WrongKeyType:  # another program wrote it
@@ -126,5 +122,5 @@ class SnapshotRequest:
             self._seen, self.is_open = found, True
 
     def close(self) -> None:
-        """Note that a snapshot was left, or that there is nothing new."""
+        """Mark the request as done."""
         self.is_open = False

@@ -1,13 +1,13 @@
-"""One feed at work: the part of a session that does not depend on the kind of input.
+"""The part of a session that does not depend on the kind of input.
 
-A session answers entries, and commits what it answered; it waits neither for input nor for a
-refit, and knows no thread. While Redis commits a batch, the session answers the next one. So it is
-at most one batch ahead of what is known to be committed: a commit is sent only when the one before
-it is confirmed. If that one was refused, everything computed after it is dropped.
+A session answers entries and commits the answers; it has no threads, and waits neither for input
+nor for a refit. While Redis commits a batch, the session answers the next one. A commit is sent
+only after the previous one is confirmed, so a session is at most one batch ahead of the last
+confirmed commit. If a commit is refused, all later results are dropped.
 
 A failure ends in one of three ways: the commit is sent again (`Connection`), the position is read
-again from Redis (`FeedSession.reload`), or the feed is given up with an error that names the cause.
-Redis shows a batch whole or not at all, so a worker may die at any instruction.
+again from Redis (`FeedSession.reload`), or the session ends with an error that names the cause.
+Commits are atomic, so a worker may die at any instruction.
 """
 
 from abc import ABC, abstractmethod
@@ -34,14 +34,14 @@ Item = TypeVar("Item")
 
 
 class FeedSession(ABC, Generic[Item]):
-    """What the loop of a worker asks of a feed, and the commits of it.
+    """The session of a feed, as the loop of a worker uses it.
 
     Attributes
     ----------
     position : Position
-        What this worker knows to be committed. It may have answered and sent one more batch.
+        The last confirmed commit. One more batch may be answered, and its commit sent.
     epoch : int
-        Number of this writer of the feed.
+        Fencing token: the number of this writer of the feed.
     """
 
     epoch: int
@@ -49,98 +49,92 @@ class FeedSession(ABC, Generic[Item]):
     def __init__(
         self,
         store: Store,
-        lease: HeldLease | None,  # shows other workers that this one is alive
+        lease: HeldLease | None,
         telemetry: Telemetry,
-        observe: Observer | None,  # gets the outcome of each committed batch
+        observe: Observer | None,  # called with the outcome of each committed batch
     ) -> None:
         self._store, self._lease = store, lease
         self._telemetry, self._observe = telemetry, observe
-        self.position = self._reached = START
+        self.position = self._answered_position = START  # confirmed; answered or being committed
         self._pending: tuple[SentCommit, Outcome | None] | None = None
-        self._answered: Outcome | None = None  # its commit was not sent yet
+        self._unsent_outcome: Outcome | None = None  # its commit is not sent yet
         self._recovering: Generator[None, None, None] | None = None
 
     @property
     def is_recovering(self) -> bool:
-        """Whether `recover_some` has something to do before the feed can be answered."""
+        """Whether `recover_step` must be called before the feed can be answered."""
         return self._recovering is not None
 
     @property
     def cursor(self) -> bytes:
-        """ID of the last entry that was answered, committed or not."""
-        return self._reached.cursor
+        """ID of the last answered entry, committed or not."""
+        return self._answered_position.cursor
 
     @property
     @abstractmethod
     def is_spent(self) -> bool:
-        """Whether there is nothing to answer before something arrives."""
+        """Whether all input that has arrived is answered."""
 
     @property
-    def has_to_take_refit(self) -> bool:
-        """Whether the next entry needs the result of a refit: see `take_refit`."""
+    def needs_refit(self) -> bool:
+        """Whether the next entry needs the result of a refit; see `take_refit`."""
         return False
 
     @property
-    def waits_for_refit(self) -> bool:
-        """Whether the next entry can be answered only once a refit is finished."""
+    def is_refit_pending(self) -> bool:
+        """Whether that refit is still being computed."""
         return False
 
     @property
-    def may_go_ahead(self) -> bool:
-        """Whether entries are here that may begin to be answered before the refit they need."""
+    def may_start_early(self) -> bool:
+        """Whether `answer` may be called before the refit that its entries need is finished."""
         return False
 
     @property
     def is_paused(self) -> bool:
-        """Whether entries are partly answered: `take_refit` goes on."""
+        """Whether a batch is partly answered; `take_refit` continues it."""
         return False
 
     @property
     def is_refitting(self) -> bool:
-        """Whether a refit is being computed elsewhere now, at normal priority."""
+        """Whether a refit process is computing for this feed at normal priority."""
         return False
 
     @property
     def unsaved(self) -> int:
-        """Entries that were answered since the newest snapshot: a kill costs as long a replay."""
+        """Entries since the newest snapshot, which a restart would have to replay."""
         return 0
 
     @property
     def may_snapshot(self) -> bool:
-        """Whether a snapshot may be left now, without a wait for a refit."""
+        """Whether a snapshot can be taken now without waiting for a refit."""
         return False
 
     @property
-    def may_confirm(self) -> bool:
-        """Whether `finish_commit` need not wait: the reply to the pending commit was read."""
+    def can_confirm(self) -> bool:
+        """Whether `finish_commit` would not wait: the reply to the pending commit was read."""
         return self._pending is None or self._store.has_reply(self._pending[0].sent)
 
     @abstractmethod
     def reads(self) -> list[StreamRead]:
-        """Return the streams to wait for where the session is spent."""
+        """Return the streams to wait for when the session is spent."""
 
     @abstractmethod
-    def next_now(self, most: int) -> list[Item]:
-        """Return up to `most` entries to answer next, without a wait for input or for a refit.
-
-        None are returned where nothing more is there: see `is_spent`.
-        """
+    def next_now(self, limit: int) -> list[Item]:
+        """Return up to `limit` entries to answer next, without waiting for input or a refit."""
 
     @abstractmethod
     def answer(self, entries: Sequence[Item]) -> None:
-        """Answer the next entries; confirm the pending commit, send theirs and leave it pending.
+        """Answer the next entries; confirm the pending commit, and send theirs.
 
         Raises Unavailable if Redis does not answer. Then call `resume` before anything else.
         """
 
     def take_refit(self) -> None:
-        """Let a refit that the next entry needs take effect; wait for it if it is not finished."""
+        """Activate the refit that the next entry needs; wait for it if necessary."""
 
-    def recover_some(self) -> bool:
-        """Do a step of taking over the feed; return whether that is finished.
-
-        Raises StateLost, ReplayMismatch, Stopped as `Recovery.steps`.
-        """
+    def recover_step(self) -> bool:
+        """Do a step of the take-over; return whether it is complete. Raises as `Recovery.steps`."""
         if self._recovering is not None:
             try:
                 next(self._recovering)
@@ -149,28 +143,27 @@ class FeedSession(ABC, Generic[Item]):
         return self._recovering is None
 
     def resume(self) -> None:
-        """Go on where Redis did not answer: send what was answered, and see whose the feed is.
+        """Continue after Redis did not answer: commit the answers, check ownership.
 
-        Raises Unavailable if it still does not answer. Then call it again.
+        Raises Unavailable if Redis still does not answer. Then call it again.
         """
         if not self.is_recovering:
-            self._restart_read()  # a read for the old one may be on its way
+            self._restart_read()  # a reply to a read by the old reader may still arrive
             self._commit_answered()
             self.check_ownership()
             self.finish_commit()
 
     def may_answer(self) -> bool:
-        """Return whether the next batch may be answered: ours, and consumers keep up."""
+        """Return whether this worker owns the feed and consumers keep up."""
         self.check_ownership()
         return not self.is_recovering
 
     def check_ownership(self) -> None:
         """After a lost lease or connection, check that this worker still owns the feed.
 
-        A writer that was suspended learns here that another replaced it, though there may be
-        nothing to commit. After a lost connection Redis may have come back without its last writes.
-
-        Raises StateLost if the state is gone. Raises Fenced if a newer writer has taken over.
+        So a suspended writer detects that it was replaced even if it has nothing to commit. After a
+        lost connection, Redis may be back without its last writes. Raises StateLost if the state is
+        gone; Fenced if a newer writer has taken over.
         """
         if self._lease is not None and self._lease.pop_loss():
             self._is_lost = True
@@ -179,16 +172,16 @@ class FeedSession(ABC, Generic[Item]):
         self.finish_commit()
         if self.is_recovering:
             return
-        self._restart_read()  # entries read before may be from another Redis
-        if self._stands_where_it_was_left():
+        self._restart_read()  # buffered entries may be from another Redis
+        if self._is_position_unchanged():
             self._check_input()
         else:
             self.reload()
 
     def idle(self, is_checked: bool = False) -> None:
-        """Run periodic work while idle; `is_checked` says that a commit has just checked the input.
+        """Run periodic work while idle; `is_checked` if a commit has just checked the input.
 
-        Raises InputLost if the input is no longer the stream that this feed answers.
+        Raises InputLost if the input was deleted, renamed or recreated.
         """
         if not is_checked:
             self._check_input()
@@ -198,38 +191,41 @@ class FeedSession(ABC, Generic[Item]):
         return self._confirm_pending()
 
     def snapshot(self) -> None:
-        """Commit a snapshot of the present position, unless there is one already."""
+        """Commit a snapshot of the current position, unless there is one."""
         self.send_snapshot()
         self.finish_snapshot()
 
     def send_snapshot(self) -> None:
-        """Begin what `snapshot` does: `finish_snapshot` is the next call, before any other."""
+        """Send the commit of a snapshot; the next call must be `finish_snapshot`."""
         self.finish_commit()
 
     def finish_snapshot(self) -> None:
-        """Wait until the snapshot that was sent is committed, if one was."""
+        """Wait for the commit of a sent snapshot, if any."""
 
     def reload(self) -> None:
-        """Drop uncommitted results and continue from what is stored."""
+        """Drop uncommitted results and take the feed over again."""
         log.warning("reading the position again", cursor=self.position.cursor)
         self._store.note("position_read_again", f"after {self.position.cursor.decode()}")
         self._begin_recovery(may_create=False)
 
     def _begin_recovery(self, may_create: bool) -> None:
-        self._pending, self._answered = None, None
-        self._recovering = self._taking_over(may_create)
+        self._pending, self._unsent_outcome = None, None
+        self._recovering = self._recovery_steps(may_create)
 
     @abstractmethod
-    def _taking_over(self, may_create: bool) -> Generator[None, None, None]:
-        """Take over the feed in steps: set what depends on its position."""
+    def _recovery_steps(self, may_create: bool) -> Generator[None, None, None]:
+        """Take over the feed in steps; set the attributes that depend on its position."""
 
-    def _own(self, epoch: int) -> None:
-        """Note that this writer has taken the feed over."""
+    def _note_ownership(self, epoch: int) -> None:
+        """Record that this writer has taken the feed over."""
         self.epoch, self._is_lost = epoch, False
-        self._unbroken = self._store.unbroken  # connections, when ownership was confirmed last
+        self._unbroken = self._store.unbroken  # when ownership was last checked
 
-    def _stands_where_it_was_left(self) -> bool:
-        """Return False if Redis lost the last writes, or did a commit whose reply was lost."""
+    def _is_position_unchanged(self) -> bool:
+        """Return whether epoch and position in Redis are those of this session.
+
+        They are not if Redis lost its last writes, or ran a commit whose reply was lost.
+        """
         self._unbroken = self._store.unbroken
         keys, state = self._store.keys, self._store.state()
         self._is_lost = False
@@ -244,35 +240,32 @@ class FeedSession(ABC, Generic[Item]):
 
     @abstractmethod
     def _restart_read(self) -> None:
-        """Forget what was read and not answered."""
+        """Drop entries that were read but not answered, and pending reads."""
 
     @abstractmethod
     def _send_answers(self, outcome: Outcome) -> SentCommit:
-        """Send the commit of what was answered; the position that it reaches is `_reached`."""
+        """Send the commit of a batch; its end is `_answered_position`."""
 
     def _check_input(self) -> None:
-        """Raise InputLost if the input is no longer what this feed answers."""
+        """Raise InputLost if the input was deleted, renamed or recreated."""
 
     def _publish(self) -> None:
-        """Publish the state at the last commit that was sent, where that is due."""
+        """Publish the state at the last sent commit, if it is time."""
 
-    def _check_held(self, outcome: Outcome) -> None:
-        """Raise InputLost if entries that were answered are gone."""
+    def _check_entries_exist(self, outcome: Outcome) -> None:
+        """Raise InputLost if answered entries are gone."""
 
     def _commit_answered(self) -> None:
-        """Confirm the pending commit; send the next one and leave it pending.
-
-        Where Redis does not answer, it can be called again.
-        """
-        if not self._confirm_pending() or self._answered is None:
+        """Confirm the pending commit, and send the next one. After Unavailable, call it again."""
+        if not self._confirm_pending() or self._unsent_outcome is None:
             return
-        outcome = self._answered
-        self._reached = outcome.after
-        self._pending, self._answered = (self._send_answers(outcome), outcome), None
+        outcome = self._unsent_outcome
+        self._answered_position = outcome.after
+        self._pending, self._unsent_outcome = (self._send_answers(outcome), outcome), None
         self._publish()
 
     def _confirm_pending(self) -> bool:
-        """Wait for the pending commit, as `finish_commit`, without beginning refits."""
+        """As `finish_commit`, but start no refits."""
         if self._pending is None:
             return True
         pending, self._pending = self._pending, None
@@ -286,8 +279,8 @@ class FeedSession(ABC, Generic[Item]):
             self.reload()
         except BatchChanged:
             if outcome is not None:
-                self._pending = pending  # where Redis does not answer, this is found again
-                self._check_held(outcome)
+                self._pending = pending  # after Unavailable, the next call checks again
+                self._check_entries_exist(outcome)
             self.reload()
         else:
             if outcome is not None and self._observe is not None:
@@ -297,4 +290,4 @@ class FeedSession(ABC, Generic[Item]):
 
     @abstractmethod
     def _confirm(self, sent: SentCommit) -> None:
-        """Wait until a commit is done, then update the position."""
+        """Wait for a commit, then update the position."""

@@ -1,9 +1,9 @@
-"""Flow control: read input ahead, bound what is answered at once, wait for slow consumers.
+"""Flow control: read input ahead, bound the entries of a batch, wait for slow consumers.
 
-No bound changes an answer. With the policy `trim`, answers beyond what is kept are trimmed, whether
-they were read or not. With `block`, they are trimmed only after the consumer group acknowledged
-them; so are their input, reports and alarms. While as many answers are kept, or as many bytes, and
-the oldest is not acknowledged, the worker reads no input. The input waits in `in`; nothing is lost.
+No bound changes an answer. With the policy `trim`, answers beyond the retention are trimmed, read
+or not. With `block`, answers, and their input, reports and alarms, are trimmed only after the
+consumer group acknowledged the answers. If the retention is reached and the oldest answer is not
+acknowledged, the worker reads no input: the input stays in `in`, and nothing is lost.
 """
 
 from collections.abc import Sequence
@@ -23,83 +23,80 @@ from workers.session.telemetry import Telemetry
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Bounds what is answered at once, beyond the batch; no bound changes an answer."""
+    """Bounds the entries answered at once, in addition to the batch."""
 
     refits: PooledRefitter
-    slice: int  # entries that are answered at once, at most: other feeds wait for so long
+    slice: int  # most entries answered at once, while other feeds wait
 
     def room(self, predictor: OnlinePredictor) -> int:
-        """Return how many entries may be answered at once."""
+        """Return how many entries may be answered now."""
         return min(self.slice, predictor.until_wait)
 
     def waits(self, predictor: OnlinePredictor) -> bool:
-        """Return whether the next answer has to wait for a refit that is not finished."""
+        """Return whether the next answer must wait for a refit that is still being computed."""
         return predictor.is_waiting and not self.refits.is_ready
 
     def may_snapshot(self, predictor: OnlinePredictor) -> bool:
-        """Return whether a snapshot would not wait for the refit under way or the learner's state.
+        """Return whether a snapshot need not wait for a refit or the learner's state.
 
-        The state is requested first, so that it comes right behind the result.
+        `has_state` also requests the state, so that it arrives right after the refit's result.
         """
         has_state = self.refits.has_state
         return has_state and (self.refits.is_ready or not predictor.is_refitting)
 
 
 class InputReader:
-    """Reads the entries to answer next, in batches that begin small, ahead of their need.
-
-    After a failure, make a new one at the cursor.
-    """
+    """Reads entries ahead, in batches that start small. After a failure, create a new one."""
 
     def __init__(self, store: Store, size: BatchSize) -> None:
         self._store, self._size = store, size
-        size.begin_small()
+        size.start_small()
         self._buffer: list[Entry] = []
         self._prefetched: PendingReply | None = None
         self._may_be_more = False
 
     @property
     def is_at_the_end(self) -> bool:
-        """Whether the last batch held all entries that there were when it was read."""
+        """Whether the last read reached the end of the stream, and all its entries are taken."""
         return not self._buffer and not self._may_be_more
 
     @property
     def is_spent(self) -> bool:
-        """Whether `next_now` has nothing to return before `hand_in` is called."""
+        """Whether `next_now` returns nothing before `put` is called."""
         return not self._buffer and self._prefetched is None and not self._may_be_more
 
     @property
     def count(self) -> int:
-        """Entries that are read at once, as many as are answered at once."""
+        """Number of entries in a read, and in a batch."""
         return self._size.count
 
-    def hand_in(self, entries: Sequence[Entry], may_be_more: bool) -> None:
-        """Put entries behind those that are buffered; note whether there may be more."""
+    def put(self, entries: Sequence[Entry], may_be_more: bool) -> None:
+        """Append entries to the buffer; `may_be_more` if the stream may have more."""
         self._buffer += entries
         self._may_be_more = may_be_more
 
     def next_now(self, cursor: bytes, limit: int) -> list[Entry]:
-        """Return the entries after a cursor, a batch or `limit` at most, without a wait."""
+        """Return the entries after a cursor: at most a batch, or `limit`; do not wait for input."""
         if self._prefetched is not None or (not self._buffer and self._may_be_more):
             self._buffer += self._read(cursor)
         first = self._buffer[: self._size.count]
         count = self._size.first_of(first) if first else 0
         count = min(count, limit)
-        taken, self._buffer = self._buffer[:count], self._buffer[count:]
-        return taken
+        entries, self._buffer = self._buffer[:count], self._buffer[count:]
+        return entries
 
     def prefetch(self, cursor: bytes) -> None:
         """Request the entries after the buffered ones, or after the cursor if none are buffered.
 
-        Nothing is requested if a whole batch is buffered, or the last read reached the end of the
-        stream. The rest of a batch is answered together with the entries that follow.
+        Request nothing if a whole batch is buffered, or the last read reached the end of the
+        stream. A partial batch is answered together with the entries that follow.
         """
         if self._may_be_more and len(self._buffer) < self._size.count:
             last = self._buffer[-1][0] if self._buffer else cursor
             self._prefetched = self._store.send_read(last, self._size.count, self._size.reply_limit)
 
     def _read(self, cursor: bytes) -> list[Entry]:
-        """Return the prefetched entries, or read some now; fewer if they are large."""
+        """Return the prefetched entries, or read some now; read fewer if they are large."""
         sent, self._prefetched = self._prefetched, None
         last = self._buffer[-1][0] if self._buffer else cursor
         size = self._size
@@ -111,15 +108,15 @@ class InputReader:
                 entries = self._store.receive_read(sent)
             except ReadTooLarge as error:
                 sent = None
-                self._store.check_entry_is_given(error, self._store.keys.input, last, count)
+                self._store.check_entry_is_deliverable(error, self._store.keys.input, last, count)
                 size.halve(error)
                 continue
             self._may_be_more = len(entries) >= count
             return entries
 
 
-def check_held(store: Store, after: bytes, held: Sequence[bytes]) -> None:
-    """Raise InputLost if an entry after an ID that was read is gone; new entries are no error."""
+def check_entries_exist(store: Store, after: bytes, held: Sequence[bytes]) -> None:
+    """Raise InputLost unless the stream still has the entries `held`, which follow an ID."""
     pages = store.pages(store.keys.input, after, held[-1])
     present = {entry[0] for page in pages for entry in page}
     gone = sorted((i for i in held if i not in present), key=parse_id)
@@ -133,21 +130,20 @@ def check_held(store: Store, after: bytes, held: Sequence[bytes]) -> None:
 
 
 CHECK_SECONDS = 0.5
-"""Seconds between two checks of a group that is behind."""
+"""Seconds between two checks of a consumer group that lags."""
 
-_OUT = 0
-_WITH_ANSWERS = (1, 2)
-"""Places of reports and alarms among the outputs: their entries belong to answers."""
+# Indices of `FeedKeys.outputs`.
+_OUT, _REPORTS_AND_ALARMS = 0, (1, 2)
 
 log = Logger("online_svm.worker")
 
 
 class ConsumerBackpressure:
-    """Holds a feed with the policy `block` up while a consumer group of its answers is behind.
+    """Blocks a feed with the policy `block` while the consumer group of its answers lags.
 
-    `out` holds at most as many answers as the store's bounds say and one batch, or as many bytes
-    and two batches. The store's retention must say `is_held`, so that a commit trims nothing of
-    answers, reports and alarms. While there is no group, nothing counts as acknowledged.
+    `out` exceeds the retention by at most one batch of entries, or two batches of bytes. The
+    store's retention must have `is_held`, so that commits trim no answers, reports and alarms.
+    Without a consumer group nothing counts as acknowledged.
     """
 
     def __init__(self, store: Store, group: str, telemetry: Telemetry | None = None) -> None:
@@ -163,7 +159,7 @@ class ConsumerBackpressure:
         return has_room
 
     def trimmable(self, upto: bytes) -> bytes:
-        """Return `upto`, or the first ID that is not acknowledged where that comes before."""
+        """Return `upto`, or the first unacknowledged ID if that is smaller."""
         if not upto or not self._store.has_stream(self._store.keys.out):
             return b""  # no consumer has read any answer
         limit = self._acknowledged()
@@ -177,8 +173,8 @@ class ConsumerBackpressure:
         if not bound or retained.kept.streams[_OUT].kept < bound:
             return True
         limit = self._acknowledged()
-        if gone := self._trim_bytes(_OUT, limit):
-            self._trim_with_answers(gone, limit)
+        if trimmed := self._trim_bytes(_OUT, limit):
+            self._trim_reports_and_alarms(trimmed, limit)
         return retained.kept.streams[_OUT].kept < bound
 
     def _has_room_for_entries(self, batch: int) -> bool:
@@ -189,41 +185,40 @@ class ConsumerBackpressure:
         if kept < retain:
             return True
         limit = self._acknowledged()
-        gone = self._trim_entries(self._store.keys.out, kept - retain + batch, limit)
-        if gone:
-            self._trim_with_answers(gone, limit)
-        return kept - gone < retain
+        trimmed = self._trim_entries(self._store.keys.out, kept - retain + batch, limit)
+        if trimmed:
+            self._trim_reports_and_alarms(trimmed, limit)
+        return kept - trimmed < retain
 
-    def _trim_with_answers(self, gone: int, limit: tuple[int, int]) -> None:
-        """Trim reports and alarms beyond their bounds, after so many answers went."""
-        for place in _WITH_ANSWERS:
-            stream = self._store.keys.outputs[place]
-            retain = self._store.retained.retention.entries[place]
+    def _trim_reports_and_alarms(self, answers: int, limit: tuple[int, int]) -> None:
+        """Trim reports and alarms to the retention, after so many answers were trimmed."""
+        for index in _REPORTS_AND_ALARMS:
+            stream = self._store.keys.outputs[index]
+            retain = self._store.retained.retention.entries[index]
             excess = self._store.length(stream) - retain if retain else 0
             if excess > 0:
-                self._trim_entries(stream, min(excess, 2 * gone), limit)
-            self._trim_bytes(place, limit)
+                self._trim_entries(stream, min(excess, 2 * answers), limit)
+            self._trim_bytes(index, limit)
 
-    def _trim_bytes(self, place: int, limit: tuple[int, int]) -> int:
-        """Trim a stream to below its bound of bytes, as far as it stands before `limit`."""
+    def _trim_bytes(self, index: int, limit: tuple[int, int]) -> int:
+        """Trim an output stream to below its bound of bytes, but only entries before `limit`."""
         retained = self._store.retained
-        kept, bound = retained.kept.streams[place], retained.retention.bytes[place]
+        kept, bound = retained.kept.streams[index], retained.retention.bytes[index]
         left = kept.room_from(bound, lambda entry_id: parse_id(entry_id) < limit)
         if left.marks == kept.marks:
             return 0
-        retained.note_trimmed(place, left)
-        return self._trim_upto(self._store.keys.outputs[place], left.marks[0].cursor)
+        retained.note_trimmed(index, left)
+        return self._trim_upto(self._store.keys.outputs[index], left.marks[0].cursor)
 
     def _trim_entries(self, stream: str, count: int, limit: tuple[int, int]) -> int:
-        """Trim up to `count` of the oldest entries, as far as they stand before `limit`."""
+        """Trim up to `count` of the oldest entries, but only entries before `limit`."""
         oldest = self._store.entries(stream, count=count)
-        going = [entry[0] for entry in oldest if parse_id(entry[0]) < limit]
-        return self._trim_upto(stream, going[-1]) if going else 0
+        trimmable = [entry[0] for entry in oldest if parse_id(entry[0]) < limit]
+        return self._trim_upto(stream, trimmable[-1]) if trimmable else 0
 
     def _trim_upto(self, stream: str, last: bytes) -> int:
-        """Trim the entries up to one that may go; return their number."""
-        # Up to the ID after it, so only entries that were checked go. No ID follows the last one
-        # that a stream can have; that entry stays.
+        """Trim the entries up to `last`; return their number."""
+        # XTRIM excludes its bound. No ID follows the largest possible one; that entry stays.
         return self._store.trim_before(stream, next_id(last) or LAST_ID)
 
     def _acknowledged(self) -> tuple[int, int]:
@@ -234,7 +229,7 @@ class ConsumerBackpressure:
             return 0, 0
         if not info.pending:
             time, count = parse_id(info.last_delivered)
-            return time, count + 1  # only compared with; it need not be a valid ID
+            return time, count + 1  # used in comparisons only; it need not be a valid ID
         oldest = group.oldest_pending()
         return parse_id(oldest) if oldest else (0, 0)
 

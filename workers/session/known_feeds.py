@@ -1,8 +1,8 @@
-"""Remember feeds that had a state: none of them is restarted by itself once Redis lost it.
+"""Remember feeds that had a state, so that no worker starts such a feed anew after Redis lost it.
 
-After FLUSHALL Redis cannot tell a lost feed from one that never was. So a process remembers each
-feed that it saw, and leaves a file for later processes in the state directory of this user.
-`online-svm reset` records in Redis that a feed may restart, wherever it is answered.
+After FLUSHALL Redis cannot tell a lost feed from a new one. So a process remembers each feed that
+it saw, and leaves a file for later processes in the state directory of this user. `online-svm
+reset` marks in Redis that a feed may start anew.
 """
 
 from hashlib import sha256
@@ -22,16 +22,14 @@ _UNKEPT = "later processes will not know which feeds were answered: set XDG_STAT
 
 
 class KnownFeeds:
-    """The feeds of one Redis that were seen with a state.
-
-    A feed of the same name in another Redis, or another database of it, is another feed.
+    """The feeds of one database of one Redis that were seen with a state.
 
     Parameters
     ----------
     directory : Path, optional
-        Where processes of this user leave what they saw; without it nothing outlives this one.
+        Directory of the files that outlive this process.
     is_kept : bool
-        Whether this process leaves what it sees.
+        Whether this process writes such files.
     """
 
     def __init__(self, url: str, directory: Path | None = None, is_kept: bool = True) -> None:
@@ -42,7 +40,7 @@ class KnownFeeds:
 
     @classmethod
     def of_user(cls, url: str, is_kept: bool = True) -> Self:
-        """Return those that processes of this user saw; see `state_directory`."""
+        """Return the feeds seen by all processes of this user; see `state_directory`."""
         try:
             return cls(url, state_directory(), is_kept)
         except RuntimeError as error:  # no home directory
@@ -53,14 +51,14 @@ class KnownFeeds:
         return feed in self._seen or self._file(feed) is not None
 
     def add(self, feed: str) -> None:
-        """Remember a feed, whose state was seen or made."""
+        """Remember a feed that has a state."""
         if feed in self._seen:
             return
         self._seen.add(feed)
         if self._folder is None or not self._is_kept:
             return
         try:
-            # Each by itself: the parents that `mkdir` makes would be open to other users.
+            # One by one: `mkdir` would create parents that other users may enter.
             for folder in (self._folder.parents[1], self._folder.parent, self._folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = self._folder / feed
@@ -71,10 +69,7 @@ class KnownFeeds:
             self._folder = None
 
     def check_new(self, reader: FeedReader, lost: StateLost) -> None:
-        """Raise StateLost for a feed without a state that had one, unless it was reset since.
-
-        The message of `lost` names the remedy.
-        """
+        """Raise `lost`, with the evidence, if a feed without a state had one and was not reset."""
         feed = reader.keys.feed
         if feed not in self or reader.exists(reader.keys.restart_mark):
             return
@@ -83,7 +78,7 @@ class KnownFeeds:
         raise StateLost(f"{lost} ({where})")
 
     def _file(self, feed: str) -> Path | None:
-        """Return the file that an earlier process left of a feed."""
+        """Return the file of a feed, if there is one."""
         if self._folder is None:
             return None
         file = self._folder / feed
@@ -96,7 +91,7 @@ class KnownFeeds:
 
 
 def _identity(url: str) -> str:
-    """Return server and database as a URL names them, without credentials.
+    """Return the server and database of a URL, without credentials.
 
     Examples
     --------
@@ -105,6 +100,6 @@ def _identity(url: str) -> str:
     """
     try:
         database = parse_qs(urlsplit(url).query).get("db")
-    except ValueError:  # the connection reports that the address cannot be used
+    except ValueError:  # the connection reports the invalid address
         database = None
     return redacted(url) + (f"?db={database[0]}" if database else "")

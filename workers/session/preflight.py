@@ -1,4 +1,4 @@
-"""Checks before the first write: rights, keys, configuration, ends, snapshots. They only read."""
+"""Read-only checks before the first write: permissions, keys, configuration, ends, snapshots."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ def open_store(
     stop: Stop | None = None,
     connections: tuple[Connection, Connection] | None = None,
 ) -> Store:
-    """Return the store of a feed under these settings; feeds may share connections."""
+    """Return the store of a feed with these settings."""
     return Store(
         url, feed, stop, retry_timeout=settings.wait_redis, retention=Retention.of(settings),
         connections=connections, wait_replicas=settings.wait_replicas,
@@ -42,7 +42,7 @@ def open_store(
 
 
 def commands_of(url: str, keys: FeedKeys, settings: WorkerSettings) -> list[permissions.Command]:
-    """Return the commands of a worker with these settings."""
+    """Return the commands that a worker with these settings uses."""
     group = DOWNSTREAM if settings.downstream == "block" else None
     commands = permissions.of_worker(keys, group)
     commands += permissions.of_replication(url, settings.wait_replicas)
@@ -55,47 +55,45 @@ def commands_of(url: str, keys: FeedKeys, settings: WorkerSettings) -> list[perm
 
 @dataclass(frozen=True, slots=True)
 class FeedEnds:
-    """The last IDs of a feed's state and of its answers; every commit leaves them equal."""
+    """The last IDs of a feed's state and answers; after every commit they are equal."""
 
     state: bytes  # cursor in `st`
-    out: bytes  # the last ID added to `out`, whether or not that entry is still there
+    out: bytes  # last generated ID of `out`
 
     @property
     def is_behind(self) -> bool:
-        """Whether `out` holds answers that `st` does not know."""
+        """Whether `out` has answers after the cursor."""
         return parse_id(self.state) < parse_id(self.out)
 
     @property
     def is_ahead(self) -> bool:
-        """Whether `out` lacks answers that `st` counts as published."""
+        """Whether `out` lacks the answers up to the cursor."""
         return parse_id(self.out) < parse_id(self.state)
 
 
 def find_ends(store: Store, state: FeedState) -> FeedEnds:
-    """Return the last IDs of a feed's state and of its answers.
+    """Return the last IDs of a feed's state and answers.
 
-    If `out` does not exist, a user removed the answers on purpose: it counts as equal.
+    If `out` does not exist, a user deleted it on purpose: its end counts as equal.
     """
     out = last_id(store, store.keys.out)
     return FeedEnds(state.position.cursor, state.position.cursor if out is None else out)
 
 
 def last_id(store: Store, stream: str) -> bytes | None:
-    """Return the last ID added to a stream; None if the stream does not exist."""
+    """Return the last generated ID of a stream; None if it does not exist."""
     return store.stream_info(stream).last_id if store.has_stream(stream) else None
 
 
 def check_ends(store: Store, state: FeedState) -> None:
-    """Raise unless state and answers end at the same ID; the error names the newer one.
+    """Raise OutputAhead or StateAhead unless state and answers end at the same ID.
 
-    `state` was read before. A worker may be at work: what it commits meanwhile is no damage.
-
-    Raises OutputAhead, StateAhead.
+    `state` was read before; commits of a running worker since then are no error.
     """
     found, keys = find_ends(store, state), store.keys
     if found.is_behind and (now := store.state()) is not None:
-        # The worker that has the feed may have committed between the two looks. Each commit is
-        # whole, so a state that is read after the answers stands at their end at least.
+        # A worker may have committed between the two reads. Commits are atomic, so a state that is
+        # read after the answers has at least their last ID.
         if parse_id(now.position.cursor) >= parse_id(found.out):
             return
         found, state = FeedEnds(now.position.cursor, found.out), now
@@ -121,7 +119,7 @@ class Preflight:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a worker that begins now has to replay or to warm up first."""
+        """Whether a worker would first have to replay or warm up."""
         if self.state is None or self.state.snapshot is None:
             return True
         return self.state.snapshot.cursor != self.state.position.cursor
@@ -138,13 +136,10 @@ class Found:
 def find(
     store: Store, server: dict[str, str] | None = None, known: KnownFeeds | None = None
 ) -> Found:
-    """Return the server and the state, if a worker with matching settings may begin.
+    """Return the server and the state, if a worker with matching settings may start.
 
-    `server` is the INFO of one that was checked. None of the `known` feeds is begun if it has no
-    state; this one is added if it has one.
-
-    Raises RedisUnsuitable, StateLost, WrongKeyType if the server cannot be used, or the feed cannot
-    be continued.
+    `server` is INFO of a server that was already checked. A feed without state must not be in
+    `known`; one with state is added to it. Raises RedisUnsuitable, StateLost, WrongKeyType.
     """
     if server is None:
         server = store.server()
@@ -153,11 +148,11 @@ def find(
     state = store.state()
     if state is None:
         try:
-            check_nothing_is_left(store)
+            check_no_remains(store)
             if known is not None:
                 known.check_new(store, lost(store.keys))
         except StateLost:
-            # Another worker may have begun the feed between the two looks.
+            # Another worker may have created the feed between the two reads.
             state = store.state()
             if state is None:
                 raise
@@ -167,16 +162,14 @@ def find(
 
 
 def check(
-    store: Store, ours: PinnedConfig, found: Found | None = None, is_take_over: bool = False
+    store: Store, pinned: PinnedConfig, found: Found | None = None, is_take_over: bool = False
 ) -> Preflight:
-    """Check whether a worker may begin; return what was found.
+    """Check whether a worker may start.
 
-    Raises RedisUnsuitable, ConfigurationChanged if the server cannot be used, or the configuration
-    differs. Raises StateLost, WrongKeyType, SnapshotsLost, OutputAhead, StateAhead if the feed
-    cannot be continued from what is stored.
-
-    `found` is the result of `find`, if it was just called. At a take-over the server was checked
-    before, and the snapshots are read and checked next.
+    `found` is a fresh result of `find`. At a take-over the server is already checked, and the
+    snapshots are read next. Raises RedisUnsuitable if the server cannot be used;
+    ConfigurationChanged; StateLost, WrongKeyType, SnapshotsLost, OutputAhead, StateAhead if the
+    stored feed cannot be continued.
     """
     found = found or find(store)
     state, server = found.state, name_of(found.server)
@@ -184,7 +177,7 @@ def check(
     if state is None:
         return Preflight(server, None, warnings)
     feed = store.keys.feed
-    check_config(feed, state.pinned, ours)
+    check_config(feed, state.pinned, pinned)
     check_ends(store, state)
     if not is_take_over:
         warnings += check_snapshots(store, state)
@@ -196,18 +189,18 @@ def check(
 def run(
     store: Store, given: WorkerSettings, known: KnownFeeds | None = None
 ) -> tuple[Preflight, WorkerSettings]:
-    """Return what was found, and the settings in force, if a worker with these may begin.
+    """Check whether a worker may start; return the result and the effective settings.
 
-    Raises BadConfiguration, StateLost as `check` and `stored_settings.effective_settings`.
+    Raises as `check` and `stored_settings.effective_settings`.
     """
     found = find(store, known=known)
     settings = effective_settings(given, store.keys.feed, found.state)
-    ours = pinned_config(settings.predictor, settings.limits)
-    return check(store, ours, found), settings
+    pinned = pinned_config(settings.predictor, settings.limits)
+    return check(store, pinned, found), settings
 
 
 def check_types(store: Store) -> None:
-    """Raise WrongKeyType for the first key of the feed that holds another type."""
+    """Raise WrongKeyType if a key of the feed holds another type."""
     expected = store.expected_types()
     for key, kind in store.types().items():
         if kind != expected[key]:
@@ -217,7 +210,7 @@ def check_types(store: Store) -> None:
             )
 
 
-def check_nothing_is_left(store: Store) -> None:
+def check_no_remains(store: Store) -> None:
     """Raise StateLost if a feed without state has outputs or snapshots."""
     keys, found = store.keys, store.types()
     left = [key for key in keys.outputs[:-1] if key in found]
@@ -231,16 +224,13 @@ def check_nothing_is_left(store: Store) -> None:
 
 
 def check_snapshots(store: Store, state: FeedState) -> tuple[str, ...]:
-    """Return a warning for each snapshot that cannot be used.
-
-    Raises SnapshotsLost if none can be used, and the input before them is gone.
-    """
+    """Return a warning for each unusable snapshot. Raises SnapshotsLost if both are unusable."""
     found = (_problem(store, pointer, state) for pointer in state.snapshots)
     problems = [problem for problem in found if problem is not None]
     if len(problems) == 2:
         now = store.state()
         if now is not None and now.snapshots != state.snapshots:
-            # The worker that has the feed brought newer ones, and dropped these, meanwhile.
+            # A worker has replaced these snapshots by newer ones meanwhile.
             return check_snapshots(store, now)
         raise SnapshotsLost(
             f"feed {store.keys.feed!r}: no kept snapshot can be used. {' '.join(problems)} Restore "

@@ -1,9 +1,9 @@
 """Recovery: bring a predictor to the committed position of the feed.
 
 1. Take over the feed, so that no earlier worker can commit.
-2. Load the newest good snapshot.
-3. Answer the input since then again, without publishing. A long replay leaves snapshots: a worker
-   that is killed sooner than its replay ends would otherwise begin at the same place each time.
+2. Load the newest usable snapshot.
+3. Replay the input since then, without committing answers. A long replay takes snapshots, so that a
+   worker that is killed during its replay does not start over.
 4. Compare the digest with the committed one.
 """
 
@@ -34,14 +34,14 @@ from workers.stop import Stop
 
 log = Logger("online_svm.worker")
 
-_ENTRIES_A_STEP = 256
-"""Stored entries that are followed at once: a few milliseconds, for which other feeds wait."""
+_ENTRIES_PER_STEP = 256
+"""Stored entries hashed in one step: a few milliseconds, for which other feeds wait."""
 
 _KINDS = (OUT, MET, ALARMS)
-"""Of the streams of the chain, in the order of `FeedKeys.outputs`, and of the chain at one ID."""
+"""Streams of the digest chain, in the order of `FeedKeys.outputs`, and of the chain at one ID."""
 
-Writing = Callable[[str, KeptSnapshots, OnlinePredictor], CommitWriter]
-"""Returns what writes snapshots of a predictor; gets the hash of the feed's configuration."""
+CommitWriterFactory = Callable[[str, KeptSnapshots, OnlinePredictor], CommitWriter]
+"""Returns the writer of a predictor's snapshots; gets the hash of the feed's configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,61 +52,61 @@ class Recovered:
     predictor: OnlinePredictor  # at `position`
     position: Position
     kept: KeptSnapshots
-    replayed: int  # entries that were answered again
-    unsaved: int  # of these, those that came after the newest snapshot
-    recent: RecentIds  # at `position`, as the predictor
-    config_hash: str  # hash of the stored configuration, which the feed's snapshots carry
+    replayed: int  # number of replayed entries
+    unsaved: int  # number of replayed entries after the newest snapshot
+    recent: RecentIds  # at `position`
+    config_hash: str  # of the stored configuration; part of each snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Takes over a feed, at the start and whenever the session has to read its position again."""
+    """Takes over a feed, at the start and whenever the session must read its position again."""
 
     store: Store
-    ours: PinnedConfig
+    pinned: PinnedConfig
     config: PredictorConfig
     limits: Limits
-    pace: Pace  # how many entries are answered again at once, and who computes the refits
+    pace: Pace
     writer: str  # name of this worker, for people
     stop: Stop
     telemetry: Telemetry = field(default_factory=Telemetry)
-    fetched: Fetched = field(default_factory=dict)  # used once: it is as large as a snapshot
-    retention: RetentionSettings | None = None  # what is kept of the feed; later workers keep it
-    may_create: bool = False  # the feed, if it has no state when it is taken over first
+    fetched: Fetched = field(default_factory=dict)  # emptied after use, to free the memory
+    retention: RetentionSettings | None = None  # stored for later workers
+    may_create: bool = False  # whether the first take-over may create the feed
 
     def steps(
-        self, may_create: bool = False, writing: Writing | None = None
+        self, may_create: bool = False, commit_writer: CommitWriterFactory | None = None
     ) -> Generator[None, None, Recovered]:
         """Take over the feed in steps, between which other feeds may be answered.
 
-        Raises StateLost if the state, the input or all snapshots are gone. Raises ReplayMismatch if
-        recomputing gives other bytes. Raises Stopped if a stop is requested during the replay.
-        Without `writing`, a long replay leaves no snapshots.
+        Without `commit_writer`, a long replay takes no snapshots. Raises StateLost if the state,
+        the input or all snapshots are gone; ReplayMismatch if the replay computes other bytes;
+        Stopped if a stop is requested during the replay.
         """
         began = time.perf_counter()
         self.telemetry.enter("replaying")
-        state = self.store.fence(self.writer, self.ours if may_create else None, self.retention)
+        state = self.store.fence(self.writer, self.pinned if may_create else None, self.retention)
         self.telemetry.fenced(state.position.cursor)
-        check_config(self.store.keys.feed, state.pinned, self.ours)
+        check_config(self.store.keys.feed, state.pinned, self.pinned)
         replay, kept = self._load(state)
         saved = start = replay.position.seq
-        on_the_way = None
-        if writing is not None:
-            commits = writing(state.pinned.config_hash, kept, replay.predictor)
-            on_the_way = ReplaySnapshots(state, commits, start, self.telemetry)
-        yield from self._answer_again(replay, state.position, on_the_way)
+        replay_snapshots = None
+        if commit_writer is not None:
+            commits = commit_writer(state.pinned.config_hash, kept, replay.predictor)
+            replay_snapshots = ReplaySnapshots(state, commits, start, self.telemetry)
+        yield from self._replay(replay, state.position, replay_snapshots)
         check_same(self.store.keys.feed, replay.position, state.position)
         self.telemetry.replayed(time.perf_counter() - began)
         self.telemetry.enter("answering")
-        if on_the_way is not None:
-            saved, kept = on_the_way.saved, on_the_way.kept
+        if replay_snapshots is not None:
+            saved, kept = replay_snapshots.saved, replay_snapshots.kept
         return Recovered(
             state.epoch, replay.predictor, replay.position, kept, replay.position.seq - start,
             replay.position.seq - saved, replay.recent, state.pinned.config_hash,
         )  # fmt: skip
 
     def _load(self, state: FeedState) -> tuple[Replay, KeptSnapshots]:
-        """Return where the replay starts: at the newest good snapshot."""
+        """Return the replay at the newest usable snapshot, and the kept snapshots."""
         candidates = [state.snapshot, state.previous]
         unusable: list[Pointer] = []
         problems: list[str] = []
@@ -130,10 +130,10 @@ class Recovery:
         self.pace.refits.reset(None)
         return Replay(OnlinePredictor(self.config, self.pace.refits), self.limits)
 
-    def _answer_again(
-        self, replay: Replay, target: Position, on_the_way: "ReplaySnapshots | None"
+    def _replay(
+        self, replay: Replay, target: Position, replay_snapshots: "ReplaySnapshots | None"
     ) -> Generator[None, None, None]:
-        """Answer everything up to the committed position again, without publishing."""
+        """Replay the input up to the committed position."""
         if replay.position.cursor == target.cursor:
             return
         predictor, begin = replay.predictor, replay.position.seq
@@ -146,15 +146,15 @@ class Recovery:
                 part, left = left[:room], left[room:]
                 if part:
                     for _ in replay.answering(part):
-                        yield from self._while(lambda: self.pace.waits(predictor))
+                        yield from self._wait_while(lambda: self.pace.waits(predictor))
                     self.telemetry.replaying(replay.position.seq - begin, total)
-                if on_the_way is not None and on_the_way.is_due(replay):
-                    yield from self._while(lambda: not self.pace.may_snapshot(predictor))
-                    yield from on_the_way.leaving(replay)
+                if replay_snapshots is not None and replay_snapshots.is_due(replay):
+                    yield from self._wait_while(lambda: not self.pace.may_snapshot(predictor))
+                    yield from replay_snapshots.taking_snapshot(replay)
                 yield
 
-    def _while(self, has_to_wait: Callable[[], bool]) -> Generator[None, None, None]:
-        """Let others go on while a refit is awaited."""
+    def _wait_while(self, has_to_wait: Callable[[], bool]) -> Generator[None, None, None]:
+        """Yield while a refit must be waited for."""
         while has_to_wait():
             self._check_stop()
             yield
@@ -165,10 +165,10 @@ class Recovery:
 
 
 class ReplaySnapshots:
-    """Leaves snapshots of one replay, from which the next start goes on.
+    """Takes snapshots during a replay, from which the next start continues.
 
-    They are like any other: fenced, two are kept, and input is trimmed up to the older one at most.
-    Each is proven first. So a replay that gives other bytes takes the place of no good snapshot.
+    They are treated like any other snapshot. Each is verified first, so that the snapshot of a
+    replay with other bytes never replaces a good one.
     """
 
     def __init__(
@@ -177,27 +177,24 @@ class ReplaySnapshots:
         self._state, self._commits = state, commits
         self._chain = StoredChain(commits.store, state.position)
         self._telemetry = telemetry
-        self.saved = seq  # entries that were answered at the newest snapshot, or where it begins
+        self.saved = seq  # position of the newest snapshot, at first the start of the replay
         self._due = time.monotonic() + replay_pause(0.0)
 
     @property
     def kept(self) -> KeptSnapshots:
-        """The snapshots that a worker can rely on."""
+        """The kept snapshots."""
         return self._commits.kept
 
     def is_due(self, replay: Replay) -> bool:
-        """Return whether a snapshot should be left now; at the end of the replay none is."""
+        """Return whether to take a snapshot now."""
         has_rested = time.monotonic() >= self._due
         return is_due_in_replay(replay.position, self.saved, self._state.position, has_rested)
 
-    def leaving(self, replay: Replay) -> Generator[None, None, None]:
-        """Leave a snapshot in steps, if its bytes are proven.
-
-        Raises Fenced if a newer worker owns the feed.
-        """
+    def taking_snapshot(self, replay: Replay) -> Generator[None, None, None]:
+        """Take a snapshot, in steps, if its position is verified. Raises Fenced."""
         began = time.monotonic()
-        if (yield from self._chain.proving(replay.position)):
-            began = time.monotonic()  # the first one that is proven proves the others
+        if (yield from self._chain.verifying(replay.position)):
+            began = time.monotonic()  # excludes the verification, which later snapshots reuse
             self._write(replay)
         now = time.monotonic()
         self._due = max(self._due, now + replay_pause(now - began))
@@ -210,7 +207,7 @@ class ReplaySnapshots:
         try:
             is_kept = self._commits.confirm(sent)
         except PositionMoved:
-            self._due = math.inf  # what follows the replay finds that, and reads the position again
+            self._due = math.inf  # the next commit raises it again, and the session recovers
             return
         if is_kept:
             self.saved = replay.position.seq
@@ -218,42 +215,42 @@ class ReplaySnapshots:
 
 
 class StoredChain:
-    """Proves where a replay stands, before it has reached the committed position.
+    """Verifies the digest of a replay before it has reached the committed position.
 
-    The committed digest ends a chain through all answers, reports and alarms. If the chain goes
-    from the digest of a replay, through what is stored after it, to the committed digest, then the
-    replay gave the bytes that were committed.
+    Digests form a hash chain through all answers, reports and alarms. If the chain from the digest
+    of a replay through the entries stored after it ends at the committed digest, then the replay
+    computed the committed bytes.
     """
 
     def __init__(self, store: Store, committed: Position) -> None:
         self._store, self._committed = store, committed
-        self._digests: dict[bytes, Digest] = {}  # after each entry, once the chain was followed
+        self._digests: dict[bytes, Digest] = {}  # after each entry, once the chain is verified
 
-    def proving(self, at: Position) -> Generator[None, None, bool]:
-        """Return, in steps, whether the chain goes from a position to the committed one.
+    def verifying(self, at: Position) -> Generator[None, None, bool]:
+        """Return, in steps, whether the chain leads from a position to the committed one.
 
-        It does not where an answer after the position was trimmed, or is not the committed one.
+        It does not if an answer after the position was trimmed or differs from the committed one.
         """
         if at.cursor not in self._digests:
-            found = yield from self._following(at)
+            found = yield from self._hashing(at)
             if found[self._committed.cursor] == self._committed.digest:
                 self._digests = found
         return self._digests.get(at.cursor) == at.digest
 
-    def _following(self, at: Position) -> Generator[None, None, dict[bytes, Digest]]:
-        """Return the digests after the entries that are stored after a position."""
+    def _hashing(self, at: Position) -> Generator[None, None, dict[bytes, Digest]]:
+        """Return the digest after each entry that is stored after a position."""
         digest, found = at.digest, {self._committed.cursor: b"", at.cursor: at.digest}
-        streams = [self._entries(place, at.cursor) for place in range(len(_KINDS))]
-        placed = merge(*streams, key=lambda one: one[:2])
-        for number, (_, place, entry) in enumerate(placed, 1):
-            digest = chain(digest, [(_KINDS[place], entry[0], entry[1][1])])
+        streams = [self._entries(index, at.cursor) for index in range(len(_KINDS))]
+        entries = merge(*streams, key=lambda item: item[:2])
+        for number, (_, index, entry) in enumerate(entries, 1):
+            digest = chain(digest, [(_KINDS[index], entry[0], entry[1][1])])
             found[entry[0]] = digest
-            if number % _ENTRIES_A_STEP == 0:
+            if number % _ENTRIES_PER_STEP == 0:
                 yield
         return found
 
-    def _entries(self, place: int, after: bytes) -> Iterator[tuple[tuple[int, int], int, Entry]]:
-        stream = self._store.keys.outputs[place]
-        for page in self._store.pages(stream, after, self._committed.cursor, _ENTRIES_A_STEP):
+    def _entries(self, index: int, after: bytes) -> Iterator[tuple[tuple[int, int], int, Entry]]:
+        stream = self._store.keys.outputs[index]
+        for page in self._store.pages(stream, after, self._committed.cursor, _ENTRIES_PER_STEP):
             for entry in page:
-                yield parse_id(entry[0]), place, entry
+                yield parse_id(entry[0]), index, entry

@@ -1,7 +1,7 @@
-"""Replay: restore a snapshot, answer the input since then again, compare with what is stored.
+"""Replay: restore a snapshot, answer the input since then again, compare with the stored answers.
 
-Recovery, `verify`, `repair`, `explain`, `erase`, the check of an archive and `backtest` differ in
-where they begin, where the input comes from, and what they do about a difference.
+Recovery, `verify`, `repair`, `explain`, `erase`, the check of an archive and `backtest` use it with
+different starts and inputs, and differ in how they treat a difference.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,14 +33,12 @@ from workers.session import snapshots
 from workers.session.answer import AnsweredBatch, Outcome, answering, processing
 from workers.session.snapshots import Fetched, LoadedSnapshot
 
-Unusable = Callable[[Pointer, InvalidStoredSnapshot], None]
-"""Gets each snapshot that cannot be used, and why."""
+OnUnusable = Callable[[Pointer, InvalidStoredSnapshot], None]
+"""Called with each unusable snapshot and the reason."""
 
 
 class Replay:
-    """A predictor at a position of its feed, which answers the entries that follow.
-
-    It begins with a predictor that has learned nothing.
+    """An untrained predictor and its position in a feed; answers the entries that follow.
 
     Examples
     --------
@@ -57,7 +55,7 @@ class Replay:
 
     @classmethod
     def of(cls, feed: str, state: FeedState) -> "Replay":
-        """Return the start of a feed, under its stored settings.
+        """Return a replay at the start of a feed, with its stored settings.
 
         Raises BadConfiguration as `settings_of`.
         """
@@ -65,10 +63,7 @@ class Replay:
         return cls(OnlinePredictor(config), limits)
 
     def restore(self, stored: LoadedSnapshot) -> None:
-        """Go to where a snapshot stands.
-
-        Raises InvalidStoredSnapshot, after which this replay cannot be used.
-        """
+        """Continue from a snapshot. After InvalidStoredSnapshot this replay cannot be used."""
         try:
             self.predictor.restore(self.recent.restore_from(stored.body))
         except InvalidSnapshot as error:
@@ -76,11 +71,11 @@ class Replay:
         self.position = stored.position
 
     def answer(self, entries: Sequence[tuple[bytes, EntryFields]]) -> Outcome:
-        """Answer the next entries again."""
+        """Answer the next entries."""
         return finished(self.answering(entries))
 
     def answering(self, entries: Sequence[tuple[bytes, EntryFields]]) -> Waits[Outcome]:
-        """Do what `answer` does in steps, as `OnlinePredictor.processing` does."""
+        """As `answer`, in steps; see `OnlinePredictor.processing`."""
         outcome = yield from processing(
             self.predictor, self.limits, self.position, entries, self.recent
         )
@@ -88,24 +83,24 @@ class Replay:
         return outcome
 
     def predict(self, entries: Sequence[tuple[bytes, EntryFields]]) -> AnsweredBatch:
-        """Answer the next entries, and make no payloads: cursor and digest stay as they are."""
+        """Answer the next entries without encoding payloads; cursor and digest do not change."""
         seq = self.position.seq
         answered = finished(answering(self.predictor, self.limits, seq, entries, self.recent))
         self.position = replace(self.position, seq=seq + len(entries), n=self.predictor.n)
         return answered
 
     def input(self, store: Store, upto: bytes) -> Iterator[list[Entry]]:
-        """Return the pages of input that Redis keeps from the position to an ID."""
+        """Return the pages of stored input from the position to an ID."""
         if parse_id(upto) <= parse_id(self.position.cursor):
             return iter(())
         return store.pages(store.keys.input, self.position.cursor, upto)
 
     def outcomes(self, store: Store, upto: bytes) -> Iterator[Outcome]:
-        """Answer the input that Redis keeps up to an ID; yield the outcome of each page."""
+        """Answer the stored input up to an ID; yield the outcome of each page."""
         return map(self.answer, self.input(store, upto))
 
     def run(self, store: Store, upto: bytes) -> Position:
-        """Answer the input that Redis keeps up to an ID; return the position after it."""
+        """Answer the stored input up to an ID; return the position after it."""
         for _ in self.outcomes(store, upto):
             pass
         return self.position
@@ -117,16 +112,16 @@ def restored(
     candidates: Iterable[Pointer | None],
     begin: Callable[[], Replay] | None = None,
     fetched: Fetched | None = None,
-    unusable: Unusable | None = None,
+    on_unusable: OnUnusable | None = None,
 ) -> Replay | None:
-    """Return a replay at the first of some snapshots that can be used; None if none can.
+    """Return a replay at the first usable candidate; None if all are unusable.
 
     Parameters
     ----------
     candidates : iterable of (Pointer or None)
-        None is the start of the feed, which can always be used.
+        None stands for the start of the feed, which is always usable.
     begin : callable, optional
-        Returns a replay at the start of the feed; by default under its stored settings.
+        Returns a replay at the start of the feed; default `Replay.of`.
     """
     config_hash = state.pinned.config_hash
     for pointer in candidates:
@@ -137,15 +132,15 @@ def restored(
             found = fetched.pop((pointer, config_hash), None) if fetched else None
             replay.restore(found or snapshots.read(store, pointer, config_hash))
         except InvalidStoredSnapshot as error:
-            if unusable is not None:
-                unusable(pointer, error)
+            if on_unusable is not None:
+                on_unusable(pointer, error)
             continue
         return replay
     return None
 
 
 def kept_positions(store: Store, state: FeedState) -> Iterator[Position]:
-    """Yield where the snapshots stand that can be read, the newest first."""
+    """Yield the positions of the readable snapshots, newest first."""
     for pointer in state.snapshots:
         with suppress(InvalidStoredSnapshot):
             yield snapshots.read(store, pointer, state.pinned.config_hash).position
@@ -154,8 +149,7 @@ def kept_positions(store: Store, state: FeedState) -> Iterator[Position]:
 def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
     """Return the settings of a feed.
 
-    Raises BadConfiguration if the feed is a combination, or has semantics that this version does
-    not compute.
+    Raises BadConfiguration for a combination, or semantics that this version does not implement.
     """
     stored = stored_settings(feed, state.pinned)
     if stored is None:
@@ -167,20 +161,20 @@ def settings_of(feed: str, state: FeedState) -> tuple[PredictorConfig, Limits]:
 
 
 class Compared(NamedTuple):
-    """One entry of a stream, as it is stored and as it was recomputed."""
+    """One entry of a stream, as stored and as recomputed."""
 
     id: bytes
-    stored: list[bytes] | None  # its fields, names and values; None where there is no such entry
+    stored: list[bytes] | None  # flat fields; None if there is no such entry
     computed: list[bytes] | None
 
     @property
     def is_same(self) -> bool:
-        """Whether there are both, byte for byte the same."""
+        """Whether both exist and are equal byte for byte."""
         return self.stored == self.computed
 
 
 def compare(stored: Iterable[Entry], computed: Iterable[Entry]) -> Iterator[Compared]:
-    """Yield the entries that a stream has, or should have, over the span of an outcome."""
+    """Yield each entry that is stored or computed."""
     old = {at: list(fields) for at, fields in stored}
     new = {at: list(fields) for at, fields in computed}
     for at in dict.fromkeys((*new, *old)):
@@ -188,7 +182,7 @@ def compare(stored: Iterable[Entry], computed: Iterable[Entry]) -> Iterator[Comp
 
 
 def entries_of(outcome: Outcome) -> tuple[list[Entry], ...]:
-    """Return the entries that a commit of an outcome adds to `out`, `met`, `alarms` and `dlq`."""
+    """Return the entries that committing an outcome adds to `out`, `met`, `alarms` and `dlq`."""
     name = FIELD.encode()
     return (
         [(at, [name, payload]) for at, payload in zip(outcome.ids, outcome.out, strict=True)],
@@ -201,9 +195,9 @@ def entries_of(outcome: Outcome) -> tuple[list[Entry], ...]:
 def check_same(feed: str, computed: Position, committed: Position) -> None:
     """Raise unless a replay ended at the committed position.
 
-    Raises InputLost if it read fewer or other entries than were answered. Raises ReplayMismatch if
-    it read the same number of entries, and the bytes differ. Raises StateLost if the bytes are
-    equal but the number of learned examples is not.
+    Raises InputLost if the replay read fewer or other entries than were answered; ReplayMismatch if
+    it read as many entries but computed other bytes; StateLost if the bytes are equal but the
+    number of learned examples is not.
     """
     if (computed.cursor, computed.seq) != (committed.cursor, committed.seq):
         raise InputLost(

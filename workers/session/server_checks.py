@@ -1,8 +1,8 @@
-"""Checks of the server: its version, what it evicts, and answers that it may lose.
+"""Checks of the server: its version, its eviction policy, and whether a restart may lose answers.
 
-Redis 7.0 to 8.4 reads its append-only file as the user `default`, and applies the rights of that
-user to what stands there between MULTI and EXEC. The writes of a script stand there so. Where
-`default` lacks the rights, a restart reads everything else and skips the commits of every feed.
+Redis 7.0 to 8.4 reads its append-only file as the user `default`, and checks the permissions of
+that user for commands between MULTI and EXEC, which include all writes of scripts. If `default`
+lacks permissions, a restart skips the commits of every feed and reads everything else.
 """
 
 from workers.broker.client import needs_cluster_url
@@ -12,12 +12,12 @@ from workers.config.redis_url import CLUSTER, kind_of
 from workers.errors import RedisUnsuitable, Stopped, Unavailable, WorkerError
 
 OLDEST_REDIS = (6, 2)
-"""Exclusive ranges and XTRIM MINID, which the commit needs, came with 6.2."""
+"""6.2 introduced exclusive ranges and XTRIM MINID, which the commit needs."""
 
 _FIRST_AFFECTED = (7, 0)
-_MENDED_REDIS = (8, 6)
-_MENDED_VALKEY = (9, 1, 2)
-"""Valkey 8.0.11 and 8.1.10 are mended as well. To keep the rights of `default` harms none."""
+_FIXED_REDIS = (8, 6)
+_FIXED_VALKEY = (9, 1, 2)
+"""Valkey 8.0.11 and 8.1.10 are fixed as well; there, the warning is superfluous but harmless."""
 
 NO_FILE = "Redis keeps no append-only file: what it loses in a crash is lost (appendonly yes)"
 
@@ -37,7 +37,7 @@ UNSEEN = (
 
 
 def name_of(server: dict[str, str]) -> str:
-    """Return name and version of a server by its INFO; Valkey names one of Redis too.
+    """Return name and version of a server by its INFO; Valkey also states a version of Redis.
 
     >>> name_of({"redis_version": "7.2.4", "valkey_version": "9.1.2"})
     'Valkey 9.1.2'
@@ -49,7 +49,7 @@ def name_of(server: dict[str, str]) -> str:
 def check_server(server: dict[str, str], url: str) -> None:
     """Raise RedisUnsuitable for a server that is too old, or would evict streams.
 
-    The same for a server that is part of a cluster, where the URL names one server alone.
+    Also if the server is part of a cluster, but the URL is for a single server.
     """
     version = server.get("redis_version", "0.0")
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
@@ -58,7 +58,7 @@ def check_server(server: dict[str, str], url: str) -> None:
     if server.get("cluster_enabled") == "1" and kind_of(url) != CLUSTER:
         raise needs_cluster_url(url)
     policy = server.get("maxmemory_policy", "noeviction")
-    # A volatile-* policy evicts only keys with a time to live; nothing that must last has one.
+    # A volatile-* policy evicts only keys that expire anyway.
     if policy.startswith("allkeys"):
         raise RedisUnsuitable(
             f"Redis may evict streams and snapshots (maxmemory-policy {policy}): "
@@ -67,10 +67,7 @@ def check_server(server: dict[str, str], url: str) -> None:
 
 
 def durability(reader: FeedReader, server: dict[str, str]) -> tuple[str, ...]:
-    """Return a warning where the server, by its INFO, may lose what it has accepted.
-
-    Only the server that has the feed is asked, and only about the users that it has loaded.
-    """
+    """Return a warning if the feed's server may lose committed data at a restart."""
     if server.get("aof_enabled", "0") != "1":
         return (NO_FILE,)
     if not checks_rights_of_file(server):
@@ -80,7 +77,7 @@ def durability(reader: FeedReader, server: dict[str, str]) -> tuple[str, ...]:
             is_allowed = reader.may_run("default", command)
         except (Unavailable, Stopped):
             raise
-        except WorkerError:  # the right is missing, or the command
+        except WorkerError:  # ACL DRYRUN is missing, or not permitted
             return (UNSEEN,)
         if not is_allowed:
             return (SKIPS.format(f"{command[0]} on {command[1]}"),)
@@ -88,7 +85,7 @@ def durability(reader: FeedReader, server: dict[str, str]) -> tuple[str, ...]:
 
 
 def checks_rights_of_file(server: dict[str, str]) -> bool:
-    """Return whether the server applies rights to what it reads from its append-only file.
+    """Return whether the server checks permissions when it reads its append-only file.
 
     Examples
     --------
@@ -100,11 +97,9 @@ def checks_rights_of_file(server: dict[str, str]) -> bool:
     False
     """
     if "valkey_version" in server:
-        return _numbers(server["valkey_version"]) < _MENDED_VALKEY
-    return _FIRST_AFFECTED <= _numbers(server["redis_version"]) < _MENDED_REDIS
+        return _numbers(server["valkey_version"]) < _FIXED_VALKEY
+    return _FIRST_AFFECTED <= _numbers(server["redis_version"]) < _FIXED_REDIS
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version; a part that is none ends it."""
-    parts = version.split(".")
-    return tuple(int(part) for part in parts if part.isdecimal())
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())

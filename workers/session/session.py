@@ -1,4 +1,4 @@
-"""A feed with input of its own: answer its entries, learn them, and leave snapshots."""
+"""The session of a feed with its own input: answer and learn its entries, take snapshots."""
 
 import time
 from collections.abc import Generator, Sequence
@@ -23,7 +23,7 @@ from workers.log import Logger
 from workers.session.answer import Outcome, processing
 from workers.session.commit_writer import CommitWriter, SentCommit, SnapshotRequest
 from workers.session.feed_session import FeedSession, Observer
-from workers.session.flow_control import ConsumerBackpressure, InputReader, check_held
+from workers.session.flow_control import ConsumerBackpressure, InputReader, check_entries_exist
 from workers.session.publisher import Publisher
 from workers.session.recovery import Recovery
 from workers.session.snapshots import KeptSnapshots, is_due, kept_examples
@@ -31,33 +31,22 @@ from workers.session.snapshots import KeptSnapshots, is_due, kept_examples
 log = Logger("online_svm.worker")
 
 BATCH_BYTES = 1 << 22
-"""Bytes of input of one feed that are answered at once, about; it also bounds what is read."""
+"""Approximate bytes of input that are read, and answered, at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """What a session answers and commits at once, and what it keeps."""
+    """Settings of a session."""
 
-    batch: int = 256  # entries read and committed at once, at most
-    snapshot_every: int = SNAPSHOT_EVERY  # input entries between two snapshots, at least
-    keep_input: bool = False  # that neither a replay nor the window needs
+    batch: int = 256  # most entries read and committed at once
+    snapshot_every: int = SNAPSHOT_EVERY  # input entries from one snapshot to the next
+    keep_input: bool = False  # never trim the input
 
 
 class Session(FeedSession[Entry]):
-    """Answers a feed, a step at a time; see `FeedSession`.
+    """Answers a feed with its own input, a step at a time; see `FeedSession`."""
 
-    Parameters
-    ----------
-    backpressure : ConsumerBackpressure, optional
-        Stops the feed while a consumer of its answers is behind.
-    publisher : Publisher, optional
-        Publishes states for scorers.
-
-    Attributes
-    ----------
-    input : InputReader
-        The entries to answer next.
-    """
+    input: InputReader
 
     def __init__(
         self,
@@ -75,7 +64,7 @@ class Session(FeedSession[Entry]):
         self._backpressure = backpressure
         self._publisher = publisher or Publisher(recovery.store, every=0)
         self._request = SnapshotRequest(recovery.store)
-        self._answering: Waits[Outcome] | None = None  # it is paused, for a refit
+        self._answering: Waits[Outcome] | None = None  # a batch that is partly answered
         self._begin_recovery(recovery.may_create)
 
     @property
@@ -85,16 +74,16 @@ class Session(FeedSession[Entry]):
 
     @property
     @override
-    def has_to_take_refit(self) -> bool:
+    def needs_refit(self) -> bool:
         return self._predictor.is_waiting
 
     @property
     @override
-    def waits_for_refit(self) -> bool:
-        """Whether the next entry can be answered only once a refit is finished.
+    def is_refit_pending(self) -> bool:
+        """Whether that refit is still being computed, or the snapshot that is due must wait.
 
-        Where a snapshot is due, that waits for what it needs, too. Else a feed that always has
-        input would leave none: the next refit begins with the entries that follow.
+        A feed that always has input would otherwise never take a snapshot: the next refit begins
+        with the entries that follow.
         """
         pace, predictor = self._pace, self._predictor
         if self._is_overdue and self._answering is None:
@@ -103,11 +92,11 @@ class Session(FeedSession[Entry]):
 
     @property
     @override
-    def may_go_ahead(self) -> bool:
-        """Whether entries are here that may begin to be answered before the refit they need.
+    def may_start_early(self) -> bool:
+        """Whether `answer` may be called before the refit that its entries need is finished.
 
-        The refit after it can then be submitted, and begins as soon as it is finished. Where a
-        snapshot is due, that comes first.
+        The following refit can then be submitted already, to start without delay. A snapshot that
+        is due comes first.
         """
         return self._answering is None and not self.input.is_spent and not self._is_overdue
 
@@ -144,14 +133,14 @@ class Session(FeedSession[Entry]):
         self._answering = None
 
     @override
-    def _taking_over(self, may_create: bool) -> Generator[None, None, None]:
+    def _recovery_steps(self, may_create: bool) -> Generator[None, None, None]:
         recovered = yield from self._recovery.steps(may_create, self._writer)
         self._predictor, self.position = recovered.predictor, recovered.position
-        self._reached = self.position  # of the predictor
+        self._answered_position = self.position  # of the predictor
         self._restart_read()
         self._recent = recovered.recent
         self._commits = self._writer(recovered.config_hash, recovered.kept, self._predictor)
-        self._own(recovered.epoch)
+        self._note_ownership(recovered.epoch)
         self._snapshot_seq = recovered.position.seq - recovered.unsaved
         log.info(
             "at work", feed=self._store.keys.feed, epoch=recovered.epoch, seq=self.position.seq,
@@ -167,9 +156,9 @@ class Session(FeedSession[Entry]):
         )  # fmt: skip
 
     @override
-    def next_now(self, most: int) -> list[Entry]:
-        limit = min(most, self._pace.room(self._predictor))
-        return self.input.next_now(self._reached.cursor, limit) if limit > 0 else []
+    def next_now(self, limit: int) -> list[Entry]:
+        limit = min(limit, self._pace.room(self._predictor))
+        return self.input.next_now(self._answered_position.cursor, limit) if limit > 0 else []
 
     @override
     def take_refit(self) -> None:
@@ -185,36 +174,36 @@ class Session(FeedSession[Entry]):
 
     @override
     def answer(self, entries: Sequence[Entry]) -> None:
-        # If no more input is known, these answers are committed before a refit begins.
+        # If there is no more input, these answers are committed before the next refit starts.
         self._refits.is_deferring = self.input.is_at_the_end
         self._answering = processing(
-            self._predictor, self._recovery.limits, self._reached, entries, self._recent
+            self._predictor, self._recovery.limits, self._answered_position, entries, self._recent
         )
         self._go_on()
 
     def _go_on(self) -> None:
-        """Answer the entries under way, up to where one needs a refit that is not finished.
+        """Answer the batch up to an entry that needs an unfinished refit.
 
-        The first one may: see `may_go_ahead`. Few others do: a batch ends where the next refit is
-        known to take effect. But an entry may let many waiting examples be learned at once, and an
-        alarm may begin a new schedule of refits.
+        The first entry may need one: see `may_start_early`. Others rarely do, since a batch ends
+        where the next refit is known to be activated; but one entry may release many waiting
+        examples, and an alarm may start a new schedule of refits.
         """
         assert self._answering is not None
         began = time.perf_counter()
         try:
             next(self._answering)
-            while not self.waits_for_refit:
+            while not self.is_refit_pending:
                 next(self._answering)
         except StopIteration as ended:
-            self._answering, self._answered = None, ended.value
+            self._answering, self._unsent_outcome = None, ended.value
         self._telemetry.answered(time.perf_counter() - began)
         if self._answering is None:
             self._commit_answered()
 
     @override
     def _send_answers(self, outcome: Outcome) -> SentCommit:
-        self._request.look(self._commits.kept.cursor)
-        # Redis works in order: a read that is sent after the commit would wait for it.
+        self._request.poll(self._commits.kept.cursor)
+        # Sent before the commit: Redis works in order, and the read would wait for the commit.
         self.input.prefetch(outcome.after.cursor)
         commit = Commit(
             self.epoch, outcome.before, outcome.after, outcome.ids, outcome.out,
@@ -223,7 +212,7 @@ class Session(FeedSession[Entry]):
         return self._send(commit, with_snapshot=self._is_snapshot_due())
 
     def _pending_labels(self) -> dict[str, bytes]:
-        """Return the state's fields of labels that are still to come; the digest excludes them."""
+        """Return the fields of the state about labels that are still missing."""
         labels = self._predictor.delayed_labels
         if labels is None:
             return {}
@@ -233,31 +222,28 @@ class Session(FeedSession[Entry]):
 
     @override
     def finish_commit(self) -> bool:
-        """Wait for the pending commit; return False if the position had to be read again.
-
-        After the commit, refits that waited for it begin.
-        """
+        """As `FeedSession.finish_commit`; then start the refits that waited for the commit."""
         is_done = super().finish_commit()
         if is_done:
             self._refits.begin()
         return is_done
 
     @override
-    def _check_held(self, outcome: Outcome) -> None:
-        check_held(self._store, outcome.before.cursor, outcome.ids)
+    def _check_entries_exist(self, outcome: Outcome) -> None:
+        check_entries_exist(self._store, outcome.before.cursor, outcome.ids)
 
     @override
     def send_snapshot(self) -> None:
-        """Begin what `snapshot` does: `finish_snapshot` is the next call, before any other.
+        """Send the commit of a snapshot; the next call must be `finish_snapshot`.
 
-        Entries that wait for a refit in their midst are answered and committed first.
+        A batch that is partly answered is answered and committed first.
         """
         while self._answering is not None:
             self._go_on()
         self.finish_commit()
-        is_ahead = self.is_recovering or self._reached != self.position
+        is_ahead = self.is_recovering or self._answered_position != self.position
         if is_ahead or self._commits.kept.cursor == self.position.cursor:
-            return  # the predictor is ahead of the commit, or there is nothing new
+            return  # the predictor is ahead of the last commit, or the snapshot exists
         pointers_only = Commit(self.epoch, self.position, self.position)
         self._pending = self._send(pointers_only, with_snapshot=True), None
 
@@ -277,14 +263,14 @@ class Session(FeedSession[Entry]):
 
     @property
     def _is_overdue(self) -> bool:
-        unsaved = self._reached.seq - self._snapshot_seq
+        unsaved = self._answered_position.seq - self._snapshot_seq
         return is_due(unsaved, self._options.snapshot_every, self._request.is_open)
 
     def _is_snapshot_due(self) -> bool:
         return self._is_overdue and self._pace.may_snapshot(self._predictor)
 
     def _send(self, commit: Commit, with_snapshot: bool) -> SentCommit:
-        """Send a commit; with a snapshot of the predictor, which stands at its end."""
+        """Send a commit, optionally with a snapshot of the predictor at its end."""
         body = self._recent.prepend_to(self._predictor.snapshot()) if with_snapshot else None
         return self._commits.send(commit, body)
 
@@ -306,7 +292,7 @@ class Session(FeedSession[Entry]):
     @override
     def _publish(self) -> None:
         if not self._predictor.is_waiting:
-            self._publisher.offer(self._predictor, self._reached, self.epoch)
+            self._publisher.offer(self._predictor, self._answered_position, self.epoch)
 
     @override
     def may_answer(self) -> bool:
@@ -321,7 +307,7 @@ class Session(FeedSession[Entry]):
     def idle(self, is_checked: bool = False) -> None:
         super().idle(is_checked)
         self._publish()
-        self._request.look(self._commits.kept.cursor)
+        self._request.poll(self._commits.kept.cursor)
         if self._request.is_open and self.may_snapshot:
             self.snapshot()
             self._request.close()
@@ -336,7 +322,7 @@ class Session(FeedSession[Entry]):
 
 
 def _examples_of_input(predictor: OnlinePredictor) -> int | None:
-    """Return how many examples keep their input: the window's and the unlabelled ones."""
+    """Return for how many examples of the predictor the input is kept."""
     pending = 0 if predictor.delayed_labels is None else predictor.delayed_labels.counts.pending
     return kept_examples(predictor.config.window, pending)
 
@@ -347,7 +333,7 @@ def assemble(
     lease: HeldLease | None = None,
     observe: Observer | None = None,
 ) -> Session:
-    """Return a session that has still to take the feed over; see `Session`."""
+    """Return a session with these settings; it still has to take the feed over."""
     store, backpressure = recovery.store, None
     if settings.downstream == "block":
         backpressure = ConsumerBackpressure(store, DOWNSTREAM, recovery.telemetry)

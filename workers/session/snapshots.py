@@ -1,16 +1,16 @@
-"""Snapshots: when one is taken, which are kept and dropped, and the format.
+"""Snapshots: the policy of taking, keeping and dropping them, and their format.
 
-The policy is pure: sessions, replays and the loop measure, ask here, and act.
+The policy consists of pure functions, whose callers measure and act.
 
-- taken: after so many entries or on request (`is_due`); during a long replay (`is_due_in_replay`,
-  `replay_pause`); of the feed that lacks the most, while a kill would cost too long replays
-  (`ReplayBudget`); at a stop, while there is time (`at_stop`);
-- kept: the newest and the one before it, and the input since the older one (`move_to`);
+- taken: after a number of entries or on request (`is_due`); during a long replay
+  (`is_due_in_replay`, `replay_pause`); of the feed with the longest replay, while the replays after
+  a kill would take too long in total (`ReplayBudget`); at a stop, if there is time (`at_stop`);
+- kept: the newest and the previous one, and the input since the previous one (`move_to`);
 - stored: in parts (`parts_of`), a header with the feed's position, then the predictor's bytes
   (`encode`);
-- used: only if its hash is the one in `st`, it is of this feed, configuration and format, and its
-  position is the one in `st` (`decode`);
-- dropped: the one before these two, and those that cannot be used (`move_to`, `usable`).
+- used: only if hash and position are those in `st`, and feed, configuration and format match
+  (`decode`);
+- dropped: all older ones, and the unusable ones (`move_to`, `usable`).
 """
 
 import heapq
@@ -30,55 +30,55 @@ from workers.feed.state import FeedState, Pointer, SnapshotMove
 from workers.feed.state_fields import Mark
 
 PART_BYTES = 1 << 24
-"""Largest number of bytes under one key: far below what Redis allows (512 MiB by default), and
-small enough that writing a part does not delay other clients for long."""
+"""Largest number of bytes under one key: far below Redis's limit (512 MiB by default), and small
+enough that writing a part does not delay other clients for long."""
 
 REPLAY_SNAPSHOT_SECONDS = 0.25
-"""Seconds of a replay between two snapshots, at least: shorter replays leave none."""
+"""Smallest time between two snapshots of a replay: shorter replays take none."""
 
 REPLAY_SNAPSHOT_REST = 8.0
-"""The same, in times of what the last one took: a replay lasts an eighth longer for them, at most,
-besides waits for refits."""
+"""The same as a multiple of the time for the last snapshot: snapshots prolong a replay by at most
+an eighth, besides waits for refits."""
 
 STOP_SHARE = 0.8
-"""Part of the grace period in which snapshots are taken; the rest is for closing down."""
+"""Fraction of the grace period in which snapshots are taken; the rest is for closing down."""
 
 BUDGET_CANDIDATES = 8
-"""Feeds that are tried at a time: one with a refit under way cannot take a snapshot now."""
+"""Number of feeds to try: one that is being refitted cannot take a snapshot now."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptSnapshots:
-    """The snapshots a worker relies on."""
+    """The snapshots of a feed; None stands for the start of the feed."""
 
-    newest: Pointer | None  # known to be usable, as the previous one; None is the feed's start
+    newest: Pointer | None  # usable, like `previous`
     previous: Pointer | None
-    unusable: tuple[Pointer, ...] = ()  # still named in the state; the next snapshot drops them
+    unusable: tuple[Pointer, ...] = ()  # still in the state; the next snapshot drops them
     marks: tuple[Mark, ...] = ()  # points since which all input is kept; see `feed.retention`
 
     @property
     def cursor(self) -> bytes:
-        """ID of the last entry that the newest one holds."""
+        """ID of the last entry before the newest snapshot."""
         return b"0-0" if self.newest is None else self.newest.cursor
 
 
 def is_due(unsaved: int, every: int, is_requested: bool) -> bool:
-    """Return whether a feed at work takes a snapshot, `unsaved` entries after the last one."""
+    """Return whether to take a snapshot `unsaved` entries after the last one."""
     return is_requested or unsaved >= every
 
 
 def is_due_in_replay(at: Position, saved: int, target: Position, has_rested: bool) -> bool:
-    """Return whether a replay takes a snapshot: of something new, and not at its end."""
+    """Return whether a replay takes a snapshot: if there is progress, but not at its end."""
     return has_rested and at.seq > saved and at.cursor != target.cursor
 
 
 def replay_pause(seconds: float) -> float:
-    """Return the seconds of replay until the next snapshot, after one that took `seconds`."""
+    """Return the seconds until the next snapshot of a replay; the last one took `seconds`."""
     return max(REPLAY_SNAPSHOT_SECONDS, REPLAY_SNAPSHOT_REST * seconds)
 
 
 def at_stop(unsaved: int, age: float, grace: float) -> Literal["nothing new", "too late", "take"]:
-    """Return what a feed does when its process stops, `age` seconds after the request."""
+    """Return whether a feed takes a last snapshot, `age` seconds after the stop request."""
     if unsaved == 0:
         return "nothing new"
     return "too late" if age >= STOP_SHARE * grace else "take"
@@ -90,12 +90,12 @@ def parts_of(size: int) -> int:
 
 
 def kept_examples(window: int | None, pending: int) -> int | None:
-    """Return how many learned examples the input is kept of: the window, and delayed labels."""
+    """Return for how many examples the input is kept: the window, and those without a label yet."""
     return None if window is None else window + pending
 
 
 def usable(state: FeedState, unusable: Sequence[Pointer]) -> KeptSnapshots:
-    """Return the snapshots of a state without those that cannot be used."""
+    """Return the snapshots of a state, with the unusable ones set apart."""
     pointers = (state.previous, state.snapshot)
     marks = known_marks(state.marks, [None if at is None else at.mark for at in pointers])
     if state.snapshot in unusable:
@@ -109,13 +109,13 @@ def move_to(
 ) -> SnapshotMove:
     """Return how the pointers move when a new snapshot is committed.
 
-    The newest snapshot becomes the previous one, and the one before is dropped. Input is trimmed
-    that neither a replay from the previous snapshot nor the last `examples` need.
+    The newest snapshot becomes the previous one, and the previous one is dropped. Input is trimmed
+    unless a replay from the previous snapshot, or the last `examples` examples, need it.
     """
     previous = kept.newest
-    staying = {key for p in (pointer, previous) if p is not None for key in p.keys(keys)}
-    leaving = [p for p in (kept.previous, *kept.unusable) if p is not None]
-    dropped = dict.fromkeys(key for p in leaving for key in p.keys(keys) if key not in staying)
+    kept_keys = {key for p in (pointer, previous) if p is not None for key in p.keys(keys)}
+    obsolete = [p for p in (kept.previous, *kept.unusable) if p is not None]
+    dropped = dict.fromkeys(key for p in obsolete for key in p.keys(keys) if key not in kept_keys)
     marks, trim = keep(
         kept.marks, pointer.mark, None if previous is None else previous.cursor, examples
     )
@@ -128,10 +128,10 @@ def moved(kept: KeptSnapshots, move: SnapshotMove) -> KeptSnapshots:
 
 
 class ReplayBudget:
-    """A bound on the entries that the next start answers again if this process is killed.
+    """A bound on the entries that all feeds together must replay if this process is killed.
 
-    They are the entries that the newest snapshot of each feed lacks. `is_due` bounds them for each
-    feed; this bounds their sum. Beyond it, the feed that lacks the most takes a snapshot early.
+    Each feed replays the entries since its newest snapshot. `is_due` bounds their number for each
+    feed; this bounds the sum. Beyond it, the feed with the most entries takes a snapshot early.
 
     Examples
     --------
@@ -145,10 +145,10 @@ class ReplayBudget:
     (True, 110, ['hot', 'slow'])
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._most = limit
         self._lacking: dict[str, int] = {}
-        self.total = 0  # entries that all snapshots lack together
+        self.total = 0
 
     @property
     def is_exceeded(self) -> bool:
@@ -156,16 +156,16 @@ class ReplayBudget:
         return self.total > self._most
 
     def note(self, feed: str, entries: int) -> None:
-        """Note how many entries the newest snapshot of a feed lacks."""
+        """Record the number of entries since a feed's newest snapshot."""
         self.total += entries - self._lacking.get(feed, 0)
         self._lacking[feed] = entries
 
     def forget(self, feed: str) -> None:
-        """Note that a feed is not answered any more."""
+        """Remove a feed that is no longer answered."""
         self.total -= self._lacking.pop(feed, 0)
 
     def largest(self) -> list[str]:
-        """Return the feeds that lack the most, in order; `BUDGET_CANDIDATES` at most."""
+        """Return up to `BUDGET_CANDIDATES` feeds with the most entries, in order."""
         found = heapq.nlargest(BUDGET_CANDIDATES, self._lacking.items(), key=lambda item: item[1])
         return [feed for feed, entries in found if entries > 0]
 
@@ -178,14 +178,14 @@ _MAX_HEADER = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class LoadedSnapshot:
-    """A snapshot that was read and passed its checks."""
+    """A snapshot that passed its checks."""
 
     position: Position
     body: bytes | memoryview
 
 
 Fetched = dict[tuple[Pointer, str], LoadedSnapshot]
-"""Snapshots that were read and checked, by pointer and hash of the feed's configuration."""
+"""Checked snapshots by pointer and hash of the feed's configuration."""
 
 
 def encode(
@@ -210,10 +210,9 @@ def encode(
 def decode(
     data: bytes | memoryview, pointer: Pointer, feed: str, config_hash: str
 ) -> LoadedSnapshot:
-    """Return the position and the predictor's bytes of a snapshot, which are not copied.
+    """Check a snapshot and split it, without copying, into position and predictor.
 
-    Raises InvalidStoredSnapshot if the bytes have another hash, or are of another feed,
-    configuration or format.
+    Raises InvalidStoredSnapshot if hash, feed, configuration, format or position do not match.
     """
     if sha256(data).hexdigest() != pointer.sha256:
         raise InvalidStoredSnapshot("its SHA-256 is not the one recorded: it is damaged")
@@ -233,10 +232,7 @@ def decode(
 
 
 def read(store: Store, pointer: Pointer, config_hash: str) -> LoadedSnapshot:
-    """Fetch and decode the snapshot that `pointer` names.
-
-    Raises InvalidStoredSnapshot as `decode`, or if it is gone.
-    """
+    """Read and decode a snapshot. Raises InvalidStoredSnapshot as `decode`, or if it is gone."""
     data = store.get_snapshot(pointer)
     if data is None:
         raise InvalidStoredSnapshot("it is gone")

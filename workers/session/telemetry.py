@@ -1,7 +1,6 @@
-"""Reports of a worker about its work while it runs.
+"""What a session reports while it runs.
 
-The worker calls these methods in its own thread, between two steps of its work. So they return at
-once and raise nothing. They change no answer.
+The worker calls these methods in its own thread, so they must return at once and raise nothing.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -16,31 +15,31 @@ Stage = Literal["starting", "standby", "replaying", "answering", "stopping"]
 
 
 class Telemetry(RefitObserver):
-    """Ignores all reports; listeners override what they need."""
+    """Ignores all reports; subclasses override the methods they need."""
 
     def enter(self, stage: Stage) -> None:
-        """Note what the worker does from now on."""
+        """Report that the worker enters a stage."""
 
     def fenced(self, cursor: bytes) -> None:
-        """Note that no other worker commits from now on; up to the cursor all is answered."""
+        """Report the take-over of a feed that is answered up to the cursor."""
 
     def replaying(self, done: int, total: int) -> None:
-        """Note that `done` of the `total` entries of a replay are answered again."""
+        """Report that `done` of the `total` entries of a replay are answered."""
 
     def replayed(self, seconds: float) -> None:
-        """Note the seconds of a recovery, its replay included."""
+        """Report the duration of a recovery, with its replay."""
 
     def answered(self, seconds: float) -> None:
-        """Note the seconds that answering one batch took."""
+        """Report the time to answer one batch."""
 
     def committed(self, commit: "Commit", seconds: float) -> None:
-        """Note that a commit was confirmed, so many seconds after it was sent."""
+        """Report a confirmed commit, and the seconds since it was sent."""
 
     def kept_snapshot(self, size: int) -> None:
-        """Note that a snapshot of so many bytes was committed."""
+        """Report a committed snapshot and its bytes."""
 
     def waits(self, reason: str | None) -> None:
-        """Note why the feed waits; None where it goes on."""
+        """Report why the feed waits; None when it continues."""
 
     def fails(self, reason: str) -> None:
-        """Note that a process of many feeds parked this feed; it is tried again."""
+        """Report that the feed was parked after an error; it will be tried again."""

@@ -1,5 +1,5 @@
 """A committee: diverse machines on one training set, stacked by their progressive scores.
 
-The folder holds the members, their sigmoids and their stack. It holds no scaling and no calibration
-set. It may import what `refit` may import.
+The folder has the members, their sigmoids and their stack, and works on scaled rows. It may import
+what `refit` may import.
 """

@@ -1,25 +1,24 @@
 """Boosted trees with random cuts; all sums are integers, so the bytes are equal on any machine.
 
-Newton boosting of the logistic loss; for more than two classes of the softmax loss, with trees
-whose leaves hold a step for each class. One sum of the class gradients with random signs determines
-the structure of such a tree. A node tries a few random features, each cut at the value of a random
-row, and keeps the best cut: no histogram, no sorting (Geurts, Ernst and Wehenkel 2006).
+Newton boosting of the logistic loss or, for more than two classes, of the softmax loss. A leaf then
+has a step for each class, and the structure of a tree is fitted to the sum of the class gradients
+with random signs. A node tries a few random features, each cut at the value of a random row, and
+keeps the best cut, without histograms or sorting (Geurts, Ernst and Wehenkel 2006).
 
-Gradients and curvatures are integers in units of 2^-s, packed in one int64: one addition adds both,
-and sums are exact in any order. Random numbers are hashes of (key, tree, node, trial).
+Gradients and curvatures are integers in units of 2^-s, packed into one int64: one addition adds
+both, and sums are exact in any order. Random numbers are hashes of (key, tree, node, trial).
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from online_svm.compiled.kernel import kernel
 from online_svm.refit.committee.forest import (
     BINS,
     LEAVES,
-    MOST_LEAF,
+    MAX_LEAF,
     NODES,
     TREES_OF_MORE,
     TREES_OF_TWO,
@@ -86,23 +85,23 @@ def grow_more(sample: Sample, seed: int, number: int, forest: Forest) -> None:
 def _grow_two(
     sample: Sample, seed: int, number: int, scratch: _ScratchOfTwo, forest: Forest
 ) -> None:
-    """Grow the trees of two classes."""
+    """Implement `grow_two` with scratch."""
 
 
 @kernel
 def _grow_more(
     sample: Sample, seed: int, number: int, scratch: _ScratchOfMore, forest: Forest
 ) -> None:
-    """Grow the trees of K classes."""
+    """Implement `grow_more` with scratch."""
 
 
-NEW_BINS_EVERY = 20
+NEW_BINS_EVERY = 20  # fits
 
 TREE_MODEL_SCHEMA = StateSchema(
     words("features", f"trees {NODES}"), floats("cuts", f"trees {NODES}"),
     shorts("leaves", f"trees {LEAVES} S"),
 )  # fmt: skip
-"""Of a `TreeModel`."""
+"""Stored fields of a `TreeModel`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +111,9 @@ class TreeModel:
     The bits of a row's score do not depend on the other rows.
     """
 
-    features: NDArray[np.int32]  # shape (n_trees, NODES); feature that a node tests
+    features: Words  # shape (n_trees, NODES); feature that a node tests
     cuts: Floats  # shape (n_trees, NODES); a row with a larger value goes right
-    leaves: Shorts  # shape (n_trees, LEAVES, S)
+    leaves: Shorts  # shape (n_trees, LEAVES, S); see `Forest`
     ranks: Ranks | None = None  # ranks of category values; None if all features are numbers
 
     def scores(self, X: Floats) -> Floats:
@@ -136,8 +135,8 @@ class TreeModel:
         """Return the model described by `state`, for rows with `n_features` features."""
         ranks = _stored_ranks(state, n_features)
         model = cls(**TREE_MODEL_SCHEMA.values(cls, None, state), ranks=ranks)
-        seen = n_features if ranks is None else ranks.width
-        require(model.features.size and model.features.max() < seen, "features")
+        width = n_features if ranks is None else ranks.width
+        require(model.features.size and model.features.max() < width, "features")
         return model
 
 
@@ -149,19 +148,16 @@ class TreeMachine:
 
     `seed`: seed of the random cuts.
     `categories`, shape (n_features,): category number of each column, ascending; -1 for a number.
-    `edges`, shape (n_features, BINS - 1): bin edges of the tree features; empty before the first
-        fit.
-    `ranks`: ranks of category values in the last fit.
-    `binned_on`, `fits`: rows used for the bins, and fits since.
     """
 
     def __init__(self, n_classes: int, seed: int, categories: Ints | None = None) -> None:
         self._seed, self._categories = seed, categories
-        self.ranks: Ranks | None = None
+        self.ranks: Ranks | None = None  # ranks of category values in the last fit
         self._trees, self._decisions = _shape(n_classes)
+        # Shape (n_features, BINS - 1): bin edges of the tree features; empty before the first fit.
         self.edges: Floats = np.empty((0, BINS - 1))
-        self.binned_on = self.fits = 0
-        self.forest = self._bare()
+        self.binned_on = self.fits = 0  # number of rows when the bins were computed; fits since
+        self.forest = self._zeros()
 
     def fit(self, X: Floats, codes: Ints, penalties: Floats, number: int) -> None:
         """Grow a new forest on the rows of X; without rows its scores are 0.
@@ -169,7 +165,7 @@ class TreeMachine:
         `X`, shape (n, n_features).
         `codes`, shape (n,).
         `penalties`, shape (n_classes,): relative weight of the examples of each class.
-        `number`: number of the fit: another number draws other cuts.
+        `number`: number of the fit; each number draws different cuts.
         """
         if self._categories is not None:
             self.ranks = Ranks.fit(X, codes, len(penalties), self._categories)
@@ -179,22 +175,21 @@ class TreeMachine:
             if self.ranks is not None:
                 self.edges[self.ranks.are_ranks] = EDGES
         self.fits += 1
-        self.forest = self._bare()
+        self.forest = self._zeros()
         if not len(X):
             return
         weights = np.asarray(penalties, dtype=np.float64)[codes]
         counts = np.bincount(codes, minlength=len(penalties)).tolist()
-        whole = sum(count * p for count, p in zip(counts, penalties.tolist(), strict=True))
-        sample = Sample(bins_of(X, self.edges), codes, weights * (len(codes) / whole))
+        total = sum(count * p for count, p in zip(counts, penalties.tolist(), strict=True))
+        sample = Sample(bins_of(X, self.edges), codes, weights * (len(codes) / total))
         grow = grow_two if self._decisions == 1 else grow_more
         grow(sample, self._seed, number, self.forest)
 
     def model(self) -> TreeModel:
         """Return the forest as a scorer."""
         features, bins, leaves = self.forest
-        # No value exceeds the last bin.
-        largest = np.full((len(self.edges), 1), np.finfo(np.float64).max)
-        cuts = np.concatenate([self.edges, largest], axis=1)[features, bins]
+        no_cut = np.full((len(self.edges), 1), np.finfo(np.float64).max)  # no value exceeds it
+        cuts = np.concatenate([self.edges, no_cut], axis=1)[features, bins]
         return TreeModel(features, cuts, leaves, self.ranks)
 
     def state(self) -> Arrays:
@@ -222,22 +217,22 @@ class TreeMachine:
 
         Raises InvalidSnapshot or ValueError if a part is missing or malformed.
         """
-        seen, ranks = n_features, _stored_ranks(state, n_features)
+        width, ranks = n_features, _stored_ranks(state, n_features)
         require((ranks is None) == (categories is None), "ranks")
         if ranks is not None and categories is not None:
-            seen = ranks.width
+            width = ranks.width
             require((ranks.places == places_of(categories, n_classes)).all(), "places")
             require(((ranks.ranks[:, 0] != 0) == (categories >= 0)).all(), "ranks")
         trees, decisions = _shape(n_classes)
         StateSchema(
-            floats("edges", f"{seen} {BINS - 1}"),
+            floats("edges", f"{width} {BINS - 1}"),
             ints("binned_on", "1"), ints("fits", "1", below=NEW_BINS_EVERY + 1),
-            words("features", f"{trees} {NODES}", below=seen),
+            words("features", f"{trees} {NODES}", below=width),
             bytes_of("bins", f"{trees} {NODES}"),
-            shorts("leaves", f"{trees} {LEAVES} {decisions}", least=-MOST_LEAF),
+            shorts("leaves", f"{trees} {LEAVES} {decisions}", least=-MAX_LEAF),
         ).values(TreeMachine, None, state)  # fmt: skip
 
-    def _bare(self) -> Forest:
+    def _zeros(self) -> Forest:
         return Forest(
             np.zeros((self._trees, NODES), dtype=np.int32),
             np.zeros((self._trees, NODES), dtype=np.uint8),

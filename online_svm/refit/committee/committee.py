@@ -2,10 +2,10 @@
 
 A refit makes these calls, in this order:
 
-    committee.foresee(X, left, n_classes)   the last machines score the new rows of T
-    committee.restart()                     only after a new scaling: drop the machines
-    committee.fit(window, ...)              update the examples and solve each machine; fit
-                                            sigmoids and stack to the progressive scores
+    committee.score_new(X, ...)     the machines of the last refit score the new rows of T
+    committee.restart()             only after a new scaling: drop the machines
+    committee.fit(window, ...)      update the examples and solve each machine; fit sigmoids and
+                                    stack to the progressive scores
 
 Only labels of T are used, so a model is independent of the calibration set.
 """
@@ -28,28 +28,26 @@ from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Bools, Floats, Ints
 
 INTERCEPT_RIDGE = 0.1
-# A fit starts from the last solution, so a few steps suffice: with twenty, and a tenth of the
-# tolerance, the log loss on streams of 9, 108 and 300 features was the same to .0004, at up to 1.7
-# times the time.
+# A fit starts from the last solution, so a few steps suffice: twenty steps and a tenth of the
+# tolerance changed the log loss on streams of 9, 108 and 300 features by at most .0004, and took up
+# to 1.7 times as long.
 MAX_NEWTON_STEPS = 4
-GRADIENT_TOLERANCE = 1e-2  # gradient tolerance, summed over the examples
+GRADIENT_TOLERANCE = 1e-2  # on each entry of the gradient, a sum over the examples
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One kind of machine."""
+    """An SVM with an rbf kernel, boosted trees, or a ridge logistic regression."""
 
-    # A support vector machine with an RBF kernel, boosted trees, or a ridge logistic regression.
     kind: Literal["rbf", "trees", "logistic"]
     C: float = 1.0  # factor of the setting C
     gamma: float = 1.0  # factor of the setting gamma
 
 
-# C and gamma of the default three minimise the log loss of the primary prediction on streams of
-# 3,000 examples (train_fraction .8). Thirteen streams, clipped stack: .2973 with an rbf machine
-# (C, gamma) = (3, 2), .2977 with the narrow one instead, .2977 with the wide one, .2976 with both
-# at 1.6 times the time. Twelve streams, mixed as now: .2939 with (3, 2), .2930 with (1, 2), which
-# is also solved faster.
+# C and gamma of "rbf" were chosen by the log loss of the primary prediction on streams of 3,000
+# examples (train_fraction .8). Mean of thirteen streams: (C, gamma) = (3, 2) .2973, "rbf-narrow"
+# .2977, "rbf-wide" .2977, the last two together .2976 in 1.6 times the time. Mean of twelve
+# streams: (3, 2) .2939; (1, 2) .2930, and it is solved faster.
 MEMBERS: dict[MemberName, Member] = {
     "rbf": Member("rbf", gamma=2.0),
     "rbf-wide": Member("rbf", C=10.0),
@@ -63,7 +61,7 @@ class LogisticMachine:
     """One logistic regression for two classes (positive means class 1), else one a class.
 
     It minimises 1/2 |w|^2 + sum_i C_i log(1 + exp(-y_i f(x_i))), f(x) = w.x + b, with a weak
-    penalty on b: otherwise a training set of one class would have no minimum.
+    penalty on b: without it, there would be no minimum for examples of one class.
 
     `weights`, shape (S, n_features + 1): the intercept is last.
     """
@@ -72,9 +70,9 @@ class LogisticMachine:
         self.weights: Floats = np.zeros((1 if n_classes == 2 else n_classes, n_features + 1))
 
     def fit(self, X: Floats, codes: Ints, penalties: Floats) -> None:
-        """Fit on the rows of X, shape (n, n_features), starting from the last fit.
+        """Fit on the rows of X, shape (n, n_features), starting from the last solution.
 
-        `penalties`, shape (n_classes,), are the C_i of the examples of each class.
+        `penalties`, shape (n_classes,): C_i of the examples of each class.
         """
         features = np.ascontiguousarray(np.vstack([X.T, np.ones(len(X))]))
         costs = np.asarray(penalties, dtype=np.float64)[codes]
@@ -105,9 +103,9 @@ class LogisticMachine:
         return KernelModel.build(Kernel("linear"), vectors, np.eye(len(vectors)), intercept)
 
 
-SIGMOIDS_FROM = 2000  # newest examples whose scores in T fit the sigmoids
-STACK_FROM = 1000  # newest examples whose scores in T fit the stack weights
-CACHE_MB = 200.0  # kernel rows of all members
+SIGMOID_EXAMPLES = 2000  # sigmoids are fitted on those of the newest so many that are in T
+STACK_EXAMPLES = 1000  # likewise the stack weights
+CACHE_MB = 200.0  # for kernel rows of all members
 
 Machine = RollingMachine | TreeMachine | LogisticMachine
 
@@ -118,17 +116,14 @@ class Window(NamedTuple):
     X: Floats  # shape (n, n_features); scaled rows
     codes: Ints  # shape (n,)
     trains: Bools  # shape (n,); whether each example is in T
-    freeze: int  # number of the example after the last
+    freeze: int  # number after the last example
     # Shape (n_features,); category number of each column, ascending; -1 for a number. None if all
     # are numbers.
     categories: Ints | None = None
 
 
 class Committee:
-    """The machines of a committee, and their progressive scores.
-
-    `config`: with members.
-    """
+    """The machines of a committee, and their progressive scores; `config` must have members."""
 
     def __init__(self, config: PredictorConfig) -> None:
         self.config = config
@@ -138,41 +133,43 @@ class Committee:
         self._stack: Stack | None = None  # of the last refit
         self._n_classes = 0
         # Progressive scores of each row of T, in order; NaN if no machine scored it.
-        self._foreseen: Floats = np.empty((0, len(self._members), 1))
+        self._progressive: Floats = np.empty((0, len(self._members), 1))
 
     def model(self) -> CommitteeModel | None:
         """Return the model of the last refit; None after its machines were dropped."""
         if not self._machines or self._stack is None:
             return None
-        return CommitteeModel(self._made(), self._stack)
+        return CommitteeModel(self._scorers(), self._stack)
 
-    def foresee(self, X: Floats, departed: int, n_classes: int) -> Floats:
-        """Score the new rows of T by the machines of the last refit, which have not learned them.
+    def score_new(self, X: Floats, departed: int, n_classes: int) -> Floats:
+        """Return the progressive scores of the new rows of T, shape (m, M, S).
 
-        `X`, shape (m, n_features): under the scaling of that refit.
-        `departed`: rows of the last T that have left the window.
+        The machines of the last refit have not learned these rows; the scores are NaN if there are
+        no machines.
+
+        `X`, shape (m, n_features): the rows under the scaling of that refit.
+        `departed`: number of rows of the last T that have left the window.
         `n_classes`: a change drops all scores and machines.
-        Returns shape (m, M, S): NaN without machines.
         """
-        kept = self._foreseen[departed:]
+        kept = self._progressive[departed:]
         if n_classes != self._n_classes:
             self._n_classes = n_classes
             self.restart()
             kept = np.full((len(kept), len(self._members), _decisions(n_classes)), np.nan)
         scores = np.full((len(X), *kept.shape[1:]), np.nan)
         if self._machines and len(X):
-            scores = member_scores(self._made(), X)
-        self._foreseen = np.concatenate([kept, scores])
+            scores = member_scores(self._scorers(), X)
+        self._progressive = np.concatenate([kept, scores])
         return scores
 
     def restart(self) -> None:
-        """Drop the machines before a new scaling; keep the scores."""
+        """Drop the machines, but not the progressive scores."""
         self._machines, self._models = [], ()
 
     def fit(self, window: Window, forgotten: int, penalties: Floats, gamma: float) -> Fitted:
         """Return the model of all members, solved over the rows of T, and its scores.
 
-        `forgotten`: examples of the last window that are gone.
+        `forgotten`: number of examples of the last window that have left.
         `penalties`, shape (n_classes,): C of each class.
         """
         self._advance(window, forgotten, penalties, gamma)
@@ -185,34 +182,33 @@ class Committee:
             self._machines = [self._new_machine(m, window, gamma) for m in self._members]
         X, codes = window.X[window.trains], window.codes[window.trains]
         for member, machine in zip(self._members, self._machines, strict=True):
-            own = member.C * penalties
+            member_penalties = member.C * penalties
             if isinstance(machine, LogisticMachine):
-                machine.fit(X, codes, own)
-                continue
-            if isinstance(machine, TreeMachine):
-                machine.fit(X, codes, own, window.freeze)
-                continue
-            machine.forget(min(forgotten, len(machine)))
-            new = slice(len(machine), None)
-            machine.extend(window.X[new], window.codes[new], training=window.trains[new])
-            machine.set_penalties(own)
-            machine.solve()
+                machine.fit(X, codes, member_penalties)
+            elif isinstance(machine, TreeMachine):
+                machine.fit(X, codes, member_penalties, window.freeze)
+            else:
+                machine.forget(min(forgotten, len(machine)))
+                new = slice(len(machine), None)
+                machine.extend(window.X[new], window.codes[new], training=window.trains[new])
+                machine.set_penalties(member_penalties)
+                machine.solve()
 
     def _stacked(self, window: Window) -> Fitted:
         """Return the model of all members with sigmoids and stack, and its scores."""
-        # 1. Present and progressive scores of the members.
-        models = self._made()
-        calibration = self._values(models, window.X[~window.trains], is_training=False)
-        training = self._foreseen.copy()
-        unsaid = np.isnan(self._foreseen[:, 0, 0])
-        if unsaid.any():
-            own = self._values(models, window.X[window.trains], is_training=True)
-            training[unsaid] = own[unsaid]
+        # 1. Scores of the members: progressive scores in T, present ones if there is none.
+        models = self._scorers()
+        calibration = self._scores(models, window.X[~window.trains], is_training=False)
+        training = self._progressive.copy()
+        unscored = np.isnan(self._progressive[:, 0, 0])
+        if unscored.any():
+            own = self._scores(models, window.X[window.trains], is_training=True)
+            training[unscored] = own[unscored]
         # 2. Sigmoids and weights, fitted to the progressive scores of the newest examples.
         age = len(window.X) - np.flatnonzero(window.trains)
-        taken = ~unsaid & (age <= SIGMOIDS_FROM)
+        taken = ~unscored & (age <= SIGMOID_EXAMPLES)
         codes = window.codes[window.trains][taken]
-        stack = Stack.fit(self._foreseen[taken], codes, age[taken] <= STACK_FROM)
+        stack = Stack.fit(self._progressive[taken], codes, age[taken] <= STACK_EXAMPLES)
         self._stack = stack
         # 3. Stacked scores of the examples.
         return Fitted(
@@ -224,7 +220,7 @@ class Committee:
 
         Arrays of a machine are prefixed with the number of its member.
         """
-        arrays: Arrays = {"foreseen": self._foreseen}
+        arrays: Arrays = {"foreseen": self._progressive}
         if self._stack is not None and self.config.varies_from is not None:
             arrays |= nest("stack", self._stack.state())
         headers: list[Header] = []
@@ -247,7 +243,7 @@ class Committee:
         header, arrays = state
         committee = cls(config)
         committee._n_classes = n_classes
-        committee._foreseen = np.ascontiguousarray(arrays["foreseen"])
+        committee._progressive = np.ascontiguousarray(arrays["foreseen"])
         if config.varies_from is not None:
             committee._stack = Stack.from_state(under("stack", arrays))
         X, trains = window.X, window.trains
@@ -277,13 +273,13 @@ class Committee:
             cache_mb=CACHE_MB / len(config.members),
         )
 
-    def _made(self) -> tuple[Scorer, ...]:
-        """Return the machines as scorers: built at a refit, reused by the next `foresee`."""
+    def _scorers(self) -> tuple[Scorer, ...]:
+        """Return the machines as scorers, built at a refit and reused by the next `score_new`."""
         if not self._models:
             self._models = tuple(machine.model() for machine in self._machines)
         return self._models
 
-    def _values(self, models: tuple[Scorer, ...], X: Floats, *, is_training: bool) -> Floats:
+    def _scores(self, models: tuple[Scorer, ...], X: Floats, *, is_training: bool) -> Floats:
         """Return scores of stored rows, (n, M, S); the solver caches the scores of SVMs."""
         values = np.empty((len(X), len(models), _decisions(self._n_classes)))
         for m, machine in enumerate(self._machines):

@@ -1,14 +1,14 @@
-/* The bins of features, and the score of a row by a forest. */
+/* The bins of features, and the scores of rows by a forest. */
 #include "refit/committee/forest.h"
 
 #include "compiled/elementary.h"
 #include "compiled/kernel.h"
 
-#define LEAST_SUM 1e-300
+#define MIN_SUM 1e-300
 enum { BIN_LEVELS = 8, EDGES = 255, ROWS_AT_ONCE = 256 };
 
-/* Count the edges below a value, of 255 ascending ones, by bisection. Branch-free: the branch would be mispredicted half
-of the time. */
+/* Return the number of the EDGES ascending edges below a value, by bisection. Branch-free: the branch would be
+mispredicted half of the time. */
 static inline uint8_t bin_of(const double *edges, double value) {
     uint64_t below = 0;
     for (int level = BIN_LEVELS - 1; level >= 0; level--) {
@@ -27,7 +27,7 @@ static void call_bins_of(const Slot *a, Slot *r) {
             bins[f * X.rows + i] = bin_of(edges.at + f * EDGES, X.at[i * X.columns + f]);
 }
 
-/* Move each row down all levels of one tree. Level by level: within a level the rows are independent. */
+/* Write the leaf of each row, as a node number, level by level: within a level the rows are independent. */
 static inline void find_leaves(const int32_t *features, const double *cuts, Matrix X, int64_t first, int64_t n,
                                uint32_t *nodes) {
     for (int64_t i = 0; i < n; i++) nodes[i] = 0;
@@ -69,7 +69,7 @@ static void log_odds_of_row(const int64_t *totals, int64_t classes, double *term
         double others = 0.0;
         for (int64_t j = 0; j < classes; j++)
             if (j != k) others += terms[j];
-        out[k] = (double)(totals[k] - highest) * LEAF_UNIT - log_of(others < LEAST_SUM ? LEAST_SUM : others);
+        out[k] = (double)(totals[k] - highest) * LEAF_UNIT - log_of(others < MIN_SUM ? MIN_SUM : others);
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { DEPTH = 6, NODES = 63, LEAVES = 64, NO_CUT = 255, MOST_LEAF = 32767 };
+enum { DEPTH = 6, NODES = 63, LEAVES = 64, NO_CUT = 255, MAX_LEAF = 32767 };
 
 #define LEAF_UNIT 0x1p-11 /* unit of leaf steps */
 

@@ -1,4 +1,4 @@
-"""A forest as arrays: the bins of its features, and the score of a row.
+"""A forest as arrays, the bins of its features, and its scores.
 
 A tree has `DEPTH` levels of nodes in heap order: the children of node i are 2 i + 1 (values up to
 the cut) and 2 i + 2. A node that is not split has the cut `NO_CUT`, which no value exceeds.
@@ -21,8 +21,8 @@ NODES, LEAVES = 2**DEPTH - 1, 2**DEPTH
 TREES_OF_TWO, TREES_OF_MORE = 60, 120
 BINS = 256
 NO_CUT = BINS - 1  # the last bin: no bin exceeds it
-LEAF_UNIT = 2.0**-11  # unit of leaf steps, which are 16-bit integers
-MOST_LEAF = 32767
+LEAF_UNIT = 2.0**-11  # unit of the steps in leaves, which are 16-bit integers
+MAX_LEAF = 32767
 
 
 class Forest(NamedTuple):
@@ -30,23 +30,21 @@ class Forest(NamedTuple):
 
     features: Words  # shape (n_trees, NODES); feature that a node tests
     bins: Bytes  # shape (n_trees, NODES); rows with a larger bin go right
-    # Shape (n_trees, LEAVES, S); steps of the log-odds, in `LEAF_UNIT`; the first tree includes the
-    # class frequencies.
+    # Shape (n_trees, LEAVES, S); steps of the log-odds, in `LEAF_UNIT`; those of the first tree
+    # include the log-odds of the class frequencies.
     leaves: Shorts
 
 
 def edges_of(X: Floats) -> Floats:
     """Return the ascending bin edges of each column, shape (n_features, BINS - 1).
 
-    Edges lie halfway between values: between all values of a column with at most `BINS`, else at
-    its quantiles. Unused edges are the largest float, which nothing exceeds.
+    Edges are midpoints between neighbouring distinct values: between all of them if a column has at
+    most `BINS`, else at its quantiles. Unused edges are the largest float, which nothing exceeds.
     """
     found = np.full((X.shape[1], BINS - 1), np.finfo(np.float64).max)
     quantiles = np.arange(1, BINS) * len(X) // BINS
     for edges, column in zip(found, np.sort(X.T + 0.0, axis=1), strict=True):
-        firsts = (
-            np.flatnonzero(column[1:] > column[:-1]) + 1
-        )  # starts of all but the smallest value
+        firsts = np.flatnonzero(column[1:] > column[:-1]) + 1  # of each value but the smallest
         if len(firsts) >= BINS:
             firsts = np.unique(firsts[np.searchsorted(firsts, quantiles).clip(max=len(firsts) - 1)])
         edges[: len(firsts)] = 0.5 * column[firsts - 1] + 0.5 * column[firsts]

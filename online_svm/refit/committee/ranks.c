@@ -1,4 +1,4 @@
-/* The tree features of rows: a category becomes the rank of its value; see `ranks.py`. */
+/* The tree features of rows; see `ranks.py`. */
 #include "compiled/kernel.h"
 
 static void call_write(const Slot *a, Slot *r) {

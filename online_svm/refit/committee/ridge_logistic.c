@@ -5,8 +5,8 @@
 #include "compiled/kernel.h"
 #include "compiled/ordered_sums.h"
 
-#define FORCING 1e-3         /* relative residual at which a truncated Newton direction is accepted */
-enum { MOST_PRODUCTS = 60 }; /* most products with the Hessian for one direction */
+#define FORCING 1e-3        /* relative residual at which a truncated Newton direction is accepted */
+enum { MAX_PRODUCTS = 60 }; /* products with the Hessian for one direction */
 
 /* A regression of n examples on p features, and its scratch; see `Regression` in Python. */
 typedef struct {
@@ -14,7 +14,7 @@ typedef struct {
     const double *targets, *costs, *centre, *ridge;
     int64_t p, n;
     double *values, *curvature, *residuals, *products; /* shape (n,) */
-    double *diagonal, *rest, *scaled, *search, *image; /* shape (p,) */
+    double *diagonal, *rest, *scaled, *search, *image; /* shape (p,): conjugate gradients */
     double *gradient, *direction, *start;              /* shape (p,) */
 } Regression;
 
@@ -27,7 +27,7 @@ static void weighted_sums(const Regression *of, const double *weights, double *o
     }
 }
 
-/* Write the gradient at `weights`, and the curvature c_i p_i (1 - p_i) of each example. */
+/* Write the gradient at `weights`, and the curvature c_i p_i (1 - p_i) of each example, for costs c_i. */
 static void write_gradient(const Regression *of, const double *weights) {
     weighted_sums(of, weights, of->values);
     for (int64_t i = 0; i < of->n; i++) {
@@ -54,9 +54,9 @@ static void find_direction(const Regression *of) {
         of->search[f] = of->scaled[f] = of->rest[f] / of->diagonal[f];
     }
     double size = dot(of->rest, of->scaled, p);
-    double enough = FORCING * FORCING * size;
-    for (int k = 0; k < MOST_PRODUCTS; k++) {
-        if (!(size > enough)) return;
+    double tolerance = FORCING * FORCING * size;
+    for (int k = 0; k < MAX_PRODUCTS; k++) {
+        if (!(size > tolerance)) return;
         /* 2. The Hessian times the search direction. */
         weighted_sums(of, of->search, of->products);
         for (int64_t i = 0; i < n; i++) of->products[i] *= of->curvature[i];
@@ -75,20 +75,20 @@ static void find_direction(const Regression *of) {
     }
 }
 
-/* Truncated Newton steps (Dembo and Steihaug 1983); return their number. */
+/* Take truncated Newton steps (Dembo and Steihaug 1983); return their number. */
 static int64_t fit(const Regression *of, double *weights, int64_t steps, double tol) {
     write_gradient(of, weights);
     for (int64_t taken = 0; taken < steps; taken++) {
         /* 1. Stop at the minimum. */
-        double worst = 0.0;
-        for (int64_t f = 0; f < of->p; f++) worst = fabs(of->gradient[f]) > worst ? fabs(of->gradient[f]) : worst;
-        if (!(worst > tol)) return taken;
-        /* 2. Newton's direction; a step against it starts with the slope -slope. */
+        double largest = 0.0;
+        for (int64_t f = 0; f < of->p; f++) largest = fabs(of->gradient[f]) > largest ? fabs(of->gradient[f]) : largest;
+        if (!(largest > tol)) return taken;
+        /* 2. The Newton direction; a step against it descends with `slope`. */
         find_direction(of);
         double slope = dot(of->gradient, of->direction, of->p), step = 1.0;
         for (int64_t f = 0; f < of->p; f++) of->start[f] = weights[f];
-        /* 3. Halve the step while its end slopes uphill. */
-        for (int k = 0; k < MOST_HALVINGS; k++) {
+        /* 3. Halve the step while the objective ascends at its end. */
+        for (int k = 0; k < MAX_HALVINGS; k++) {
             for (int64_t f = 0; f < of->p; f++) weights[f] = of->start[f] - step * of->direction[f];
             write_gradient(of, weights);
             if (-dot(of->gradient, of->direction, of->p) <= OVERSHOOT * slope) break;

@@ -23,21 +23,16 @@ class Regression(NamedTuple):
 def fit_ridge_logistic(problem: Regression, weights: Floats, steps: int, tol: float) -> int:
     """Minimise a penalised logistic loss, in place; return the number of steps.
 
-    The minimum over w of
+    The loss of the weights w is
     sum_i c_i (log(1 + exp(w.x_i)) - t_i w.x_i) + 1/2 sum_f ridge_f (w_f - centre_f)^2.
 
-    Truncated Newton steps (Dembo and Steihaug 1983): the cost of a step is linear in the number of
-    features. A step whose end slopes uphill is halved, so no step increases the objective by more
-    than rounding.
+    The cost of a truncated Newton step (Dembo and Steihaug 1983) is linear in the number of
+    features. A step is halved while the loss ascends at its end, so no step increases the loss by
+    more than rounding.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_features,)
-        The start; the solution afterwards.
-    steps : int
-        Most Newton steps.
-    tol : float
-        Stop when no entry of the gradient is larger.
+    `weights`, shape (n_features,): the start, replaced by the solution.
+    `steps`: maximum number of Newton steps.
+    `tol`: the largest entry of the gradient at which to stop.
     """
     p, n = problem.features.shape
     return _fit(problem, weights, steps, tol, np.empty((4, n)), np.empty((8, p)))
@@ -52,4 +47,4 @@ def _fit(
     of_rows: Floats,
     of_features: Floats,
 ) -> int:
-    """Do what `fit_ridge_logistic` does; shapes (4, n) and (8, n_features) are scratch."""
+    """Implement `fit_ridge_logistic`; `of_rows`, (4, n), and `of_features`, (8, p), are scratch."""

@@ -4,15 +4,13 @@
 #include "compiled/kernel.h"
 #include "refit/committee/ridge_logistic.h"
 
-#define MOST_LOG_ODDS 8.0
+#define MAX_LOG_ODDS 8.0
 #define WEIGHT_RIDGE 10.0
-enum { MOST_STEPS = 12 };
+enum { MAX_NEWTON_STEPS = 12 };
 
 /* The clipped log-odds of a score by a sigmoid. */
 static inline double sigmoid_log_odds(double slope, double score, double intercept) {
-    double value = multiply_add(slope, score, intercept);
-    value = -MOST_LOG_ODDS > value ? -MOST_LOG_ODDS : value;
-    return MOST_LOG_ODDS < value ? MOST_LOG_ODDS : value;
+    return bounded_by(multiply_add(slope, score, intercept), -MAX_LOG_ODDS, MAX_LOG_ODDS);
 }
 
 static void call_log_odds(const Slot *a, Slot *r) {
@@ -20,13 +18,13 @@ static void call_log_odds(const Slot *a, Slot *r) {
     Cube scores = a[0].cube;
     const double *slope = a[1].matrix.at, *intercept = a[2].matrix.at;
     double *odds = a[3].cube.at;
-    int64_t one = scores.rows * scores.columns;
+    int64_t size = scores.rows * scores.columns;
     for (int64_t i = 0; i < scores.planes; i++)
-        for (int64_t j = 0; j < one; j++)
-            odds[i * one + j] = sigmoid_log_odds(slope[j], scores.at[i * one + j], intercept[j]);
+        for (int64_t j = 0; j < size; j++)
+            odds[i * size + j] = sigmoid_log_odds(slope[j], scores.at[i * size + j], intercept[j]);
 }
 
-/* Write the stacked log-odds; members are summed in their order. */
+/* Write the stacked log-odds, summed over the members in order. */
 static void call_apply(const Slot *a, Slot *r) {
     (void)r;
     Cube scores = a[0].cube;
@@ -45,7 +43,7 @@ static void call_apply(const Slot *a, Slot *r) {
         }
 }
 
-/* The weights of a softmax stack, and scratch. */
+/* The examples of a softmax stack, and scratch. */
 typedef struct {
     Cube odds;                                   /* shape (n, M, S) */
     const int64_t *codes;                        /* shape (n,) */
@@ -57,7 +55,7 @@ typedef struct {
 /* Write the softmax of the weighted sums of one row to p. */
 static void softmax_of_row(const Stack *of, const double *odds, const double *weights) {
     int64_t members = of->odds.rows, classes = of->odds.columns;
-    double highest = -INFINITY, whole = 0.0;
+    double highest = -INFINITY, sum = 0.0;
     for (int64_t k = 0; k < classes; k++) {
         double total = 0.0;
         for (int64_t m = 0; m < members; m++) total = multiply_add(weights[m], odds[m * classes + k], total);
@@ -66,15 +64,15 @@ static void softmax_of_row(const Stack *of, const double *odds, const double *we
     }
     for (int64_t k = 0; k < classes; k++) {
         of->p[k] = exp_nonpositive(of->p[k] - highest);
-        whole += of->p[k];
+        sum += of->p[k];
     }
-    for (int64_t k = 0; k < classes; k++) of->p[k] /= whole;
+    for (int64_t k = 0; k < classes; k++) of->p[k] /= sum;
 }
 
 /* Write the gradient and the lower half of the Hessian of the penalised negative log-likelihood.
 
-The gradient by w_m is sum_i (E_i[l_m] - l_m of the true class), where E_i is the mean over the classes by their
-probability; the Hessian is the sum of the covariances of the l_m. */
+The derivative by w_m is sum_i (E_i[l_m] - l_m of the true class), where l_m are the log-odds of member m and E_i is the
+mean over the classes by their probability. The Hessian is the sum of the covariances of the l_m. */
 static void write_moments(const Stack *of, const double *weights) {
     int64_t members = of->odds.rows, classes = of->odds.columns;
     /* 1. The penalty, centred at equal weights. */
@@ -98,8 +96,8 @@ static void write_moments(const Stack *of, const double *weights) {
             for (int64_t l = 0; l <= m; l++) {
                 double total = 0.0;
                 for (int64_t k = 0; k < classes; k++) {
-                    double apart = (odds[m * classes + k] - of->mean[m]) * (odds[l * classes + k] - of->mean[l]);
-                    total = multiply_add(of->p[k], apart, total);
+                    double product = (odds[m * classes + k] - of->mean[m]) * (odds[l * classes + k] - of->mean[l]);
+                    total = multiply_add(of->p[k], product, total);
                 }
                 of->hessian[m * members + l] += total;
             }
@@ -124,18 +122,18 @@ static void solve(double *A, double *b, int64_t n) {
     }
 }
 
-/* Maximise the penalised softmax likelihood by Newton's method; a step is halved while its end slopes uphill. */
+/* Minimise the penalised negative log-likelihood by Newton's method; halve a step while the loss ascends at its end. */
 static void fit_more(const Stack *of, double *weights, double tol) {
     int64_t members = of->odds.rows;
     write_moments(of, weights);
-    for (int k = 0; k < MOST_STEPS; k++) {
+    for (int k = 0; k < MAX_NEWTON_STEPS; k++) {
         if (!(largest_magnitude(of->gradient, members) > tol)) return;
         for (int64_t m = 0; m < members; m++) of->direction[m] = of->gradient[m];
         solve(of->hessian, of->direction, members);
         double slope = 0.0, step = 1.0;
         for (int64_t m = 0; m < members; m++) slope = multiply_add(of->gradient[m], of->direction[m], slope);
         for (int64_t m = 0; m < members; m++) of->start[m] = weights[m];
-        for (int halving = 0; halving < MOST_HALVINGS; halving++) {
+        for (int halving = 0; halving < MAX_HALVINGS; halving++) {
             for (int64_t m = 0; m < members; m++) weights[m] = of->start[m] - step * of->direction[m];
             write_moments(of, weights);
             double uphill = 0.0;

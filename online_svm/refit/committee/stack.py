@@ -1,12 +1,12 @@
-"""Sigmoids and stack: from the scores of a committee's members to one log-odds a class.
+"""Sigmoids and stack: from the scores of a committee's members to the log-odds of each class.
 
-Both are fitted on *progressive* scores: the score of a member for an example of the proper training
-set before it learned the example. Such scores are out of fold, at no cost.
+Both are fitted on *progressive* scores: a member scores an example of the proper training set
+before it learns the example. Such scores are out of fold and cost nothing extra.
 
 The sigmoid of a member and class gives log-odds a s + b, clipped at +-8; it is fitted to Platt's
 smoothed targets with a quadratic penalty centred at a = 1.5, b = 0. The stack weights the log-odds
-of the members: a logistic regression with an intercept for two classes, the softmax of the weighted
-sum for more, with one weight a member. Its penalty is centred at equal weights.
+of the members, with one weight a member: for two classes by a logistic regression with an
+intercept, for more by the softmax of the weighted sums. Its penalty is centred at equal weights.
 """
 
 from collections.abc import Sequence
@@ -24,16 +24,16 @@ from online_svm.storage.state_schema import StateSchema, floats
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-SLOPE, SLOPE_RIDGE = 1.5, 1.0  # at the centre, a margin of one has probability .82
+SLOPE, SLOPE_RIDGE = 1.5, 1.0  # with this slope a score of 1 has probability .82
 WEIGHT_RIDGE, CONSTANT_RIDGE = 10.0, 0.1
 MAX_SCORES_FOR_EQUAL_WEIGHTS = 20  # up to this many scores the weights are equal
 MAX_NEWTON_STEPS, GRADIENT_TOLERANCE = 12, 1e-6
-MOST_WEIGHT = 1e6
+MAX_WEIGHT = 1e6
 """Limit on a stored weight or constant.
 
-At the minimum the penalty is at most the loss of equal weights: at most 21 an example, for 1,000
-examples. So weights are below 65; for two classes, with a loss of 8.1, the constant is below 410.
-Larger values were not fitted, and their sums might overflow.
+At the minimum the penalty is at most the loss of equal weights, which is below 21 for each of 1,000
+examples: fitted weights are below 65. For two classes the loss is below 8.1 and the constant below
+410. Sums of values beyond the limit might overflow.
 """
 
 STACK_SCHEMA = StateSchema(
@@ -55,10 +55,10 @@ class Stack:
     def fit(cls, scores: Floats, codes: Ints, recent: Bools) -> Self:
         """Return sigmoids and stack fitted on progressive scores.
 
-        `scores`, shape (n, M, S): S = 1 for class 1 of two; else one score for each class against
-            the rest.
+        `scores`, shape (n, M, S): S = 1, the score of class 1, for two classes; else one score for
+            each class against the rest.
         `codes`, shape (n,): class of each example.
-        `recent`, shape (n,): whether an example is used to fit the weights.
+        `recent`, shape (n,): whether the weights are fitted on an example.
         """
         members, decisions = scores.shape[1:]
         positive = codes == 1 if decisions == 1 else codes[:, None] == np.arange(decisions)
@@ -78,11 +78,11 @@ class Stack:
         return cls(slope, intercept, weights, np.zeros(1))
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Return each member's log-odds by its sigmoids, for raw scores of shape (n, M, S)."""
+        """Return the log-odds of each member from raw scores; both have shape (n, M, S)."""
         return _odds_of(scores, self.slope, self.intercept)
 
     def apply(self, scores: Floats) -> Floats:
-        """Return the stacked log-odds of raw scores, shape (n, M, S), as (n, S)."""
+        """Return the stacked log-odds, shape (n, S), from raw scores of shape (n, M, S)."""
         out = np.empty((len(scores), scores.shape[2]))
         _apply(scores, self.slope, self.intercept, self.weights, self.constant, out)
         return out
@@ -103,7 +103,7 @@ class Stack:
 
 def require_weights(weights: Floats) -> None:
     """Raise ValueError unless stored weights are within the range of a fit."""
-    require((np.abs(weights) <= MOST_WEIGHT).all(), "weights")
+    require((np.abs(weights) <= MAX_WEIGHT).all(), "weights")
 
 
 def _fit_sigmoids(scores: Floats, sides: Bools) -> tuple[Floats, Floats]:
@@ -130,7 +130,7 @@ def fit_two(odds: Floats, positive: Bools, weights: Floats, tol: float) -> None:
     `odds`, shape (n, M).
     `positive`, shape (n,).
     `weights`, shape (M + 1,): the intercept is last.
-    `tol`: stop when no entry of the gradient, a sum over the examples, is larger.
+    `tol`: the largest entry of the gradient, a sum over the examples, at which to stop.
     """
     n, members = odds.shape
     features = np.ascontiguousarray(np.vstack([odds.T, np.ones(n)]))
@@ -145,8 +145,8 @@ def fit_more(odds: Floats, codes: Ints, weights: Floats, tol: float) -> None:
 
     `odds`, shape (n, M, K).
     `codes`, shape (n,).
-    `weights`, shape (M,): the start; the solution afterwards.
-    `tol`: stop when no entry of the gradient, a sum over the examples, is larger.
+    `weights`, shape (M,): the start, replaced by the solution.
+    `tol`: as in `fit_two`.
     """
     members, classes = odds.shape[1:]
     _fit_more(odds, codes, weights, tol, np.empty((members + 4, members)), np.empty(classes))
@@ -160,7 +160,7 @@ def _odds_of(scores: Floats, slope: Floats, intercept: Floats) -> Floats:
 
 @kernel
 def _log_odds(scores: Floats, slope: Floats, intercept: Floats, odds: Floats) -> None:
-    """Write each member's log-odds by its sigmoids, shape (n, M, S)."""
+    """Write the log-odds of each member to `odds`, shape (n, M, S)."""
 
 
 @kernel
@@ -174,7 +174,7 @@ def _apply(
 def _fit_more(
     odds: Floats, codes: Ints, weights: Floats, tol: float, of_members: Floats, p: Floats
 ) -> None:
-    """Do what `fit_more` does; shapes (M + 4, M) and (K,) are scratch."""
+    """Implement `fit_more`; `of_members`, shape (M + 4, M), and `p`, shape (K,), are scratch."""
 
 
 Scorer = KernelModel | TreeModel
@@ -188,8 +188,7 @@ class CommitteeModel:
     of a row's score do not depend on the other rows.
     """
 
-    # One for each member, all with the same number S of decision functions.
-    machines: tuple[Scorer, ...]
+    machines: tuple[Scorer, ...]  # one for each member, all with S decision functions
     stack: Stack
 
     @property

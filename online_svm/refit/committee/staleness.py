@@ -1,7 +1,7 @@
 """Staleness: excess loss of the second-last model over the last one, on newer examples.
 
-The examples belong to the proper training set and no machine has learned them: the losses are out
-of fold and use no calibration label. So they may control the schedule of refits.
+The examples belong to the proper training set, and neither model has learned them: the losses are
+out of fold and use no calibration label, so they may control the schedule of refits.
 """
 
 from typing import NamedTuple, Self

@@ -1,6 +1,6 @@
 #include "svm/exact/active_set.h"
 
-enum { LINE = 16 }; /* kernel values that are copied from one row at a time */
+enum { LINE = 16 }; /* columns that are copied together */
 
 ActiveSets active_from(const Slot *a) {
     return (ActiveSets){
@@ -29,13 +29,13 @@ static inline void put(const Array *K, int64_t a, int64_t c, double value) {
     put_value(K->at, K->type, a * K->shape[1] + c, value);
 }
 
-/* Write the kernel values between one slot and others to a row of K, from the cache if possible. */
+/* Write the kernel values between `slot` and `slots` to row a of K, from the cache if possible. */
 static void write_row(const Rows *rows, int64_t slot, const int64_t *slots, int64_t n, const Array *K, int64_t a) {
     const int64_t *row_of = rows->row_of.at;
     int64_t place = row_of[slot];
     if (place >= 0 && rows->known.at[2 * place] == rows->rings[TRAIN_TAIL]) {
         Row row = cached_row(rows, place);
-        for (int64_t c = 0; c < n; c++) put(K, a, c, value_at(row, slots[c] < 0 ? 0 : slots[c])); /* vacant: anything */
+        for (int64_t c = 0; c < n; c++) put(K, a, c, value_at(row, slots[c] < 0 ? 0 : slots[c])); /* unused if vacant */
         return;
     }
     int64_t d = rows->points.columns;
@@ -67,7 +67,7 @@ void join(const ActiveSet *active, const Rows *rows, const int64_t *joining, int
     Row values = {K->at, K->type};
     int64_t *slots = active->slots.at, *counts = active->counts;
     int64_t *places = active->chosen.at + active->chosen.columns;
-    /* 1. Give each the next vacant place. */
+    /* 1. Give each point the next vacant place. */
     int64_t last = -1;
     for (int64_t i = 0; i < n; i++) {
         places[i] = last = next_vacant(slots, last + 1, active->slots.n);
@@ -76,14 +76,14 @@ void join(const ActiveSet *active, const Rows *rows, const int64_t *joining, int
     }
     if (counts[SIZE] < last + 1) counts[SIZE] = last + 1;
     int64_t size = counts[SIZE];
-    /* 2. Fill its row of the small kernel matrix, from cached rows if there are any. If many join, their rows are
-        computed first: a whole row takes less time than computing its part value by value. */
+    /* 2. Fill its row of the small kernel matrix. If many points join, their rows are cached first: a whole row takes
+        less time than its part computed value by value. */
     for (int64_t i = 0; i < n; i++) {
         if (n > FEW) fetch(rows, joining[i], 1);
         write_row(rows, joining[i], slots, size, K, places[i]);
         put(K, places[i], places[i], rows->diagonal.at[joining[i]]);
     }
-    /* 3. Copy the rows to the columns, a line of each row at a time: they stay in the cache. */
+    /* 3. Copy the rows to the columns, a few columns at a time, so that the data stay in the processor's cache. */
     for (int64_t first = 0; first < size; first += LINE) {
         int64_t stop = size - first < LINE ? size : first + LINE;
         for (int64_t i = 0; i < n; i++)
@@ -116,7 +116,7 @@ void tighten(const ActiveSet *active) {
     if (counts[SIZE] < a + 1) counts[SIZE] = a + 1;
 }
 
-/* Put the training points in `slots`, of shape (size,), in the places with the same indices. */
+/* Put the training points of `slots`, shape (size,), in the places with the same indices. */
 static void restore(const ActiveSet *active, const Rows *rows, const int64_t *slots, int64_t size) {
     Row values = {active->K.at, active->K.type};
     for (int64_t a = 0; a < size; a++) {

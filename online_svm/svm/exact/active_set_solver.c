@@ -8,17 +8,17 @@
 #include "svm/exact/pair_steps.h"
 #include "svm/exact/smo.h"
 
-#define WIDER 2.0
+#define WIDER 2.0 /* a variable leaves the active set at this multiple of the margin */
 #define GROWTH 1.5
 #define SHRINK 0.96       /* with these factors the margin is stable at one second round in about eleven solves */
-#define MOST_MARGIN 0.1   /* after many new points a few short rounds take less time than one long one */
-#define RESOLUTION 1000.0 /* in roundings of the slacks' type: a violation that a round may leave */
+#define MAX_MARGIN 0.1    /* after many new points a few short rounds take less time than one long one */
+#define RESOLUTION 1000.0 /* violation that a round may leave, in roundings of the largest violation */
 enum {
-    TOGETHER = 8,    /* rows that are added to F in one pass */
-    MOST_ROUNDS = 50 /* limit, because a tolerance near the roundings may never be met */
+    TOGETHER = 8,   /* rows that are added to F in one pass */
+    MAX_ROUNDS = 50 /* a tolerance close to the rounding errors may never be met */
 };
 
-/* ---- Slacks, and the variables they make active ---- */
+/* ---- Slacks, and the active set ---- */
 
 Extremes measure(const Machine *machine) {
     const double *z = machine->z, *lower = machine->lower, *upper = machine->upper, *beta = machine->beta;
@@ -30,64 +30,64 @@ Extremes measure(const Machine *machine) {
     return (Extremes){up[highest_index((Vector){up, n})], lowest_slack((Vector){down, n})};
 }
 
-/* Compute the distance of slacks beyond b; infinity for the two largest violations. */
-static void look_near(const Machine *machine, double b) {
+/* Write the violation of optimality by each variable given b, negative for none, +inf for the most violating pair. */
+static void write_violations(const Machine *machine, double b) {
     const double *up = machine->up, *down = machine->down;
-    double *near = machine->near;
+    double *violation = machine->violation;
     int64_t n = machine->n;
-    for (int64_t i = 0; i < n; i++) near[i] = -down[i];
-    int64_t lowest = highest_index((Vector){near, n});
-    for (int64_t i = 0; i < n; i++) near[i] = greater(up[i] - b, b - down[i]);
-    near[highest_index((Vector){machine->up, n})] = near[lowest] = INFINITY;
+    for (int64_t i = 0; i < n; i++) violation[i] = -down[i];
+    int64_t lowest = highest_index((Vector){violation, n});
+    for (int64_t i = 0; i < n; i++) violation[i] = greater(up[i] - b, b - down[i]);
+    violation[highest_index((Vector){machine->up, n})] = violation[lowest] = INFINITY;
 }
 
 int64_t assess(const Machine *machine, const ActiveSet *active, const Rows *rows, double b) {
-    const double *near = machine->near;
+    const double *violation = machine->violation;
     int64_t *slots = active->slots.at, *counts = active->counts, *joining = active->chosen.at;
     const int64_t *place = active->place.at;
-    /* 1. The distance of each variable from violating optimality. */
-    look_near(machine, b);
-    double least = -active->margin[0];
-    int64_t joined = 0, left = 0;
-    /* 2. Remove the variables far from it. */
+    /* 1. The violation of optimality by each variable. */
+    write_violations(machine, b);
+    double threshold = -active->margin[0];
+    int64_t joined = 0, kept = 0;
+    /* 2. Remove the variables far from violating optimality. */
     for (int64_t a = counts[SIZE] - 1; a >= 0; a--) {
-        if (slots[a] != VACANT && near[slots[a]] < WIDER * least) leave(active, slots[a]);
-        left += slots[a] != VACANT;
+        if (slots[a] != VACANT && violation[slots[a]] < WIDER * threshold) leave(active, slots[a]);
+        kept += slots[a] != VACANT;
     }
-    /* 3. Count the near inactive variables; check the room. */
-    for (int64_t slot = 0; slot < machine->n; slot++) joined += (near[slot] > least) & (place[slot] < 0);
-    int64_t half = machine->n / 2, most = active->slots.n < half ? active->slots.n : half;
-    bool fits = left + joined <= most;
+    /* 3. Count the inactive variables within the margin; check the room. */
+    for (int64_t slot = 0; slot < machine->n; slot++) joined += (violation[slot] > threshold) & (place[slot] < 0);
+    int64_t half = machine->n / 2, capacity = active->slots.n < half ? active->slots.n : half;
+    bool fits = kept + joined <= capacity;
     counts[CHECKED] = rows->rings[TRAIN_TAIL];
     counts[FITS] = fits;
     /* 4. Add them. */
     if (fits && joined > 0) {
         int64_t at = 0;
         for (int64_t slot = 0; slot < machine->n; slot++)
-            if (near[slot] > least && place[slot] < 0) joining[at++] = slot;
+            if (violation[slot] > threshold && place[slot] < 0) joining[at++] = slot;
         join(active, rows, joining, joined);
     }
     tighten(active);
     return fits ? joined : -1;
 }
 
-/* Add the training points that arrived since the last assessment and would not stay at zero; return whether the set is
-fit. */
+/* Add the training points that arrived since the last assessment and are within the margin or violate optimality;
+return whether the set is fit. */
 static bool join_new(const Machine *machine, const ActiveSet *active, const Rows *rows, double b) {
     const int64_t *counts = active->counts, *rings = rows->rings;
-    double least = -WIDER * active->margin[0];
-    /* 1. No check if the set is unfit, or more points arrived than it has places. */
+    double threshold = -WIDER * active->margin[0];
+    /* 1. The set is unfit if the last assessment found so, or more points arrived than it has places. */
     if (counts[FITS] == 0 || rings[TRAIN_TAIL] - counts[CHECKED] > active->slots.n) return false;
-    /* 2. The new training points near to violating optimality. */
+    /* 2. The new training points within the wider margin. */
     int64_t *joining = active->chosen.at, joined = 0;
     for (int64_t ordinal = counts[CHECKED]; ordinal < rings[TRAIN_TAIL]; ordinal++) {
-        /* CHECKED is negative if points left between the last assessment and a move to larger rings: such ordinals
-            belong to slots at the end. */
+        /* Ordinals are negative if points left between the last assessment and a move to larger rings; they are taken
+            modulo the ring size. */
         int64_t slot = (ordinal % rings[TRAIN_SIZE] + rings[TRAIN_SIZE]) % rings[TRAIN_SIZE];
-        double near = greater(machine->up[slot] - b, b - machine->down[slot]);
-        if (near > least && active->place.at[slot] == VACANT) joining[joined++] = slot;
+        double violation = greater(machine->up[slot] - b, b - machine->down[slot]);
+        if (violation > threshold && active->place.at[slot] == VACANT) joining[joined++] = slot;
     }
-    /* 3. Add them if all have room. */
+    /* 3. Add them if there is room for all. */
     if (joined > room(active->slots)) return false;
     if (joined > 0) join(active, rows, joining, joined);
     return true;
@@ -95,9 +95,9 @@ static bool join_new(const Machine *machine, const ActiveSet *active, const Rows
 
 /* ---- A round ---- */
 
-/* Return the programme over the active variables, slacks relative to b. */
+/* Return the programme over the active variables, with slacks relative to b. */
 static Part part_of(const Machine *machine, const ActiveSet *active, const double *diagonal, double b) {
-    /* 1. Views of the scratch that the set keeps. */
+    /* 1. Views of the set's scratch. */
     Type type = active->slacks.type;
     Row slacks[3];
     for (int k = 0; k < 3; k++) slacks[k] = row_at(&active->slacks, k);
@@ -121,7 +121,7 @@ static Part part_of(const Machine *machine, const ActiveSet *active, const doubl
     return part;
 }
 
-/* Add eight rows, from column `first` to `stop`, to `out`: term by term in their order. */
+/* Add eight weighted rows, from column `first` to `stop`, to `out`, term by term in their order. */
 static inline void add_eight(double *out, const Row rows[TOGETHER], const double *weights, int64_t first,
                              int64_t stop) {
     for (int64_t i = first; i < stop; i++) {
@@ -131,7 +131,7 @@ static inline void add_eight(double *out, const Row rows[TOGETHER], const double
     }
 }
 
-/* Add the cached rows at eight places to F of all points. */
+/* Add eight cached rows, weighted, to F of all points. */
 static void add_cached(double *F, const Rows *rows, const int64_t *places, const double *weights) {
     Spans in_use = spans(rows);
     Row found[TOGETHER];
@@ -146,24 +146,24 @@ static void add_cached(double *F, const Rows *rows, const int64_t *places, const
     }
 }
 
-/* Update F of all points to the present coefficients, change by change in the given order. */
+/* Update F of all points by changes of coefficients, in the given order. */
 static void add_changes(double *F, const Rows *rows, const int64_t *slots, const double *changes, int64_t n) {
     Spans in_use = spans(rows);
     for (int64_t done = 0; done < n; done += TOGETHER) {
-        int64_t few = n - done < TOGETHER ? n - done : TOGETHER, places[TOGETHER];
-        /* 1. The rows of the next few, from the cache. */
-        bring_up(rows, slots + done, few);
-        bool is_whole = few == TOGETHER;
-        for (int64_t c = 0; c < few; c++) {
+        int64_t count = n - done < TOGETHER ? n - done : TOGETHER, places[TOGETHER];
+        /* 1. Cache the rows of the next changes. */
+        bring_up(rows, slots + done, count);
+        bool are_all_cached = count == TOGETHER;
+        for (int64_t c = 0; c < count; c++) {
             places[c] = rows->row_of.at[slots[done + c]];
-            is_whole = is_whole && places[c] >= 0;
+            are_all_cached = are_all_cached && places[c] >= 0;
         }
-        /* 2. Add them in one pass, or one by one if the cache cannot hold all at a time. */
-        if (is_whole) {
+        /* 2. Add eight rows in one pass; add fewer, or rows that do not fit in the cache together, one by one. */
+        if (are_all_cached) {
             add_cached(F, rows, places, changes + done);
             continue;
         }
-        for (int64_t c = 0; c < few; c++) {
+        for (int64_t c = 0; c < count; c++) {
             Row row = cached_row(rows, fetch(rows, slots[done + c], 2));
             add_row(F, changes[done + c], row, 0, in_use.span);
             add_row(F, changes[done + c], row, in_use.first, in_use.stop);
@@ -186,7 +186,7 @@ static void write_back(const Machine *machine, const ActiveSet *active, const Ro
     add_changes(machine->F, rows, changed, changes, count);
 }
 
-/* Return b by the active variables: the middle of the limits from their slacks. */
+/* Return b by the active variables: the midpoint of the limits from their slacks. */
 static double middle_of(const Part *part, double b) {
     double highest = -INFINITY, lowest = INFINITY;
     for (int64_t a = 0; a < part->n; a++) {
@@ -205,8 +205,8 @@ ActiveSolution solve_active(const Machine *machine, const ActiveSet *active, con
     Extremes slacks = measure(machine);
     bool is_fit = slacks.highest - slacks.lowest < tol || join_new(machine, active, rows, b);
     while (is_fit && slacks.highest - slacks.lowest >= tol && taken > 0 && steps < max_steps) {
-        /* 2. SMO over the active variables. The precision of large slacks hides much smaller violations; the next round
-            finds them. */
+        /* 2. SMO over the active variables. The rounding of large slacks hides violations that are much smaller; the
+            next round finds them. */
         Part part = part_of(machine, active, rows->diagonal.at, b);
         double goal = greater(tol, resolution * (slacks.highest - slacks.lowest));
         taken = settle(&active->K, &part, goal, max_steps - steps);
@@ -215,10 +215,10 @@ ActiveSolution solve_active(const Machine *machine, const ActiveSet *active, con
         b = middle_of(&part, b);
         steps += taken;
         rounds += 1;
-        /* 4. Check all variables; those near to violating optimality join, others leave. */
+        /* 4. Check all variables: those within the margin join the active set, those far from it leave. */
         slacks = measure(machine);
         int64_t joined = assess(machine, active, rows, b);
-        is_fit = joined >= 0 && rounds < MOST_ROUNDS;
+        is_fit = joined >= 0 && rounds < MAX_ROUNDS;
         taken += joined;
     }
     /* 5. The constant b. */
@@ -227,7 +227,7 @@ ActiveSolution solve_active(const Machine *machine, const ActiveSet *active, con
     /* 6. A wider margin if more than one round was needed, else a narrower one. */
     if (rounds > 0) {
         double margin = active->margin[0] * (rounds > 1 ? GROWTH : SHRINK);
-        active->margin[0] = lesser(greater(margin, tol), MOST_MARGIN);
+        active->margin[0] = lesser(greater(margin, tol), MAX_MARGIN);
     }
     return (ActiveSolution){steps, b, is_fit};
 }

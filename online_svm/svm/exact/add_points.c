@@ -1,7 +1,7 @@
 /* Incremental add: a new point has coefficient zero, and F by the last solution. */
 #include "svm/exact/machine_state.h"
 
-/* Return how many of the new points train; -1 if a code is no class. */
+/* Return how many of the new points train; -1 if a code is not a class. */
 static int64_t count_training(IntVector codes, const bool *training, int64_t n_classes) {
     int64_t trains = 0;
     for (int64_t i = 0; i < codes.n; i++) {
@@ -27,8 +27,8 @@ static void put_point(const Bank *bank, int64_t slot, const double *x, double di
 static void arrive(const Bank *bank, Matrix X, const int64_t *codes, const bool *training, int64_t first,
                    const double *penalties, double *lanes, Matrix values) {
     int64_t *rings = bank->rows.rings, tails[2] = {rings[SEEN_TAIL], rings[TRAIN_TAIL]};
-    /* 1. A slot for each point, at the end of its ring; labels and bounds of training points, whose coefficients start
-        at zero. */
+    /* 1. A slot at the end of its ring for each point; labels and bounds of training points, whose coefficients are
+        zero. */
     for (int64_t i = 0; i < X.rows; i++) {
         int64_t slot = take_slot(rings, training[i] ? TRAIN_TAIL : SEEN_TAIL);
         const double *x = row_in(X, i);
@@ -48,7 +48,7 @@ static void arrive(const Bank *bank, Matrix X, const int64_t *codes, const bool 
 static void promote(const Bank *bank, int64_t count, const double *penalties) {
     int64_t *rings = bank->rows.rings;
     for (int64_t i = 0; i < count; i++) {
-        /* 1. A slot among the training points; the observer leaves its ring. */
+        /* 1. A slot among the training points; the observer leaves the ring of observers. */
         int64_t old = rings[TRAIN_SIZE] + rings[SEEN_HEAD] % rings[SEEN_SIZE];
         int64_t new = take_slot(rings, TRAIN_TAIL);
         rings[SEEN_HEAD] += 1;
@@ -56,7 +56,7 @@ static void promote(const Bank *bank, int64_t count, const double *penalties) {
         put_point(bank, new, row_in(bank->rows.points, old), bank->rows.diagonal.at[old], bank->codes.at[old],
                   bank->arrival.at[old]);
         for (int64_t w = 0; w < bank->sums.rows; w++) row_in(bank->sums, w)[new] = row_in(bank->sums, w)[old];
-        /* 3. Label and bounds; the coefficients start at zero. */
+        /* 3. Label and bounds; the coefficients are zero. */
         bound_point(bank, new, penalties);
     }
 }

@@ -16,18 +16,18 @@ typedef struct {
 #define NEWTON_ROOM_ARGUMENT "room: (free: =i64[w] change: =f64[w] A: =f64[k,k] parts: =f64[4,k]) "
 enum { NEWTON_ROOM_SLOTS = 4 };
 
-/* Added to the matrix, times the mean diagonal: equal points make it singular. The line search uses the kernel matrix
-without the ridge, so the ridge only bends the direction. */
+/* Ridge on the kernel matrix of the free variables, relative to the mean of its diagonal: equal points make the matrix
+singular. The length of a step is computed without the ridge, which therefore changes the direction only. */
 #define RIDGE 1e-10
 
-/* Return the scratch whose first slot is `a`. */
+/* Read the scratch from the arguments declared by NEWTON_ROOM_ARGUMENT. */
 static NewtonRoom newton_room_from(const Slot *a) {
     return (NewtonRoom){a[0].int_vector, a[1].vector, a[2].matrix, a[3].matrix};
 }
 
 /* ---- Sums of kernel rows ---- */
 
-static inline void add_one(double *restrict out, Row row, double weight, int64_t n) {
+static inline void add_weighted(double *restrict out, Row row, double weight, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] = multiply_add(weight, value_at(row, i), out[i]);
 }
 
@@ -64,9 +64,9 @@ static void add_rows(const Rows *rows, IntVector slots, const double *weights, V
     for (; a < slots.n; a++) {
         Row row = cached_row(rows, fetch(rows, slots.at[a], 1));
         if (is_float)
-            add_one(out.at, float_row(row), weights[a], out.n);
+            add_weighted(out.at, float_row(row), weights[a], out.n);
         else
-            add_one(out.at, double_row(row), weights[a], out.n);
+            add_weighted(out.at, double_row(row), weights[a], out.n);
     }
 }
 
@@ -77,7 +77,7 @@ static inline void subtract_multiple(double *restrict target, const double *rest
     for (int64_t j = 0; j < n; j++) target[j] = multiply_add(-factor, source[j], target[j]);
 }
 
-/* Overwrite the upper triangle of A with U, A = U'U; return whether A is positive definite. */
+/* Overwrite the upper triangle of A with its Cholesky factor U, A = U'U; return whether A is positive definite. */
 static bool factorise(double *A, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
         double *row = A + k * n;
@@ -114,7 +114,7 @@ static void gather(const Rows *rows, const int64_t *free, int64_t n, double *A) 
     for (int64_t a = 0; a < n; a++) A[a * n + a] += RIDGE * trace / (double)n;
 }
 
-/* Write the Newton direction of sum zero; return whether A is positive definite. `ones` is scratch. */
+/* Write the Newton direction whose sum is zero; return whether A is positive definite. `ones` is scratch. */
 static bool find_direction(double *A, const double *slack, int64_t n, double *direction, double *ones) {
     if (!factorise(A, n)) return false;
     /* 1. Solve A s = slack and A t = 1. */
@@ -125,13 +125,13 @@ static bool find_direction(double *A, const double *slack, int64_t n, double *di
     solve_factorised(A, direction, n);
     solve_factorised(A, ones, n);
     /* 2. s - (sum s / sum t) t has the sum zero. */
-    double share = 0.0, whole = 0.0, rest = 0.0;
+    double sum_s = 0.0, sum_t = 0.0, rest = 0.0;
     for (int64_t a = 0; a < n; a++) {
-        share += direction[a];
-        whole += ones[a];
+        sum_s += direction[a];
+        sum_t += ones[a];
     }
     for (int64_t a = 0; a < n; a++) {
-        direction[a] -= share / whole * ones[a];
+        direction[a] -= sum_s / sum_t * ones[a];
         rest += direction[a];
     }
     /* 3. Remove the rounding error of the sum. */
@@ -141,18 +141,17 @@ static bool find_direction(double *A, const double *slack, int64_t n, double *di
 
 /* ---- The step ---- */
 
+/* Write the indices of the variables strictly between their bounds; return their number. */
 static int64_t free_variables(const Programme *problem, int64_t *free) {
     int64_t count = 0;
     for (int64_t i = 0; i < problem->beta.n; i++) {
         double beta = problem->beta.at[i];
-        bool is_free = problem->lower.at[i] < beta && beta < problem->upper.at[i];
-        if (is_free && free != NULL) free[count] = i;
-        count += is_free;
+        if (problem->lower.at[i] < beta && beta < problem->upper.at[i]) free[count++] = i;
     }
     return count;
 }
 
-/* A direction over n free variables, with their slacks, the bounds ahead and the change of F. */
+/* A direction over n free variables, with their slacks, the bounds in this direction, and the change of F. */
 typedef struct {
     const int64_t *free;
     int64_t n;
@@ -160,7 +159,7 @@ typedef struct {
     const double *change;
 } Line;
 
-/* The length of the step, and the free variable that then meets its bound (-1: none). */
+/* The length of the step, and the index of the free variable that then meets its bound; -1 for none. */
 typedef struct {
     double length;
     int64_t blocking;
@@ -175,7 +174,7 @@ static Reach reach_along(const Line *line, const double *beta) {
     }
     if (!(gain > 0.0)) return (Reach){0.0, -1};
     Reach found = {curvature > 0.0 ? gain / curvature : INFINITY, -1};
-    /* 2. No further than the first bound on the way. */
+    /* 2. No further than the first bound. */
     for (int64_t a = 0; a < line->n; a++) {
         double step = line->direction[a];
         double length = step != 0.0 ? (line->bound[a] - beta[line->free[a]]) / step : INFINITY;
@@ -198,8 +197,8 @@ static void move_along(const Line *line, Reach reach, const Programme *problem) 
         problem->F.at[k] = multiply_add(reach.length, line->change[k], problem->F.at[k]);
 }
 
-/* Move the first n of `room->free`, at most k, to the maximum over them, or to the first bound on the way. Return
-whether a bound stopped the step: then another step over the remaining free variables gains more. */
+/* Move the first n of `room->free`, at most k, to the maximum over them, or up to the first bound. Return whether a
+bound stopped the step; another step over the remaining free variables then gains more. */
 static bool free_step(const Rows *rows, const Programme *problem, int64_t n, const NewtonRoom *room) {
     double *part = room->parts.at, *ones = part + 3 * room->parts.columns;
     Line line = {room->free.at, n, part, part + room->parts.columns, part + 2 * room->parts.columns, room->change.at};
@@ -207,7 +206,7 @@ static bool free_step(const Rows *rows, const Programme *problem, int64_t n, con
     for (int64_t a = 0; a < n; a++) line.slack[a] = problem->z.at[line.free[a]] - problem->F.at[line.free[a]];
     gather(rows, line.free, n, room->A.at);
     if (!find_direction(room->A.at, line.slack, n, line.direction, ones)) return false;
-    /* 2. The bound ahead of each variable, and the change of F. */
+    /* 2. The bound of each variable in its direction, and the change of F. */
     for (int64_t a = 0; a < n; a++)
         line.bound[a] = (line.direction[a] > 0.0 ? problem->upper : problem->lower).at[line.free[a]];
     for (int64_t k = 0; k < room->change.n; k++) room->change.at[k] = 0.0;
@@ -244,10 +243,10 @@ static void call_free_step(const Slot *a, Slot *r) {
 
 #define ROUNDING 0x1p-52
 
-/* Estimate the multiplications of a Newton step: factorisation, and change of F. */
+/* Return the approximate number of multiplications of a Newton step: factorisation, and change of F. */
 static int64_t newton_cost(int64_t n_free, int64_t n) { return n_free * n_free * n_free / 3 + n_free * n; }
 
-/* Take Newton steps until none is blocked, or the budget of multiplications is spent. */
+/* Take Newton steps until a step is not stopped by a bound, or the budget of multiplications is spent. */
 static void settle_free(const Rows *rows, const Programme *problem, int64_t budget, const NewtonRoom *room) {
     bool is_blocked = true;
     while (is_blocked) {
@@ -258,15 +257,15 @@ static void settle_free(const Rows *rows, const Programme *problem, int64_t budg
     }
 }
 
-/* Return the size of the largest possible term of a slack: bound times kernel value. */
+/* Return a limit on the terms of a slack: the largest width of the bounds times the largest kernel value. */
 static double largest_term(const Programme *problem, const double *diagonal) {
-    double widest = 0.0, largest = 0.0;
+    double max_width = 0.0, max_value = 0.0;
     for (int64_t i = 0; i < problem->z.n; i++) {
         double width = problem->upper.at[i] - problem->lower.at[i];
-        if (width > widest) widest = width;
-        if (diagonal[i] > largest) largest = diagonal[i];
+        if (width > max_width) max_width = width;
+        if (diagonal[i] > max_value) max_value = diagonal[i];
     }
-    return widest * largest;
+    return max_width * max_value;
 }
 
 static bool is_moved(Vector beta, const double *before) {
@@ -275,7 +274,7 @@ static bool is_moved(Vector beta, const double *before) {
     return false;
 }
 
-/* The argument `before` of a round is scratch. */
+/* See `_round` in Python; `before` is scratch. */
 static void call_round(const Slot *a, Slot *r) {
     Rows rows = rows_from(a);
     Programme problem = programme_from(a + ROWS_SLOTS);
@@ -284,7 +283,7 @@ static void call_round(const Slot *a, Slot *r) {
     int64_t limit = a[1].integer, budget = a[2].integer;
     NewtonRoom room = newton_room_from(a + 5);
     for (int64_t i = 0; i < problem.beta.n; i++) before[i] = problem.beta.at[i];
-    /* 1. No tolerance below the rounding of a slack. */
+    /* 1. Raise the tolerance to the rounding of a slack. */
     double rounding = ROUNDING * largest_term(&problem, rows.diagonal.at);
     if (rounding > tol) tol = rounding;
     /* 2. SMO, for a limited number of pair steps. */

@@ -2,7 +2,7 @@
 
 #include "compiled/extremes.h"
 
-/* Return whether every member is inside its bounds, and stays there when shifted. */
+/* Return whether all members are strictly inside their bounds before and after a shift. */
 static bool is_free_to_move(const Shift *shift, const Programme *problem, double each) {
     const double *beta = problem->beta.at, *lower = problem->lower.at, *upper = problem->upper.at;
     int64_t blocked = 0;
@@ -23,14 +23,14 @@ CommonStep common_step(const Shift *shift, const Pair *pair, double mean, const 
     double rise = pair->slack_i - mean, fall = mean - pair->slack_j;
     double curvature_i = greater(diagonal[i] - 2.0 * shift->row.at[i] + shift->spread, FLAT);
     double curvature_j = greater(diagonal[j] - 2.0 * shift->row.at[j] + shift->spread, FLAT);
-    /* 2. Gain of either direction; the pair stays unless one gains more. */
+    /* 2. Gain of either direction, against the gain of the pair. */
     double gain_i = rise > 0.0 ? rise * rise / curvature_i : 0.0;
     double gain_j = fall > 0.0 ? fall * fall / curvature_j : 0.0;
     if (greater(gain_i, gain_j) <= pair->gain) return none;
-    /* 3. Step of the better one, clipped to the bounds of i or j. */
+    /* 3. Step in the better direction, clipped to the bounds of i or j. */
     CommonStep found = {i, lesser(rise / curvature_i, problem->upper.at[i] - beta[i])};
     if (!(gain_i >= gain_j)) found = (CommonStep){j, -lesser(fall / curvature_j, beta[j] - problem->lower.at[j])};
-    /* 4. Not where a member would meet its bound. */
+    /* 4. No step if a member would meet its bound. */
     return is_free_to_move(shift, problem, -found.step / shift->size) ? found : none;
 }
 

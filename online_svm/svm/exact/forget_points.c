@@ -1,6 +1,6 @@
 /* Incremental forget: points leave, and the solution without them starts from the present one.
 
-The box of a point that leaves shrinks to zero, and its coefficient is clipped to it. The dual needs a coefficient sum
+The bounds of a point that leaves become zero, and its coefficient is clipped to them. The dual needs a coefficient sum
 of zero, so other variables absorb the clipped amount: those with the least cost to the objective. New penalties clip
 coefficients in the same way. */
 #include <math.h>
@@ -8,7 +8,7 @@ coefficients in the same way. */
 #include "svm/exact/common_shift.h"
 #include "svm/exact/machine_state.h"
 
-/* Variable j absorbs `part` of a coefficient; j = -1: no variable has room. */
+/* Variable j absorbs `part` of a coefficient; j = -1 if no variable has room. */
 typedef struct {
     int64_t j;
     double part;
@@ -16,8 +16,8 @@ typedef struct {
 
 /* Return the best variable to absorb `amount` of the coefficient in `slot`, whose kernel row is given.
 
-Of the candidates, or of all slots before `span` if there are none, it is the variable with the least cost to the
-objective among those with room for the whole amount. If there is none, it is the variable with the most room. */
+Candidates are the given ones, or all slots before `span` if none are given. The best one has the least cost to the
+objective among those with room for the whole amount, or else the most room. */
 static Recipient recipient(const Bank *bank, int64_t s, IntVector candidates, int64_t span, Row row, int64_t slot,
                            double amount) {
     const double *z = row_in(bank->z, s), *F = row_in(bank->F, s), *beta = row_in(bank->beta, s);
@@ -27,7 +27,7 @@ static Recipient recipient(const Bank *bank, int64_t s, IntVector candidates, in
     for (int64_t c = 0; c < n; c++) {
         int64_t j = candidates.n == 0 ? c : candidates.at[c];
         if (j == VACANT || j == slot) continue;
-        /* 1. The part of the amount for which the candidate has room. */
+        /* 1. The part of the amount that the candidate has room for. */
         double room = amount > 0.0 ? upper[j] - beta[j] : beta[j] - lower[j];
         if (size < room) room = size;
         if (room <= 0.0 || room < best_room) continue;
@@ -44,19 +44,19 @@ static Recipient recipient(const Bank *bank, int64_t s, IntVector candidates, in
     return (Recipient){best, sign * best_room};
 }
 
-/* Let others absorb the excess clipped off the coefficient in `slot`, so that the sum stays zero. */
+/* Let others absorb the amount clipped off the coefficient in `slot`, so that the sum stays zero. */
 static void hand_over(const Bank *bank, int64_t s, int64_t slot, int64_t span, double excess) {
     const Rows *rows = &bank->rows;
     double *beta = row_in(bank->beta, s), *F = row_in(bank->F, s);
     ActiveSet active = set_of(&bank->active, s);
     while (excess != 0.0) {
         Row row = cached_row(rows, fetch(rows, slot, 1));
-        /* 1. Active variables come first: an inactive one would have to become active. */
+        /* 1. Active variables first, because an inactive one would have to become active. */
         IntVector candidates = {active.slots.at, active.counts[SIZE]};
         Recipient found = recipient(bank, s, candidates, span, row, slot, excess);
         candidates.n = 0;
         if (found.j < 0) found = recipient(bank, s, candidates, span, row, slot, excess);
-        /* 2. No variable has room: the sum changes. */
+        /* 2. If no variable has room, the sum changes. */
         if (found.j < 0) found.part = excess;
         /* 3. F of the training points, and the coefficient. */
         add_row(F, -found.part, row, 0, span);
@@ -100,14 +100,14 @@ static void clip(const Bank *bank, IntVector slots) {
 /* Remove as many of the oldest training points as `slots` has room for; others absorb their coefficients. */
 static void forget_training(const Bank *bank, IntVector slots) {
     int64_t *rings = bank->rows.rings;
-    /* 1. The box of each leaving point shrinks to zero; others absorb its coefficient. */
+    /* 1. The bounds of each leaving point become zero; others absorb its coefficient. */
     for (int64_t i = 0; i < slots.n; i++) {
         slots.at[i] = (rings[TRAIN_HEAD] + i) % rings[TRAIN_SIZE];
         for (int64_t s = 0; s < bank->b.n; s++)
             row_in(bank->lower, s)[slots.at[i]] = row_in(bank->upper, s)[slots.at[i]] = 0.0;
     }
     clip(bank, slots);
-    /* 2. It leaves the active set. */
+    /* 2. Remove it from the active set. */
     for (int64_t s = 0; s < bank->b.n; s++) {
         ActiveSet active = set_of(&bank->active, s);
         for (int64_t i = 0; i < slots.n; i++) {
@@ -115,7 +115,7 @@ static void forget_training(const Bank *bank, IntVector slots) {
             if (active.place.at[slots.at[i]] != VACANT) leave(&active, slots.at[i]);
         }
     }
-    /* 3. Its kernel row and its slot are free. */
+    /* 3. Free its kernel row and its slot. */
     drop_rows(&bank->rows, slots.at, slots.n);
     rings[TRAIN_HEAD] += slots.n;
 }

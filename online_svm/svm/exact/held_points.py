@@ -27,14 +27,14 @@ from online_svm.svm.exact.machine_state import (
 )
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-CAPACITY_GRANULE = 64  # ring capacities are multiples of it
+CAPACITY_GRANULE = 64  # ring capacities are multiples of this number
 
 
 class HeldPoints:
     """Training points and observers of S machines in two rings of slots, oldest first.
 
     The rings do not grow far beyond `window`, the usual number of points; `cache_mb` limits the
-    memory for kernel rows, in MiB. `bank` is replaced by a larger one as the rings grow.
+    memory for kernel rows, in MiB. Growing rings replace `bank` by a larger one.
     """
 
     def __init__(self, kernel: Kernel, machines: int, window: int | None, cache_mb: float) -> None:
@@ -159,7 +159,7 @@ class HeldPoints:
         return np.concatenate([self.training_slots(), self.observer_slots()])
 
     def _points(self) -> Arrays:
-        """Return the data of the points that do not depend on training, in ring order."""
+        """Return the data of training points and observers alike, in ring order."""
         bank, slots = self.bank, self._ring_slots()
         return {
             "X": bank.rows.points[slots],
@@ -179,14 +179,14 @@ class HeldPoints:
         bank.sums[:, slots] = points["sums"]
 
     def _active_positions(self, training: Ints) -> Ints:
-        """Return the training point in each place of the active sets, from 1; 0 for none."""
+        """Return the number, from 1, of the training point in each active place; 0 for none."""
         number = np.zeros(self._ring(TRAIN_SIZE) + 1, dtype=np.int64)
         number[training] = np.arange(1, len(training) + 1)
         active = self.bank.active
         return np.asarray(number[active.slots[:, : active.counts[:, SIZE].max()]])
 
     def _activate(self, positions: Ints, training: Ints) -> None:
-        """Put the training points with these numbers in their places of the active sets."""
+        """Restore the active sets from the result of `_active_positions`."""
         slots = np.concatenate([[VACANT], training])[positions]
         restore_active(self.bank.active, self.bank.rows, np.ascontiguousarray(slots))
 
@@ -205,16 +205,16 @@ class HeldPoints:
         """Return a capacity for `need` points: grow by half, but not far beyond the window."""
         if need <= size:
             return size
-        wanted = capacity_for(size + size // 2)
+        grown = capacity_for(size + size // 2)
         if self._window is not None:
-            wanted = min(wanted, largest_ring(self._window))
-        return max(wanted, capacity_for(need))
+            grown = min(grown, largest_ring(self._window))
+        return max(grown, capacity_for(need))
 
     def _empty(self, dimension: int, train: int, seen: int) -> Bank:
         return empty_bank(self._kernel, dimension, self._machines, train, seen, self._cache_bytes)
 
     def _move_to(self, new: Bank) -> None:
-        """Copy all points to a larger bank, in ring order from its first slots."""
+        """Copy all points to a larger bank, in ring order from the first slot of each ring."""
         old, points, training = self.bank, self._points(), self.training_slots()
         active = self._active_positions(training)
         rings = new.rows.rings

@@ -1,6 +1,6 @@
 #include "svm/exact/kernel_cache.h"
 
-enum { VECTORS = 32 }; /* columns in whole vectors; the capacities of the rings of a stream are multiples of it */
+enum { VECTORS = 32 }; /* columns that fill whole vectors; the ring capacities of a stream are multiples of it */
 
 Rows rows_from(const Slot *a) {
     const Slot *b = a + KERNEL_SHAPE_SLOTS;
@@ -29,23 +29,22 @@ static void set_value(const Rows *rows, int64_t place, int64_t column, double va
         ((double *)rows->values.at)[at] = value;
 }
 
-/* Note that a row is the most recently used one. */
+/* Mark a row as the most recently used one. */
 static void touch(const Rows *rows, int64_t place) { rows->used.at[place] = ++rows->rings[CLOCK]; }
 
-/* Give `slot` the free or least recently used place, and return it. */
+/* Give `slot` a free or the least recently used place, and return it. */
 static int64_t take_place(const Rows *rows, int64_t slot) {
     int64_t place = 0;
     for (int64_t r = 1; r < rows->used.n; r++)
         if (rows->used.at[r] < rows->used.at[place]) place = r;
-    int64_t before = rows->owner.at[place];
-    if (before >= 0) rows->row_of.at[before] = -1;
+    int64_t last_owner = rows->owner.at[place];
+    if (last_owner >= 0) rows->row_of.at[last_owner] = -1;
     rows->owner.at[place] = slot;
     rows->row_of.at[slot] = place;
     return place;
 }
 
-/* The ordinal of the training point in a slot. Used slots lie less than a ring behind the tail; a slot beyond them
-gives an ordinal before the first point. */
+/* The ordinal of the training point in a slot; an unused slot gives an ordinal before the oldest point. */
 static int64_t ordinal_of(const int64_t *rings, int64_t slot) {
     int64_t last = rings[TRAIN_TAIL] - 1, size = rings[TRAIN_SIZE];
     return last - (last - slot + size) % size;
@@ -55,10 +54,10 @@ bool is_known(const Rows *rows, int64_t place, int64_t slot) {
     return ordinal_of(rows->rings, slot) < rows->known.at[2 * place];
 }
 
-/* Compute the columns first..stop of one row, or copy them from the rows of these points.
+/* Compute the columns from `first` to `stop` of one row, or copy them from the rows of these points.
 
-Many columns are rounded up to whole vectors: a remainder takes as long as ten times as many. The extra columns get
-their present values, or the values of points still to come. */
+Ranges of many columns are extended to whole vectors, because a remainder takes ten times as long. The extra columns
+keep their values, or belong to slots that are not in use yet. */
 static void fill(const Rows *rows, int64_t slot, int64_t place, int64_t first, int64_t stop) {
     const double *x = point_at(rows, slot);
     int64_t width = rows->values.shape[1];
@@ -73,7 +72,7 @@ static void fill(const Rows *rows, int64_t slot, int64_t place, int64_t first, i
             kernel_row(rows->shape, rows->X, x, begin, end, (double *)rows->values.at + at);
         return;
     }
-    /* 2. Few: k(x_j, x) from the cached row of j if it has the value, else from the points. */
+    /* 2. Few columns: k(x_j, x) from the cached row of j if it has the value, else from the points. */
     for (int64_t j = first; j < stop; j++) {
         int64_t other = rows->row_of.at[j];
         double value = other >= 0 && is_known(rows, other, slot)
@@ -83,12 +82,12 @@ static void fill(const Rows *rows, int64_t slot, int64_t place, int64_t first, i
     }
 }
 
-/* Update the columns of one ring; `known` is the ordinal of the first column not computed. */
+/* Compute the missing columns of one ring; `known` is the ordinal of the first of them. */
 static void fill_ring(const Rows *rows, int64_t slot, int64_t place, const int64_t *ring, int64_t offset,
                       int64_t *known) {
     int64_t head = ring[0], tail = ring[1], size = ring[2];
     int64_t begin = *known > head ? *known : head;
-    while (begin < tail) { /* twice if the new points lie on both ends of the ring */
+    while (begin < tail) { /* twice if the missing columns wrap around the ring */
         int64_t first = begin % size, stop = first + tail - begin;
         if (stop > size) stop = size;
         fill(rows, slot, place, offset + first, offset + stop);
@@ -99,7 +98,7 @@ static void fill_ring(const Rows *rows, int64_t slot, int64_t place, const int64
 
 int64_t fetch(const Rows *rows, int64_t slot, int64_t rings_wanted) {
     int64_t *rings = rows->rings;
-    /* 1. The place of the row; the least recently used row is replaced. */
+    /* 1. The place of the row; if it is not cached, it replaces the least recently used one. */
     int64_t place = rows->row_of.at[slot];
     if (place < 0) {
         place = take_place(rows, slot);
@@ -115,14 +114,14 @@ int64_t fetch(const Rows *rows, int64_t slot, int64_t rings_wanted) {
     return place;
 }
 
-/* Return whether a row is cached and lacks at most a few columns of training points. */
+/* Return whether a row is cached and lacks no columns but a few of training points. */
 static bool lacks_few(const Rows *rows, int64_t place) {
     if (place < 0) return false;
     const int64_t *known = rows->known.at + 2 * place;
     return known[1] >= rows->rings[SEEN_TAIL] && known[0] >= rows->rings[TRAIN_TAIL] - FEW;
 }
 
-/* Copy the few missing columns of a row from the rows of these points; return whether none is missing afterwards. */
+/* Copy the few missing columns of a row from the rows of these points; return whether all could be copied. */
 static bool copy_columns(const Rows *rows, int64_t slot, int64_t place) {
     int64_t tail = rows->rings[TRAIN_TAIL], ordinal = ordinal_of(rows->rings, slot);
     for (int64_t q = rows->known.at[2 * place]; q < tail; q++) {
@@ -141,7 +140,7 @@ void bring_up(const Rows *rows, const int64_t *slots, int64_t n) {
             fetch(rows, slots[i], 2);
             continue;
         }
-        /* 2. Otherwise copy its few missing columns: the usual case for every used row at each step. */
+        /* 2. Otherwise, which is the usual case, copy its few missing columns. */
         touch(rows, place);
         if (!copy_columns(rows, slots[i], place)) fetch(rows, slots[i], 2);
         rows->known.at[2 * place] = rows->rings[TRAIN_TAIL];
@@ -150,7 +149,7 @@ void bring_up(const Rows *rows, const int64_t *slots, int64_t n) {
 
 void columns_since(const int64_t *rings, int64_t first_training, int64_t first_observer, int64_t ranges[4][2]) {
     for (int64_t ring = 0; ring < 2; ring++) {
-        /* 1. The slot of the first point, and the slot of the last one without the wrap. */
+        /* 1. The first slot, and the end as if the ring did not wrap. */
         int64_t tail = rings[3 * ring + 1], size = rings[3 * ring + 2];
         int64_t offset = ring == 0 ? 0 : rings[TRAIN_SIZE], begin = ring == 0 ? first_training : first_observer;
         int64_t first = size > 0 ? begin % size : 0, end = first + tail - begin;

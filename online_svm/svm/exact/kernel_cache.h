@@ -5,9 +5,9 @@ decision value but do not train). A point keeps its slot while it is held, so fo
 on use: only the columns of points that arrived since its last use are computed. Kernel values depend on the two points
 alone, so the cache can never change a result.
 
-Kernel values are float32 if the kernel rounds them to 24 bits, else float64. One struct serves both: `Row` carries its
-type, and `value_at` reads a value of either type as a double. A loop over whole rows is a `static inline` function
-whose callers name the type (`float_row`, `double_row`), so that the compiler makes a branch-free loop for each:
+Kernel values are float32 if the kernel rounds them to 24 bits, else float64. A `Row` contains its type, and `value_at`
+reads a value of either type as a double. A loop over whole rows is a `static inline` function whose callers fix the
+type (`float_row`, `double_row`), so that the compiler makes a branch-free loop for each type:
 
     static inline void add(double *out, Row row, int64_t n) { ... value_at(row, i) ... }
 
@@ -21,11 +21,11 @@ Arithmetic in the type of the kernel values (`pair_steps.c`) is in a body file t
 #include "compiled/kernel.h"
 #include "compiled/kernels.h"
 
-/* Entries of `Rows.rings`: ordinals of the oldest and of the next point, and the capacity, of either ring; a clock.
-The point with ordinal q lies in slot q mod capacity of its ring. */
+/* Entries of `Rows.rings`: for each ring the ordinal of the oldest point, the ordinal of the next point, and the
+capacity; then a clock. The point with ordinal q is in slot q mod capacity of its ring. */
 enum { TRAIN_HEAD, TRAIN_TAIL, TRAIN_SIZE, SEEN_HEAD, SEEN_TAIL, SEEN_SIZE, CLOCK, N_RINGS };
 
-enum { FEW = 8 }; /* up to this number, columns are computed one by one, without the set-up of a vectorised block */
+enum { FEW = 8 }; /* up to so many columns are computed one by one, without the set-up of a vectorised block */
 
 /* A row of kernel values, or a part of it, of float32 or float64. */
 typedef struct {
@@ -45,7 +45,7 @@ typedef struct {
     IntVector used;   /* (R): clock of the last use; the row with the smallest is replaced first */
     IntMatrix known;  /* (R, 2): ordinals of the first training point and observer not computed */
     int64_t *rings;   /* (N_RINGS) */
-    Array row;        /* (W): scratch, a row that is not worth caching, of the type of `values` */
+    Array row;        /* (W): scratch for a row that is not cached, of the type of `values` */
 } Rows;
 
 /* The specification of an argument `rows`, and its number of slots. */
@@ -54,10 +54,10 @@ typedef struct {
     "row_of: =i64[w] owner: =i64[r] used: =i64[r] known: =i64[r,2] rings: =i64[7] row: =f32|f64[w]) "
 enum { ROWS_SLOTS = KERNEL_SHAPE_SLOTS + 10 };
 
-/* Return the rows whose first slot is `a`. */
+/* Read the rows from the arguments declared by ROWS_ARGUMENT. */
 Rows rows_from(const Slot *a);
 
-/* The same row with a type known to the compiler. */
+/* A row with a type known to the compiler. */
 static inline Row float_row(Row row) { return (Row){row.at, FLOAT32}; }
 static inline Row double_row(Row row) { return (Row){row.at, FLOAT64}; }
 
@@ -66,7 +66,7 @@ static inline double value_at(Row row, int64_t k) {
     return row.type == FLOAT32 ? (double)((const float *)row.at)[k] : ((const double *)row.at)[k];
 }
 
-/* Write a value of scratch whose type is the type of the kernel values; a float32 value is exact in either. */
+/* Write value k of an array of either type; a float32 value is exact in both. */
 static inline void put_value(void *values, Type type, int64_t k, double value) {
     if (type == FLOAT32)
         ((float *)values)[k] = (float)value;
@@ -91,15 +91,15 @@ static inline Row cached_row(const Rows *rows, int64_t place) { return row_at(&r
 /* Return whether the cached row at `place` has the column of a training slot. */
 bool is_known(const Rows *rows, int64_t place, int64_t slot);
 
-/* Return the place of the cached row of `slot`, up to date: rings_wanted = 1 updates only the columns of training
-points, 2 also the columns of observers. */
+/* Return the place of the cached row of `slot`, after computing its missing columns of training points
+(rings_wanted = 1), or also of observers (2). */
 int64_t fetch(const Rows *rows, int64_t slot, int64_t rings_wanted);
 
-/* Cache the complete rows of a few slots, as far as there is room for all. */
+/* Cache the complete rows of a few slots; with too little room, later rows replace earlier ones. */
 void bring_up(const Rows *rows, const int64_t *slots, int64_t n);
 
-/* Write the columns of the points from two ordinals on as ranges [first, end): two for each ring, because it wraps;
-some may be empty. */
+/* Write the columns of the points from two ordinals on, as ranges [first, end): two for each ring, because it may wrap.
+Ranges may be empty. */
 void columns_since(const int64_t *rings, int64_t first_training, int64_t first_observer, int64_t ranges[4][2]);
 
 /* Return the slot at the end of a ring, `TRAIN_TAIL` or `SEEN_TAIL`, and mark it as used. */

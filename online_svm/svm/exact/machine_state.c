@@ -53,7 +53,7 @@ static bool has_weight(Matrix weights, int64_t slot) {
     return false;
 }
 
-/* Add `weight` times the columns of a kernel row in the ranges to a lane, one range after the other. */
+/* Add `weight` times the columns of a kernel row in the ranges, one after the other, to a lane. */
 static void add_to_lane(double *lane, double weight, Row row, int64_t ranges[4][2]) {
     for (int r = 0; r < 4; r++) {
         int64_t first = ranges[r][0], n = ranges[r][1] - first;
@@ -62,12 +62,12 @@ static void add_to_lane(double *lane, double weight, Row row, int64_t ranges[4][
     }
 }
 
-/* Set the sums of the `count` points in the ranges from the rows of points with nonzero weight. */
+/* Set the sums of the `count` points in the ranges, from the rows of the points with a nonzero weight. */
 static void sum_by_support(const Bank *bank, int64_t ranges[4][2], int64_t count, int64_t span, double *lanes) {
     Matrix weights = bank->weights, sums = bank->sums;
     int64_t each = LANES * count;
     memset(lanes, 0, (size_t)(weights.rows * each) * sizeof *lanes);
-    /* 1. Add the row of each support vector, to its lane. */
+    /* 1. Add the row of each weighted point to its lane. */
     for (int64_t j = 0; j < span; j++) {
         if (!has_weight(weights, j)) continue;
         Row row = cached_row(&bank->rows, fetch(&bank->rows, j, 2));
@@ -85,8 +85,8 @@ static void sum_by_support(const Bank *bank, int64_t ranges[4][2], int64_t count
     }
 }
 
-/* Return the kernel row of a point over the first `span` training slots: cached for a training point, because its row
-will be needed as a column of others; else in scratch. */
+/* Return the kernel row of a point over the first `span` training slots. The row of a training point is cached, because
+other rows will need its values; else it is in scratch. */
 static Row row_of_point(const Rows *rows, int64_t slot, int64_t span) {
     if (slot < rows->rings[TRAIN_SIZE]) return cached_row(rows, fetch(rows, slot, 1));
     const double *x = rows->points.at + slot * rows->points.columns;
@@ -97,7 +97,7 @@ static Row row_of_point(const Rows *rows, int64_t slot, int64_t span) {
     return (Row){rows->row.at, rows->row.type};
 }
 
-/* Compute the sums of `sum_by_support`, in the same order, from the rows of the points. */
+/* Set the same sums, with the terms in the same order, from the rows of the points in the ranges. */
 static void sum_by_point(const Bank *bank, int64_t ranges[4][2], int64_t span) {
     for (int r = 0; r < 4; r++)
         for (int64_t slot = ranges[r][0]; slot < ranges[r][1]; slot++) {

@@ -1,15 +1,11 @@
 """The state of several machines over one set of points: kernel rows, coefficients, decision values.
 
-The kernel matrix is cached by rows, over two rings of points. The columns of a row are slots: first
-the ring of training points, then the ring of observers (points that have a decision value but do
-not train). A point keeps its slot while it is held, so forgetting moves nothing. A row is updated
-on use: only the columns of points that arrived since its last use are computed. Kernel values
-depend on the two points alone, so the cache can never change a result.
-
-Every machine keeps F_i = sum_j beta_j k(x_j, x_i) of all points, observers included. The solver's
-own steps update F, so a decision value F_i + b costs nothing. Points are added and removed
-incrementally: a new point has coefficient zero, and F by the last solution; the solution without a
-point starts from the present one. Active sets (shrinking) are described in `active_set.h`.
+The rows of the kernel matrix are cached (`kernel_cache.h`), over a ring of training points and a
+ring of observers: points that have a decision value but do not train. Every machine keeps
+F_i = sum_j beta_j k(x_j, x_i) of all points, observers included. The solver's own steps update F,
+so a decision value F_i + b costs nothing. Points are added and removed incrementally: a new point
+has coefficient zero, and F by the last solution; the solution without a point starts from the
+present one. Active sets (shrinking) are described in `active_set.h`.
 """
 
 import math
@@ -43,14 +39,14 @@ class Rows(NamedTuple):
     # shape (n_rows, 2): ordinals of the first training point and the first observer whose columns
     # are not computed
     known: Ints
-    # shape (7,): ordinals of the oldest and of the next point, and the capacity, of either ring; a
-    # clock. The point with ordinal q is in slot q mod capacity of its ring.
+    # shape (7,): for each ring the ordinal of the oldest point, the ordinal of the next point, and
+    # the capacity; then a clock. The point with ordinal q is in slot q mod capacity of its ring.
     rings: Ints
-    row: Values  # shape (n_slots,): scratch: a row that is not worth caching
+    row: Values  # shape (n_slots,): scratch for a row that is not cached
 
 
 def empty_rows(kernel: Kernel, dimension: int, train: int, seen: int, cache_bytes: int) -> Rows:
-    """Return empty rings for `train` training points and `seen` observers, with a cache of rows."""
+    """Return empty rings for `train` training points and `seen` observers, and an empty cache."""
     width = train + seen
     itemsize = np.dtype(kernel.dtype).itemsize
     n_rows = max(2, min(train, cache_bytes // (itemsize * width)))  # a solver step needs two
@@ -74,10 +70,10 @@ def empty_rows(kernel: Kernel, dimension: int, train: int, seen: int, cache_byte
 
 MAX_MATRIX_BYTES = 64 << 20  # kernel matrices of all machines together
 MAX_PLACES = 4096  # the number of places that a key of `packed_search.h` distinguishes
-# Extra columns: kernels read whole vectors, and rows a power of two apart would share
-# cache sets.
+# Extra columns, because kernels read whole vectors, and rows a power of two apart would share cache
+# sets.
 PADDING = 16
-INITIAL_MARGIN = 0.05  # adapts itself: see `active_set_solver.c`
+INITIAL_MARGIN = 0.05  # adapts: see `active_set_solver.h`
 VACANT = -1
 
 # Entries of `ActiveSet.counts`.
@@ -88,44 +84,45 @@ class ActiveSet(NamedTuple):
     """The active sets of S machines over T training slots, with at most A places each."""
 
     K: Values  # shape (S, A, A + padding): kernel values between the active variables
-    slots: Ints  # shape (S, A): slot of the variable in each place; -1 if the place is vacant
-    place: Ints  # shape (S, T): place of each slot; -1 if the slot is not active
-    # shape (S, 3): number of leading places that contain all used ones; whether all near variables
-    # have a place; ordinal of the first training point added since the set was last assessed
+    slots: Ints  # shape (S, A): slot of the variable in each place; VACANT if there is none
+    place: Ints  # shape (S, T): place of the variable in each slot; VACANT if it is not active
+    # shape (S, 3): number of leading places that include all used ones; whether all variables that
+    # should be active have a place; ordinal of the first training point added since the set was
+    # last assessed
     counts: Ints
     # shape (S, 1): a variable becomes active if its slack is within the margin of violating
     # optimality
     margin: Floats
-    bounds: Floats  # shape (4, A): scratch of bounds, coefficients and their changes
-    slacks: Values  # shape (3, A + padding): scratch of the type of the kernel values
-    chosen: Ints  # shape (2, A): scratch of slots and places
+    bounds: Floats  # shape (4, A): scratch for bounds, coefficients and their changes
+    slacks: Values  # shape (3, A + padding): scratch for slacks and diagonal
+    chosen: Ints  # shape (2, A): scratch for slots and places
 
 
-def most_active(kernel: Kernel, machines: int, train: int) -> int:
-    """Return the number of places of an active set."""
-    each = MAX_MATRIX_BYTES / machines / np.dtype(kernel.dtype).itemsize
-    return max(2, min(train // 2, int(math.sqrt(each)) - PADDING, MAX_PLACES))
+def n_places(kernel: Kernel, machines: int, train: int) -> int:
+    """Return the number of places of an active set: at most half of the training slots."""
+    n_values = MAX_MATRIX_BYTES / machines / np.dtype(kernel.dtype).itemsize
+    return max(2, min(train // 2, int(math.sqrt(n_values)) - PADDING, MAX_PLACES))
 
 
 def empty_active(kernel: Kernel, machines: int, train: int) -> ActiveSet:
-    """Return empty active sets with places for at most half of the training slots."""
-    most = most_active(kernel, machines, train)
+    """Return empty active sets."""
+    places = n_places(kernel, machines, train)
     return ActiveSet(
         # np.zeros, because pages never touched cost no memory.
-        K=np.zeros((machines, most, most + PADDING), dtype=kernel.dtype),
-        slots=np.full((machines, most), VACANT, dtype=np.int64),
+        K=np.zeros((machines, places, places + PADDING), dtype=kernel.dtype),
+        slots=np.full((machines, places), VACANT, dtype=np.int64),
         place=np.full((machines, train), VACANT, dtype=np.int64),
         counts=np.zeros((machines, 3), dtype=np.int64),
         margin=np.full((machines, 1), INITIAL_MARGIN),
-        bounds=np.zeros((4, most)),
-        slacks=np.zeros((3, most + PADDING), dtype=kernel.dtype),
-        chosen=np.zeros((2, most), dtype=np.int64),
+        bounds=np.zeros((4, places)),
+        slacks=np.zeros((3, places + PADDING), dtype=kernel.dtype),
+        chosen=np.zeros((2, places), dtype=np.int64),
     )
 
 
 @kernel
 def restore_active(active: ActiveSet, rows: Rows, slots: Ints) -> None:
-    """Put the training points in `slots`, shape (S, size), in the places with the same indices."""
+    """Put the training points of `slots`, shape (S, size), in the places with the same indices."""
 
 
 class Bank(NamedTuple):
@@ -134,21 +131,18 @@ class Bank(NamedTuple):
     rows: Rows
     codes: Ints  # shape (W,): class of the point in each slot
     arrival: Ints  # shape (W,): arrival number of the point
-    # z, lower, upper: shape (S, T): linear term (the label, +1 or -1) and bounds; 0 in a vacant
-    # slot
-    z: Floats
-    lower: Floats
+    z: Floats  # shape (S, T): linear term: the label, +1 or -1; 0 in a vacant slot
+    lower: Floats  # shape (S, T): bounds of the coefficients; 0 in a vacant slot
     upper: Floats
-    # shape (2S, T): weights of the kernel rows in the sums: first `beta`, the signed coefficients,
-    # then `members`, 1.0 for members of the machine's common shift. Both are views of it.
-    weights: Floats
-    beta: Floats
-    members: Floats
-    sums: Floats  # shape (2S, W): weighted sums of kernel rows: first `F`, then `R`
+    weights: Floats  # shape (2S, T): `beta`, then `members`, which are views of it
+    beta: Floats  # shape (S, T): the signed coefficients
+    members: Floats  # shape (S, T): 1.0 for members of the machine's common shift, else 0.0
+    # shape (2S, W): sums of kernel rows with these weights: `F`, then `R`, which are views of it
+    sums: Floats
     F: Floats
     R: Floats
     b: Floats  # shape (S,)
-    before: Floats  # shape (S, T): scratch: the coefficients that gave the F of the observers
+    before: Floats  # shape (S, T): the coefficients that the F of the observers is based on
     work: Floats  # shape (4, T): scratch of the solver
     active: ActiveSet
 
@@ -232,13 +226,13 @@ def set_bounds(bank: Bank, slots: Ints, penalties: Floats) -> None:
 
 @kernel
 def count_training(codes: Ints, training: Bools, n_classes: int) -> int:
-    """Return how many of the new points train; -1 if a code is no class."""
+    """Return how many of the new points train; -1 if a code is not a class."""
 
 
 def arrive(
     bank: Bank, X: Floats, codes: Ints, training: Bools, first: int, penalties: Floats
 ) -> Floats:
-    """Append new points to their rings, which have room; return their decision values, (m, S).
+    """Append new points to their rings, which must have room; return their decision values, (m, S).
 
     `first` is the arrival number of the first point.
     """
@@ -280,7 +274,7 @@ def forget_training(bank: Bank, count: int) -> None:
 
 @kernel
 def _forget_training(bank: Bank, slots: Ints) -> None:
-    """Remove as many training points as `slots` has room for, and write their slots to it."""
+    """Remove the len(slots) oldest training points, and write their slots to `slots`."""
 
 
 @kernel

@@ -4,7 +4,7 @@
 
 #include "svm/exact/common_shift.h"
 
-/* The steps in the type of the kernel values: one body, compiled for each of the two. */
+/* The steps in the type of the kernel values: one body, compiled for both types. */
 #define VALUE float
 #define KEY int32_t
 #define TYPED(name) name##_f32

@@ -1,4 +1,4 @@
-/* The body of `pair_steps.c` for kernel values of type VALUE, and keys of `packed_search.h` as wide. */
+/* The body of `pair_steps.c` for kernel values of type VALUE; see `packed_search.h`. */
 #include "compiled/packed_search.h"
 
 /* Return the place with the largest slack among the variables that can grow. */
@@ -13,18 +13,18 @@ static KEY TYPED(highest)(const VALUE *up, KEY n) {
 optimality by `tol`. */
 static KEY TYPED(partner)(const VALUE *down, const VALUE *row, const VALUE *diagonal, KEY n, VALUE own, VALUE top,
                           VALUE tol) {
-    TYPED(Keys) places = TYPED(first_places)(), best = (TYPED(Keys)){0} + TYPED(lowest_key)(), most = best;
+    TYPED(Keys) places = TYPED(first_places)(), best = (TYPED(Keys)){0} + TYPED(lowest_key)(), worst = best;
     for (KEY first = 0; first < n; first += TYPED(LANE), places -= TYPED(LANE)) {
         TYPED(Values) violation = TYPED(violation_of)(top, TYPED(load)(down + first));
         TYPED(Values)
         curvature = TYPED(curvature_of)(TYPED(load)(row + first), own, TYPED(load)(diagonal + first), (VALUE)FLAT);
         best = TYPED(larger)(best, TYPED(gaining)(violation, curvature, places));
-        most = TYPED(larger)(most, (TYPED(Keys))violation);
+        worst = TYPED(larger)(worst, (TYPED(Keys))violation);
     }
-    return TYPED(largest)(most) >= TYPED(pattern)(tol) ? TYPED(place_of)(TYPED(largest)(best)) : -1;
+    return TYPED(largest)(worst) >= TYPED(pattern)(tol) ? TYPED(place_of)(TYPED(largest)(best)) : -1;
 }
 
-/* Update the slacks after a step along (i, j), and return the place of the highest one. */
+/* Update the slacks after a step along (i, j), and return the place of the largest that can grow. */
 static KEY TYPED(move)(VALUE *up, VALUE *down, const VALUE *row_i, const VALUE *row_j, KEY n, VALUE step) {
     TYPED(Keys) places = TYPED(first_places)(), best = (TYPED(Keys)){0} + TYPED(lowest_key)();
     for (KEY first = 0; first < n; first += TYPED(LANE), places -= TYPED(LANE)) {
@@ -58,7 +58,7 @@ static int64_t TYPED(settle)(const Array *K, const Part *part, double tol, int64
         const VALUE *row_i = (const VALUE *)K->at + i * K->shape[1];
         KEY j = TYPED(partner)(down, row_i, diagonal, n, diagonal[i], up[i], (VALUE)tol);
         if (j < 0 || j >= part->n) break;
-        /* 3. The unconstrained maximum along the pair, clipped to the box. */
+        /* 3. The unconstrained maximum along the pair, clipped to the bounds. */
         VALUE slack = up[i], other = down[j];
         double curvature = (double)diagonal[i] + (double)diagonal[j] - 2.0 * (double)row_i[j];
         double step = ((double)slack - (double)other) / (FLAT > curvature ? FLAT : curvature);

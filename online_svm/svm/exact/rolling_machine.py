@@ -1,9 +1,9 @@
 """Maintain exact support vector machines over a stream of examples.
 
-One object holds the points of a stream in order of arrival. It has one machine for two classes
-(positive means class 1) or one a class (one against all), over one set of kernel rows. A point is a
-*training point* or an *observer*: the solver keeps an observer's decision value up to date, but the
-observer does not train.
+An object holds the points of a stream in order of arrival. It has one machine for two classes
+(positive means class 1), or one for each class (one against all); all use the same kernel rows. A
+point is a *training point* or an *observer*: an observer has an up-to-date decision value but does
+not train.
 
     machine = RollingMachine(Kernel("rbf", gamma=0.2), penalties=[1.0, 1.0], tol=1e-3)
     values = machine.extend(X, codes)          new observers; their values by the present model
@@ -11,16 +11,17 @@ observer does not train.
     machine.promote(3)                         the oldest three observers become training points
     machine.forget(10)                         the ten oldest points, of either kind, leave
     machine.solve()                            every machine is at its optimum again
-    machine.observer_values()                  (n_observers, S), b included, by that optimum
+    machine.observer_values()                  (n_observers, S), b included, at this optimum
     machine.model()                            KernelModel: scores any other point
     machine.state() / RollingMachine.from_state(state)     continue elsewhere, bit for bit
 
 A new training point must be younger than all present ones: either the oldest observers are promoted
-(an oldest-first split), or a point's part is fixed on arrival (an interleaved split).
+(an oldest-first split), or points train from their arrival on (an interleaved split).
 
 Results are a function of the sequence of calls. Until the first `forget` they do not depend on the
-number of rows in each `extend`. A machine whose training points are all positive answers +1, all
-negative (or none) -1. A class that is discovered later needs a new machine.
+number of rows in each `extend`. A machine whose training points are all positive answers +1
+everywhere; without positive ones it answers -1. A class that is discovered later needs a new
+object.
 """
 
 import dataclasses
@@ -46,8 +47,8 @@ from online_svm.svm.exact.machine_state import (
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Bools, Floats, Ints
 
-# A warm start spreads the slacks over the whole tolerance, a cold start does not. At half the
-# tolerance a warm start ends nearer to the optimum than a cold start at the full tolerance.
+# A warm start leaves more violations close to the tolerance than a cold start does. With half the
+# tolerance it ends closer to the optimum than a cold start with the whole.
 TOLERANCE_FACTOR = 0.5
 
 TOLERANCE = 1e-3
@@ -55,8 +56,8 @@ TOLERANCE = 1e-3
 
 MAX_STEPS = 10_000_000  # limit on the pair steps of one machine in one solve
 
-# F is recomputed after this many pair steps: each adds at most two roundings of F, so the
-# drift stays below 1e-9 of the largest F.
+# F is recomputed after so many pair steps: each step adds at most two rounding errors to F, so the
+# error stays below 1e-9 of the largest F.
 REFRESH_STEPS = 1_000_000
 
 FIELDS = StateSchema(
@@ -68,9 +69,9 @@ FIELDS = StateSchema(
 class RollingMachine:
     """Exact kernel SVMs that add examples, forget the oldest, and warm-start each solve.
 
-    `penalties` bounds the multipliers of the examples of each class: C times the class weight. An
-    example keeps its class's penalty in every machine. `tol` is the largest violation of optimality
-    of a solution, and `window` the usual number of points.
+    `penalties` are the bounds on the multipliers of the examples of each class: C times the class
+    weight, in every machine. `tol` is the largest violation of optimality of a solution, and
+    `window` the usual number of points.
     """
 
     def __init__(
@@ -137,8 +138,8 @@ class RollingMachine:
     def promote(self, count: int) -> None:
         """Make the oldest `count` observers training points.
 
-        Raises InvalidInput if there are fewer, or a training point is younger than the oldest of
-        them.
+        Raises InvalidInput if there are fewer, or a training point is younger than the oldest
+        observer.
         """
         if not 0 <= count <= self.n_observers:
             raise InvalidInput(f"count: {count} of {self.n_observers} observers cannot be promoted")
@@ -147,10 +148,10 @@ class RollingMachine:
             self._is_solved = False
 
     def forget(self, count: int) -> None:
-        """Remove the oldest `count` points; the rest of the solution is kept as a start.
+        """Remove the oldest `count` points; the next `solve` starts from the remaining solution.
 
-        Decision values reflect the removal only after the next `solve`. Raises InvalidInput if
-        fewer points are held.
+        Decision values are optimal again only after that `solve`. Raises InvalidInput if fewer
+        points are held.
         """
         if not 0 <= count <= len(self):
             raise InvalidInput(f"count: cannot forget {count} of {len(self)} points")

@@ -7,24 +7,24 @@
 #include "compiled/ordered_sums.h"
 #include "svm/exact/common_shift.h"
 
-enum { CHUNK = 64 }; /* the largest slack is found chunk by chunk with vectors, and then within one chunk */
+enum { CHUNK = 64 }; /* a search for the largest slack finds its chunk with vectors, then its place in the chunk */
 
-#define ROUNDINGS 1e-13 /* times the width of a variable's bounds: some hundred roundings */
+#define ROUNDINGS 1e-13 /* relative to the distance of a variable's bounds: some hundred rounding errors */
 
-/* RECIPROCAL minus the bits of x approximates 1/x to an eighth (as in the fast inverse square root). One Newton step
+/* RECIPROCAL minus the bits of x are the bits of 1/x to an eighth (as in the fast inverse square root). One Newton step
 then gives two digits, enough to choose a partner. */
 #define RECIPROCAL INT64_C(0x7FDE6238502484BA)
 
-/* The slack of each variable, once for growing and once for shrinking.
+/* The slack of each variable, once for growing and once for shrinking, and scratch for gains.
 
 A variable that cannot grow has -inf in `up`, one that cannot shrink +inf in `down`: no step changes these values, and
-no maximum selects them. */
+no search selects them. */
 typedef struct {
     double *up, *down, *gain;
     int64_t n;
 } Slacks;
 
-/* A programme under way; `mean` is the mean slack of the members of `shift`. */
+/* The state of a solve; `mean` is the mean slack of the members of `shift`. */
 typedef struct {
     const Shift *shift;
     const Programme *problem;
@@ -39,9 +39,9 @@ double snapped(double beta, double lower, double upper) {
     return fabs(beta - lower) < margin ? lower : beta;
 }
 
-/* ---- The largest of many ---- */
+/* ---- Searches for the largest value ---- */
 
-/* An integer that orders doubles, with -0 below 0: compilers vectorise a maximum only of integers. */
+/* An integer key in the order of the doubles, with -0 below 0: compilers vectorise only a maximum of integers. */
 static inline int64_t order_key(double x) {
     int64_t bits = bits_of(x);
     return bits ^ ((bits >> 63) & INT64_MAX);
@@ -52,7 +52,7 @@ static inline double value_of_key(int64_t key) { return float_of(key ^ ((key >> 
 
 static inline int64_t larger_key(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Return the first place from `first` on with the known largest value. */
+/* Return the first place of the known largest value, from `first` on. */
 static int64_t place_of_largest(const double *values, int64_t first, int64_t n, double largest) {
     int64_t k = first;
     while (k < n && values[k] != largest) k++;
@@ -87,7 +87,7 @@ double lowest_slack(Vector down) {
     return value_of_key(lowest);
 }
 
-/* The largest of a chunk, by halves: each loop is a few instructions without a reduction, in all compilers. */
+/* The largest value of a chunk, by halves: all compilers vectorise these loops, because none is a reduction. */
 static inline double largest_of_chunk(const double *values) {
     double half[CHUNK / 2];
     for (int k = 0; k < 32; k++) half[k] = greater(values[k], values[k + 32]);
@@ -97,7 +97,7 @@ static inline double largest_of_chunk(const double *values) {
     return greater(greater(half[0], half[1]), greater(half[2], half[3]));
 }
 
-/* The largest value so far, and where to look for it. */
+/* The largest value so far, and the place from which to search for it. */
 typedef struct {
     double value;
     int64_t first;
@@ -108,7 +108,8 @@ static inline void look_at_chunk(Largest *largest, const double *values, int64_t
     if (found > largest->value) *largest = (Largest){found, first};
 }
 
-/* Scan the last of n values, from `first` on, less than a chunk: in one chunk with the values before them. */
+/* Scan the last of n values, from `first` on, which are less than a chunk: the chunk that ends with them, if there is
+one. */
 static inline void look_at_rest(Largest *largest, const double *values, int64_t first, int64_t n) {
     if (n >= CHUNK) {
         look_at_chunk(largest, values, n - CHUNK);
@@ -141,11 +142,11 @@ static inline int64_t move_typed(const Slacks *slacks, Row row_i, Row row_j, dou
         move_part(up + whole, down + whole, row_from(row_i, whole), row_from(row_j, whole), step, n - whole);
         look_at_rest(&highest, up, whole, n);
     }
-    if (highest.value == 0.0) return highest_index((Vector){up, n}); /* there -0 is lower than 0 */
+    if (highest.value == 0.0) return highest_index((Vector){up, n}); /* it orders -0 below 0 */
     return place_of_largest(up, highest.first, n, highest.value);
 }
 
-/* Update the slacks after a step along (i, j), and return the index of the highest one. */
+/* Update the slacks after a step along (i, j), and return the index of the largest that can grow. */
 static int64_t move_slacks(const Slacks *slacks, Row row_i, Row row_j, double step) {
     if (row_i.type == FLOAT64) return move_typed(slacks, double_row(row_i), double_row(row_j), step);
     if (row_j.type == FLOAT64) return move_typed(slacks, float_row(row_i), double_row(row_j), step);
@@ -156,12 +157,11 @@ static int64_t move_slacks(const Slacks *slacks, Row row_i, Row row_j, double st
 static inline void gain_part(double *restrict gain, const double *restrict down, Row row,
                              const double *restrict diagonal, double top, double k_ii, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
-        /* 1. Violation of the pair (i, k): 0 if it violates nothing. */
+        /* 1. Violation of optimality by the pair (i, k), or 0. */
         double violation = greater(0.0, top - down[k]);
         /* 2. Its curvature k_ii + k_kk - 2 k_ik. */
         double curvature = greater(FLAT, multiply_add(-2.0, value_at(row, k), k_ii + diagonal[k]));
-        /* 3. Gain: violation^2 / curvature. An exact division would dominate the time of a step, only to choose a
-            partner. */
+        /* 3. Gain violation^2 / curvature, approximately: an exact division would dominate the time of a step. */
         double inverse = float_of(RECIPROCAL - bits_of(curvature));
         gain[k] = violation * violation * (inverse * multiply_add(-curvature, inverse, 2.0));
     }
@@ -170,16 +170,16 @@ static inline void gain_part(double *restrict gain, const double *restrict down,
 static inline int64_t choose_typed(const Slacks *slacks, Row row, const double *diagonal, double top, double k_ii) {
     double *gain = slacks->gain, *down = slacks->down;
     int64_t n = slacks->n, whole = n - n % CHUNK;
-    Largest most = {0.0, 0};
+    Largest best = {0.0, 0};
     for (int64_t k = 0; k < whole; k += CHUNK) {
         gain_part(gain + k, down + k, row_from(row, k), diagonal + k, top, k_ii, CHUNK);
-        look_at_chunk(&most, gain, k);
+        look_at_chunk(&best, gain, k);
     }
     if (whole < n) {
         gain_part(gain + whole, down + whole, row_from(row, whole), diagonal + whole, top, k_ii, n - whole);
-        look_at_rest(&most, gain, whole, n);
+        look_at_rest(&best, gain, whole, n);
     }
-    return place_of_largest(gain, most.first, n, most.value);
+    return place_of_largest(gain, best.first, n, best.value);
 }
 
 /* Return the variable with the largest gain in a pair with i. */
@@ -188,7 +188,7 @@ static int64_t choose_partner(const Slacks *slacks, Row row, const double *diago
     return choose_typed(slacks, double_row(row), diagonal, top, k_ii);
 }
 
-/* Return whether no pair violates optimality by `tol`; (i, j) is one of those that violate it. */
+/* Return whether no pair violates optimality by `tol`; the pair (i, j) is checked first. */
 static bool is_optimal(const Slacks *slacks, int64_t i, int64_t j, double tol) {
     if (slacks->up[i] - slacks->down[j] >= tol) return false;
     return greater(slacks->up[i] - lowest_slack((Vector){slacks->down, slacks->n}), 0.0) < tol;
@@ -196,8 +196,8 @@ static bool is_optimal(const Slacks *slacks, int64_t i, int64_t j, double tol) {
 
 /* ---- The solver ---- */
 
-/* Compute the slack of each variable, once for growing and once for shrinking. */
-static void split(const Programme *problem, const Slacks *slacks) {
+/* Write the slack of each variable, once for growing and once for shrinking. */
+static void split_slacks(const Programme *problem, const Slacks *slacks) {
     const double *z = problem->z.at, *F = problem->F.at, *beta = problem->beta.at;
     for (int64_t i = 0; i < slacks->n; i++) {
         double slack = z[i] - F[i];
@@ -206,7 +206,7 @@ static void split(const Programme *problem, const Slacks *slacks) {
     }
 }
 
-/* Undo `split` after the solver's steps; vacant slots keep their F. */
+/* Write F from the slacks; vacant slots keep their F. */
 static void join_slacks(const Programme *problem, const Slacks *slacks) {
     for (int64_t i = 0; i < slacks->n; i++) {
         double slack = slacks->up[i] > -INFINITY ? slacks->up[i] : slacks->down[i];
@@ -214,7 +214,7 @@ static void join_slacks(const Programme *problem, const Slacks *slacks) {
     }
 }
 
-/* Whether there are members to shift; without any the arrays may be missing. */
+/* Return whether there are members to shift; if not, the arrays may be missing. */
 static bool has_members(const Shift *shift) {
     return shift->size > 0.0 && shift->row.at != NULL && shift->members.at != NULL;
 }
@@ -236,7 +236,7 @@ static void change(const Solver *solver, int64_t k, double step, double slack) {
     solver->slacks.down[k] = beta > lower ? slack : INFINITY;
 }
 
-/* Shift the members against one variable of the pair if that gains more; return the next i, or -1 if it does not. */
+/* Shift the members against one variable of the pair if that gains more than the pair; return the next i, else -1. */
 static int64_t take_common_step(Solver *solver, const Pair *pair, Row row_i, Row row_j) {
     const Shift *shift = solver->shift;
     CommonStep found = common_step(shift, pair, solver->mean, solver->diagonal, solver->problem);
@@ -263,7 +263,7 @@ static int64_t take_step(Solver *solver, int64_t i, int64_t j, Row row_i, Row ro
         int64_t next = take_common_step(solver, &pair, row_i, row_j);
         if (next >= 0) return next;
     }
-    /* 2. Otherwise the unconstrained maximum along the pair, clipped to the box. */
+    /* 2. Otherwise the unconstrained maximum along the pair, clipped to the bounds. */
     double step = violation / curvature;
     double room_i = problem->upper.at[i] - problem->beta.at[i], room_j = problem->beta.at[j] - problem->lower.at[j];
     if (room_i < step) step = room_i;
@@ -276,7 +276,7 @@ static int64_t take_step(Solver *solver, int64_t i, int64_t j, Row row_i, Row ro
     return move_slacks(&solver->slacks, row_i, row_j, step);
 }
 
-/* The row of a training slot: from the cache if it is complete there. */
+/* The row of a training slot, with all columns of training points. */
 static Row row_of_slot(const Rows *rows, int64_t slot) {
     int64_t place = rows->row_of.at[slot];
     if (place < 0 || rows->known.at[2 * place] < rows->rings[TRAIN_TAIL]) return cached_row(rows, fetch(rows, slot, 1));
@@ -290,7 +290,7 @@ Ascent maximise_with(const Shift *shift, const Rows *rows, const Programme *prob
     int64_t n = problem->z.n, steps = 0;
     /* The gradient of the dual is the slack z - F; it is kept up to date instead of F. */
     Solver solver = {shift, problem, rows->diagonal.at, {up, down, gain, n}, mean_slack(shift, problem, gain)};
-    split(problem, &solver.slacks);
+    split_slacks(problem, &solver.slacks);
     /* 1. i: the largest slack among the variables that can grow. */
     int64_t i = highest_index((Vector){up, n});
     while (up[i] > -INFINITY) {
@@ -301,7 +301,7 @@ Ascent maximise_with(const Shift *shift, const Rows *rows, const Programme *prob
         if (steps == max_steps || is_optimal(&solver.slacks, i, j, tol)) break;
         /* 4. The row of j. */
         Row row_j = row_of_slot(rows, j);
-        /* 5. The step, clipped to the box, and the slacks after it; the next i comes with them. */
+        /* 5. The step, clipped to the bounds, the slacks after it, and the next i. */
         i = take_step(&solver, i, j, row_i, row_j);
         steps++;
     }
@@ -328,7 +328,7 @@ double intercept(Vector up, Vector down, double highest, double lowest) {
             count += is_free;
         }
     if (count > 0) return sum_of_lanes(lanes) / (double)count;
-    /* 2. Without free variables: the midpoint of the limits from the bounded ones, or its finite end. */
+    /* 2. Without free variables: the midpoint of the limits from the others, or the finite limit. */
     if (isinf(highest)) return lowest;
     return isinf(lowest) ? highest : 0.5 * (highest + lowest);
 }

@@ -8,13 +8,13 @@ shifts in addition to pair steps. */
 #include "svm/exact/active_set_solver.h"
 #include "svm/exact/common_shift.h"
 
-#define INSIDE 0.01 /* a member of the shift must be this far inside its bounds, relative to their width */
+#define INSIDE 0.01 /* distance of a member from its bounds, relative to their distance from each other */
 enum {
-    MOST_JOINING = 64, /* limit in one solve: each costs a kernel row, which may have to be computed */
-    FEWEST_MEMBERS = 8 /* fewer members share too little */
+    MAX_NEW_MEMBERS = 64, /* in one solve: each takes a kernel row, which may have to be computed */
+    MIN_MEMBERS = 8       /* shifts of fewer members gain too little */
 };
 
-/* Make the variables well inside their bounds, and no others, members. */
+/* Make the variables well inside their bounds members, at most MAX_NEW_MEMBERS new ones, and remove all others. */
 static void choose_members(const Bank *bank, int64_t s, int64_t span) {
     const double *beta = row_in(bank->beta, s), *members = row_in(bank->members, s);
     const double *lower = row_in(bank->lower, s), *upper = row_in(bank->upper, s);
@@ -22,20 +22,20 @@ static void choose_members(const Bank *bank, int64_t s, int64_t span) {
     for (int64_t slot = 0; slot < span; slot++) {
         double margin = INSIDE * (upper[slot] - lower[slot]);
         bool is_inside = lower[slot] + margin < beta[slot] && beta[slot] < upper[slot] - margin;
-        if (is_inside == (members[slot] != 0.0) || (is_inside && joined >= MOST_JOINING)) continue;
+        if (is_inside == (members[slot] != 0.0) || (is_inside && joined >= MAX_NEW_MEMBERS)) continue;
         joined += is_inside;
         set_member(bank, s, slot, is_inside);
     }
 }
 
-/* Return the solver's data on the members of one machine; `moved` will be their total shift. */
+/* Return the common shift of one machine; its sum will be written to `moved`. */
 static Shift shift_of(const Bank *bank, int64_t s, int64_t span, double *moved) {
     Vector members = head_of(bank->members, s, span), row = head_of(bank->work, 3, span);
     const double *R = row_in(bank->R, s);
     int64_t count = 0;
     double spread = 0.0;
     for (int64_t slot = 0; slot < span; slot++) count += members.at[slot] != 0.0;
-    if (count < FEWEST_MEMBERS) count = 0;
+    if (count < MIN_MEMBERS) count = 0;
     if (count > 0) {
         for (int64_t slot = 0; slot < span; slot++) row.at[slot] = R[slot] / (double)count;
         spread = dot(row.at, members.at, span) / (double)count;
@@ -43,7 +43,7 @@ static Shift shift_of(const Bank *bank, int64_t s, int64_t span, double *moved) 
     return (Shift){members, row, head_of(bank->before, s, span), moved, (double)count, spread};
 }
 
-/* Return +1 or -1 if all training points of a machine are on that side, else 0. */
+/* Return +1 if all training points of a machine are positive, -1 if none is, else 0. */
 static double one_sided(Vector z) {
     int64_t positive = 0, negative = 0;
     for (int64_t i = 0; i < z.n; i++) {
@@ -56,7 +56,7 @@ static double one_sided(Vector z) {
 
 static void clear(Vector values) { memset(values.at, 0, (size_t)values.n * sizeof *values.at); }
 
-/* Make a machine answer `side` everywhere. */
+/* Make the decision value of a machine `side` everywhere. */
 static void reset(const Bank *bank, int64_t s, double side) {
     Matrix parts[] = {bank->beta, bank->members, bank->before, bank->F, bank->R};
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) clear(head_of(parts[k], s, parts[k].columns));
@@ -74,7 +74,7 @@ static Machine machine_of(const Bank *bank, int64_t s, int64_t span) {
         .F = row_in(bank->F, s),
         .up = row_in(bank->work, 0),
         .down = row_in(bank->work, 1),
-        .near = row_in(bank->work, 2),
+        .violation = row_in(bank->work, 2),
     };
 }
 
@@ -83,7 +83,7 @@ static int64_t solve_whole(const Bank *bank, int64_t s, double tol, int64_t max_
     Spans in_use = spans(&bank->rows);
     int64_t span = in_use.span;
     double moved = 0.0;
-    /* 1. The common shift, of variables well inside their bounds. */
+    /* 1. The common shift of the variables well inside their bounds. */
     choose_members(bank, s, span);
     Shift shift = shift_of(bank, s, span, &moved);
     /* 2. SMO over all variables, from the last solution. */
@@ -92,7 +92,7 @@ static int64_t solve_whole(const Bank *bank, int64_t s, double tol, int64_t max_
         head_of(bank->beta, s, span), head_of(bank->F, s, span),
     };
     Ascent ascent = maximise_with(&shift, &bank->rows, &problem, tol, max_steps, bank->work);
-    /* 3. F of the observers: the total shift of all members at once (the rest by `update_observers`). */
+    /* 3. F of the observers: the sum of the common shifts; `update_observers` adds the pair steps. */
     Row R = {row_in(bank->R, s), FLOAT64};
     add_row(row_in(bank->F, s), moved, R, in_use.first, in_use.stop);
     /* 4. The constant b, and the active set for the next solve; if it is unfit, a smaller margin may fit. */
@@ -108,11 +108,11 @@ static int64_t solve_whole(const Bank *bank, int64_t s, double tol, int64_t max_
     return ascent.steps;
 }
 
-/* End the common shift of a machine that is solved by pair steps over its active set alone. */
+/* Remove all members: a machine that is solved over its active set has no common shift. */
 static void dismiss_members(Vector members, Vector R) {
-    int64_t found = 0;
-    for (int64_t slot = 0; slot < members.n; slot++) found += members.at[slot] != 0.0;
-    if (found == 0) return;
+    int64_t count = 0;
+    for (int64_t slot = 0; slot < members.n; slot++) count += members.at[slot] != 0.0;
+    if (count == 0) return;
     clear(members);
     clear(R);
 }
@@ -122,7 +122,7 @@ static int64_t solve(const Bank *bank, double tol, int64_t max_steps) {
     int64_t span = spans(&bank->rows).span, total = 0;
     bool is_behind = false;
     for (int64_t s = 0; s < bank->b.n; s++) {
-        /* 1. A machine that holds one class only answers that class. */
+        /* 1. A machine with training points of one class only answers that class. */
         double side = one_sided(head_of(bank->z, s, span));
         if (side != 0.0) {
             reset(bank, s, side);
@@ -133,7 +133,7 @@ static int64_t solve(const Bank *bank, double tol, int64_t max_steps) {
         ActiveSet active = set_of(&bank->active, s);
         ActiveSolution found = solve_active(&machine, &active, &bank->rows, bank->b.at[s], tol, max_steps);
         bank->b.at[s] = found.b;
-        /* 3. If the active set is unfit: SMO over all variables. */
+        /* 3. If the active set is unfit, SMO over all variables. */
         if (!found.is_done) {
             found.steps += solve_whole(bank, s, tol, max_steps - found.steps);
             is_behind = true;

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
 from scripts.bench import harness
 from scripts.bench.harness import Measured
@@ -45,15 +44,13 @@ _REST_SHARE = 0.1  # processor seconds in one second below which a process is at
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large a run is; what has a help is an option."""
+    """How large a run is."""
 
-    idle: Annotated[int, typer.Option(min=3, max=MAX_FEEDS, help="Feeds at rest.")] = 1000
-    learning: Annotated[int, typer.Option(min=3, max=MAX_FEEDS, help="Feeds that learn.")] = 50
-    busy: Annotated[int, typer.Option(min=2, max=MAX_FEEDS, help="Feeds with a steady rate.")] = 200
-    rate: Annotated[float, typer.Option(min=0.1, help="Examples a second of each.")] = 5.0
-    seconds: Annotated[
-        float, typer.Option(min=1, help="Of load; twice as many on one feed alone.")
-    ] = 60.0
+    idle: int = 1000  # feeds at rest
+    learning: int = 12  # feeds that learn
+    busy: int = 200  # feeds with a steady rate
+    rate: float = 5.0  # examples a second of each of these
+    seconds: float = 60.0  # of load; twice as many on one feed alone
     window: int = 2000
     refit_every: int = 250
     replayed: int = 20  # entries of each feed after its snapshot when its process is killed
@@ -73,13 +70,7 @@ class Sizes:
     @property
     def key(self) -> str:
         """The sizes as text, under which results are kept."""
-        numbers = (
-            self.idle, self.learning, self.busy, self.rate, self.window, self.refit_every,
-            self.replayed, self.rest, self.seconds, 2 * self.seconds, self.counts, self.backlog,
-            self.moderate, self.steady,
-        )  # fmt: skip
-        each = (one if isinstance(one, tuple) else (one,) for one in numbers)
-        return "/".join("+".join(f"{number:g}" for number in one) for one in each)
+        return repr(self)
 
 
 def names(count: int) -> list[str]:
@@ -161,7 +152,7 @@ def redis() -> Iterator[str]:
 
 @contextmanager
 def filled(sizes: Sizes, feeds: Sequence[str]) -> Iterator[tuple[str, list[Row]]]:
-    """Give a Redis with feeds whose windows are full, and examples that they have not seen."""
+    """Yield a Redis with feeds whose windows are full, and examples that are new to them."""
     learned = sizes.window + sizes.refit_every
     rows = harness.stream(learned + 4 * sizes.refit_every + sizes.replayed)
     with redis() as url:

@@ -26,7 +26,6 @@ LIMITING_SHARE = 0.9  # share of what there is of something from which on it cou
 STOP_SECONDS: float = WorkerSettings.model_fields["grace"].default
 
 Figures = dict[str, float]
-DEFAULT_SIZES = Sizes()
 
 
 def run(
@@ -34,7 +33,6 @@ def run(
         str | None,
         typer.Option(metavar="NAME,...", help="Only these: idle, learning, busy, sizes."),
     ] = None,
-    sizes: Sizes = DEFAULT_SIZES,
     results: ResultsFile = Path("feeds.jsonl"),
 ) -> Iterator[Result]:
     """Measure memory, processor time, latency and starts of a process of many feeds.
@@ -47,6 +45,11 @@ def run(
     1, 4, 16, 200 and 1,000 feeds the rate in full load, what limits it, latency at 100 examples a
     second over all feeds, memory. The makers of the load run on the same machine.
     """
+    yield from measured(parts, Sizes(), results)
+
+
+def measured(parts: str | None, sizes: Sizes, results: Path) -> Iterator[Result]:
+    """Yield the results of parts, by default of all; what the file has is not measured again."""
     asked = chosen("--parts", parts, ",", tuple(PARTS))
     kept = KeptLines[Figures](results, Figures)
     for name in asked:
@@ -236,11 +239,11 @@ PARTS: dict[str, Callable[[Sizes], Figures]] = {
 def result(part: str, sizes: Sizes, found: Figures) -> Result:
     """Return the figures of a part, whose units are in their names, and the bounds."""
     values: Values = {"part": part, "figures": found}
-    if part == "sizes":
-        of = {count: _of_count(found, count) for count in sizes.counts}
-        limits = {str(count): limit(figures) for count, figures in of.items()}
-        return Result(values | {"limits": limits}, list(_table(of)))
     lines = [f"{f'{part}: {name}':<42}{value:>17,.2f}" for name, value in found.items()]
+    if part == "sizes":
+        limits = {str(count): limit(found, count) for count in sizes.counts}
+        lines += [f"{count} feeds are limited by {name}" for count, name in limits.items()]
+        return Result(values | {"limits": limits}, lines)
     return Result(values, lines, [check(*one) for one in _bounds(part, sizes, found)])
 
 
@@ -264,46 +267,18 @@ def _bounds(part: str, sizes: Sizes, found: Figures) -> list[tuple[str, float, f
     ]
 
 
-def limit(found: Mapping[str, float]) -> str:
-    """Return what limits the rate in full load, by the shares of what there is."""
-    processors = round(found["processors"])
+def limit(found: Mapping[str, float], count: int) -> str:
+    """Return what limits the rate of so many feeds in full load, by the shares of what there is."""
+    processors = round(found[f"processors_{count}"])
     shares = {
-        "memory": found["share_memory"],
-        "the thread of the process": found["share_thread"],
-        "Redis": found["share_redis"],
-        "refits": found["share_refits"] / max(1, processors - 1),
+        "memory": found[f"share_memory_{count}"],
+        "the thread of the process": found[f"share_thread_{count}"],
+        "Redis": found[f"share_redis_{count}"],
+        "refits": found[f"share_refits_{count}"] / max(1, processors - 1),
     }
     name, most = max(shares.items(), key=lambda item: item[1])
     if most >= LIMITING_SHARE:
         return name
-    if found["share_machine"] >= LIMITING_SHARE:
+    if found[f"share_machine_{count}"] >= LIMITING_SHARE:
         return f"the {processors} processors together"
     return f"none alone; most of all {name}"
-
-
-def _of_count(found: Mapping[str, float], count: int) -> Figures:
-    """Return the figures of a number of feeds: `rate` is `rate_16` of sixteen."""
-    end = f"_{count}"
-    return {name.removesuffix(end): value for name, value in found.items() if name.endswith(end)}
-
-
-def _table(of: Mapping[int, Figures]) -> Iterator[str]:
-    """Yield the lines of a table of figures by number of feeds, as docs/measured.md has it."""
-    yield (
-        "| feeds | examples a second, full load "
-        "| processor time of each: process and refits, Redis | limited by "
-        "| moderate load: median, 99th percentile | processor time of each "
-        "| memory: process, refits |"
-    )
-    yield "|---|---|---|---|---|---|---|"
-    for count, one in of.items():
-        names = ("thread", "refits", "redis", "machine")
-        shares = ", ".join(f"{name} {100 * one[f'share_{name}']:.0f} %" for name in names)
-        yield (
-            f"| {count:,} | {one['rate']:,.0f} "
-            f"| {one['processor_us_full']:,.0f} + {one['redis_us_full']:,.0f} microseconds "
-            f"| {limit(one)}: {shares} "
-            f"| {one['median_ms']:.1f} ms, {one['p99_ms']:.1f} ms "
-            f"| {one['processor_us_moderate']:,.0f} + {one['redis_us_moderate']:,.0f} microseconds "
-            f"| {one['mb']:,.0f} MB, {one['mb_of_refits']:,.0f} MB |"
-        )

@@ -177,7 +177,7 @@ def run(
     """
     names = chosen("--worlds", worlds, ";", STREAMS)
     cells = cells_of(names, chosen("--detectors", detectors, ";", tuple(DETECTORS)), streams)
-    found = kept.measured_cells(cells, measure, Figures, kept.Running(jobs, results))
+    found = kept.measured_cells(cells, measure, Figures, results, jobs)
     for cell, one in found.items():
         yield result(cell, one)
 

@@ -113,7 +113,7 @@ class WatchedStream:
         return cls(rows, (rows.columns == chosen) - rows.point[np.arange(len(rows)), chosen])
 
     def after(self, n: int) -> int:
-        """Return the first row whose example is the n-th or a later one, from 0."""
+        """Return the first row of example n, counted from 0, or later."""
         return int(np.searchsorted(self.rows.n, n))
 
 

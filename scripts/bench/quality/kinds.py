@@ -4,7 +4,7 @@ Ours gets the rows as they are and no option. The peers know which columns are c
 the coding that their users choose. Rows are drawn by `numpy.random.default_rng(seed).permutation`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from pandas import DataFrame
 from river import compose, forest, preprocessing, stats
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -26,10 +27,11 @@ from online_svm.types import Bools, Ints
 from scripts.bench import kept
 from scripts.bench.quality import methods
 from scripts.bench.quality.methods import FIT_EVERY, Peer, of_river, rolling
-from scripts.bench.quality.run import MethodRun, Quality, qualities, tell_missing, timed
+from scripts.bench.quality.run import MethodRun, figures, tell_missing, timed
 from scripts.bench.report import Result
 from scripts.command_line import chosen
 from scripts.tables import printed
+from workers.cli.common import DataDir
 from workers.offline.backtest.prequential import HEADLINE, Published
 from workers.push.datasets import ADULT_COLUMNS, CAR_ORDERS, fields
 from workers.push.rows import MISSING
@@ -185,15 +187,15 @@ def _answered(method: str, table: Table, values: Values, codes: Ints) -> dict[st
 
 METHODS = (OURS, *peers(np.array([True])))
 
-RUNNING = kept.Running(results=Path("kinds.jsonl"))
-
 
 def run(
     streams: kept.Names = None,
     rows: kept.NamesWithCommas = None,
     shuffles: Annotated[int, typer.Option(min=1, help="Orders of each file.")] = 1,
     examples: Annotated[int, typer.Option(min=300, help="Of each file, at most.")] = 3000,
-    running: kept.Running = RUNNING,
+    jobs: kept.Jobs = 1,
+    results: kept.ResultsFile = Path("kinds.jsonl"),
+    data_dir: DataDir = None,
 ) -> Iterator[Result]:
     """Compare the default on raw rows with categories and gaps with others and their encoding.
 
@@ -202,12 +204,13 @@ def run(
     """
     names = chosen("--streams", streams, ",", tuple(STREAMS))
     asked = chosen("--rows", rows, ";", METHODS), shuffles, lambda _: False
-    cells = kept.stream_cells(names, *asked, examples, running.data_dir)
-    found = kept.measured_cells(cells, measure, MethodRun, running)
-    whole = qualities(found)
-    for one in whole:
-        yield Result(one.plain() | {"seconds": _seconds(one)}, [])
-    if whole:
+    cells = kept.stream_cells(names, *asked, examples, data_dir)
+    found = kept.measured_cells(cells, measure, MethodRun, results, jobs)
+    whole = figures(found)
+    whole["seconds"] = 1e-6 * whole.microseconds * whole.examples
+    for plain in whole.reset_index().to_dict("records"):
+        yield Result(plain, [])
+    if len(whole):
         yield Result({}, [_table(whole)])
     tell_missing(found)
 
@@ -220,27 +223,15 @@ def measure(cell: kept.StreamCell) -> MethodRun:
     return timed(answer, table.values[used], table.codes[used], table.n_classes)
 
 
-def _seconds(one: Quality) -> float:
-    return 1e-6 * one.microseconds * one.examples
-
-
-_SHOWN: Mapping[str, Callable[[Quality], str]] = {
-    "log loss": lambda one: f"{one.log_loss[0]:.4f}",
-    "Brier": lambda one: f"{one.mean('brier'):.4f}",
-    "seconds": lambda one: f"{_seconds(one):.1f}",
-}
-
-
-def _table(found: list[Quality]) -> str:
-    """Return the table: of each measure a row for each method, a column for each stream."""
-    of = {(one.row, one.stream): one for one in found}
-    rows, streams = (list(dict.fromkeys(names)) for names in zip(*of, strict=True))
+def _table(whole: DataFrame) -> str:
+    """Return the table: for each measure a row a method, and a column a stream."""
+    sizes = whole.examples.groupby("stream", sort=False).first().astype(int)
     lines = [
-        [name, row, *(show(of[row, s]) if (row, s) in of else "" for s in streams)]
-        for name, show in _SHOWN.items()
-        for row in rows
+        [measure, row, *(f"{one:.{places}f}" for one in losses)]
+        for measure, places in {"log_loss": 4, "brier": 4, "seconds": 1}.items()
+        for row, losses in whole[measure].unstack("stream")[sizes.index].iterrows()
     ]
-    sizes = ", ".join(f"{s} {next(o.examples for o in found if o.stream == s):,}" for s in streams)
-    shuffles = counted(max(len(one.shuffles) for one in found), "shuffle")
-    title = f"raw rows ({sizes}), {shuffles}, scored from example {FIT_EVERY}; processor time"
-    return printed(title, ["", "", *streams], lines)
+    shown = ", ".join(f"{stream} {size:,}" for stream, size in sizes.items())
+    shuffles = counted(int(whole.shuffles.max()), "shuffle")
+    title = f"raw rows ({shown}), {shuffles}, scored from example {FIT_EVERY}; processor time"
+    return printed(title, ["", "", *sizes.index], lines)

@@ -5,10 +5,8 @@ fitted on the last 2,000 examples at every 250th, and answer the next 250 at onc
 """
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.split import training_mask
 from online_svm.types import Bools, Floats, Ints
-from workers.errors import BadConfiguration
 from workers.offline.backtest.prequential import HEADLINE, Published, published
 
 Peer = Callable[[Floats, Ints, int], Floats]
@@ -68,15 +65,15 @@ def ours(X: Floats, codes: Ints, n_classes: int, **changes: Any) -> dict[str, Pu
     found: dict[str, Published] = {}
     for block in answers_of(X, codes, n_classes, **changes):
         if isinstance(block, PredictionBlock) and block.status == "ok":
-            for name, said in published(block).items():
+            for name, part in published(block).items():
                 if name not in found:
                     blank = np.tile([0.0, 1.0], (len(X), n_classes, 1))
-                    intervals = None if said.intervals is None else blank
+                    intervals = None if part.intervals is None else blank
                     found[name] = Published(unknown(len(X), n_classes), intervals)
                 whole = found[name]
-                whole.probabilities[block.n] = said.probabilities  # all are labelled: n numbers
-                if said.intervals is not None and whole.intervals is not None:
-                    whole.intervals[block.n] = said.intervals
+                whole.probabilities[block.n] = part.probabilities  # all are labelled: n numbers
+                if part.intervals is not None and whole.intervals is not None:
+                    whole.intervals[block.n] = part.intervals
     return found or {HEADLINE: Published(unknown(len(X), n_classes))}
 
 
@@ -231,35 +228,6 @@ def _online_platt_svc(X: Floats, codes: Ints, n_classes: int, *, calibeats: bool
     return found
 
 
-def venn_abers_package(X: Floats, codes: Ints, n_classes: int) -> Floats:
-    """Answer by the venn-abers package on scores of `SVC`, with our default split."""
-    if n_classes > 2:
-        raise BadConfiguration("bench quality: of the venn-abers package two classes only")
-    try:
-        with np.errstate():  # importing venn_abers switches numpy's warnings off for everyone
-            package = import_module("venn_abers")
-    except ImportError as error:
-        raise BadConfiguration(
-            "bench quality: the venn-abers package is not installed; "
-            "pip install 'online-svm[dev]' brings it"
-        ) from error
-
-    def fit(rows: Floats, targets: Ints, trains: Bools) -> Predict:
-        svc, peer = SVC().fit(rows[trains], targets[trains]), package.VennAbers()
-
-        def squashed(asked: Floats) -> Floats:
-            # Probabilities, as the package wants; only their order matters.
-            return _both(expit(svc.decision_function(asked)))
-
-        peer.fit(squashed(rows[~trains]), targets[~trains].astype(float))
-        return lambda asked: np.asarray(peer.predict_proba(squashed(asked))[0])
-
-    # It divides by zero on its way, and takes minima of NaN.
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return rolling(fit)(X, codes, n_classes)
-
-
 def of_river(make: Callable[[int], Any]) -> Peer:
     """Return a model of river, made for a number of classes, as a method."""
 
@@ -267,10 +235,10 @@ def of_river(make: Callable[[int], Any]) -> Peer:
         model, found = make(n_classes), unknown(len(X), n_classes)
         for i, (values, code) in enumerate(zip(X.tolist(), codes.tolist(), strict=True)):
             x = dict(enumerate(values))
-            said = model.predict_proba_one(x)
-            total = math.fsum(said.values())
+            proba = model.predict_proba_one(x)
+            total = math.fsum(proba.values())
             if total > 0.0:
-                found[i] = [said.get(y, 0.0) / total for y in range(n_classes)]
+                found[i] = [proba.get(y, 0.0) / total for y in range(n_classes)]
             model.learn_one(x, code)
         return np.clip(found, 0.0, 1.0)
 
@@ -324,23 +292,6 @@ def _certain(classes: Ints, n_classes: int) -> Floats:
     return np.vstack([np.full(n_classes, 1.0 / n_classes), np.eye(n_classes)[classes]])
 
 
-OURS: dict[str, dict[str, Any]] = {
-    "headline": {},
-    "single": {"committee": "single"},
-    "crossfit": {"split": "crossfit"},
-    "maps": {
-        "maps": (
-            "platt", "isotonic", "binning", "venn-abers",
-            "temperature", "vector", "matrix", "mixed",
-        )
-    },
-    "evidential": {
-        "maps": ("evidential-binning", "evidential-isotonic", "evidential-logistic")
-    },
-    "implied": {"maps": ("implied",)},
-}  # fmt: skip
-"""Changes of the default settings."""
-
 ARF = "river ARF"
 PEERS: dict[str, Peer] = {
     "rolling SVC, sigmoid": rolling(partial(calibrated, SVC)),
@@ -354,7 +305,6 @@ PEERS: dict[str, Peer] = {
     ),
     "rolling SVC, online Platt": _online_platt_svc,
     "rolling SVC, calibeating": partial(_online_platt_svc, calibeats=True),
-    "venn-abers package": venn_abers_package,
     "river LogisticRegression": of_river(_river_logistic),
     "river HoeffdingAdaptiveTree": of_river(lambda _: tree.HoeffdingAdaptiveTreeClassifier(seed=0)),
     ARF: of_river(lambda _: forest.ARFClassifier(seed=0)),
@@ -373,14 +323,12 @@ DISTANCES: dict[str, dict[str, Any]] = {
 }
 """Distances between refits that do not vary."""
 
-METHODS = (*OURS, *PEERS)
+METHODS = ("headline", *PEERS)
 
 
 def answered(method: str, X: Floats, codes: Ints, n_classes: int) -> dict[str, Published]:
     """Return the published probabilities of a method by the name of their row."""
     if method in PEERS:
         return {method: Published(PEERS[method](X, codes, n_classes))}
-    found = ours(X, codes, n_classes, **(OURS | DISTANCES)[method])
-    return {
-        method if name == HEADLINE else f"{method}: {name}": said for name, said in found.items()
-    }
+    found = ours(X, codes, n_classes, **DISTANCES.get(method, {}))
+    return {method if name == HEADLINE else f"{method}: {name}": one for name, one in found.items()}

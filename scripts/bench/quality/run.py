@@ -1,72 +1,53 @@
 """Quality of the probabilities: a table for each stream, and the means over the streams."""
 
-import math
-import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from pandas import DataFrame, Series
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
 
 from online_svm.types import Floats, Ints
 from scripts.bench import kept
-from scripts.bench.kept import StreamCell, mean_and_error
+from scripts.bench.kept import StreamCell, mean_shown
 from scripts.bench.quality import streams as sets
 from scripts.bench.quality.methods import DISTANCES, FIT_EVERY, METHODS, PEERS, answered
 from scripts.bench.quality.streams import HELD_OUT, STREAMS
-from scripts.bench.report import Result, Values
+from scripts.bench.report import Result
 from scripts.command_line import chosen
 from scripts.tables import printed
-from workers.cli.common import note
+from workers.cli.common import DataDir, note
 from workers.offline.backtest.prequential import Published
 from workers.offline.backtest.result import Scores, scores
 
 WARM_UP = FIT_EVERY + 10
 """Examples answered and thrown away before the clock starts: every method has then fitted once."""
 
-HEADINGS = ("log loss", "Brier", "accuracy", "AUC", "calib.", "cover (fair)", "width", "us")
-GROUPS = {"two classes": True, "more classes": False}
+SHOWN = {
+    "brier": ("Brier", 4), "accuracy": ("accuracy", 4), "auc": ("AUC", 4),
+    "calibration_error": ("calib.", 3), "coverage": ("cover", 2),
+    "coverage_of_perfect": ("fair", 2), "width": ("width", 3), "microseconds": ("us", 0),
+}  # fmt: skip
+"""Columns after the log loss: their headings and decimal places."""
+
 HEADLINE = "headline"
-RIVALS = (
+RIVALS = [
     "rolling SVC, sigmoid", "rolling boosted trees, calibrated", "rolling LR", "river ARF",
     "river AMF",
-)  # fmt: skip
+]  # fmt: skip
 """The headline should be best among these, or near the best."""
 
 NEAR_LOG_LOSS = 0.003  # excess log loss over the best that counts as near it
-_MEANS = ("brier", "accuracy", "auc", "calibration_error")
-_PLAIN = (
-    "log_loss", "brier", "accuracy", "auc", "ece", "ece_floor", "coverage",
-    "coverage_of_perfect", "width", "calibration_error",
-)  # fmt: skip
 
-
-@dataclass(frozen=True, slots=True)
-class StreamLists:
-    """Which lists of streams are measured."""
-
-    held_out: Annotated[
-        bool,
-        typer.Option(
-            "--held-out", help="The streams on which nothing was chosen as well: look once."
-        ),
-    ] = False
-    long: Annotated[
-        bool,
-        typer.Option(
-            "--long",
-            help="Streams of up to 50,000: the default beside refits at fixed distances, log loss "
-            "against cost.",
-        ),
-    ] = False
-
-
-CHOICES = StreamLists()
-RUNNING = kept.Running(results=Path("quality.jsonl"))
+HELD_OUT_OPTION = typer.Option("--held-out", help="Also streams on which nothing was chosen.")
+LONG_OPTION = typer.Option(
+    "--long", help="Streams of up to 50,000: the default beside refits at fixed distances."
+)
 
 
 def run(
@@ -79,32 +60,38 @@ def run(
         int | None,
         typer.Option(min=500, help="Of each stream, at most; default all it uses."),
     ] = None,
-    lists: StreamLists = CHOICES,
-    running: kept.Running = RUNNING,
+    held_out: Annotated[bool, HELD_OUT_OPTION] = False,
+    long: Annotated[bool, LONG_OPTION] = False,
+    jobs: kept.Jobs = 1,
+    results: kept.ResultsFile = Path("quality.jsonl"),
+    data_dir: DataDir = None,
 ) -> Iterator[Result]:
     """Measure the probabilities against rolling models of scikit-learn and models of river.
 
     Each example is answered before it is learned: log loss, Brier score, accuracy, AUC, debiased
-    calibration error, coverage (what right intervals would reach) and width of the intervals, and
+    calibration error, coverage (fair: of right intervals) and width of the intervals, and
     processor time; then means over the streams of two and of more classes, and the headline
-    against its best rival on each stream. The venn-abers package comes with the dev extra.
+    against its best rival on each stream.
     """
-    known = sets.LONG if lists.long else sets.DEVELOPMENT | (HELD_OUT if lists.held_out else {})
+    known = sets.LONG if long else sets.DEVELOPMENT | (HELD_OUT if held_out else {})
     names = chosen("--streams", streams, ",", tuple(known))
-    methods = chosen("--rows", rows, ";", (HEADLINE, *DISTANCES) if lists.long else METHODS)
+    methods = chosen("--rows", rows, ";", (HEADLINE, *DISTANCES) if long else METHODS)
 
     def is_single(name: str) -> bool:
         return STREAMS[name].is_single
 
-    cells = kept.stream_cells(names, methods, shuffles, is_single, examples, running.data_dir)
-    found = kept.measured_cells(cells, measure, MethodRun, running)
-    whole = qualities(found)
-    for one in whole:
-        yield Result(one.plain(), [])
-    for name in dict.fromkeys(one.stream for one in whole):
-        yield Result({}, [_of_stream([one for one in whole if one.stream == name])])
-    for group in GROUPS:
-        yield from of_group(whole, group)
+    cells = kept.stream_cells(names, methods, shuffles, is_single, examples, data_dir)
+    found = kept.measured_cells(cells, measure, MethodRun, results, jobs)
+    whole = figures(found)
+    for plain in whole.reset_index().to_dict("records"):
+        yield Result(plain, [])
+    for name, of_stream in whole.groupby("stream", sort=False):
+        yield Result({}, [_of_stream(str(name), of_stream)])
+    n_classes = whole.index.get_level_values("stream").map(lambda name: STREAMS[name].n_classes)
+    for group, inside in (("two classes", n_classes == 2), ("more classes", n_classes > 2)):
+        if inside.any():
+            yield of_means(whole[inside], group)
+            yield from of_rivals(whole[inside], group)
     tell_missing(found)
 
 
@@ -135,7 +122,7 @@ def measure(cell: StreamCell) -> MethodRun:
 def timed(
     answer: Callable[[Floats, Ints], dict[str, Published]], X: Floats, codes: Ints, n_classes: int
 ) -> MethodRun:
-    """Return what comes of all examples, which are answered in order, and the processor time."""
+    """Return the scores of all examples, answered in order, and the processor time."""
     with threadpool_limits(1):  # threads that wait for a processor would slow the peers down
         answer(X[:WARM_UP], codes[:WARM_UP])  # loads the code
         began = time.process_time()
@@ -144,196 +131,91 @@ def timed(
     classes = tuple(str(code) for code in range(n_classes))
     scored = slice(FIT_EVERY, None)
     rows = {
-        name: scores(said.changed(lambda values: values[scored]), classes, codes[scored])
-        for name, said in answers.items()
+        name: scores(one.mapped(lambda values: values[scored]), classes, codes[scored])
+        for name, one in answers.items()
     }
     return MethodRun(len(X), seconds, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """The scores of one row on one stream, over its shuffles."""
-
-    stream: str
-    row: str
-    examples: int
-    microseconds: float  # of processor time, an example
-    shuffles: list[Scores]
-
-    def values(self, measure: str) -> list[float]:
-        """Return a measure of each shuffle that has it."""
-        values = [getattr(one, measure) for one in self.shuffles]
-        return [value for value in values if value is not None]
-
-    def mean(self, measure: str) -> float | None:
-        """Return the mean of a measure over the shuffles; None if no shuffle has it."""
-        if measure == "calibration_error":
-            return math.sqrt(max(0.0, self.mean("squared_calibration_error") or 0.0))
-        values = self.values(measure)
-        return mean_and_error(values)[0] if values else None
-
-    @property
-    def log_loss(self) -> tuple[float, float | None]:
-        """The mean log loss, and its standard error over the shuffles."""
-        return mean_and_error(self.values("log_loss"))
-
-    def plain(self) -> Values:
-        """Return it as JSON values."""
-        return {
-            "stream": self.stream,
-            "row": self.row,
-            "examples": self.examples,
-            "shuffles": len(self.shuffles),
-            **{name: self.mean(name) for name in _PLAIN},
-            "log_loss_error": self.log_loss[1],
-            "microseconds": self.microseconds,
-        }
-
-    def cells(self) -> list[str]:
-        """Return the cells under `HEADINGS`."""
-        coverage, fair = self.mean("coverage"), self.mean("coverage_of_perfect")
-        covered = "" if coverage is None else f"{100 * coverage:.0f} ({100 * (fair or 0):.0f})"
-        return [
-            kept.mean_shown(*self.log_loss), *(_shown(self.mean(name)) for name in _MEANS[:3]),
-            f"{self.mean('calibration_error'):.3f}", covered, _shown(self.mean("width"), 3),
-            f"{self.microseconds:,.0f}",
-        ]  # fmt: skip
-
-
-def qualities(found: Mapping[StreamCell, MethodRun | str]) -> list[Quality]:
-    """Return the rows of each stream over its shuffles, in the order of the cells."""
-    runs: dict[str, dict[str, list[tuple[MethodRun, Scores]]]] = {}
-    for cell, one in found.items():
-        if not isinstance(one, str):
-            for row, scored in one.rows.items():
-                runs.setdefault(cell.stream, {}).setdefault(row, []).append((one, scored))
-    made = []
-    for stream, rows in runs.items():
-        for row, shuffles in rows.items():
-            examples = shuffles[0][0].examples
-            seconds = statistics.fmean(one.seconds for one, _ in shuffles)
-            scored_rows = [scored for _, scored in shuffles]
-            made.append(Quality(stream, row, examples, 1e6 * seconds / examples, scored_rows))
-    return made
-
-
-def _of_stream(rows: Sequence[Quality]) -> str:
-    first, count = rows[0], max(len(one.shuffles) for one in rows)
-    kind = STREAMS[first.stream]
-    name = ("shuffle" if kind.order == "shuffled" else "draw") + "s" * (count != 1)
-    order = "in time order" if kind.is_single else f"{count} {name}"
-    title = (
-        f"{first.stream}{', held out' if first.stream in HELD_OUT else ''}: {kind.n_classes} "
-        f"classes, {first.examples:,} examples, {order}, scored from example {FIT_EVERY}"
-    )
-    return printed(title, ["", *HEADINGS], [[one.row, *one.cells()] for one in rows])
-
-
-def of_group(found: Sequence[Quality], group: str) -> Iterator[Result]:
-    """Yield the tables of a group and their values; none if nothing in it was measured."""
-    inside = [one for one in found if (STREAMS[one.stream].n_classes == 2) is GROUPS[group]]
-    rows = means(inside, group)
-    for row in rows:
-        yield Result(row, [])
-    if rows:
-        yield Result({}, [_of_means(group, rows)])
-    streams = dict.fromkeys(one.stream for one in inside)
-    if beside := [one for name in streams if (one := beside_rivals(inside, name))]:
-        yield _of_rivals(group, beside)
-
-
-def means(inside: Sequence[Quality], group: str) -> list[Values]:
-    """Return the mean of each row that was measured on every stream of a group.
-
-    Its standard error is over shuffles; a stream with one order adds nothing to it.
-    """
-    rows: dict[str, list[Quality]] = {}
-    for one in inside:
-        rows.setdefault(one.row, []).append(one)
-    most = max(map(len, rows.values()), default=0)
-    return [
-        {
-            "group": group,
-            "row": row,
-            "streams": most,
-            "mean_log_loss": statistics.fmean(one.log_loss[0] for one in whole),
-            "log_loss_error": math.hypot(*(one.log_loss[1] or 0.0 for one in whole)) / most,
-            **{f"mean_{name}": _mean(one.mean(name) for one in whole) for name in _MEANS},
-            "mean_microseconds": statistics.fmean(one.microseconds for one in whole),
-        }
-        for row, whole in rows.items()
-        if len(whole) == most
-    ]
-
-
-def beside_rivals(found: Sequence[Quality], stream: str) -> Values | None:
-    """Compare the log loss of the headline with the lowest of `RIVALS` and of all peers.
-
-    None if the headline or all rivals were not measured. Other rows of ours are no rivals.
-    """
-    rows = {one.row: one for one in found if one.stream == stream}
-    rivals = [rows[name] for name in RIVALS if name in rows]
-    if HEADLINE not in rows or not rivals:
-        return None
-    peers = [one for name, one in rows.items() if name in PEERS]
-    best, best_of_all = (min(some, key=lambda one: one.log_loss[0]) for some in (rivals, peers))
-    loss, error = rows[HEADLINE].log_loss
-    seen = "held out" if stream in HELD_OUT else "choices"
-    return {
-        "stream": stream,
-        "seen": "members" if stream in sets.MEMBERS_COMPARED else seen,
-        "log_loss": loss,
-        "log_loss_error": error,
-        "best": best.log_loss[0],
-        "best_error": best.log_loss[1],
-        "best_row": best.row,
-        "best_of_all": best_of_all.log_loss[0],
-        "best_of_all_row": best_of_all.row,
-        "near": loss <= best.log_loss[0] + NEAR_LOG_LOSS,
-        "near_of_all": loss <= best_of_all.log_loss[0] + NEAR_LOG_LOSS,
-    }
-
-
-def _of_means(group: str, rows: Sequence[Values]) -> str:
-    cells = [
-        [
-            one["row"], kept.mean_shown(one["mean_log_loss"], one["log_loss_error"] or None),
-            *(_shown(one[f"mean_{name}"]) for name in _MEANS),
-            f"{one['mean_microseconds']:,.0f}",
-        ]
-        for one in sorted(rows, key=lambda one: float(one["mean_log_loss"]))
-    ]  # fmt: skip
-    title = f"{group}: means over {rows[0]['streams']} streams"
-    return printed(title, ["", *HEADINGS[:5], HEADINGS[-1]], cells)
-
-
-def _of_rivals(group: str, beside: Sequence[Values]) -> Result:
-    cells = [
-        [
-            one["stream"], one["seen"],
-            kept.mean_shown(one["log_loss"], one["log_loss_error"] or None),
-            kept.mean_shown(one["best"], one["best_error"] or None),
-            one["best_row"].removeprefix("rolling "),
-            f"{one['best_of_all']:.4f}", one["best_of_all_row"].removeprefix("rolling "),
-        ]
-        for one in beside
-    ]  # fmt: skip
-    names = ", ".join(name.removeprefix("rolling ") for name in RIVALS)
-    counts = {name: sum(one[name] for one in beside) for name in ("near", "near_of_all")}
-    title = f"{group}: log loss of the headline, of the best of {names}, and of the best of all"
+def figures(found: Mapping[StreamCell, MethodRun | str]) -> DataFrame:
+    """Return the mean scores over the shuffles, a row for each stream and row of its table."""
     lines = [
-        printed(title, ["", "looked at for", HEADLINE, "best rival", "", "best", ""], cells),
-        "looked at for: choices of settings; members, their first comparison; or held out",
-        f"headline best, or within {NEAR_LOG_LOSS} of the best: {counts['near']} of {len(beside)}; "
-        f"of all rows: {counts['near_of_all']}",
+        {"stream": cell.stream, "row": row, "examples": one.examples}
+        | {"microseconds": 1e6 * one.seconds / one.examples} | scored.model_dump()
+        for cell, one in found.items()
+        if not isinstance(one, str)
+        for row, scored in one.rows.items()
+    ]  # fmt: skip
+    columns = ["stream", "row", "examples", "microseconds", *Scores.model_fields]
+    table = DataFrame(lines, columns=columns).astype(dict.fromkeys(columns[2:], float))
+    drawn = table.groupby(["stream", "row"], sort=False)
+    whole = drawn.mean()
+    whole["calibration_error"] = np.sqrt(np.maximum(whole.squared_calibration_error, 0.0))
+    whole["log_loss_error"], whole["shuffles"] = drawn.log_loss.sem(), drawn.size()
+    return whole
+
+
+def _of_stream(name: str, rows: DataFrame) -> str:
+    kind, shuffles = STREAMS[name], int(rows.shuffles.max())
+    noun = ("shuffle" if kind.order == "shuffled" else "draw") + "s" * (shuffles != 1)
+    order = "in time order" if kind.is_single else f"{shuffles} {noun}"
+    title = (
+        f"{name}{', held out' if name in HELD_OUT else ''}: {kind.n_classes} classes, "
+        f"{rows.examples.iloc[0]:,.0f} examples, {order}, scored from example {FIT_EVERY}"
+    )
+    return _table(title, rows.droplevel("stream"))
+
+
+def _table(title: str, rows: DataFrame) -> str:
+    cells = [
+        [name, mean_shown(one.log_loss, one.log_loss_error), *_rounded(one)]
+        for name, one in rows.iterrows()
     ]
-    return Result({"group": group, "streams": len(beside)} | counts | {"beside": beside}, lines)
+    return printed(title, ["", "log loss", *(heading for heading, _ in SHOWN.values())], cells)
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
+def _rounded(row: Series) -> list[str]:
+    return [
+        "" if np.isnan(row[name]) else f"{row[name]:,.{places}f}"
+        for name, (_, places) in SHOWN.items()
+    ]
 
 
-def _shown(value: float | None, digits: int = 4) -> str:
-    return "" if value is None else f"{value:.{digits}f}"
+def of_means(inside: DataFrame, group: str) -> Result:
+    """Return the means of the rows that were measured on every stream of a group.
+
+    Their standard error is over shuffles; a stream with one order adds nothing to it.
+    """
+    rows = inside.groupby("row")
+    streams = rows.size().max()
+    means = rows.mean()
+    squares = inside.log_loss_error.fillna(0.0) ** 2
+    means["log_loss_error"] = np.sqrt(squares.groupby("row").sum()) / streams
+    means = means[rows.size() == streams].sort_values("log_loss")
+    values = means.reset_index().to_dict("records")
+    title = f"{group}: means over {streams} streams"
+    return Result({"group": group, "streams": int(streams), "rows": values}, [_table(title, means)])
+
+
+def of_rivals(inside: DataFrame, group: str) -> Iterator[Result]:
+    """Yield the headline beside the best of `RIVALS`, and of all peers, on each stream."""
+    losses = inside.log_loss.unstack("row").reindex(columns=[HEADLINE, *PEERS])
+    losses = losses[losses[HEADLINE].notna() & losses[RIVALS].notna().any(axis=1)]
+    if losses.empty:
+        return
+    beside = DataFrame({"headline": losses[HEADLINE]})
+    for name, peers in (("rival", RIVALS), ("of_all", list(PEERS))):
+        beside[f"best_{name}"] = losses[peers].min(axis=1)
+        beside[f"row_{name}"] = losses[peers].idxmin(axis=1)
+        beside[f"near_{name}"] = beside.headline <= beside[f"best_{name}"] + NEAR_LOG_LOSS
+    near, of_all = int(beside.near_rival.sum()), int(beside.near_of_all.sum())
+    columns = ["headline", "best_rival", "row_rival", "best_of_all", "row_of_all"]
+    cells: list[Any] = [list(one) for one in beside[columns].reset_index().itertuples(index=False)]
+    title = f"{group}: log loss of the headline, of its best rival, and of the best of all"
+    lines = [
+        printed(title, ["", *columns], cells),
+        f"headline best, or within {NEAR_LOG_LOSS} of it: beside the rivals on {near} of "
+        f"{len(beside)} streams, beside all on {of_all}",
+    ]
+    values = {"group": group, "streams": len(beside), "near": near, "near_of_all": of_all}
+    yield Result(values | {"beside": beside.reset_index().to_dict("records")}, lines)

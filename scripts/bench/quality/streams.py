@@ -205,10 +205,7 @@ HELD_OUT: dict[str, StreamKind] = {
     # A display with faults; what three segments show changes abruptly.
     "led-drift": _synthetic(_changing(_led), 10),
 }
-"""On these nothing was chosen, but for `MEMBERS_COMPARED`."""
-
-MEMBERS_COMPARED = ("australian", "ionosphere")
-"""A first comparison of members had these of `HELD_OUT`."""
+"""Nothing was chosen on these, except that members were compared on australian and ionosphere."""
 
 _long = partial(StreamKind, order="drawn", limit=_LONG)
 

@@ -127,8 +127,8 @@ def _tasks(plan: VennPlan, seed: int, data_dir: Path | None) -> list[Task]:
 def measures(stream: Stream) -> dict[str, Result]:
     """Return the measures of every method of a stream, by method."""
     found = {}
-    for name, said in stream.tracks.items():
-        steps, point, lower, upper = map(np.array, zip(*said, strict=True))
+    for name, answers in stream.tracks.items():
+        steps, point, lower, upper = map(np.array, zip(*answers, strict=True))
         own, codes = stream.own[steps], stream.codes[steps]
         found[name] = measured_batch(point, lower, upper, own, codes)
     return found
@@ -198,8 +198,8 @@ def measure_adult(task: AdultTask) -> Result:
     methods = {}
     for name, (taxonomy, parts) in VENN.items():
         venn = VennScheme(taxonomy, parts, 2, 2, None).begin(training, calibration, held)
-        said = venn.answer(scores, np.full(len(scores), -1))
-        methods[name] = measured_batch(said.point, said.lower, said.upper, own, truth)
+        answer = venn.answer(scores, np.full(len(scores), -1))
+        methods[name] = measured_batch(answer.point, answer.lower, answer.upper, own, truth)
     for name, make in MAPS.items():
         point = OneAgainstAll(make).fit(calibration, held).predict(scores)
         methods[f"{name}, calibration"] = measured_batch(point, point, point, own, truth)

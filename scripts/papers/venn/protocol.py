@@ -146,8 +146,8 @@ def _ask_venn(stream: Stream, n: int, step: Step, n_classes: int) -> None:
     for name, (taxonomy, parts) in VENN.items():
         scheme = VennScheme(taxonomy, parts, n_classes, n_classes, None)
         held = scheme.begin(step.training, step.calibration, step.calibration_codes)
-        said = held.answer(step.example, np.array([-1]))
-        stream.add(name, n, said.point[0], said.lower[0], said.upper[0])
+        answer = held.answer(step.example, np.array([-1]))
+        stream.add(name, n, answer.point[0], answer.lower[0], answer.upper[0])
 
 
 def _ask_maps(stream: Stream, n: int, step: Step) -> None:

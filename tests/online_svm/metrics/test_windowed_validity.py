@@ -8,11 +8,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from online_svm.config.groups import WindowConfig
-from online_svm.metrics.reliability import (
-    cumulative_statistics,
-    reliability_bins,
-    sorted_events,
-)
+from online_svm.metrics.reliability import cumulative_statistics, reliability_bins, sorted_events
 from online_svm.metrics.scores import squared_calibration_error
 from online_svm.metrics.window_ring import SliceValues
 from online_svm.metrics.windowed_validity import MAX_REPORTED_CLASSES, WindowedValidity
@@ -141,7 +137,7 @@ def test_each_class_has_its_own_figures_against_the_rest(classes):
 def test_a_slice_has_the_figures_of_its_own_examples(classes):
     rows, window = made(90, classes, n_slices=2), validity(60, slices=("country", "age"))
     window.update(rows)
-    values = SliceValues(2, most=3)
+    values = SliceValues(2, max_values=3)
     values.codes([("DE", "old"), ("FR", "young"), ("IT", "other")])
     last = rows.part(30, 90)
     report = window.report(values).slices
@@ -246,4 +242,4 @@ def test_a_damaged_state_is_refused(name, bad):
 )
 def test_damaged_values_of_slices_are_refused(stored):
     with pytest.raises(ValueError, match="slices"):
-        SliceValues.from_state(stored, 1, most=2)
+        SliceValues.from_state(stored, 1, max_values=2)

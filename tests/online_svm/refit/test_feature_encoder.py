@@ -113,7 +113,7 @@ def test_a_category_that_differs_weighs_as_much_as_a_typical_difference_of_a_num
     assert (pairs > 1.0).mean() == pytest.approx(2.0 * norm.sf(np.sqrt(0.5)), abs=0.04)
 
 
-def test_a_gap_of_a_number_is_the_mean_and_an_indicator_and_of_a_category_a_value_of_its_own():
+def test_a_missing_number_is_mean_and_indicator_a_missing_category_a_value():
     T = table([1, 3, None, 8], ["a", None, "b", "a"])
     encoder = FeatureEncoder.fit(T)
     assert encoder.encode(T)[:, 2:].tolist()[1] == [0, 0, 1]

@@ -69,7 +69,7 @@ def left():
 
 
 @pytest.mark.parametrize("config", [CONFIG, COMMITTEE, FOLDED, IMPLIED, *OTHERS])
-def test_a_refit_by_a_stored_learner_of_a_task_from_a_pipe_gives_the_same_bytes(config):
+def test_a_restored_learner_gives_the_same_bytes(config):
     steps = recorded(config)
     assert len(steps) > 3
     for task, before, result, after in steps:

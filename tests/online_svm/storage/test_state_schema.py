@@ -41,7 +41,7 @@ def test_an_object_has_the_same_fields_after_it_was_stored() -> None:
         assert type(getattr(restored, name)) is type(value)
 
 
-def test_neither_a_state_nor_what_is_read_from_it_shares_memory_with_an_object() -> None:
+def test_a_state_shares_no_memory_with_its_object() -> None:
     held, restored = Held().filled(), Held()
     header, arrays = TABLE.header_of(held), TABLE.arrays_of(held)
     TABLE.fill(restored, header, arrays)

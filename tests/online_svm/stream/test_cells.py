@@ -65,7 +65,7 @@ def test_what_is_no_value_of_a_table_is_refused(value):
 
 
 @given(st.one_of(st.floats(), st.integers(), st.text(), st.booleans(), st.none()))
-def test_a_cell_is_a_number_that_a_feature_may_be_or_larger_or_a_gap(value):
+def test_a_cell_is_a_valid_number_a_larger_one_or_a_gap(value):
     found = cell(value)
     size = abs(found)
     is_number = MIN_FEATURE_SIZE <= size <= MAX_FEATURE_SIZE
@@ -112,7 +112,7 @@ def test_what_is_no_time_has_no_milliseconds(value):
     assert time_of(value) is None
 
 
-def test_monitors_see_numbers_as_they_are_texts_as_shares_and_no_times_or_gaps():
+def test_monitors_see_numbers_and_shares_of_texts():
     row = np.array([[cell(v) for v in (2.5, "red", True, False, "2024-01-05", None, 7)]])
     (seen,) = watched(row, 8, hidden=[6]).tolist()
     assert seen[0] == 2.5

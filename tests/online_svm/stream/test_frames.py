@@ -63,7 +63,7 @@ def as_in_json(value):
     "frame", [of_pandas, of_pandas_with_extension_types, of_polars, of_arrow],
     ids=lambda make: make.__name__,
 )  # fmt: skip
-def test_a_row_of_a_data_frame_has_the_cells_of_the_same_row_in_json(frame):
+def test_a_data_frame_has_the_cells_of_the_same_json(frame):
     found = list(examples(frame(), "y", id="id", time="sent"))
     assert [example.y for example in found] == ["1", None, "0", "1"]
     assert [example.id for example in found] == COLUMNS["id"]
@@ -77,7 +77,7 @@ def test_a_row_of_a_data_frame_has_the_cells_of_the_same_row_in_json(frame):
     assert np.isnan([cell(value) for value in found[1].x.values()]).all()
 
 
-def test_a_column_that_is_not_there_and_a_time_that_is_none_are_named():
+def test_a_missing_column_and_a_wrong_time_are_named():
     with pytest.raises(InvalidInput, match="no column 'label'; there are number, whole"):
         list(examples(of_pandas(), "label"))
     with pytest.raises(InvalidInput, match="category is 'DE', no time"):
@@ -110,7 +110,7 @@ def test_columns_at_once_are_the_rows_one_by_one(frame):
     for known in (
         schema.knowing(dict.fromkeys([*names, "absent"])),
         schema.knowing({"number": 1}),
-        schema.knowing({"number": 1, "text": 2}, most=1),
+        schema.knowing({"number": 1, "text": 2}, max_names=1),
     ):
         rows = [known.row(example.x) for example in examples(table)]
         assert frames.rows(table, known).tobytes() == np.array(rows).tobytes()

@@ -10,7 +10,6 @@ from typer.main import get_command
 
 from scripts.bench import nodes, policies
 from scripts.bench.commands import MODULES, app
-from scripts.bench.kept import Running
 from scripts.bench.report import Result, check
 from scripts.command_line import main
 
@@ -69,14 +68,14 @@ RUNS = {
         ["season", "season"],
     ),
     "policies": (
-        {"streams": "swap,rare", "rows": "none,river ARF", "draws": 1, "examples": 500},
+        {"streams": "swap,rare", "rows": "report,river ARF", "draws": 1, "examples": 500},
         {},
         ["swap", "swap", "rare", "rare"],
     ),
     "svc": (
-        {"sets": "iris,moons", "splits": 1, "tuned": True},
+        {"sets": "circles,rings", "splits": 1},
         {"MAX_FITTED": 100, "MAX_ANSWERED": 100, "TIMED": 200},
-        ["iris", "moons", "mean of 2", "log_loss", "brier", "auc", "log loss / that of SVC",
+        ["circles", "rings", "mean of 2", "log_loss", "brier", "auc", "log loss / that of SVC",
          "Brier score / that of SVC", "AUC / that of SVC", "fit, 200 rows of 2 classes",
          "fit time / that of SVC", "fit, 200 rows of 4 classes", "fit time / that of SVC"],
     ),
@@ -102,9 +101,7 @@ def test_a_small_run_prints_each_figure_and_its_bounds(name, monkeypatch, tmp_pa
     for constant, size in sizes.items():
         monkeypatch.setattr(module, constant, size)
     kept = tmp_path / "kept.jsonl"
-    if name in ("quality", "policies"):
-        options = options | {"running": Running(results=kept)}
-    if name == "monitors":
+    if name in ("quality", "policies", "monitors"):
         options = options | {"results": kept}
     results = list(module.run(**options))
     lines = [line for result in results for line in str(result).splitlines()]
@@ -135,8 +132,8 @@ CLUSTER = ["nodes", "--redis", "redis+cluster://localhost:1", "--feeds"]
         (["quality", "--streams", "digits"], "--streams digits: unknown"),  # it is held out
         (["quality", "--rows", "river"], "--rows river: unknown; one of headline;"),
         (["policies", "--streams", "elec"], "--streams elec: unknown; one of elec2,"),
-        (["policies", "--rows", "resett"], "unknown; one of none,report,refit,reset,river ARF"),
-        (["svc", "--sets", "iris"], "--sets iris: unknown; one of australian,"),  # it is tuned on
+        (["policies", "--rows", "resett"], "unknown; one of report,refit,reset,river ARF"),
+        (["svc", "--sets", "iris"], "--sets iris: unknown; one of australian,"),
         (["monitors", "--detectors", "river KSWIN"], "--detectors river KSWIN: unknown; one of"),
         (["feeds", "--parts", "idling"], "unknown; one of idle,learning,busy,sizes"),
         (["nodes", "--redis", "redis://localhost/0"], "redis+cluster://"),
@@ -155,7 +152,7 @@ def test_an_option_that_cannot_be_is_named(capsys, options, told):
 
 @pytest.mark.parametrize("json_too", [False, True])
 def test_a_command_prints_each_result_as_lines_or_as_json(monkeypatch, capsys, tmp_path, json_too):
-    losses = policies.PolicyLosses(0.25, 0.5, 0.25, 20, [5040])
+    losses = policies.PolicyLosses(0.25, 0.5, 20, [5040])
     monkeypatch.setattr(policies, "measure", lambda _: losses)
     asked = ["--streams", "rare,swap", "--rows", "reset,river ARF", "--draws", "2"]
     kept = ["--results", str(tmp_path / "kept"), *(["--json"] if json_too else [])]

@@ -13,7 +13,7 @@ from processes import Process
 
 from scripts.bench import harness, latency, profile, start
 from scripts.bench.harness import WARM_UP, WorkerEnded, drifting, family, python, stream
-from scripts.bench.kept import KeptLines, Running, StreamCell, measured_cells, program, stream_cells
+from scripts.bench.kept import KeptLines, StreamCell, measured_cells, program, stream_cells
 from scripts.bench.worker import bare_commits
 from workers.broker.store import Store
 from workers.errors import BadConfiguration
@@ -118,7 +118,7 @@ def test_the_parts_of_a_profile_make_the_whole(monkeypatch):
     assert Store.send is before
 
 
-def test_what_is_added_is_there_for_the_next_run_and_a_line_that_was_cut_off_is_not(tmp_path):
+def test_kept_lines_outlive_a_run_and_a_cut_one_is_dropped(tmp_path):
     path, one, two = tmp_path / "kept.jsonl", *({"stream": "a", "draw": i} for i in range(2))
     first = KeptLines(path, float)
     first.add(one, 0.5)
@@ -144,7 +144,7 @@ def test_a_file_of_something_else_is_refused_and_stays(tmp_path, line):
         KeptLines(tmp_path, float)
 
 
-def test_a_run_of_cells_goes_on_from_what_is_kept_and_names_what_cannot_be_run(tmp_path):
+def test_a_run_of_cells_resumes_and_names_what_cannot_run(tmp_path):
     cells = stream_cells(("elec2", "swap"), ("none", "river ARF"), 3, "elec2".__eq__, 500)
     assert [(cell.stream, cell.draw) for cell in cells[:4]] == [("elec2", 0), ("swap", 0)] * 2
     assert [(cell.stream, cell.draw) for cell in cells[4:]] == [("swap", 1)] * 2 + [("swap", 2)] * 2
@@ -156,9 +156,9 @@ def test_a_run_of_cells_goes_on_from_what_is_kept_and_names_what_cannot_be_run(t
             raise BadConfiguration("no file")
         return float(cell.draw)
 
-    running = Running(results=tmp_path / "kept.jsonl")
-    measured_cells(cells[:4], measure, float, running)
-    found = measured_cells(cells, measure, float, running)
+    results = tmp_path / "kept.jsonl"
+    measured_cells(cells[:4], measure, float, results)
+    found = measured_cells(cells, measure, float, results)
     assert list(found.items()) == [
         (cell, "no file" if cell.stream == "elec2" else cell.draw) for cell in cells
     ]
@@ -175,4 +175,4 @@ def test_ours_are_measured_again_after_a_change_of_ours_and_peers_are_not(monkey
     after = [StreamCell("swap", 0, method).key for method in methods]
     same = [a == b for a, b in zip(before, after, strict=True)]
     assert same == [False, False, False, True, True]
-    assert program("venn-abers package").startswith("scikit-learn ")
+    assert program("rolling SVC, tuned").startswith("scikit-learn ")

@@ -47,7 +47,6 @@ def old(tmp_path, monkeypatch):
     """Return another checkout, half as fast as the one that stands for this one."""
     log = tmp_path / "log"
     new = checkout(tmp_path / "new", log, 8_000_000.0)
-    (new / "scripts" / "bench").mkdir(parents=True)
     monkeypatch.setattr(pairs, "ROOT", new)
     monkeypatch.setattr(pairs.sys, "executable", str(new / ".venv" / "bin" / "python"))
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
@@ -64,7 +63,7 @@ def test_the_two_take_turns_and_each_begins_every_other_pair(old, tmp_path):
     assert ran(tmp_path) == ["new", "old", "old", "new"] * 2
     lines = (tmp_path / "log").read_text().splitlines()
     assert lines[0] == "new scripts/bench worker --examples 600 --json"
-    assert lines[1] == "old -m workers.cli bench worker --examples 600 --json"
+    assert lines[1] == "old scripts/bench worker --examples 600 --json"
     ours, peer = (one.values for one in found)
     assert [(one["name"], one["pairs"]) for one in (ours, peer)] == [
         ("session", 4),

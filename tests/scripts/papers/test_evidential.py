@@ -54,7 +54,7 @@ def test_combining_informative_classifiers_beats_chance_and_none_calls_all_negat
     assert combined_error([], LOGISTIC["bayesian"], part.y_test) == np.mean(part.y_test)
 
 
-def test_a_table_repeats_for_its_seed_and_has_a_reason_where_it_differs_from_the_print(data_set):
+def test_a_table_repeats_for_its_seed_and_explains_its_differences(data_set):
     data_set("diabetes")  # or skip
     table, again, other = (ten_classifiers("diabetes", None, 4, seed) for seed in (0, 0, 1))
     assert table == again != other

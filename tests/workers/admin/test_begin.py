@@ -167,9 +167,7 @@ def test_other_settings_and_files_that_hold_no_model_are_refused_before_anything
 
 @pytest.mark.servers("embedded", "system")
 @pytest.mark.parametrize("lost", [("XDEL", "53-0"), ("XTRIM", "MINID", "70-0")])
-def test_input_that_is_taken_away_before_it_was_answered_is_missed_as_in_any_feed(
-    begun, saved, lost
-):
+def test_input_that_was_lost_unanswered_is_missed(begun, saved, lost):
     _, entries, _ = saved
     begun.push(entries[:50])
     begun.answer(BEFORE + 50).snapshot()

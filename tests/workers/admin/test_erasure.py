@@ -25,7 +25,7 @@ from archived_feed import (
 from world import wait_until
 
 from online_svm.stream.cells import cell
-from workers.admin.erased_streams import erased_of, without
+from workers.admin.erased_streams import erased_of, remove_entries
 from workers.admin.erasure import erase
 from workers.admin.verify import verify, verify_history
 from workers.broker.leases import holding
@@ -216,12 +216,12 @@ def test_what_is_pushed_meanwhile_is_kept(store):
             store.call("XADD", store.keys.input, f"{new}-0", "x", "[1]")
         return found[0] in (b"3-0", b"12-0")
 
-    assert without(store, store.keys.input, gone) == 2
+    assert remove_entries(store, store.keys.input, gone) == 2
     left = [int(at.split(b"-")[0]) for at, _ in stream(store, "input")]
     assert left == [i for i in range(1, 14) if i not in (3, 12)]
     assert store.call("EXISTS", store.keys.copy_of(store.keys.input)) == 0
     assert store.call("TTL", store.keys.input) == -1
-    without(store, store.keys.input, lambda _: True)  # what is empty counts on
+    remove_entries(store, store.keys.input, lambda _: True)  # what is empty counts on
     assert (stream(store, "input"), store.call("TYPE", store.keys.input)) == ([], b"stream")
     assert "13-0" in str(store.call("XINFO", "STREAM", store.keys.input))
 

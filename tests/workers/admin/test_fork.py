@@ -9,7 +9,7 @@ from workers.broker.store import Store
 from workers.errors import BadConfiguration, InputLost, Unavailable
 from workers.feed.erased import Missing
 from workers.feed.keys import REGISTRY
-from workers.reading.status import status
+from workers.reading.status import read_status
 
 ENTRIES = 3 * PAGE + 17
 
@@ -44,10 +44,7 @@ class CutOff(Store):
 
 def test_a_copy_that_was_cut_off_goes_on_where_it_ends(store, redis_url, target):
     fill(store)
-    with (
-        CutOff(redis_url, target.keys.feed) as cut,
-        pytest.raises(Unavailable),
-    ):
+    with CutOff(redis_url, target.keys.feed) as cut, pytest.raises(Unavailable):
         forking.fork(store, cut)
     assert target.keys.feed.encode() in target.call("SMEMBERS", REGISTRY)
     assert target.length(target.keys.input) == PAGE + 300
@@ -128,9 +125,7 @@ def test_input_that_is_trimmed_while_it_is_copied_leaves_no_hole(redis_url, feed
     assert not whole
 
 
-def test_a_fork_of_a_live_feed_with_its_settings_gives_the_answers_a_new_feed_over_them_gives(
-    redis_url, store, target, feed
-):
+def test_a_fork_with_other_settings_answers_as_a_new_feed(redis_url, store, target, feed):
     push(store, rows(600))
     drain(session(store, batch=10, snapshot_every=40), 600)
     kept = entries_of(store)
@@ -142,4 +137,4 @@ def test_a_fork_of_a_live_feed_with_its_settings_gives_the_answers_a_new_feed_ov
         anew.append(anew.keys.input, kept)
         drain(session(anew), len(kept))
         assert payloads(anew) == payloads(target)
-    assert status(target).seq == len(kept)
+    assert read_status(target).seq == len(kept)

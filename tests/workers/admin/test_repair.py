@@ -106,9 +106,7 @@ def test_a_state_behind_the_answers_is_named_with_the_way_on(store, whole):
         checked(store)
 
 
-def test_a_state_behind_the_answers_is_moved_to_their_end_and_goes_on_with_the_same_bytes(
-    store, whole
-):
+def test_a_state_behind_its_answers_is_moved_to_their_end(store, whole):
     kept, complete = whole
     behind(store, kept)
     done = repair(store)
@@ -232,7 +230,7 @@ def test_no_answer_is_accepted_that_a_replay_does_not_give(store, whole, forge):
     assert everything(store) == before
 
 
-def test_a_state_that_a_replay_does_not_reach_is_no_ground_to_go_on_from(store, whole):
+def test_a_state_that_no_replay_reaches_is_not_repaired(store, whole):
     behind(store, whole[0])
     store.call("HSET", store.keys.state, "digest", "11" * 32)
     with pytest.raises(ReplayMismatch):

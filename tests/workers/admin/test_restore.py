@@ -121,7 +121,7 @@ def test_a_feed_that_has_answers_after_the_backup_is_not_put_back(lost):
     assert payloads(store) == [after(stream, b"130-0") for stream in before[1]]
 
 
-def test_a_feed_that_is_there_is_overwritten_only_when_told_to_and_its_worker_is_fenced(lost):
+def test_an_existing_feed_is_overwritten_only_on_request(lost):
     store, path, _ = lost
     push(store, rows())
     running = session(store, batch=10)

@@ -167,12 +167,12 @@ def test_scorers_follow_the_slot_of_their_feed_to_another_node(cluster):
         queue = RequestQueue(cluster.url, feed, "one", Stop(), retry_timeout=20.0)
         opened.enter_context(closing(queue))
         scorer = Scorer(queue, NewestState(reader), ScorerSettings(), Stop())
-        queue.begin()
+        queue.ensure_group()
         for turn in range(2):
             (id,) = asker.send([b"[1,2,3]"])
             assert scorer.turn() == 1
             own = published_feed.own_answer(examples, n, [1, 2, 3], id)
-            assert asker.receive([id], timeout=5.0)[id].payload == own
+            assert asker.receive([id], timeout=60.0)[id].payload == own
             if turn == 0:
                 move = Move(cluster, feed)
                 move.finish()
@@ -254,11 +254,11 @@ class Refusing:
         self._is_by_name = is_by_name
         self.refused, self._seen, self._lock = Counter(), set(), threading.Lock()
         self._keys = tuple(f"osvm:{{{feed}}}:".encode() for feed in feeds)
-        self._send, self._parsed = pipeline.Pipeline.send, pipeline.Pipeline._parsed
+        self._send, self._read_reply = pipeline.Pipeline.send, pipeline.Pipeline._read_reply
         self._errors, self._refusal, self._cluster = {}, refusal, cluster
         monkeypatch.setattr(pipeline.Pipeline, "send", lambda link, sent: self.send(link, sent))
         monkeypatch.setattr(
-            pipeline.Pipeline, "_parsed", lambda link, sent: self.parsed(link, sent)
+            pipeline.Pipeline, "_read_reply", lambda link, sent: self.parsed(link, sent)
         )
 
     def send(self, link, sent):
@@ -279,9 +279,9 @@ class Refusing:
 
     def parsed(self, link, sent):
         if sent not in self._errors:
-            return self._parsed(link, sent)
+            return self._read_reply(link, sent)
         error = self._errors.pop(sent)
-        if sent.is_asking:
+        if sent.is_ask:
             link._reply("ASKING")
         link._reply("PING")
         raise error
@@ -375,9 +375,7 @@ def test_each_role_does_its_part_on_every_node_and_no_password_is_shown(cluster,
     ("producer", ("push", "FEED", "Phishing", "--limit", "9")),
     ("reader", ("status", "FEED")), ("reader", ("status",)), ("scorer", ("scorer", "FEED")),
 ])  # fmt: skip
-def test_a_user_who_may_not_ask_for_the_slots_is_told_so_in_one_line(
-    cluster, roles, run_as, role, command
-):
+def test_a_user_without_cluster_slots_is_told_in_one_line(cluster, roles, run_as, role, command):
     roles("+cluster|slots")
     feed = cluster.feed_on(1, "denied")
     code, said = run_as(role, *(feed if part == "FEED" else part for part in command))

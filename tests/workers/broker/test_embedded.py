@@ -71,9 +71,7 @@ def test_a_server_is_started_once_and_then_attached_to(directory):
     assert first.url == second.url == embedded.running(directory).url
 
 
-def test_it_is_private_durable_and_on_its_socket_only_whatever_settings_an_earlier_one_left(
-    directory, tmp_path
-):
+def test_a_server_is_private_durable_and_only_on_its_socket(directory, tmp_path):
     directory.mkdir(mode=0o700)
     stale = f"port 6399\nappendonly no\ndir {tmp_path}\nmaxmemory-policy allkeys-lru\n"
     (directory / "redis.conf").write_text(stale)
@@ -130,7 +128,7 @@ def test_a_directory_open_to_others_is_refused(tmp_path):
 
 
 def test_a_server_that_does_not_start_says_why(directory, monkeypatch):
-    monkeypatch.setattr(embedded, "_START_SECONDS", 1.0)
+    monkeypatch.setattr(embedded, "_START_SECONDS", 3.0)
     directory.mkdir(mode=0o700)
     (directory / "appendonly.aof").write_text("this is no append-only file")
     with pytest.raises(EmbeddedFailed, match=r"does not start: .*append only file"):
@@ -213,7 +211,7 @@ def test_another_tmpdir_finds_the_same_server(deep, tmp_path):
 
 
 def test_many_that_start_and_stop_at_once_leave_one_server_and_all_data(directory, monkeypatch):
-    monkeypatch.setattr(embedded, "_LISTEN_SECONDS", 10.0)
+    monkeypatch.setattr(embedded, "_LISTEN_SECONDS", 60.0)
     written, started, errors = [], [], []
 
     def use(number):

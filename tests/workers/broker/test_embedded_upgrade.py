@@ -96,7 +96,7 @@ def kept(directory):
         return everything(redis)
 
 
-def test_all_that_redis_6_2_kept_is_there_after_each_start_and_after_a_kill(directory, written):
+def test_data_of_redis_6_2_is_there_after_each_start(directory, written):
     (directory / "appendonly.aof").write_bytes(FILE.read_bytes())
     assert kept(directory) == written
     embedded.stop(directory)
@@ -126,16 +126,14 @@ def test_a_first_start_that_was_killed_is_taken_up_wherever_it_was(directory, wr
         folder.rmdir()
 
 
-def test_a_file_that_a_crash_cut_short_is_read_up_to_its_last_whole_command(directory, written):
+def test_a_cut_file_is_read_to_its_last_whole_command(directory, written):
     (directory / "appendonly.aof").write_bytes(FILE.read_bytes()[:-3])
     fields, expires = written[ST.encode()]
     assert fields[b"epoch"] == b"2"  # by the last command
     assert kept(directory) == written | {ST.encode(): (fields | {b"epoch": b"1"}, expires)}
 
 
-def test_a_server_of_before_an_upgrade_is_joined_and_the_next_one_has_its_data(
-    directory, monkeypatch, written
-):
+def test_an_older_server_is_joined_and_its_data_is_kept(directory, monkeypatch, written):
     monkeypatch.setenv(SERVER, oldest_redis())
     with Redis.from_url(embedded.ensure(directory).url) as redis:
         begin(redis)

@@ -133,7 +133,7 @@ def test_the_page_may_be_served_by_a_reader_and_beside_a_worker(own_redis, urls,
     following.stop()
 
 
-def test_a_worker_finds_unlisted_feeds_is_asked_for_backups_says_notes_and_defines_a_fleet(urls):
+def test_further_commands_of_a_worker_are_allowed(urls):
     fleet = FleetDefinition(patterns=("f",), shards=2)
     with Store(urls["osvm-producer"], "f") as producer:
         producer.append(producer.keys.input, [(b"*", [b"x", b"[1]"])])

@@ -138,7 +138,7 @@ def test_replies_that_a_broken_connection_cannot_bring_are_asked_for_again(broke
 
 
 def test_a_reply_that_does_not_come_in_time_is_a_failure_of_that_name(redis_url):
-    with closing(Connection(redis_url, Stop(), timeout=0.05)) as connection:
+    with closing(Connection(redis_url, Stop(), timeout=0.3)) as connection:
         with pytest.raises(Unavailable, match="does not answer"):
             connection.call("XREAD", "BLOCK", 0, "STREAMS", "none", "$")
         assert connection.retries == {"timeout": 1}
@@ -168,7 +168,7 @@ def test_commands_sent_together_wait_once_for_a_server_that_does_not_answer():
         for each in connection.send_all([("ECHO", f"{i}") for i in range(50)]):
             with pytest.raises(Unavailable):
                 connection.receive(each)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 10, "they wait 15 s one by one"
 
 
 def test_commands_sent_together_over_a_broken_connection_fail_and_later_ones_do_not(connection):

@@ -44,7 +44,7 @@ def test_a_sentinel_that_is_behind_leads_to_no_replica(watched):
 
 @pytest.mark.scale
 def test_the_primary_is_killed_under_load_and_nothing_acknowledged_is_lost(tmp_path):
-    with running_watched(tmp_path, replicas=2) as watched:
+    with running_watched(tmp_path, replicas=2, down_after=500) as watched:
         worker = Answering(watched.url, "f", wait_replicas=1)
         producer = Filling(watched.url, "f", rows(COUNT), replicas=1, pause=0.01)
         worker.wait_for(COUNT // 4)

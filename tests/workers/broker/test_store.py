@@ -8,7 +8,8 @@ from typing import get_args
 
 import pytest
 import redis
-from world import World, drain
+from processes import LIMIT
+from world import World, drain, wait_until
 
 from workers.broker.client import MAX_DELAY_SECONDS, delays, translated
 from workers.broker.connection import Connection
@@ -94,10 +95,12 @@ def test_a_command_is_tried_again_until_redis_is_there(redis_url, tmp_path, feed
     """The socket appears only after a while, as when Redis is restarted."""
     late = tmp_path / "late.sock"
     real = redis_url.removeprefix("unix://")
-    connection = Connection(f"unix://{late}", Stop(), retry_timeout=10.0)
-    threading.Timer(0.5, late.symlink_to, (real,)).start()
+    connection = Connection(f"unix://{late}", Stop(), retry_timeout=LIMIT)
+    failed = lambda: wait_until(lambda: connection.failures > 1)  # noqa: E731
+    appears = threading.Thread(target=lambda: failed() and late.symlink_to(real))
+    appears.start()
     assert connection.call("PING") in (b"PONG", True)
-    assert connection.failures > 0
+    appears.join()
     connection.close()
 
 
@@ -106,7 +109,7 @@ def test_patience_ends(tmp_path):
     began = time.monotonic()
     with pytest.raises(Unavailable, match="start it, or correct the URL"):
         connection.call("PING")
-    assert 0.2 < time.monotonic() - began < 5.0
+    assert 0.2 < time.monotonic() - began < 30.0
 
 
 def test_a_stop_ends_endless_patience_within_the_grace_period(tmp_path):
@@ -116,7 +119,7 @@ def test_a_stop_ends_endless_patience_within_the_grace_period(tmp_path):
     began = time.monotonic()
     with pytest.raises(Stopped):
         connection.call("PING")
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 30.0
 
 
 def test_no_command_is_repeated_behind_our_back(tmp_path):

@@ -131,9 +131,7 @@ def test_export_and_tail_show_the_features_on_request(run, store, feed):
     assert run("tail", feed, "--features")[1].splitlines()[1].endswith("exact  q=2 =r=3")
 
 
-def test_a_label_is_compared_as_the_feed_spells_it_and_is_blank_where_input_was_trimmed(
-    run, store, feed
-):
+def test_true_labels_are_compared_as_the_feed_spells_them(run, store, feed):
     store.fence("w", pinned_config(PredictorConfig(labels="integer"), Limits()))
     told = [message(i, "1", ("-1", "1")) for i in range(2)]
     answered(store, (None, told[0]), ({"x": "[1]", "y": "+1"}, told[1]))

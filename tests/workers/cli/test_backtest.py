@@ -67,9 +67,7 @@ def test_a_file_is_answered_under_each_configuration_without_redis(run, monkeypa
     assert not (tmp_path / "online-svm").exists()
 
 
-def test_a_feed_is_answered_under_its_own_settings_as_a_file_of_its_rows_is(
-    run, answered, source, redis_url
-):
+def test_a_feed_is_answered_as_a_file_of_its_rows(run, answered, source, redis_url):
     where = ("--json", "--processes", "1", "--redis", redis_url)
     own = ",".join(f"{name}={value}" for name, value in SETTINGS.items())
     code, out, _ = run(answered[0], "--set", "wide:gamma=0.1", *where)
@@ -175,11 +173,7 @@ def rows_of(angle, count=2250, seed=3):
 @pytest.mark.parametrize(
     ("angle", "helps", "told"),
     [
-        (
-            0.0,
-            True,
-            r"help: a logistic .* 2,000 rows loses \.\d{3} an ex.*window=2000\.",
-        ),
+        (0.0, True, r"help: a logistic .* 2,000 rows loses \.\d{3} an ex.*window=2000\."),
         (2.0, False, r"Older rows would not help: .* standard errors\)\."),
     ],
 )

@@ -69,8 +69,7 @@ def test_the_port_of_a_worker_that_runs_is_no_reason_to_refuse(run_command, embe
 
 
 @pytest.mark.parametrize(
-    ("kind", "named"),
-    [("embedded", "Valkey 9."), ("oldest", "Redis 6.2."), ("system", "Redis 7.")],
+    ("kind", "named"), [("embedded", "Valkey 9."), ("oldest", "Redis 6.2."), ("system", "Redis 7.")]
 )
 def test_it_names_the_server_and_its_version(request, run_command, feed, kind, named):
     url = request.getfixturevalue(f"{kind}_url")
@@ -133,9 +132,7 @@ def test_the_level_of_the_kernels_and_their_compiler_are_shown(level):
     assert shown == {"level": level, "compiler": LIBRARY.compiler}
 
 
-def test_the_settings_of_a_feed_are_those_of_its_section_and_those_stored_with_it(
-    run_command, own_redis, tmp_path
-):
+def test_a_feed_has_the_settings_of_its_section_and_stored_ones(run_command, own_redis, tmp_path):
     with Store(own_redis.url, "f") as store:
         store.fence("w", pinned_config(PredictorConfig(window=60, classes=("a", "b")), Limits()))
     path = tmp_path / "settings.toml"

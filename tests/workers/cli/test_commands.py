@@ -57,7 +57,7 @@ def test_each_command_is_in_the_table_of_commands():
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "online-svm")
-def test_the_help_of_a_command_shows_all_of_its_text_and_gives_no_flag_a_value(run_command, path):
+def test_the_help_of_a_command_shows_all_of_its_text(run_command, path):
     """Text such as [name] is no markup."""
     command = COMMANDS[path]
     has_rare = "help_all" in {option.name for option in command.params}

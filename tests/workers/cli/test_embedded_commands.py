@@ -45,7 +45,7 @@ def test_a_command_that_needs_a_feed_starts_no_server_and_says_what_does(run, ho
     assert not (home / "online-svm").exists()
 
 
-def test_on_an_empty_machine_status_says_that_there_are_no_feeds_and_nothing_is_stopped(run, home):
+def test_an_empty_machine_has_no_feeds_and_nothing_to_stop(run, home):
     none = f"no embedded Redis runs in {home}/online-svm"
     code, out, err = run("status")
     assert (code, out.startswith(f"no feeds: {none}"), err) == (0, True, "")

@@ -249,7 +249,7 @@ def test_every_module_logs_through_the_logger_that_never_writes_to_standard_outp
     assert sorted(found) == ["app.py", "log.py"]
 
 
-def test_a_log_line_has_time_and_level_and_no_value_forges_another_or_is_long(capsys):
+def test_no_value_forges_a_log_line_or_makes_it_long(capsys):
     logs.configure()
     log = structlog.get_logger()
     log.info("at work", epoch=3)

@@ -39,7 +39,7 @@ def test_push_can_leave_out_names_and_labels_and_rows(run, store, feed):
 def test_push_keeps_to_its_rate(run, feed):
     began = time.monotonic()
     run("push", feed, "Phishing", "--limit", "40", "--rate", "100")
-    assert 0.35 < time.monotonic() - began < 5
+    assert 0.35 < time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("kind", ["embedded", "oldest"])

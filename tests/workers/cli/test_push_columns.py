@@ -89,7 +89,7 @@ def test_all_columns_of_text_are_named_at_once_with_what_to_type(run, store, fee
     assert (code, len(stored(store))) == (0, 4)
 
 
-def test_a_column_of_many_texts_among_numbers_is_left_out_and_few_options_are_shown():
+def test_a_column_of_many_texts_is_left_out():
     rows = [{f"c{i}": f"{i}x{k}" if k % 2 else k for i in range(300)} for k in range(20)]
     told = str(columns.not_numbers(rows[1], rows, [*rows[0]], frozenset(), 7))
     assert told.startswith("c0 is '0x1', c1 is '1x1'")

@@ -31,7 +31,7 @@ def figures(settings):
     return settings.window, settings.batch, settings.C, settings.lease
 
 
-def test_sections_of_a_feed_go_over_the_rest_of_the_file_and_its_name_over_patterns(file):
+def test_a_section_by_name_goes_over_patterns_and_the_file(file):
     known = FeedSettings({}, file)
     assert figures(known.general) == (100, 256, 1.0, 3.0)
     assert figures(known.of("sensors-2")) == (200, 5, 1.0, 3.0)

@@ -71,9 +71,7 @@ def test_the_file_may_be_named_by_the_environment_and_group_its_keys_in_tables(t
     ("C", "10", 10.0), ("keep_input", "true", True), ("refit_lag", "0", 0),
     ("kernel", "poly", "poly"),
 ])  # fmt: skip
-def test_a_setting_is_written_the_same_as_flag_and_variable_and_as_it_is_advised(
-    monkeypatch, name, text, value
-):
+def test_a_setting_has_one_form_as_flag_variable_and_advice(monkeypatch, name, text, value):
     settings = load({name: text})
     assert getattr(settings, name) == value
     if not isinstance(value, bool):

@@ -76,9 +76,7 @@ def test_a_feed_that_never_was_or_that_no_worker_began_says_so(mail, follower):
     assert follower.shown.status.waiting == 3
 
 
-def test_a_deleted_feed_is_forgotten_and_a_new_one_of_its_name_is_read_from_its_start(
-    mail, follower
-):
+def test_a_feed_created_after_a_deletion_is_read_from_its_start(mail, follower):
     for _ in range(3):
         mail.answer()
     mail.report(3)

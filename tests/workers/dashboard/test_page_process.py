@@ -7,7 +7,7 @@ import sys
 import urllib.request
 
 import pytest
-from processes import Process
+from processes import LIMIT, Process
 from world import wait_until
 
 from workers.dashboard.page_process import page_process
@@ -28,7 +28,7 @@ def link_in(lines):
 
 def is_there(link):
     try:
-        with urllib.request.urlopen(link, timeout=10) as reply:
+        with urllib.request.urlopen(link, timeout=LIMIT) as reply:
             return b"online-svm" in reply.read()
     except OSError:
         return False
@@ -42,7 +42,7 @@ def test_the_page_ends_with_the_process_that_began_it_even_if_that_is_killed(emb
         assert is_there(link)
         begun.send_signal(number)
         begun.wait()
-        wait_until(lambda: not is_there(link), 20, pause=0.1)
+        wait_until(lambda: not is_there(link), pause=0.1)
         begun.stderr.close()
 
 

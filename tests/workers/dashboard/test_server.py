@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from bokeh.util.token import generate_jwt_token, generate_session_id
+from processes import LIMIT
 
 from workers.dashboard import server
 from workers.dashboard.handlers import read_token
@@ -26,7 +27,7 @@ def serve(embedded_url):
         running.append(page.__enter__())
 
         def ask(method, path, body=None, **headers):
-            client = http.client.HTTPConnection("127.0.0.1", page.port, timeout=10)
+            client = http.client.HTTPConnection("127.0.0.1", page.port, timeout=LIMIT)
             form = {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
             client.request(method, path, body, headers | form)
             reply = client.getresponse()
@@ -100,7 +101,7 @@ def socket_of(ask, token, cookie=""):
         "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
         f"Sec-WebSocket-Protocol: bokeh, {token}", f"Cookie: {cookie}", "", "",
     ]  # fmt: skip
-    with socket.create_connection(("127.0.0.1", ask.page.port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", ask.page.port), timeout=LIMIT) as client:
         client.sendall("\r\n".join(lines).encode())
         found = b""
         while b"ACK" not in found and (more := client.recv(4096)):
@@ -149,9 +150,7 @@ TOKENS = ["", "no-token", "e30.x", "bnVsbA.x", "\u00fc.x", too_old]
 
 
 @pytest.mark.parametrize("token", TOKENS, ids=lambda token: getattr(token, "__name__", None))
-def test_a_websocket_with_a_token_that_was_not_given_out_or_is_too_old_is_refused(
-    serve, caplog, token
-):
+def test_a_websocket_with_an_unknown_or_expired_token_is_refused(serve, caplog, token):
     ask = serve()
     assert ask("GET", "/")[0] == 200
     assert socket_of(ask, token if isinstance(token, str) else token(ask)) == (403, False)

@@ -49,7 +49,7 @@ def test_the_demo_answers_three_feeds_shows_the_page_draws_the_curves_and_leaves
             assert one, printed
             printed += one
         link = re.search(r"The page: (\S+)", printed)[1]
-        with urllib.request.urlopen(link, timeout=20) as answer:
+        with urllib.request.urlopen(link, timeout=60) as answer:
             assert answer.status == 200
         report = (tmp_path / "report.html").read_text("utf-8")
         assert report.startswith("<!DOCTYPE html>")

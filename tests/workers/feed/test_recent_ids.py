@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pure_replay import restarted
 from session_steps import answer_batch
 from world import session
 
@@ -57,25 +58,12 @@ def expected(stream, window):
 
 
 def answers(stream, window, cuts):
-    """Answer a stream cut into batches, and restart from a snapshot between all of them."""
-    predictor, recent, position = OnlinePredictor(CONFIG), RecentIds(window), START
-    limits, entries, out, turn = Limits(dedupe_window=window), numbered(stream), [], 0
-    while entries:
-        size = cuts[turn % len(cuts)]
-        outcome = process(predictor, limits, position, entries[:size], recent)
-        out += outcome.out
-        position, entries, turn = outcome.after, entries[size:], turn + 1
-        body = recent.prepend_to(predictor.snapshot())
-        predictor, recent = OnlinePredictor(CONFIG), RecentIds(window)
-        predictor.restore(recent.restore_from(body))
-    return out, position
+    return restarted(CONFIG, numbered(stream), Limits(dedupe_window=window), cuts)[:2]
 
 
 @settings(max_examples=60)
 @given(STREAMS, WINDOWS, CUTS)
-def test_a_repeat_is_a_duplicate_and_the_others_are_answered_as_if_it_had_never_been_sent(
-    stream, window, cuts
-):
+def test_a_repeated_id_is_a_duplicate_and_changes_no_other_answer(stream, window, cuts):
     out, position = answers(stream, window, [1000])
     assert answers(stream, window, cuts) == (out, position), "batches and restarts change no byte"
     once, others, learned, first = [], [], 0, expected(stream, window)

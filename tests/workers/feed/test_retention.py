@@ -24,7 +24,7 @@ BOUND = 3200
 
 
 @given(st.lists(st.integers(1, 5000), max_size=200))
-def test_after_any_commits_a_stream_holds_its_bound_or_the_last_commit_and_is_not_emptied(sizes):
+def test_a_stream_keeps_its_bound_or_the_last_commit(sizes):
     stream, written = StreamBytes(), [0]
     for i, size in enumerate(sizes, 1):
         before = stream
@@ -44,7 +44,7 @@ def test_after_any_commits_a_stream_holds_its_bound_or_the_last_commit_and_is_no
 
 
 @given(st.lists(st.integers(1, 200), max_size=120), st.integers(0, 120))
-def test_a_count_that_was_stored_and_read_goes_on_as_if_it_had_not_been(sizes, at):
+def test_a_stored_count_goes_on_unchanged(sizes, at):
     kept = stored = KeptBytes()
     fields = {}
     bounds = ByteBounds(out=BOUND, met=BOUND // 2, dlq=100)
@@ -87,7 +87,7 @@ def test_a_damaged_count_is_named(name, value):
         parsed({name: value})
 
 
-def test_what_is_held_is_not_trimmed_by_commits_but_by_who_knows_what_is_done_with():
+def test_held_answers_are_not_trimmed_by_commits():
     stream = StreamBytes()
     for i in range(1, 101):
         stream = stream.after(Added(100, b"%d-0" % i), BOUND, is_held=True)

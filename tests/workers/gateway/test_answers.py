@@ -15,6 +15,9 @@ from workers.stop import Stop
 
 pytestmark = pytest.mark.servers("embedded")
 
+LONG = 60.0
+"""Seconds: a wait is over sooner, or has failed."""
+
 MOST = 2**64 - 1
 TIMES = st.integers(0, 3) | st.integers(1_700_000_000_000, 1_700_000_000_999) | st.integers(0, MOST)
 COUNTS = st.integers(0, 3) | st.integers(0, MOST)
@@ -82,11 +85,11 @@ def awaiting(store, work):
 
     async def run():
         calls, reads = (
-            AwaitedConnection(Connection(store.url, Stop(), timeout=5), store.keys.state)
+            AwaitedConnection(Connection(store.url, Stop(), timeout=LONG), store.keys.state)
             for _ in range(2)
         )
         answers = AwaitedAnswers(store.keys, reads, calls)
-        await asyncio.gather(calls.connected(5), reads.connected(5))
+        await asyncio.gather(calls.connected(LONG), reads.connected(LONG))
         try:
             return await work(answers)
         finally:
@@ -107,11 +110,11 @@ def test_answers_are_found_whatever_was_read_before_them(store):
 
     async def work(answers):
         answer(store, "5-0", "6-0", "6-1")
-        found = [await answers.wait([b"6-0"], 5), await answers.wait([b"5-0", b"6-1"], 5)]
+        found = [await answers.wait([b"6-0"], LONG), await answers.wait([b"5-0", b"6-1"], LONG)]
         answer(store, *(f"7-{i}" for i in range(500)))
-        found.append(await answers.wait([b"7-499", b"7-0"], 5))
-        found.append(await answers.wait([b"7-250", b"9-0"], 0.05))
-        waiting = asyncio.create_task(answers.wait([b"9-0", b"8-0"], 5))
+        found.append(await answers.wait([b"7-499", b"7-0"], LONG))
+        found.append(await answers.wait([b"7-250", b"9-0"], 1.0))
+        waiting = asyncio.create_task(answers.wait([b"9-0", b"8-0"], LONG))
         await asyncio.sleep(0.05)
         answer(store, "8-0", "8-1", "9-0")
         return [*found, await waiting]
@@ -124,7 +127,7 @@ def test_answers_are_found_whatever_was_read_before_them(store):
 
 def test_two_that_wait_for_one_entry_both_get_its_answer_and_nobody_is_kept(store):
     async def work(answers):
-        both = [asyncio.create_task(answers.wait([b"5-0"], 5)) for _ in range(2)]
+        both = [asyncio.create_task(answers.wait([b"5-0"], LONG)) for _ in range(2)]
         late = await answers.wait([b"4-0"], 0.02)
         answer(store, "5-0")
         return [late, *await asyncio.gather(*both), answers._waiting]
@@ -134,7 +137,7 @@ def test_two_that_wait_for_one_entry_both_get_its_answer_and_nobody_is_kept(stor
 
 def test_an_entry_of_another_program_holds_nobody_up(store):
     async def work(answers):
-        waiting = asyncio.create_task(answers.wait([b"5-0", b"6-0"], 1))
+        waiting = asyncio.create_task(answers.wait([b"5-0", b"6-0"], 3.0))
         await asyncio.sleep(0.02)
         store.call("XADD", store.keys.out, "5-0", "q", "no answer")
         answer(store, "6-0")
@@ -145,7 +148,7 @@ def test_an_entry_of_another_program_holds_nobody_up(store):
 
 def test_who_waits_when_it_closes_gets_nothing_at_once(store):
     async def work(answers):
-        waiting = asyncio.create_task(answers.wait([b"5-0"], 60))
+        waiting = asyncio.create_task(answers.wait([b"5-0"], LONG))
         await asyncio.sleep(0.02)
         await answers.close()
         return await waiting

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from workers.gateway.refused import Refused
 from workers.gateway.rows import example, label, objects, parsed
 from workers.gateway.tensors import check_outputs, inputs, labels, outputs, rows
-from workers.message.entry_decode import MOST_FIELDS
+from workers.message.entry_decode import MAX_FIELDS
 
 INTEGERS = st.integers(-(2**65), 2**65)
 CELLS = st.none() | st.booleans() | INTEGERS | st.floats() | st.text(max_size=5)
@@ -56,7 +56,7 @@ def test_any_object_becomes_the_fields_of_an_entry_or_is_refused(found, key):
         sent = parsed(json.dumps(found).encode())
         fields = example(sent, key=key)
         assert len(fields) % 2 == 0
-        assert len(fields) <= 2 * (MOST_FIELDS + 2)
+        assert len(fields) <= 2 * (MAX_FIELDS + 2)
         assert all(isinstance(field, bytes | str) for field in fields)
         assert orjson.loads(fields[1]) == orjson.loads(orjson.dumps(sent["x"]))
 

@@ -55,7 +55,7 @@ def test_a_model_of_named_features_says_what_it_takes_by_name_and_takes_that(gat
     assert found["label"]["data"] == ["a", "b"], "the country tells"
 
 
-def test_a_model_is_ready_once_it_has_one_and_a_worker_and_the_server_once_all_are(answered, world):
+def test_a_server_is_ready_once_all_its_models_are(answered, world):
     with serving(answered, "plain", "late") as client:
         assert (client.get("/v2/health/ready").status, client.get("/v2/health/ready").json) == (
             200, {"ready": True}
@@ -116,7 +116,7 @@ def as_tritonclient_sends(client, **headers):
     return reply.status, told
 
 
-def test_a_client_that_names_no_kind_of_body_is_answered_but_no_page_of_a_browser(gateway):
+def test_a_body_without_a_type_is_taken_but_not_from_browsers(gateway):
     status, told = as_tritonclient_sends(gateway)
     assert (status, [tensor["shape"][0] for tensor in told["outputs"]]) == (200, [2] * 7)
     for header, value in (("Origin", "null"), ("Sec-Fetch-Site", "cross-site")):
@@ -198,7 +198,7 @@ def test_what_cannot_be_used_is_422_and_names_the_field(gateway, named):
         )  # fmt: skip
 
 
-def test_too_many_rows_are_413_and_where_the_time_is_over_504_has_the_ids(gateway, world):
+def test_too_many_rows_are_413_and_a_timeout_504_with_ids(gateway, world):
     assert infer(gateway, "plain", matrix([[1]] * 1001, (1001, 1))).status == 413
     with serving(world.url, world.feed) as client:
         path = f"/v2/models/{world.feed}/infer?timeout=0.2"

@@ -2,9 +2,9 @@
 
 import json
 import socket
-import time
 
 import pytest
+from processes import LIMIT
 from served_gateway import serving
 from structlog.testing import capture_logs
 from world import wait_until
@@ -32,7 +32,7 @@ def test_no_response_lets_a_page_of_another_site_read_it(gateway):
 
 
 @pytest.mark.servers("embedded", "oldest")
-def test_a_feed_that_lags_is_429_with_when_to_come_again_and_nothing_is_added(world):
+def test_a_lagging_feed_is_429_and_nothing_is_added(world):
     with serving(world.url, world.feed, high_water=5) as client:
         path = f"/feeds/{world.feed}/examples?timeout=0"
         wait_until(lambda: client.post(path, {"x": X}).status == 202)
@@ -46,7 +46,7 @@ def test_a_feed_that_lags_is_429_with_when_to_come_again_and_nothing_is_added(wo
         wait_until(lambda: client.post(path, {"x": X}).status == 202)
 
 
-def test_a_feed_that_warms_up_is_503_for_who_asks_for_that_and_nothing_is_added(gateway, stores):
+def test_a_warming_feed_is_503_on_request_and_adds_nothing(gateway, stores):
     keys = stores["named"].keys
     before = stores["named"].length(keys.input)
     reply = gateway.post("/feeds/named/examples?warming=refuse", {"x": {"age": 1}})
@@ -79,7 +79,7 @@ def head(client, *headers):
 
 def replied(client, sent):
     """Return the first line of what comes back for these bytes."""
-    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as line:
+    with socket.create_connection(("127.0.0.1", client.port), timeout=LIMIT) as line:
         line.sendall(sent)
         return line.recv(1000)[:12]
 
@@ -89,9 +89,7 @@ def test_a_client_that_does_not_get_on_is_disconnected(answered, monkeypatch):
     with serving(answered, "plain") as client:
         begun = head(client, "Content-Length: 100")
         for sent, status in ((b"", b""), (begun, b""), (begun + b"\r\n{", b"HTTP/1.1 408")):
-            began = time.monotonic()
             assert replied(client, sent) == status, sent
-            assert time.monotonic() - began < 10
 
 
 def test_a_length_that_lies_is_413_before_the_body_comes(gateway):

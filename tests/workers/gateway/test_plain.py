@@ -184,7 +184,7 @@ def test_who_does_not_wait_gets_the_id_by_which_the_answer_is_there(gateway):
     if reply.status == 202:
         (entry,) = reply.json["ids"]
         assert reply.headers["Location"] == f"/feeds/plain/answers/{entry}"
-    answer = gateway.get(reply.headers["Location"] + "?timeout=5")
+    answer = gateway.get(reply.headers["Location"] + "?timeout=60")
     assert (answer.status, answer.json["status"]) == (200, "ok")
 
 

@@ -81,7 +81,7 @@ def test_an_expanded_answer_is_the_full_one_rounded_and_without_its_maps(block, 
                 assert found[name] == told[name], name
 
 
-def test_of_two_classes_the_numbers_of_the_first_are_those_of_the_full_answer_too():
+def test_compact_numbers_are_those_of_the_full_answer():
     full, compact = of_a_feed(("a", "b"), encode_block), of_a_feed(("a", "b"), encode_compact)
     answered = 0
     for told, found in zip(map(orjson.loads, full), map(parse, compact), strict=True):
@@ -110,7 +110,7 @@ def of_a_feed(classes, encode, count=160):
     return found
 
 
-def test_an_answer_of_two_classes_has_less_than_200_bytes_and_of_seven_less_than_400():
+def test_compact_answers_stay_below_200_and_400_bytes():
     for classes, most in ((("ham", "spam"), 150), (None, 200), (tuple("abcdefg"), 400)):
         found = [p for p in of_a_feed(classes, encode_compact) if COMPACT_KEY in json.loads(p)]
         full = of_a_feed(classes, encode_block)

@@ -33,7 +33,7 @@ SCHEMAS = {
     "declared kinds": schema_of(features={"a": "number", "b": "category"}),
     "few may be missing": schema_of(max_missing=0.4),
     "known names": schema_of(max_missing=0.5).knowing({"a": 1, "b": "x", "c": 2, "d": None}),
-    "full of names": schema_of(max_missing=0.5).knowing({"a": 1, "b": "x", "c": 2}, most=2),
+    "full of names": schema_of(max_missing=0.5).knowing({"a": 1, "b": "x", "c": 2}, max_names=2),
 }
 
 

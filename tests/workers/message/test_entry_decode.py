@@ -113,9 +113,7 @@ def test_a_field_that_cannot_be_used_is_rejected_with_its_code(settings_, code, 
         (b"[[1]]", {}, "feature 0 is an array, which is not supported yet; send a number"),
     ],
 )
-def test_a_value_that_is_no_finite_number_is_rejected_by_the_name_of_its_feature(
-    x, settings_, reason
-):
+def test_a_value_that_is_not_finite_is_rejected_by_name(x, settings_, reason):
     assert rejected((b"x", x), **settings_).reason == reason
 
 

@@ -147,7 +147,7 @@ REPORT = {
 }
 
 
-def test_a_report_gives_the_cumulative_and_the_windowed_figures_and_the_log_wealth_of_each_test():
+def test_a_report_sets_the_metrics_of_validity_and_monitors():
     found = {
         (sample.name.removeprefix("online_svm_"), *list(sample.labels.values())[1:]): sample.value
         for family in of_report({"f": REPORT})

@@ -61,7 +61,7 @@ def test_a_standby_counts_as_started(manager, worker):
     assert heard(manager) == ["READY=1", told, "WATCHDOG=1"]
 
 
-def test_the_watchdog_of_a_worker_that_does_not_get_over_a_failure_is_not_fed(manager, worker):
+def test_a_lasting_failure_starves_the_watchdog(manager, worker):
     watch, health = worker
     watch.feeds["f"].enter("answering")
     watch.feeds["f"].refits_fail(Trouble("it died", time.monotonic() - 31))

@@ -55,7 +55,7 @@ def test_each_incident_is_posted_once_in_order(begun):
     assert SIGNATURE_HEADER not in received.requests[0][0]
 
 
-def test_the_body_is_signed_the_key_of_an_alarm_stays_and_no_log_line_shows_what_is_secret(begun):
+def test_a_post_is_signed_and_logs_show_no_secret(begun):
     with capture_logs() as logs, receiving() as received, delivering(begun, received, SECRET):
         received.status = 500
         raise_alarms(begun, 1, FIRST)
@@ -78,8 +78,8 @@ def test_the_body_is_signed_the_key_of_an_alarm_stays_and_no_log_line_shows_what
 
 @pytest.mark.parametrize("answer", [302, 404, 429, 500, None], ids=lambda one: one or "too late")
 def test_what_is_not_taken_is_posted_until_it_is(begun, answer):
-    seconds, failure = (0.5, f"status {answer}") if answer else (0.1, "TimeoutError")
-    with receiving() as received, delivering(begun, received, seconds=seconds) as webhook:
+    options, failure = ({}, f"status {answer}") if answer else ({"seconds": 0.1}, "TimeoutError")
+    with receiving() as received, delivering(begun, received, **options) as webhook:
         if answer:
             received.status = answer
         else:
@@ -105,7 +105,7 @@ def raises(store, n, *changes):
     return found
 
 
-def test_the_alarm_that_is_posted_is_the_one_that_began_or_worsened_the_incident(begun):
+def test_posts_tell_of_alarms_that_began_or_worsened_an_incident(begun):
     compared = {"kind": "comparison", "scope": "venn"}
     part, other_part = ({"scope": "slice", "name": f"x={i}"} for i in (1, 2))
     labels = {"kind": "exchangeability"}
@@ -185,7 +185,7 @@ def test_an_alarm_is_a_cloud_event_in_binary_mode_beside_its_body(begun):
     assert "ce-time" not in of_no_year, "RFC 3339 has no year of five digits"
 
 
-def test_a_receiver_that_is_gone_for_good_is_asked_no_more_until_the_next_process(begun):
+def test_a_receiver_that_answers_410_gets_no_more_posts(begun):
     with capture_logs() as logs, receiving() as received:
         received.status = 410
         with delivering(begun, received) as webhook:
@@ -200,11 +200,15 @@ def test_a_receiver_that_is_gone_for_good_is_asked_no_more_until_the_next_proces
             "alarms are posted no more: the receiver says that it is gone"
         ) == 1
         assert "geheim" not in json.dumps(logs)
-        received.status = 204
-        received.requests.clear()
-        with delivering(begun, received):
-            received.wait(3)
-    assert received.keys == expected(begun, range(FIRST, FIRST + 3))
+        check_the_next_process_posts(begun, received, range(FIRST, FIRST + 3))
+
+
+def check_the_next_process_posts(begun, received, numbers):
+    received.status = 204
+    received.requests.clear()
+    with delivering(begun, received):
+        received.wait(len(numbers))
+    assert received.keys == expected(begun, numbers)
 
 
 def test_a_process_that_died_before_an_alarm_was_taken_leaves_it_to_the_next(begun):
@@ -214,14 +218,10 @@ def test_a_process_that_died_before_an_alarm_was_taken_leaves_it_to_the_next(beg
             raise_alarms(begun, 3, FIRST)
             received.wait(2)
         assert pending(begun) == 1
-        received.status = 204
-        received.requests.clear()
-        with delivering(begun, received):
-            received.wait(3)
-    assert received.keys == expected(begun, range(FIRST, FIRST + 3))
+        check_the_next_process_posts(begun, received, range(FIRST, FIRST + 3))
 
 
-def test_an_alarm_between_two_processes_is_posted_and_one_of_before_the_first_is_not(begun):
+def test_an_alarm_between_two_processes_is_posted(begun):
     raise_alarms(begun, 2, 1)
     with receiving() as received:
         with delivering(begun, received):

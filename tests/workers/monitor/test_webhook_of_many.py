@@ -60,7 +60,9 @@ def test_a_feed_with_many_alarms_does_not_hold_up_another(feeds, redis_url):
     raise_alarms(busy, 50, first=2, together=4)
     raise_alarms(quiet, 3, first=2)
     with receiving() as received, posting(redis_url, received, look=FOR_EVER) as webhook:
+        received.blocks.clear()  # the first post ends once both feeds are there
         begun(webhook, busy, quiet)
+        received.blocks.set()
         received.wait(53)
         wait_until(lambda: pending(busy) == pending(quiet) == 0)
     of_quiet = [i for i, key in enumerate(received.keys) if key.startswith(quiet.keys.feed)]
@@ -85,9 +87,7 @@ def test_a_feed_whose_alarms_are_not_taken_does_not_hold_up_another(feeds, redis
         wait_until(lambda: bad.delivered == 2)
 
 
-def test_an_end_that_the_worker_tells_of_is_posted_at_once_whatever_was_reported_before(
-    feeds, redis_url
-):
+def test_an_end_is_posted_at_once_whatever_was_reported_before(feeds, redis_url):
     """The alarm came after a report without any, and before the one that lists it."""
     (store,) = feeds("a")
     report(store, "9-1", 9)
@@ -111,14 +111,12 @@ def report(store, at, n, *alarms):
     store.call("XADD", store.keys.met, at, "p", json.dumps(said))
 
 
-def test_a_feed_that_was_given_up_is_left_to_others_and_goes_on_where_it_was_later(
-    feeds, redis_url
-):
+def test_a_removed_feed_resumes_after_its_last_delivered_alarm(feeds, redis_url):
     store, other = feeds("a", "b")
     with receiving() as received, posting(redis_url, received) as webhook:
         alarms, others = begun(webhook, store, other)
         raise_alarms(store, 1, first=2)
-        received.wait(1)
+        wait_until(lambda: alarms.delivered == 1 and not pending(store))
         webhook.remove(alarms)
         raise_alarms(store, 2, first=3)
         raise_alarms(other, 1, first=2)
@@ -131,9 +129,7 @@ def test_a_feed_that_was_given_up_is_left_to_others_and_goes_on_where_it_was_lat
     assert of_store == [f"{store.keys.feed}/{i}-0/began" for i in (2, 3, 4)]
 
 
-def test_a_feed_that_is_taken_over_while_an_alarm_is_refused_is_not_posted_any_more(
-    feeds, redis_url
-):
+def test_a_feed_that_was_taken_over_is_no_longer_posted(feeds, redis_url):
     (store,) = feeds("a")
     raise_alarms(store, 1, first=2)
     with receiving() as received, posting(redis_url, received) as webhook:
@@ -141,10 +137,9 @@ def test_a_feed_that_is_taken_over_while_an_alarm_is_refused_is_not_posted_any_m
         (alarms,) = begun(webhook, store)
         received.wait(1)
         alarms.on_stopped()
-        time.sleep(0.2)
         seen = len(received.requests)
-        time.sleep(0.2)
-        assert len(received.requests) == seen
+        time.sleep(0.4)  # several pauses between attempts
+        assert len(received.requests) <= seen + 1, "one may have been on its way"
         assert pending(store) == 1, "it is left to whoever has the feed now"
 
 
@@ -257,7 +252,7 @@ def told_of(store):
     )
     marks = [ReportedOpenAlarms.of(*report) for report in reports]
     events = timeline(known_alarms(alarms), marks)
-    return {one.entry.decode() for one in events if one.what != "went_on"}
+    return {one.entry.decode() for one in events if one.step != "went_on"}
 
 
 def posted(store, received):

@@ -82,7 +82,7 @@ def test_the_nearest_support_vectors_are_examples_of_the_stream(kept):
         assert tuple(np.round(vector.values, 9)) in sent
 
 
-def test_an_answer_is_found_by_the_id_of_its_producer_and_the_newest_of_several_counts(kept):
+def test_the_newest_answer_to_a_producer_s_id_is_explained(kept):
     assert explain_answer(kept, "tx-31").entry == "32-0"
     assert explain_answer(kept, TWICE).entry == "141-0"
     with pytest.raises(BadConfiguration, match=r"keeps no answer 'tx-999'"):

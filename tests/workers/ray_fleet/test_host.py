@@ -19,7 +19,7 @@ from workers.runner.shard import owner
 from workers.stop import Stop
 
 COUNT = 120
-TOLD = SETTINGS | {"classes": ["a", "b"], "lease": 1.0}
+TOLD = SETTINGS | {"classes": ["a", "b"]}
 
 
 @pytest.fixture(autouse=True)
@@ -76,9 +76,7 @@ def owned(feeds, shards, index):
     return {name for name in names if owner(name, shards) == index}
 
 
-def test_shards_wait_for_what_to_do_answer_all_feeds_and_move_only_those_that_must(
-    fleet, redis_url, feed
-):
+def test_shards_answer_all_feeds_and_move_as_few_as_possible(fleet, redis_url, feed):
     with fleet_feeds(redis_url, feed, 6, COUNT) as feeds:
         feeds.push(40)
         with hosts(redis_url, feed, 0, 1, 2) as shards:

@@ -37,7 +37,7 @@ SAME, OTHER = alarm(60, "exchangeability", "class", "b"), alarm(70, "calibration
 
 
 def told(alarms, reports):
-    return [(one.what, one.entry) for one in timeline(raised(*alarms), reports)]
+    return [(one.step, one.entry) for one in timeline(raised(*alarms), reports)]
 
 
 def test_one_change_is_told_by_its_beginning_its_worsening_and_its_end():
@@ -83,7 +83,7 @@ def test_an_incident_whose_alarms_are_trimmed_is_known_from_the_reports():
     assert incidents(raised(OTHER), [report(65, FIRST, SAME)])[-1].since == 50
 
 
-def test_alarms_of_an_entry_are_read_one_by_one_and_what_is_none_is_not():
+def test_alarms_of_an_entry_are_read_one_by_one():
     odd = ({"n": "7"}, {"name": [3]}, {"log_wealth": "much"})
     entries = [(b"1-0", {"seq": 6, "alarms": [asdict(FIRST), asdict(SAME)]}), (b"2-0", None)]
     entries += [(b"3-0", {"seq": 6, "alarms": [asdict(FIRST) | one]}) for one in odd]
@@ -96,7 +96,7 @@ def test_what_is_no_report_says_nothing(odd):
 
 
 @pytest.mark.servers("embedded", "system")
-def test_alarms_of_before_a_trimmed_report_are_only_those_that_the_first_kept_one_lists(store):
+def test_alarms_before_a_trimmed_report_are_those_the_next_lists(store):
     met, alarms = store.keys.met, store.keys.alarms
 
     def say(n, *is_open):
@@ -132,7 +132,7 @@ STREAM = st.lists(
 
 
 @given(STREAM)
-def test_beginnings_and_ends_take_turns_and_what_is_told_does_not_depend_on_where_it_is_cut(steps):
+def test_incidents_begin_and_end_in_turn_however_the_stream_is_cut(steps):
     alarms, reports, is_open = [], [], ()
     for n, step in enumerate(steps, 1):
         if isinstance(step, Alarm):
@@ -144,13 +144,13 @@ def test_beginnings_and_ends_take_turns_and_what_is_told_does_not_depend_on_wher
         else:
             reports.append(report(n, *is_open))
     whole = list(timeline(raised(*alarms), reports))
-    turns = [one.what for one in whole if one.what in ("began", "ended")]
+    turns = [one.step for one in whole if one.step in ("began", "ended")]
     assert turns == ["began", "ended"] * (len(turns) // 2) + ["began"] * (len(turns) % 2)
     for cut in range(len(steps) + 1):
         head = list(
             timeline(raised(*(a for a in alarms if a.n <= cut)), [r for r in reports if r.n <= cut])
         )
-        before = head[-1].incident if head and head[-1].what != "ended" else None
+        before = head[-1].incident if head and head[-1].step != "ended" else None
         rest = raised(*(a for a in alarms if a.n > cut)), [r for r in reports if r.n > cut]
         assert head + list(timeline(*rest, before)) == whole
 

@@ -14,7 +14,7 @@ from workers.errors import StateLost
 from workers.feed.pinned_config import pinned_config
 from workers.feed.position import LAST_ID
 from workers.reading.lag import MAX_COUNTED, Lag, lag, lags
-from workers.reading.status import status
+from workers.reading.status import read_status
 
 AGO = 300.0
 """Seconds for which the oldest entry waits."""
@@ -40,7 +40,7 @@ def begin(store):
 def shown(url, feed):
     """Return the lag that status, the metrics and the page show."""
     with Store(url, feed) as store:
-        told = status(store)
+        told = read_status(store)
         metrics, page = Watched(store), FeedFollower(url, feed)
         page.update()
         seen, held = (metrics("lag_entries"), metrics("lag_seconds")), page.shown.status
@@ -66,7 +66,7 @@ def test_status_metrics_and_page_show_the_same_lag(store, has_begun, count, done
     assert all(age <= seconds < age + 30 * (age > 0) + 1 for _, seconds in found)
 
 
-def test_a_feed_whose_input_has_reached_the_last_id_has_no_lag_beside_one_that_has(store):
+def test_a_feed_at_the_last_id_has_no_lag(store):
     begin(store)
     last = LAST_ID.decode()
     store.call("XADD", store.keys.input, last, "x", "[1]")

@@ -21,7 +21,7 @@ from workers.dashboard.past_run import read_past
 from workers.feed.pinned_config import pinned_config
 from workers.gateway.feed import GatewayFeed
 from workers.monitor.feed_alarms import FeedAlarms
-from workers.reading.status import sample, status
+from workers.reading.status import read_progress, read_status, with_outputs
 from workers.reading.verdict import printed, trust, verdict
 from workers.stop import Stop
 
@@ -134,11 +134,13 @@ def test_status_gateway_and_page_say_the_same_whatever_happens(redis_url, happen
             watching.update()
             with closing(FeedFollower(redis_url, feed.name)) as fresh:
                 fresh.update()
-            said = verdict(status(feed.store)).sentence
+            said = verdict(read_status(feed.store)).sentence
             assert watching.shown.verdict().sentence == said
             assert fresh.shown.verdict().sentence == said
         assert of_gateway(feed) == said
-        assert printed(status(feed.store))["verdict"] == verdict(sample(feed.store))
+        assert printed(read_status(feed.store))["verdict"] == verdict(
+            with_outputs(feed.store, read_progress(feed.store))
+        )
         feed.delete()
 
 
@@ -155,7 +157,7 @@ def test_report_and_alerts_say_what_status_says_of_a_feed_that_is_answered(redis
             received.sentences.clear()
             while alarms.turn() is not None:
                 pass
-            found = sample(feed.store)
+            found = with_outputs(feed.store, read_progress(feed.store))
             said = verdict(found).sentence
             if found.incident is not None and received.sentences:  # else it only went on
                 assert received.sentences == [said]

@@ -16,7 +16,7 @@ from workers.dashboard.shown_feed import Choice, Excerpt
 from workers.errors import StateLost
 from workers.feed.state_fields import PENDING
 from workers.reading.lag import lag
-from workers.reading.status import status
+from workers.reading.status import read_status
 from workers.session.telemetry import Telemetry
 
 AGO = 7500.0
@@ -64,11 +64,11 @@ def test_nine_hundred_answers_without_a_label_show_everywhere_though_no_label_ev
     work(store, 900)
     assert store.length(store.keys.met) == 0
     url, feed = store.url, store.keys.feed
-    pending = status(store).pending
+    pending = read_status(store).pending
     assert pending.pop("seconds") == pytest.approx(AGO, abs=60)
     assert pending == {"pending": 900, "unlabelled": 900, "since": began}
     text = "labels     900 examples wait, 900 of them without a label, the oldest for 2 h 5 min"
-    assert text in describe(status(store))
+    assert text in describe(read_status(store))
     told = of_metrics(store)
     assert told[:2] == [900, 900]
     assert AGO <= told[2] < AGO + 60
@@ -77,7 +77,7 @@ def test_nine_hundred_answers_without_a_label_show_everywhere_though_no_label_ev
     assert "<b>900</b><span>of them without a label</span>" in figures
 
 
-def test_the_oldest_without_a_label_is_known_after_a_restart_and_counts_fall_with_each_label(store):
+def test_pending_labels_are_counted_across_a_restart(store):
     began = int((time.time() - AGO) * 1000)
     add(store, 30, began)
     work(store, 30)
@@ -85,21 +85,21 @@ def test_the_oldest_without_a_label_is_known_after_a_restart_and_counts_fall_wit
         store.call("XADD", store.keys.input, "*", "for", str(i), "y", "a")
     work(store, 34)
     assert lag(store).labels[:] == (30, 26, began + 3)
-    assert "30 examples wait, 26 of them without a label" in describe(status(store))
+    assert "30 examples wait, 26 of them without a label" in describe(read_status(store))
 
 
-def test_no_label_to_come_has_no_age_and_a_feed_without_a_horizon_says_nothing(store):
+def test_without_missing_labels_or_a_horizon_nothing_has_an_age(store):
     store.call("XADD", store.keys.input, "1-0", "x", "[1]", "y", "a")
     work(store, 1)
     assert lag(store).labels[:] == (1, 0, None)
     assert of_metrics(store) == [1, 0, 0]
-    assert pending_text(status(store).pending) == "1 example waits, 0 of them without a label"
+    assert pending_text(read_status(store).pending) == "1 example waits, 0 of them without a label"
     with Store(store.url, f"{store.keys.feed}-at-once") as other:
         other.call("XADD", other.keys.input, "1-0", "x", "[1]", "y", "a")
         with working(other, Telemetry()) as session:
             advance(session)
             session.finish_commit()
-        assert status(other).pending is None
+        assert read_status(other).pending is None
         assert of_metrics(other) == [None] * 3
 
 
@@ -114,7 +114,7 @@ def test_a_newer_count_stands_in_the_place_of_the_older_one_of_the_report(store)
     add(store, 5, int(time.time() * 1000))
     work(store, 5)
     store.call("XADD", store.keys.met, "*", "p", orjson.dumps(report))
-    told = describe(status(store))
+    told = describe(read_status(store))
     assert "5 examples wait, 5 of them without a label" in told
     assert "12 came late" in told
 

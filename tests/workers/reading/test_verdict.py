@@ -13,14 +13,7 @@ from workers.reading.events import Event
 from workers.reading.incidents import Incident
 from workers.reading.lag import Lag
 from workers.reading.status import FeedStatus
-from workers.reading.verdict import (
-    LEVELS,
-    PARKED_SECONDS,
-    Verdict,
-    of_end,
-    summary,
-    verdict,
-)
+from workers.reading.verdict import LEVELS, PARKED_SECONDS, Verdict, of_end, summary, verdict
 from workers.runner.feed_task import LAST_RETRY
 
 NOW = 1_700_000_000.0
@@ -224,7 +217,7 @@ def test_nothing_holds_while_an_incident_is_open_and_no_state_is_without_words(f
         assert facts.holder is not None
 
 
-def test_a_feed_that_was_set_aside_has_a_worker_until_the_longest_wait_of_one_is_over():
+def test_a_parked_feed_has_a_worker_until_the_longest_retry_passes():
     assert PARKED_SECONDS - LAST_RETRY == 60.0
 
 
@@ -232,11 +225,7 @@ def test_a_feed_that_was_set_aside_has_a_worker_until_the_longest_wait_of_one_is
     "later", [{"status": "label"}, {"status": "duplicate"}, REJECTED, None, []]
 )
 def test_what_says_nothing_of_a_guarantee_does_not_give_it_back(later):
-    for said, sentence in (
-        (UNCALIBRATED, NO_GUARANTEE),
-        (WARMING, "Warming up"),
-        (EXACT, HOLD),
-    ):
+    for said, sentence in ((UNCALIBRATED, NO_GUARANTEE), (WARMING, "Warming up"), (EXACT, HOLD)):
         answer = newest_answer([EXACT, said, later, later])
         assert answer == said
         assert verdict(replace(WELL, answer=answer)).sentence == sentence
@@ -278,7 +267,7 @@ def test_an_input_that_has_ended_is_told_whoever_stops_or_begins_afterwards():
     assert lifecycle(began, ended, failed) == failed
 
 
-def test_where_no_label_is_among_the_answers_none_has_come_since_the_first_of_them():
+def test_without_a_label_among_the_answers_none_came_since():
     entries = [(b"%d-0" % i, {"status": "ok"}) for i in (5, 6, 7)]
     assert newest_label(entries) == 5.0
     assert newest_label([*entries, (b"8-0", {"status": "label"}), (b"9-0", None)]) == 8.0

@@ -38,9 +38,7 @@ def refitter(pool):
 
 
 @pytest.mark.parametrize("room", ["pool", "small_pool"])
-def test_feeds_of_every_kind_of_learner_take_turns_and_have_the_bits_of_a_process_of_their_own(
-    request, room
-):
+def test_feeds_that_share_a_pool_have_the_bits_of_own_processes(request, room):
     """In the small pool each learner is set down to its state before its next task."""
     pool = request.getfixturevalue(room)
     configs = [config_of(**changes) for changes in MODES.values()]

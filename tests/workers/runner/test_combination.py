@@ -25,7 +25,7 @@ from workers.errors import Fenced, InputLost, StateLost
 from workers.message.schema import CombinedMessage
 from workers.reading.answers import payload
 from workers.reading.registry import names
-from workers.reading.status import status
+from workers.reading.status import read_status
 from workers.runner import combination
 from workers.session.preflight import open_store
 from workers.stop import Stop
@@ -182,7 +182,7 @@ def test_there_is_one_answer_an_entry_of_the_first_feed_in_its_order(whole, sour
         if message["status"] != "rejected"
     )
     with Store(sources, "whole") as store:
-        state = status(store)
+        state = read_status(store)
         assert (state.seq, state.out, state.dlq) == (len(out), len(out), len(whole[1]))
         assert ("whole" in names(store), state.holder) == (True, None)
 

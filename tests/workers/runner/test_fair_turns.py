@@ -44,14 +44,14 @@ def test_one_that_is_idle_again_and_again_does_not_go_first_each_time():
     for _ in range(12):
         turns.add("flickering")
         order.append(turns.next())
-        turns.charge(order[-1], 1.0, goes_on=order[-1] == "hot")
+        turns.charge(order[-1], 1.0, has_more=order[-1] == "hot")
     assert order.count("hot") >= 5
 
 
 def test_a_long_serving_is_paid_back_but_not_for_ever():
     turns = FairTurns(quantum=1.0)
     turns.add("long")
-    turns.charge("long", 1_000.0, goes_on=True)
+    turns.charge("long", 1_000.0, has_more=True)
     turns.add("other")
     used = serve(turns, 60, {"long": 1.0, "other": 1.0})
     assert 20 <= used["other"] - used.get("long", 0.0) <= 24

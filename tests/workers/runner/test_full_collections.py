@@ -20,9 +20,7 @@ def usual():
     gc.set_threshold(*before)
 
 
-def test_after_the_longest_time_they_come_for_as_long_and_are_then_put_off_again(
-    usual, monkeypatch
-):
+def test_collections_alternate_between_put_off_and_allowed(usual, monkeypatch):
     now = 1000.0
     monkeypatch.setattr(python_process.time, "monotonic", lambda: now)
     collections = FullCollections()
@@ -37,7 +35,7 @@ def test_after_the_longest_time_they_come_for_as_long_and_are_then_put_off_again
     assert gc.get_threshold() == usual
 
 
-def test_two_that_put_them_off_in_one_process_leave_them_as_usual_in_the_end(usual):
+def test_two_users_of_one_process_restore_usual_collections(usual):
     one, other = FullCollections(), FullCollections()
     one.put_off()
     other.put_off()
@@ -54,11 +52,8 @@ def test_a_process_that_fails_while_it_takes_feeds_over_leaves_them_as_usual(
         raise RuntimeError("a fault")
 
     monkeypatch.setattr(FeedLoop, "_wait", failing)
-    monkeypatch.setattr(FeedLoop, "_start_some", lambda loop: loop.collections.put_off())
-    with (
-        pytest.raises(RuntimeError, match="a fault"),
-        running([feed], embedded_url) as process,
-    ):
+    monkeypatch.setattr(FeedLoop, "_start_feeds", lambda loop: loop.collections.put_off())
+    with pytest.raises(RuntimeError, match="a fault"), running([feed], embedded_url) as process:
         wait_until(lambda: process.error is not None)
     assert gc.get_threshold() == usual
 

@@ -41,7 +41,7 @@ def list_feeds(connection, names, state=False, given=False):
 def test_a_process_without_a_feed_says_so_once_and_what_lists_one(connection):
     watch, _ = watching(connection, "f-*")
     with capture_logs() as logged:
-        assert watch.look() == watch.look() == []
+        assert watch.poll() == watch.poll() == []
     (said,) = logged
     assert said["patterns"] == "f-*"
     assert said["event"] == "no feed is answered yet: none that is listed, or has input, matches"
@@ -49,7 +49,7 @@ def test_a_process_without_a_feed_says_so_once_and_what_lists_one(connection):
     with Store(connection.url, "f-1") as store:
         store.register()
     with capture_logs() as logged:
-        assert watch.look() == ["f-1"]
+        assert watch.poll() == ["f-1"]
     assert logged == []
 
 
@@ -59,7 +59,7 @@ def test_feeds_with_state_come_first_then_those_with_input_each_up_to_the_most(c
     list_feeds(connection, ["z-1", "z-2"], state=True, given=True)
     watch, known = watching(connection, "*")
     with capture_logs() as logged:
-        found = watch.look()
+        found = watch.poll()
     assert found[:2] == ["z-1", "z-2"]
     assert [name[0] for name in found] == ["z"] * 2 + ["b"] * 10 + ["a"] * 10
     assert [each["event"] for each in logged] == [
@@ -75,7 +75,7 @@ def test_until_the_list_was_gone_through_only_feeds_with_state_are_taken_up(
     list_feeds(connection, [f"a-{i:04}" for i in range(1000)], given=True)
     list_feeds(connection, [f"z-{i:02}" for i in range(5)], state=True)
     watch, _ = watching(connection, "*", most=5)
-    looks = [watch.look() for _ in range(60)]
+    looks = [watch.poll() for _ in range(60)]
     partial = [found for found in looks if len(found) < 10]
     assert len(partial) > 5
     assert all(name.startswith("z-") for found in partial for name in found)
@@ -86,29 +86,29 @@ def test_until_the_list_was_gone_through_only_feeds_with_state_are_taken_up(
 def test_a_feed_that_gets_input_and_then_a_state_moves_up(connection):
     list_feeds(connection, ["a", "b", "c"])
     watch, known = watching(connection, "*")
-    assert watch.look() == ["a", "b", "c"]
+    assert watch.poll() == ["a", "b", "c"]
     list_feeds(connection, ["c"], given=True)
-    assert watch.look() == ["c", "a", "b"]
+    assert watch.poll() == ["c", "a", "b"]
     list_feeds(connection, ["b"], state=True)
-    assert watch.look() == ["b", "c", "a"]
+    assert watch.poll() == ["b", "c", "a"]
     assert ["a" in known, "b" in known, "c" in known] == [False, True, False]
 
 
 def test_a_named_feed_is_seen_to_have_a_state_though_it_is_not_listed(connection):
     watch, known = watching(connection, "f")
-    assert (watch.look(), "f" in known) == (["f"], False)
+    assert (watch.poll(), "f" in known) == (["f"], False)
     connection.call("HSET", FeedKeys("f").state, "epoch", "1")
-    assert (watch.look(), "f" in known) == (["f"], True)
+    assert (watch.poll(), "f" in known) == (["f"], True)
 
 
 def test_while_redis_does_not_answer_the_feeds_are_those_known_before(connection):
     list_feeds(connection, ["a"], state=True)
     watch, _ = watching(connection, "*", "named")
-    assert watch.look() == ["named", "a"]
+    assert watch.poll() == ["named", "a"]
     list_feeds(connection, ["b"])
     connection.url = "redis://127.0.0.1:1"
     connection.close()
-    assert watch.look() == ["named", "a"]
+    assert watch.poll() == ["named", "a"]
 
 
 def give_input(connection, *names):
@@ -122,15 +122,15 @@ def test_a_feed_that_only_has_input_is_found_after_those_with_state(connection):
     list_feeds(connection, ["f-listed"])
     give_input(connection, "f-input", "other")
     watch, _ = watching(connection, "f-*")
-    assert watch.look() == ["f-state", "f-input", "f-listed"]
+    assert watch.poll() == ["f-state", "f-input", "f-listed"]
     give_input(connection, "f-later")
-    assert watch.look() == ["f-state", "f-input", "f-later", "f-listed"]
+    assert watch.poll() == ["f-state", "f-input", "f-later", "f-listed"]
 
 
 def test_of_feeds_that_only_have_input_as_many_are_kept_as_may_be(connection):
     give_input(connection, *(f"f-{i:02}" for i in range(30)))
     watch, _ = watching(connection, "*", most=7)
-    assert len(watch.look()) == len(watch.look()) == 7
+    assert len(watch.poll()) == len(watch.poll()) == 7
 
 
 def test_keys_that_are_no_input_of_a_feed_are_passed_over(connection):
@@ -145,14 +145,12 @@ def test_keys_that_are_no_input_of_a_feed_are_passed_over(connection):
         connection.call("XADD", key, "*", "x", "[1]")
     give_input(connection, "f")
     watch, _ = watching(connection, "*")
-    assert watch.look() == ["f"]
+    assert watch.poll() == ["f"]
 
 
-def test_each_look_reads_a_bounded_part_of_the_keys_and_all_are_read_in_the_end(
-    connection, monkeypatch
-):
+def test_each_look_scans_a_bounded_part_of_the_keys(connection, monkeypatch):
     monkeypatch.setattr(registry_watch, "PAGE_NAMES", 100)
-    monkeypatch.setattr(registry_watch, "SCAN_PAGES_A_LOOK", 2)
+    monkeypatch.setattr(registry_watch, "SCAN_PAGES_PER_POLL", 2)
     for i in range(40):
         connection.call("MSET", *(text for j in range(50) for text in (f"k-{i}-{j}", "")))
     give_input(connection, "f")
@@ -170,7 +168,7 @@ def test_without_the_right_to_scan_listed_feeds_are_found_and_that_is_told_once(
     connection.call("AUTH", "narrow", "secret-of-a-test")
     watch, _ = watching(connection, "*")
     with capture_logs() as logged:
-        assert watch.look() == watch.look() == ["a"]
+        assert watch.poll() == watch.poll() == ["a"]
     assert [each["event"] for each in logged] == [
         "this user may not run SCAN: a feed that nobody listed is not found; list it once: SADD "
         "osvm:feeds FEED"

@@ -10,7 +10,7 @@ from workers.broker.store import Store
 from workers.errors import ConfigurationChanged, StateLost
 from workers.feed.pinned_config import pinned_config
 from workers.feed.stored_settings import effective_settings
-from workers.runner.redis_context import _MAX_REMEMBERED, SettingsCache
+from workers.runner.redis_context import _MAX_CACHED, SettingsCache
 
 
 @pytest.fixture
@@ -22,29 +22,29 @@ def state(embedded_url, feed):
 
 
 def test_feeds_with_the_same_settings_share_what_they_come_to(state):
-    settled, given = SettingsCache(16), settings(batch=64)
-    first, second = settled.of(given, "a", state), settled.of(given, "b", state)
+    cache, given = SettingsCache(16), settings(batch=64)
+    first, second = cache.effective(given, "a", state), cache.effective(given, "b", state)
     assert first is second
     used = effective_settings(given, "a", state)
     assert first.pinned == pinned_config(used.predictor, used.limits)
     assert first.settings == used.model_copy(update={"batch": 16})
-    assert settled.of(given, "new", None).settings.batch == 16
-    other = settled.of(settings(batch=8), "a", state)
+    assert cache.effective(given, "new", None).settings.batch == 16
+    other = cache.effective(settings(batch=8), "a", state)
     assert other.settings.batch == 8
 
 
 def test_a_feed_with_other_or_damaged_settings_is_refused_whatever_came_before(state):
-    settled, given = SettingsCache(16), settings()
-    settled.of(given, "a", state)
+    cache, given = SettingsCache(16), settings()
+    cache.effective(given, "a", state)
     with pytest.raises(ConfigurationChanged, match="feed 'b'"):
-        settled.of(settings(window=80), "b", state)
+        cache.effective(settings(window=80), "b", state)
     damaged = replace(state.pinned, config=state.pinned.config.replace("60", "61"))
     with pytest.raises(StateLost, match="feed 'c'"):
-        settled.of(given, "c", replace(state, pinned=damaged))
+        cache.effective(given, "c", replace(state, pinned=damaged))
 
 
 def test_kinds_of_feeds_without_end_take_no_memory_without_end(state):
-    settled = SettingsCache(16)
-    for _ in range(3 * _MAX_REMEMBERED):
-        settled.of(settings(), "a", state)
-    assert len(settled._found) <= _MAX_REMEMBERED
+    cache = SettingsCache(16)
+    for _ in range(3 * _MAX_CACHED):
+        cache.effective(settings(), "a", state)
+    assert len(cache._cached) <= _MAX_CACHED

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from many_feeds import alone, answer_alone, contents, running, settings, wait_for
+from processes import LIMIT
 from world import push, rows, wait_until
 
 from workers.broker import large_replies
@@ -32,8 +33,8 @@ def fetcher(embedded_url):
 
 
 def fetch(fetcher, store):
-    found = fetcher.fetch(store.keys.feed).result(timeout=10.0)
-    assert fetcher.woken.wait(10.0)
+    found = fetcher.fetch(store.keys.feed).result(timeout=LIMIT)
+    assert fetcher.woken.wait(LIMIT)
     return found
 
 
@@ -76,7 +77,7 @@ def test_where_anything_is_wrong_nothing_is_fetched_and_the_next_one_is(
 
 def test_what_is_closed_leaves_no_socket_open(store, embedded_url):
     fetcher = SnapshotFetcher(embedded_url, lambda: None)
-    fetcher.fetch(store.keys.feed).result(timeout=10.0)
+    fetcher.fetch(store.keys.feed).result(timeout=LIMIT)
     (connected,) = fetcher._reader._clients.values()
     sock = connected.connection._sock
     fetcher.close()
@@ -93,6 +94,7 @@ def test_a_snapshot_beyond_the_bound_is_not_fetched(store, fetcher, monkeypatch)
 def test_after_the_connection_broke_nothing_is_fetched_for_a_while_and_then_over_another(
     store, fetcher, monkeypatch
 ):
+    monkeypatch.setattr(large_replies, "SILENT_SECONDS", LIMIT)
     assert fetch(fetcher, store)
     (connected,) = fetcher._reader._clients.values()
     connected.connection._sock.shutdown(socket.SHUT_RDWR)
@@ -133,7 +135,7 @@ class Wrapped(socket.socket):
 def test_a_buffer_is_filled_however_the_bytes_arrive(kind):
     ours, theirs = socket.socketpair()
     mine = kind(fileno=ours.detach())
-    mine.settimeout(5.0)
+    mine.settimeout(LIMIT)
     sent = bytes(range(256)) * 400
     writer = threading.Thread(target=lambda: [theirs.sendall(sent[i : i + 7000])
                                               for i in range(0, len(sent), 7000)])  # fmt: skip
@@ -142,7 +144,7 @@ def test_a_buffer_is_filled_however_the_bytes_arrive(kind):
     large_replies._fill(mine, held)
     writer.join()
     assert held == sent
-    assert mine.gettimeout() == 5.0
+    assert mine.gettimeout() == LIMIT
     theirs.close()
     with pytest.raises(ConnectionError):
         large_replies._fill(mine, held)

@@ -13,9 +13,7 @@ pytestmark = pytest.mark.servers("embedded")
 LACKS = "without a snapshot"
 
 
-def test_feeds_leave_snapshots_by_the_length_of_their_replays_until_the_grace_period_ends(
-    feeds, redis_url, monkeypatch
-):
+def test_a_stop_saves_the_longest_replays_first(feeds, redis_url, monkeypatch):
     stores = dict(zip([25, 85, 45, 65], feeds(*"abcd"), strict=True))  # no refit is under way then
     names, given = [store.keys.feed for store in stores.values()], settings(replay_budget=1000)
     send, sent = Session.send_snapshot, []
@@ -44,9 +42,7 @@ def test_feeds_leave_snapshots_by_the_length_of_their_replays_until_the_grace_pe
         assert contents(store) == alone(redis_url, rows(105, count)[: count + 20])
 
 
-def test_a_feed_whose_refit_does_not_come_in_time_says_that_it_left_no_snapshot(
-    feeds, redis_url, monkeypatch
-):
+def test_a_late_refit_costs_a_feed_its_snapshot_which_is_told(feeds, redis_url, monkeypatch):
     stores, awaited, send = feeds("a", "b"), [], Session.send_snapshot
 
     def first_awaits_in_vain(session):
@@ -67,7 +63,7 @@ def test_a_feed_whose_refit_does_not_come_in_time_says_that_it_left_no_snapshot(
     assert [LACKS in newest_event(store) for store in stores] == [not k for k in kept]
 
 
-def test_a_feed_with_nothing_new_needs_no_snapshot_and_is_not_said_to_lack_one(feeds, redis_url):
+def test_a_feed_with_nothing_new_lacks_no_snapshot(feeds, redis_url):
     (store,) = feeds("a")
     push(store, rows(30, 0))
     names = [store.keys.feed, f"{store.keys.feed}-none"]

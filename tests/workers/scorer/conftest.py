@@ -37,14 +37,14 @@ class Desk:
         queue = RequestQueue(url, feed, name, Stop(), batch=batch, retry_timeout=retry_timeout)
         self._opened.callback(queue.close)
         made = Scorer(queue, NewestState(reader), ScorerSettings(**settings), Stop(), counts=counts)
-        queue.begin()
+        queue.ensure_group()
         return made
 
     def ask(self, scorer, rows):
         """Return the answers to some rows after one turn of a scorer."""
         ids = self.asker.send([json.dumps(x).encode() for x in rows])
         scorer.turn()
-        found = self.asker.receive(ids, timeout=1.0)
+        found = self.asker.receive(ids, timeout=30.0)
         return [found[id] for id in ids]
 
     def refusal(self, scorer):

@@ -1,11 +1,13 @@
 """The endpoint of a scorer says what it did, how old its state is, and whether it is ready."""
 
+import re
 import threading
 import time
 import urllib.error
 import urllib.request
 
 import pytest
+from processes import LIMIT
 from world import wait_until
 
 from workers.scorer import endpoint as monitored
@@ -19,22 +21,20 @@ def get(capsys, path, at=[]):  # noqa: B006  (the address is logged once)
     if "http://" in said:
         at[:] = [said.split("http://")[1].split("/metrics")[0]]
     try:
-        with urllib.request.urlopen(f"http://{at[0]}{path}", timeout=10) as reply:
+        with urllib.request.urlopen(f"http://{at[0]}{path}", timeout=LIMIT) as reply:
             return reply.status, reply.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
 
 
-def test_it_tells_what_was_answered_how_old_the_state_is_and_when_it_is_too_old(
-    empty_desk, feed, capsys
-):
+def test_metrics_tell_answers_and_the_age_of_the_state(empty_desk, feed, capsys):
     desk = empty_desk
     counts = ScorerCounts()
     scorer = desk.scorer(counts=counts, max_stale=30)
     with monitored.serving_scorer(feed, counts, "0"):
         assert get(capsys, "/readyz") == (503, "the scorer is starting\n")
         counts.is_at_work = True
-        scorer.look()
+        scorer.refresh()
         assert get(capsys, "/readyz") == (503, "state: the worker has published none\n")
         desk.learn(60)
         desk.ask(scorer, [[i, 1, 2] for i in range(3)])
@@ -61,7 +61,7 @@ def test_a_scorer_that_hangs_is_dead():
     counts = ScorerCounts(is_at_work=True, n=5, turned=time.monotonic() - 1000)
     health = monitored.ScorerHealth(counts)
     assert health.unready() == []
-    assert health.dead()[0].startswith("requests: no batch was finished for 1000 s")
+    assert re.match(r"requests: no batch was finished for 10\d\d s", health.dead()[0])
 
 
 def test_a_scorer_is_unready_while_redis_refuses_and_ready_when_it_does_no_more(desk):
@@ -69,7 +69,7 @@ def test_a_scorer_is_unready_while_redis_refuses_and_ready_when_it_does_no_more(
     counts = ScorerCounts(is_at_work=True)
     scorer = desk.scorer(counts=counts, retry_timeout=None)
     health = monitored.ScorerHealth(counts)
-    scorer.look()
+    scorer.refresh()
     desk.asker.send([b"[1,2,3]"])
     desk.store.call("CONFIG", "SET", "maxmemory", "1")
     turning = threading.Thread(target=scorer.turn)

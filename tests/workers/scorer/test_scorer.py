@@ -20,11 +20,7 @@ from workers.broker.request_queue import Request
 from workers.config.settings import Limits
 from workers.errors import Unavailable
 from workers.feed.position import Position
-from workers.message.schema import (
-    PredictionMessage,
-    RejectedMessage,
-    UnavailableMessage,
-)
+from workers.message.schema import PredictionMessage, RejectedMessage, UnavailableMessage
 from workers.scorer import newest_state
 from workers.scorer.scorer import answered
 from workers.session.answer import process
@@ -36,7 +32,7 @@ def test_an_answer_is_the_workers_own_at_its_n_byte_for_byte(desk):
     desk.learn(35)
     ids = desk.asker.send([json.dumps(x).encode() for x in ASKED])
     assert desk.scorer(keep=7).turn() == 3
-    found = desk.asker.receive(ids, timeout=1.0)
+    found = desk.asker.receive(ids, timeout=30.0)
     state = desk.store.publication()
     for id, x in zip(ids, ASKED, strict=True):
         assert found[id].payload == own_answer(desk.rows, state.n, x, id)
@@ -86,11 +82,11 @@ def test_what_was_read_ahead_is_lost_neither_by_a_death_nor_by_a_stop(desk):
             assert one._queue.leave(), "requests are left to it"
         desk.serve(heir)
         heir.finish()
-        assert len(desk.asker.receive(ids, timeout=1.0)) == 12
+        assert len(desk.asker.receive(ids, timeout=30.0)) == 12
         assert heir.counts.taken_over == (4 if end == "dies" else 0)
 
 
-def test_answers_that_come_too_late_are_written_anew_though_more_was_read_meanwhile(desk):
+def test_answers_that_come_too_late_are_computed_again(desk):
     ids = desk.asker.send([json.dumps(x).encode() for x in ASKED * 4])
     scorer = desk.scorer(batch=4)
     send, count = scorer._queue.send_answers, []
@@ -103,7 +99,7 @@ def test_answers_that_come_too_late_are_written_anew_though_more_was_read_meanwh
     while desk.waiting() != (0, 0):
         scorer.turn()
     scorer.finish()
-    assert len(desk.asker.receive(ids, timeout=1.0)) == scorer.counts.written == 12
+    assert len(desk.asker.receive(ids, timeout=30.0)) == scorer.counts.written == 12
     assert count == [4, 4, 4, 4, 4]
 
 
@@ -111,7 +107,7 @@ def test_all_of_a_full_queue_is_answered_in_one_round_trip_a_batch(desk):
     """A batch costs Redis one read, three looks and one script, however many requests it has."""
     scorer = desk.scorer(batch=16)
     desk.asker.send([b"[1,2,3]"] * 64)
-    scorer.look()
+    scorer.refresh()
     desk.store.call("CONFIG", "RESETSTAT")
     while desk.store.length(desk.store.keys.requests):
         scorer.turn()
@@ -125,10 +121,10 @@ def test_all_of_a_full_queue_is_answered_in_one_round_trip_a_batch(desk):
 
 def test_a_scorer_that_was_only_slow_writes_no_second_answer(desk):
     (id,) = desk.asker.send([b"[1,2,3]"])
-    slow, heir = desk.scorer("slow"), desk.scorer("heir", claim_after=0.05)
+    slow, heir = desk.scorer("slow"), desk.scorer("heir", claim_after=0.001)
     held = slow._queue.read().requests
-    assert heir.turn() == 0  # it is not overdue yet
-    time.sleep(0.1)
+    assert desk.scorer("patient", claim_after=600.0).turn() == 0, "it is not overdue yet"
+    time.sleep(0.01)
     assert (heir.turn(), heir.counts.taken_over) == (1, 1)
     first = desk.reply(id)
     desk.learn(40)  # another state would answer otherwise now
@@ -137,19 +133,19 @@ def test_a_scorer_that_was_only_slow_writes_no_second_answer(desk):
     assert desk.reply(id) == first
 
 
-def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(desk):
+def test_a_paused_scorer_answers_by_the_state_at_its_write(desk):
     (id,) = desk.asker.send([b"[1,2,3]"])
     scorer = desk.scorer(max_stale=50)
     held = scorer._queue.read().requests
-    now = scorer._queue.standing
+    now = scorer._queue.status
 
     def long_ago():
-        scorer._queue.standing = now
+        scorer._queue.status = now
         found = now()
         desk.learn(100)
         return type(found)(found.n, found.config_hash, found.newest, found.now - 5000)
 
-    scorer._queue.standing = long_ago
+    scorer._queue.status = long_ago
     assert scorer._answer(held) == 1
     assert desk.reply(id)["n"] > 100
 
@@ -157,14 +153,14 @@ def test_a_scorer_that_was_paused_says_how_old_its_answer_is_when_it_writes_it(d
 def test_a_redis_that_is_always_slow_still_gets_the_answers(desk):
     (id,) = desk.asker.send([b"[1,2,3]"])
     scorer = desk.scorer()
-    now, looks = scorer._queue.standing, []
+    now, looks = scorer._queue.status, []
 
     def slowly():
         found = now()
         looks.append(found)
         return type(found)(found.n, found.config_hash, found.newest, found.now - 3000)
 
-    scorer._queue.standing = slowly
+    scorer._queue.status = slowly
     assert scorer._answer(scorer._queue.read().requests) == 1
     assert len(looks) == 3
     assert desk.reply(id)["status"] == "ok"
@@ -298,7 +294,7 @@ def test_a_feed_that_is_begun_anew_is_not_answered_by_what_it_was(desk):
     scorer = desk.scorer()
     assert desk.ask(scorer, ASKED[:1])[0].state
     reset(desk.store, with_input=True)
-    scorer._queue.begin()
+    scorer._queue.ensure_group()
     assert desk.refusal(scorer)[0] == "no_state"
 
 
@@ -356,7 +352,7 @@ def test_requests_outlive_their_consumer_group(desk):
     desk.store.call("XGROUP", "DESTROY", key, "scorers")
     assert scorer._answer(held) == 0
     assert scorer.turn() == 3
-    assert len(desk.asker.receive(ids, timeout=1.0)) == 3
+    assert len(desk.asker.receive(ids, timeout=30.0)) == 3
     desk.store.call("XGROUP", "DESTROY", key, "scorers")
     assert scorer._queue.leave() is False
     assert scorer.turn() == 0
@@ -374,9 +370,9 @@ def test_a_stream_of_requests_that_was_deleted_is_begun_anew(desk):
 
 def stood(desk, scorer, **changed):
     """Let the scorer find the feed as it stands, with some figures changed."""
-    now = scorer._queue.standing
+    now = scorer._queue.status
     found = now()
-    scorer._held(
+    scorer._state(
         replace(found, **{name: change(getattr(found, name)) for name, change in changed.items()})
     )
     return scorer.counts.stale
@@ -398,7 +394,7 @@ def test_a_clock_of_redis_that_goes_back_makes_no_negative_age(desk):
     assert scorer.counts.age == 0
 
 
-def test_where_redis_has_no_memory_no_request_is_lost_and_none_is_half_answered(desk):
+def test_a_redis_without_memory_loses_no_request(desk):
     scorer, heir = desk.scorer("one"), desk.scorer("heir", claim_after=0.001)
     desk.request("id", "again", "x", "[1,2,3]")
     scorer.turn()
@@ -415,11 +411,11 @@ def test_where_redis_has_no_memory_no_request_is_lost_and_none_is_half_answered(
         desk.store.call("CONFIG", "SET", "maxmemory", "0")
     time.sleep(0.01)
     assert heir.turn() == 3
-    assert len(desk.asker.receive(ids, timeout=1.0)) == 3
+    assert len(desk.asker.receive(ids, timeout=30.0)) == 3
     assert desk.waiting() == (0, 0)
 
 
-def test_a_state_that_is_replaced_while_it_is_read_is_passed_over_for_the_next_one(desk):
+def test_a_state_that_is_replaced_during_its_read_is_passed_over(desk):
     scorer = desk.scorer()
     before = desk.ask(scorer, ASKED[:1])[0].state
     desk.learn(40)
@@ -439,7 +435,7 @@ def test_a_state_that_is_replaced_while_it_is_read_is_passed_over_for_the_next_o
     assert desk.ask(scorer, ASKED[:1])[0].state == newest
 
 
-def test_a_state_that_is_older_than_the_one_in_use_is_taken_since_it_is_what_redis_has(desk):
+def test_an_older_state_is_taken_if_redis_has_no_other(desk):
     """As after a fail-over to a replica that lacks the last writes."""
     scorer, keys = desk.scorer(), desk.store.keys
     older = desk.store.publication()
@@ -495,7 +491,7 @@ def test_large_requests_that_were_read_together_take_bounded_memory(desk, monkey
     assert all(desk.reply(id)["status"] == "ok" for id in sent)
 
 
-def test_a_request_that_waited_too_long_is_told_so_and_those_behind_it_are_answered(desk):
+def test_a_request_that_waited_too_long_is_answered_as_late(desk):
     now = int(desk.store.call("TIME")[0]) * 1000
     old = ("id", "old", "x", "[1,2,3]")
     desk.store.call("XADD", desk.store.keys.requests, f"{now - 3_600_000}-0", *old)
@@ -521,7 +517,7 @@ def test_the_largest_batch_is_written_by_one_script(desk):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_in_any_order_of_deaths_take_overs_and_lost_groups_a_request_has_one_answer(desk, seed):
+def test_a_request_has_one_answer_whatever_scorers_do(desk, seed):
     """Scorers take steps by chance; two of them even have one name."""
     dice, sent, first = random.Random(seed), [], {}
 
@@ -553,7 +549,7 @@ def test_in_any_order_of_deaths_take_overs_and_lost_groups_a_request_has_one_ans
 
     for _ in range(60):
         step()
-    at_work[0]._queue.begin()
+    at_work[0]._queue.ensure_group()
     deadline = time.monotonic() + 60
     while desk.waiting() != (0, 0):
         assert time.monotonic() < deadline, desk.waiting()

@@ -4,13 +4,10 @@ import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pure_replay import restarted
 
 from online_svm.config import PredictorConfig
-from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.config.settings import Limits
-from workers.feed.position import START
-from workers.feed.recent_ids import RecentIds
-from workers.session.answer import process
 
 CONFIG = PredictorConfig(window=40, refit_every=10, metrics_every=7, gamma=0.5)
 
@@ -40,18 +37,7 @@ def numbered(stream):
 
 
 def answers(stream, limits, cuts):
-    """Answer a stream cut into batches, and restart from a snapshot between all of them."""
-    predictor, recent, position = OnlinePredictor(CONFIG), RecentIds(limits.dedupe_window), START
-    entries, out, turn = numbered(stream), [], 0
-    while entries:
-        size = cuts[turn % len(cuts)]
-        outcome = process(predictor, limits, position, entries[:size], recent)
-        out += outcome.out
-        position, entries, turn = outcome.after, entries[size:], turn + 1
-        body = recent.prepend_to(predictor.snapshot())
-        predictor, recent = OnlinePredictor(CONFIG), RecentIds(limits.dedupe_window)
-        predictor.restore(recent.restore_from(body))
-    return out, position, predictor.classes
+    return restarted(CONFIG, numbered(stream), limits, cuts)
 
 
 def expected(stream, limits):

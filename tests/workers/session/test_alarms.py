@@ -83,7 +83,7 @@ def expected(embedded_url):
     worker.abandon()
 
 
-def test_an_alarm_has_the_id_of_its_entry_and_stands_in_the_digest_after_met(expected):
+def test_an_alarm_has_the_id_of_its_entry_in_the_digest(expected):
     (out, met, alarms), position = expected
     assert alarms
     for entry_id, payload in alarms:

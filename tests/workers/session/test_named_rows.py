@@ -60,7 +60,7 @@ def answers(store):
     return [orjson.loads(fields[1]) for _, fields in page]
 
 
-def test_a_raw_table_whose_labels_come_a_day_late_is_answered_without_a_rejected_row(world, files):
+def test_a_raw_table_with_late_labels_has_no_rejected_row(world, files):
     rows, labels = files
     late = World(world.url, world.feed, world._run_command, horizon=500, maturity="arrival",
                  classes=("no", "yes"))  # fmt: skip

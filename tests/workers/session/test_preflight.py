@@ -257,7 +257,7 @@ def test_answers_without_a_state_are_a_lost_state_also_beside_a_worker(store):
 URL = "redis://worker:secret@host:6379/0"
 
 
-def test_a_later_process_of_this_user_knows_the_feed_in_that_redis_and_in_no_other(monkeypatch):
+def test_a_later_process_knows_the_feed_of_this_redis_alone(monkeypatch):
     KnownFeeds.of_user(URL).add("f")
     assert "f" in KnownFeeds.of_user("redis://other:word@host:6379/0")
     for url in ("redis://host:6379/1", "redis://host:6379/0?db=1", "redis://there:6379/0"):

@@ -12,13 +12,7 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.batch import finished
 from online_svm.storage.container import pack, unpack
 from workers.config.settings import Limits
-from workers.errors import (
-    ConfigurationChanged,
-    ReplayMismatch,
-    SnapshotsLost,
-    StateLost,
-    Stopped,
-)
+from workers.errors import ConfigurationChanged, ReplayMismatch, SnapshotsLost, StateLost, Stopped
 from workers.feed.pinned_config import pinned_config
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import PinnedConfig
@@ -76,7 +70,7 @@ def test_a_configuration_that_changed_since_the_preflight_is_refused(worked):
     hashed = sha256(config.encode()).hexdigest()
     worked.call("HSET", worked.keys.state, "config", config, "config_hash", hashed)
     with pytest.raises(ConfigurationChanged, match=r"C: feed 9\.0"):
-        finished(replace(taking(worked), ours=other).steps())
+        finished(replace(taking(worked), pinned=other).steps())
 
 
 def test_a_feed_that_must_exist_is_not_begun(store):

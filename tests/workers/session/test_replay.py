@@ -44,7 +44,7 @@ def test_the_first_snapshot_that_can_be_used_is_restored_and_the_others_are_told
         store,
         state,
         state.snapshots,
-        unusable=lambda pointer, error: told.append((pointer, str(error))),
+        on_unusable=lambda pointer, error: told.append((pointer, str(error))),
     )
     assert replay.position.cursor == state.previous.cursor != state.snapshot.cursor
     assert told == [(state.snapshot, "its SHA-256 is not the one recorded: it is damaged")]

@@ -49,7 +49,7 @@ def test_a_replay_leaves_snapshots_and_the_next_start_goes_on_from_the_newest(wo
         running = begun(store)
         before = snapshots(store)
         while snapshots(store) == before:
-            assert not running.recover_some()
+            assert not running.recover_step()
         reached.append(snapshots(store)[0])
     assert reached == sorted(set(reached))
     assert snapshots(store) == reached[:-3:-1]
@@ -92,20 +92,20 @@ def test_a_replay_that_gives_other_bytes_leaves_none(world):
     assert snapshots(world.store) == []
 
 
-def test_none_is_left_before_an_answer_that_is_gone_or_is_not_the_committed_one(world):
+def test_no_snapshot_is_left_before_a_missing_or_wrong_answer(world):
     """What is stored proves nothing of what came before it; after it the chain is whole."""
     store = world.store
     store.call("XTRIM", store.keys.out, "MINID", f"{COUNT // 2}-0")
     running = begun(store)
     while not snapshots(store):
-        assert not running.recover_some()
+        assert not running.recover_step()
     assert snapshots(store)[0] in range(COUNT // 2 - 1, COUNT // 2 + SLICE)
     take_over(store)
 
 
 def test_a_replay_of_a_worker_that_was_replaced_leaves_none(world):
     running = begun(world.store)
-    running.recover_some()
+    running.recover_step()
     with world.open() as other:
         other.fence("successor", None)
         before = other.state()
@@ -116,7 +116,7 @@ def test_a_replay_of_a_worker_that_was_replaced_leaves_none(world):
 
 def test_a_state_that_stands_elsewhere_is_found_by_the_next_commit(world):
     running = begun(world.store)
-    running.recover_some()
+    running.recover_step()
     world.store.call("HSET", world.store.keys.state, "cursor", "1-0")
     before = world.store.state()
     taken_over(running)

@@ -9,12 +9,7 @@ from world import CONFIG, COUNT, World, drain, payloads, rows, take_back
 
 from workers.broker.leases import holding
 from workers.broker.store import Store
-from workers.errors import (
-    Fenced,
-    InputLost,
-    SnapshotsLost,
-    Unavailable,
-)
+from workers.errors import Fenced, InputLost, SnapshotsLost, Unavailable
 from workers.feed.position import parse_id
 from workers.feed.state import Pointer
 from workers.session import session as session_module
@@ -120,9 +115,7 @@ def test_without_a_window_no_input_is_given_up(world):
     assert len(world.store.state().marks) == 1
 
 
-def test_a_feed_of_a_version_that_kept_no_marks_goes_on_and_keeps_its_window_from_then(
-    world, expected
-):
+def test_a_feed_without_stored_marks_keeps_its_window_from_now_on(world, expected):
     world.push()
     world.answer(130, snapshot_every=40)
     store = world.store
@@ -259,7 +252,7 @@ def test_input_deleted_before_its_answer_was_committed_stops_the_worker(
     step = answer_batch
     if is_away:
         with monkeypatch.context() as patched:
-            patched.setattr(session_module, "check_held", away)
+            patched.setattr(session_module, "check_entries_exist", away)
             with pytest.raises(Unavailable):
                 answer_batch(running)
         step = Session.resume
@@ -337,13 +330,13 @@ def test_a_commit_may_be_confirmed_without_a_wait_once_its_reply_was_read(own_re
     with World(own_redis.url, feed) as world, Store(own_redis.url, "other") as other:
         world.push(2)
         running = world.session()
-        assert running.may_confirm, "there is nothing to confirm"
+        assert running.can_confirm, "there is nothing to confirm"
         other.call("CLIENT", "PAUSE", 200, "WRITE")
-        running.input.hand_in((), may_be_more=True)
+        running.input.put((), may_be_more=True)
         running.answer(running.next_now(2))
-        assert not running.may_confirm
+        assert not running.can_confirm
         connection = world.store._connection
-        while not running.may_confirm:
+        while not running.can_confirm:
             connection.read_arrived(stop.wait_for(connection.descriptors, 10.0))
         assert running.position.seq == 0
         assert running.finish_commit()

@@ -12,7 +12,7 @@ from workers.broker.store import Store
 from workers.config.loading import load
 from workers.config.settings import WorkerSettings
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
-from workers.reading.status import status
+from workers.reading.status import read_status
 from workers.runner import combination
 from workers.session import preflight
 from workers.session.join.sources import Source
@@ -139,7 +139,7 @@ def test_a_feed_of_another_version_is_refused_in_one_line_by_all_that_compute(
         assert f"or: online-svm fork {feed} --to NEW" in told
         assert "\n" not in told
     assert store.call("HGETALL", store.keys.state) == before
-    assert status(store).seq == COUNT  # it can still be looked at
+    assert read_status(store).seq == COUNT  # it can still be looked at
 
 
 @pytest.mark.parametrize("config", ['{"predictor": 3}', '{"limits": []}', "[]", "{"])

@@ -1,20 +1,20 @@
--- Answer requests, each once: the first scorer that calls this answers, and no other.
+-- Answer requests, each once: only the first scorer that calls this for a request answers it.
 --
 -- KEYS  1 req  stream  requests
 --       2 ..   list    the answer to each request: one element
 --
--- ARGV  1 group    of the scorers
---       2 since    milliseconds by the clock of Redis, when the staleness of the state was measured
---       3 most     milliseconds since then after which nothing is written
---       4 keep     seconds that an answer is kept
---       then of each request: ID of its entry, answer
+-- ARGV  1 group         of the scorers
+--       2 measured_at   milliseconds by the clock of Redis: when the staleness was measured
+--       3 max_age_ms    milliseconds after that, beyond which nothing is written
+--       4 keep_seconds  expiry of an answer
+--       then for each request: ID of its entry, answer
 --
 -- Returns {OK, answers written}; {LATE} if the staleness must be measured again; {GONE} if the group
 -- or the stream was deleted: the remaining requests are then delivered again.
 --
--- A request that is not pending was answered by a scorer that took it over. A request whose key has
--- an answer was sent twice. Every check comes before the first write. The first write is an RPUSH,
--- which Redis refuses without memory: then all requests stay pending.
+-- A request that is no longer pending was claimed and answered by another scorer. If the key of an
+-- answer exists, the request was sent twice. Every check comes before the first write. The first
+-- write is an RPUSH, which Redis refuses when out of memory: all requests then stay pending.
 
 local now = redis.call('TIME')
 if tonumber(now[1]) * 1000 + tonumber(now[2]) / 1000 > tonumber(ARGV[2]) + tonumber(ARGV[3]) then
@@ -23,7 +23,7 @@ end
 local req, group, entries = KEYS[1], ARGV[1], {}
 for i = 5, #ARGV, 2 do entries[#entries + 1] = ARGV[i] end
 
--- Requests that were read together are adjacent: one command finds which of them are pending.
+-- Requests of one read are adjacent: one command finds which of them are pending.
 local pending = {}
 local found = redis.pcall('XPENDING', req, group, entries[1], entries[#entries], #entries)
 if found.err then

@@ -1,27 +1,26 @@
--- Commit one batch: its answers, its reports, its alarms, its dead letters and the feed's new
--- position, all visible at once or not at all.
+-- Commit one batch atomically: answers, reports, alarms, dead letters and the feed's new position.
 --
 -- KEYS  1 st     hash    position of the feed
---       2 in     stream  examples; neither read nor written if the feed answers other feeds
+--       2 in     stream  examples; neither read nor written by a combination
 --       3 out    stream  predictions
 --       4 met    stream  validity reports
 --       5 alarms stream  alarms
 --       6 dlq    stream  entries that were rejected, or could not be joined
---       7 ..     string  the parts of the snapshot that becomes the newest one  (only when it moves)
---         ..     string  parts of snapshots that are no longer needed           (only when it moves)
+--       7 ..     string  parts of the snapshot that becomes the newest one  (if there is a new one)
+--         ..     string  parts of snapshots to delete                       (if there is a new one)
 --
 -- ARGV  1 epoch    of the writer
 --       2 cursor   ID of the last committed input entry, "0-0" at the start of a feed
 --       3 seq      input entries answered      \
 --       4 n        examples learned             > after this batch
 --       5 digest   chained SHA-256, hex        /
---       6 keep_out, 7 keep_met, 8 keep_alarms, 9 keep_dlq   entries to retain, about; 0 keeps all
---      10 from_out, 11 from_met, 12 from_alarms, 13 from_dlq   entries before this ID may go; "" none
---      14 reads    "1" if the feed answers the entries of `in`, "0" if it answers other feeds
---      15 trim     input before this ID is no longer needed; "" trims nothing
+--       6 keep_out, 7 keep_met, 8 keep_alarms, 9 keep_dlq   approximate entries to keep; 0 keeps all
+--      10 from_out, 11 from_met, 12 from_alarms, 13 from_dlq   trim entries before this ID; "" none
+--      14 reads    "1" if the feed answers the entries of `in`, "0" for a combination
+--      15 trim     trim the input before this ID; "" trims nothing
 --      16 parts    of the snapshot that becomes the newest one; 0 for none
---      17 f        further fields of st that change with the batch, such as snapshot pointers
---      18 m, 19 k, 20 a, 21 r   entries for out, met, alarms, dlq
+--      17 f        further fields of st to set, such as snapshot pointers
+--      18 m, 19 k, 20 a, 21 r   numbers of entries for out, met, alarms, dlq
 --      then f times  name, value
 --           m times  id, payload                        every input entry of the batch, in order
 --           k times  id, payload
@@ -31,10 +30,11 @@
 --
 -- Returns {code, detail ...}: OK, a refusal of streams.lua, or
 --   GAP                    the entries after the cursor are not this batch
---   INPUT_RECREATED        the input is another stream than the one that was answered, or was
---                          counted by another server (Redis 7 and later; see input.lua)
---   DELETED, cursor, gone  input after the cursor was deleted unread (Redis 7 and later)
---   SNAPSHOT               a part of the snapshot to point at expired
+--   INPUT_RECREATED        the input was recreated, or its entries were counted by another server
+--                          (Redis 7 and later; see input.lua)
+--   DELETED, cursor, gone  input after the cursor was deleted unread (Redis 7 and later); with
+--                          `gone` as the field of st, the feed continues without those entries
+--   SNAPSHOT               a part of the new snapshot expired
 
 local GROUP = 'osvm'
 local parts, f = tonumber(A[16]), tonumber(A[17])
@@ -48,10 +48,11 @@ local reads = m > 0 and A[14] == '1'
 local cursor = A[2]
 if m > 0 then cursor = A[first_met - 2] end
 
--- From Redis 7 on a stream knows the last ID that XDEL deleted, and how many entries it ever got.
--- Entries that were gone before the feed began stand in st as "count id" and are not missed. Trimming
--- begins with the oldest, so the count is useful only once nothing up to the cursor is left.
--- Returns nothing, or the value of `gone` in st with which the feed goes on without the entries.
+-- Redis 7 and later store the largest ID deleted by XDEL, and the number of entries ever added. The
+-- entries that were gone when the feed was created are in the field `gone` of st, as "count id", and
+-- are not missed. XTRIM removes the oldest entries first, so the count shows a loss only once nothing
+-- up to the cursor is left.
+-- Returns nil, or the value of `gone` with which the feed continues without the missing entries.
 local function missing(info, before, seq, gone)
   local deleted, added = info['max-deleted-entry-id'], info['entries-added']
   if not deleted then return nil end
@@ -64,8 +65,8 @@ local function missing(info, before, seq, gone)
   return is_missing and count .. ' ' .. deleted or nil
 end
 
--- Check that the batch can be added to the outputs, from the one at `first` on. The others must be
--- streams too, or not exist: one XREAD shows that for all of them.
+-- Check that the batch can be added to the outputs from number `first` on. The outputs without new
+-- entries must be streams, or not exist: one XREAD checks them all.
 local function outputs_refused(first, counts, firsts)
   local others = {}
   for i = first, 4 do
@@ -91,9 +92,9 @@ end
 local refused, st = position_refused(KEYS[1], A[1], A[2], cursor)
 if refused then return refused end
 
--- 2. Are the entries after the cursor this batch? The first m of them are read again: no cheaper
--- command shows a deletion in the middle. (No entry can be inserted between two others, and a stream
--- that was deleted and filled again has other IDs.)
+-- 2. Are the entries after the cursor this batch? They are read again: no cheaper command shows a
+-- deletion in the middle. (No entry can be inserted between two others, and a recreated stream has
+-- other IDs.)
 local input
 if reads then
   local held = pcall_('XRANGE', KEYS[2], '(' .. A[2], '+', 'COUNT', m)
@@ -111,8 +112,8 @@ if reads then
   if gone then return {'DELETED', A[2], gone} end
 end
 
--- 3. Can everything be written? If there are answers, the XADD of the first one checks `out`: a
--- refused XADD writes nothing.
+-- 3. Can everything be written? The XADD of the first answer, if any, checks `out`: a refused XADD
+-- writes nothing.
 local counts, firsts = {m, k, a, r}, {first_out, first_met, first_alarm, first_dlq}
 refused = outputs_refused(m > 0 and 2 or 1, counts, firsts)
 if refused then return refused end
@@ -138,7 +139,7 @@ if input and input['entries-added'] then
 end
 call('HSET', KEYS[1], 'cursor', cursor, 'seq', A[3], 'n', A[4], 'digest', A[5], unpack(fields))
 
--- The batch is committed. The rest is housekeeping: a failure must not look like a refusal.
+-- The batch is committed. An error of the rest, housekeeping, must not look like a refusal.
 if reads and pcall_('XGROUP', 'SETID', KEYS[2], GROUP, cursor)['err'] then
   pcall_('XGROUP', 'CREATE', KEYS[2], GROUP, cursor)
 end

@@ -4,7 +4,7 @@
 --
 -- ARGV  1 after  ID
 --
--- Returns {id, bytes of field names and values}; nothing if there is no such entry.
+-- Returns {id, bytes of field names and values}; {} if there is no such entry.
 
 local found = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', 1)[1]
 if not found then return {} end

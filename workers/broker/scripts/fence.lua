@@ -1,11 +1,11 @@
--- Take over a feed: every earlier writer is refused from now on.
+-- Take over a feed: commits of earlier writers are refused from now on.
 --
 -- KEYS  1 st    hash    position of the feed
 --       2 in    stream  examples
---       3 anew  string  mark of a reset; deleted, so that a later loss of the feed is noticed
+--       3 anew  string  mark of a reset; deleted, so that a later loss of the state is noticed
 --
--- ARGV  1 writer  for people
---       2 reads   "1" if the feed answers the entries of `in`, "0" if it answers other feeds
+-- ARGV  1 writer  name of the worker, for people
+--       2 reads   "1" if the feed answers the entries of `in`, "0" for a combination
 --       3 kept    retention of this worker, JSON; "" keeps the stored one
 --       then names and values of the fields of a new feed; none if the feed must exist
 --
@@ -14,8 +14,8 @@
 --   LOST  there is no st, and the feed must exist
 --   or a refusal of input.lua
 --
--- HSET and PERSIST are used here so that a missing permission is found before the first commit. An
--- epoch that cannot grow stays as it is: the reader of the fields reports it.
+-- HSET and PERSIST run here so that a missing permission is found before the first commit. An epoch
+-- that is no integer, or the largest one, is left as it is: the reader of the fields reports it.
 
 local is_new = call('EXISTS', KEYS[1]) == 0
 if is_new and #A == 3 then return {'LOST'} end
@@ -24,7 +24,7 @@ if not is_new and A[2] == '1' then
   if refused then return refused end
 end
 
--- Input that is gone when a feed begins is not missed later: see commit.lua.
+-- Entries that are gone when a feed is created are not missed later: see commit.lua.
 if is_new then
   call('HSET', KEYS[1], unpack(A, 4))
   local info = type_of(KEYS[2]) == 'stream' and info_of(KEYS[2])

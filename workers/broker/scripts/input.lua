@@ -1,11 +1,11 @@
--- Functions of the scripts that check the input; placed after streams.lua.
+-- Functions of the scripts that check the input; loaded after streams.lua.
 --
--- A stream that was deleted, or renamed, and recreated has lost its unanswered entries. From Redis 7
--- on a stream counts the entries it ever got, from 0 when it is created. So st keeps
---   added   "count gone": the entries that the stream ever got, and how many of them at least are
---           gone once none up to the cursor is left
+-- A stream that was deleted, or renamed, and recreated has lost its unanswered entries. In Redis 7
+-- and later a stream counts the entries ever added to it, from 0 when it is created. So st has
+--   added   "count gone": the entries ever added, and how many of them are missing, at least, once
+--           no entry up to the cursor is left
 --   run_id  of the server that counted. Another server may have loaded a file without the count (of
---           Redis 6.2, or an older copy): there a smaller count proves nothing.
+--           Redis 6.2, or an older copy): its smaller count proves nothing.
 
 -- Return whether no entry up to the cursor is left.
 local function has_none_upto(info, cursor)
@@ -21,7 +21,7 @@ local function is_recreated(info, cursor, counted)
   return has_none_upto(info, cursor) and now - info['length'] < tonumber(gone)
 end
 
--- Return the field `added` for a stream that has `kept` entries up to the cursor.
+-- Return the field `added` of st for a stream that still has `kept` entries up to the cursor.
 local function counted(info, kept)
   local added = info['entries-added']
   return string.format('%.0f %.0f', added, added - info['length'] + kept)
@@ -31,9 +31,9 @@ local function run_id() return string.match(call('INFO', 'server'), 'run_id:(%x+
 
 -- Returns nil, or
 --   TYPE, key, type   the input holds another type
---   GONE, cursor      the input ends before the cursor: it is gone, or was recreated
+--   GONE, cursor      the input ends before the cursor: it was deleted, or recreated
 --   INPUT_RECREATED, cursor
--- A cursor that is no ID is reported by the reader of st.
+-- A cursor that is no ID passes: the reader of st reports it.
 local function input_refused(st, input)
   local held = call('HMGET', st, 'cursor', 'added', 'run_id')
   local cursor, kind = held[1], type_of(input)
@@ -47,9 +47,9 @@ local function input_refused(st, input)
   end
 end
 
--- Store the run of the server that counts the input. Count it if that was not done, or if the count
--- is not valid for this run. Call input_refused first.
--- Returns 1 if a loss before this could not be seen; else 0.
+-- Store the run_id. Count the input if it was not counted, or if the count is not valid for this run
+-- of the server. Call input_refused first.
+-- Returns 1 if an earlier loss would have gone unnoticed; else 0.
 local function count_input(st, input)
   local held, run = call('HMGET', st, 'cursor', 'added', 'run_id'), run_id()
   local cursor = held[1]

@@ -1,10 +1,10 @@
--- Read a page of the keys of this server for feeds with input; producers may have made any key.
+-- Find feeds with input in a page of this server's keys.
 --
 -- KEYS  none: on a cluster each node returns its own keys
 --
--- ARGV  1 cursor  of SCAN, "0" at first
---       2 count   keys in the page, about, of any kind
---       3 longest bytes of a name; longer ones are left out
+-- ARGV  1 cursor     of SCAN, "0" at first
+--       2 count      approximate number of keys in the page, of any kind
+--       3 max_bytes  of a name; longer ones, which anyone may have written, are left out
 --
 -- Returns {cursor, names}.
 

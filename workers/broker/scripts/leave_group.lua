@@ -4,7 +4,7 @@
 --
 -- ARGV  1 group, 2 consumer
 --
--- Returns 1 if it is removed; 0 if it has entries, or there is no such group.
+-- Returns 1 if it was removed; 0 if it has pending entries, or the group does not exist.
 
 local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2])
 if pending.err then

@@ -1,4 +1,4 @@
--- Let scorers answer with another state. All its parts are stored, so one write shows it whole.
+-- Make a state, whose parts are already stored, the newest one for scorers.
 --
 -- KEYS  1 st    hash    position of the feed
 --       2 pub   hash    which published state is the newest
@@ -6,13 +6,13 @@
 --         ..    string  the parts of the previous state, which a scorer may be reading
 --
 -- ARGV  1 epoch   of the writer
---       2 cursor  at which the state stands
+--       2 cursor  of the state
 --       3 parts   of the new state
 --       4 seconds after which the previous state expires
 --       then names and values of the fields of pub
 --
--- Returns 1; or 0 if it is not published: a newer writer owns the feed, its position is another one
--- (the last commit was refused, or another one followed), or a part is gone.
+-- Returns 1; or 0 if nothing is published, because a newer writer owns the feed, its cursor is another
+-- one (the last commit was refused, or another one followed), or a part expired.
 
 local parts = tonumber(ARGV[3])
 local held = redis.call('HMGET', KEYS[1], 'epoch', 'cursor', 'config_hash')

@@ -1,7 +1,7 @@
--- Tell which feeds have a state, and which of the others have input.
+-- Return which feeds have a state, and which of the others have input.
 --
 -- KEYS  1, 3 ..  st  hash    position of a feed
---       2, 4 ..  in  stream  its examples; on a cluster of one slot
+--       2, 4 ..  in  stream  its examples; on a cluster, all keys are in one slot
 --
 -- Returns a number for each feed: 0 if it has `st`, else 1 if it has `in`, else 2.
 

@@ -1,10 +1,10 @@
--- Read a page of the list of feeds; producers may have written anything to it.
+-- Read a page of the list of feeds, to which producers may have written anything.
 --
 -- KEYS  1 registry  set  names of feeds
 --
--- ARGV  1 cursor  of SSCAN, "0" at first
---       2 count   names in the page, about
---       3 longest bytes of a name; longer ones are counted, and not returned
+-- ARGV  1 cursor     of SSCAN, "0" at first
+--       2 count      approximate number of names in the page
+--       3 max_bytes  of a name; longer ones are counted, but not returned
 --
 -- Returns {cursor, names, number of longer ones}.
 

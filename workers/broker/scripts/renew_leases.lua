@@ -1,13 +1,13 @@
 -- Renew the leases that this process holds, and return the holders of the others.
 --
--- KEYS  1 .. lease  string  who runs the feed; on a cluster of one slot
+-- KEYS  1 .. lease  string  who runs the feed; on a cluster, all keys are in one slot
 --
 -- ARGV  1 value         of this process
 --       2 milliseconds  after which a lease expires
---       3 bytes         of another holder's value that are returned, at most
+--       3 max_bytes     of another holder's value to return
 --
--- Returns one text for each key: "mine" if it was renewed, "none" if there is no lease, "type" if the
--- key holds another type, or "held " and the value of another holder.
+-- Returns one string for each key: "mine" if it was renewed, "none" if there is no lease, "type" if
+-- the key holds another type, or "held " followed by another holder's value.
 
 local replies = {}
 for i, key in ipairs(KEYS) do

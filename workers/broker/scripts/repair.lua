@@ -1,4 +1,4 @@
--- Make st and the output streams of a feed agree again: move st forward, or append answers.
+-- Make st and the output streams of a feed consistent again: move st forward, or append answers.
 --
 -- KEYS  1 st     hash    position of the feed
 --       2 in     stream  examples
@@ -8,28 +8,28 @@
 --       6 dlq    stream  rejected input
 --       7 lease  string  who runs the feed
 --
--- ARGV  1 epoch    that st was read under
---       2 cursor   in st
+-- ARGV  1 epoch    in st when it was read
+--       2 cursor   likewise
 --       3 lease    value of a dead holder; "" for none
---       4 last     the last ID that out was given
---       5 cursor, 6 seq, 7 n, 8 digest   of st after this
---       9 m, 10 k, 11 a, 12 r   entries for out, met, alarms, dlq
+--       4 last     last generated ID of out
+--       5 cursor, 6 seq, 7 n, 8 digest   of st after the repair
+--       9 m, 10 k, 11 a, 12 r   numbers of entries for out, met, alarms, dlq
 --      then m times  id, payload
 --           k times  id, payload
 --           a times  id, payload
 --           r times  id, then names and values of four fields
 --
 -- Returns {code, detail ...}: OK, a refusal of streams.lua, or
---   HELD   a worker took the feed
---   MOVED  out was written to
--- The epoch grows by one, so that an earlier writer is refused.
+--   HELD   a worker has taken the lease
+--   MOVED  out was written to meanwhile
+-- The epoch is incremented, so that an earlier writer is refused.
 
 local GROUP = 'osvm'
 local m, k, a, r = tonumber(A[9]), tonumber(A[10]), tonumber(A[11]), tonumber(A[12])
 local firsts = {13, 13 + 2 * m, 13 + 2 * (m + k), 13 + 2 * (m + k + a)}
 local counts = {m, k, a, r}
 
--- 1. Is everything unchanged since the answers were computed?
+-- 1. Is everything as it was when the answers were computed?
 local refused = position_refused(KEYS[1], A[1], A[2], A[2])
 if refused then return refused end
 if (call('GET', KEYS[7]) or '') ~= A[3] then return {'HELD'} end

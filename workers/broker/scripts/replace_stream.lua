@@ -1,14 +1,14 @@
--- Replace a stream by its copy, with its counts and its consumer groups, unless it grew.
+-- Replace a stream by a copy of its entries; keep its counts and consumer groups.
 --
--- XDEL only marks an entry: its bytes stay in memory, and in a file that Redis saves. A copy without
--- the entry does not have them.
+-- XDEL only marks an entry as deleted: its bytes stay in memory, and in the files that Redis saves. A
+-- copy without the entry does not contain them.
 --
 -- KEYS  1 stream
---       2 copy    without some entries; it does not exist if none is left
+--       2 copy    without some entries; it does not exist if no entry is left
 --
--- ARGV  1 last    ID of the last entry of the stream that was copied, or left out on purpose
+-- ARGV  1 last    ID of the last entry that was copied, or omitted on purpose
 --
--- Returns {code}: OK, or AGAIN if entries came after the last one
+-- Returns {code}: OK, or AGAIN if the stream has later entries
 
 if #call('XRANGE', KEYS[1], '(' .. A[1], '+', 'COUNT', 1) > 0 then return {'AGAIN'} end
 

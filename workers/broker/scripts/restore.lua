@@ -1,4 +1,4 @@
--- Set a feed back to the position of a backup, all at once or not at all.
+-- Reset a feed to the position of a backup, atomically.
 --
 -- KEYS  1 st     hash    position of the feed
 --       2 in     stream  examples
@@ -6,22 +6,22 @@
 --       4 met    stream  validity reports
 --       5 alarms stream  alarms
 --       6 dlq    stream  rejected input
---       7 ..     string  parts of the snapshot, written before
+--       7 ..     string  parts of the snapshot, already written
 --
--- ARGV  1 cursor     ID of the last input entry that the snapshot has seen
---       2 seq        input entries answered then
+-- ARGV  1 cursor     ID of the last input entry before the snapshot
+--       2 seq        input entries answered up to it
 --       3 overwrite  "1" if an existing state may be replaced
 --       then names and values of the fields of st
 --
 -- Returns {code, detail ...}: OK, or
---   EXISTS             there is a state, and it may not be replaced
---   AHEAD, key, id     an output stream reaches beyond the backup
+--   EXISTS             there is a state that may not be replaced
+--   AHEAD, key, id     an output stream has later entries than the backup
 --   TYPE, key, type    a key holds another type
---   SNAPSHOT           a part of the snapshot is gone
+--   SNAPSHOT           a part of the snapshot is missing
 
 local cursor, seq = A[1], tonumber(A[2])
 
--- 1. May it be written? Nothing in Redis rolls back.
+-- 1. Can everything be written? Nothing in Redis rolls back.
 local kind = type_of(KEYS[1])
 if kind ~= 'none' and kind ~= 'hash' then return {'TYPE', KEYS[1], kind} end
 if kind == 'hash' and A[3] ~= '1' then return {'EXISTS'} end
@@ -37,9 +37,9 @@ for i = 7, #KEYS do
   if call('EXISTS', KEYS[i]) == 0 then return {'SNAPSHOT'} end
 end
 
--- 2. New input must get IDs after the cursor, whatever the time is. A lost stream gets the count of
--- the answered entries (Redis 7 and later). A feed that begins with a model has no earlier entries; a
--- worker, which may not use XSETID, may begin it.
+-- 2. New input must get IDs after the cursor, whatever the clock says. A lost stream gets the count
+-- of the answered entries (Redis 7 and later). A feed that starts from a model has no earlier entries:
+-- a worker, which is not permitted XSETID, can start it.
 if type_of(KEYS[2]) == 'none' then
   call('XGROUP', 'CREATE', KEYS[2], 'osvm', cursor, 'MKSTREAM')
   if cursor ~= '0-0'
@@ -50,12 +50,12 @@ elseif is_before(info_of(KEYS[2])['last-generated-id'], cursor) then
   call('XSETID', KEYS[2], cursor)
 end
 
--- Lost answers are given up: the next ones follow them (see consistency.py).
+-- Lost answers stay lost: the next ones get later IDs (see consistency.py).
 if type_of(KEYS[3]) == 'stream' and is_before(info_of(KEYS[3])['last-generated-id'], cursor) then
   call('XSETID', KEYS[3], cursor)
 end
 
--- 3. Write. A worker of the state before is fenced by the epoch.
+-- 3. Write. The epoch fences off a worker of the replaced state.
 local epoch = tonumber(call('HGET', KEYS[1], 'epoch') or '0') or 0
 call('DEL', KEYS[1])
 call('HSET', KEYS[1], unpack(A, 4))
@@ -65,7 +65,7 @@ end
 call('HINCRBY', KEYS[1], 'epoch', 1)
 local info = info_of(KEYS[2])
 if info['entries-added'] then
-  -- Negative if a feed begins with a model: seq counts entries that its input never had.
+  -- Negative if a feed starts from a model: seq counts entries that its input never had.
   local least = cursor == '0-0' and -seq or 0
   local trimmed = math.max(least, info['entries-added'] - info['length'] - seq)
   call('HSET', KEYS[1], 'gone',

@@ -1,9 +1,9 @@
--- Functions of the scripts that write st; placed before each of them.
+-- Functions of the scripts that write st; loaded before each of them.
 --
 -- A check returns nil, or the reply of the script, {code, detail ...}:
---   LOST                   there is no st: the feed was flushed or deleted
+--   LOST                   there is no st: Redis was flushed, or the feed deleted
 --   FENCED, epoch          the epoch in st is not the writer's
---   ALREADY, seq, digest   this batch was committed before: the reply was lost
+--   ALREADY, seq, digest   this batch is already committed: the reply was lost
 --   CURSOR, cursor         st has another cursor
 --   TYPE, key, type        a key holds another type
 --   OUTPUT, key, id        a stream already holds this ID or a later one
@@ -15,8 +15,8 @@ local call, pcall_, A = redis.call, redis.pcall, ARGV
 
 local function type_of(key) return call('TYPE', key)['ok'] end
 
--- Parts of IDs reach 2^64, which Lua's numbers cannot hold exactly. So canonical decimals are
--- compared by length, then digit by digit.
+-- Parts of IDs go up to 2^64 - 1, too large for Lua's doubles. So canonical decimals are compared by
+-- length, then digit by digit.
 local function less(a, b)
   if #a ~= #b then return #a < #b end
   return a < b
@@ -37,16 +37,16 @@ end
 
 local function info_of(key) return pairs_of(call('XINFO', 'STREAM', key)) end
 
--- Return the refusal for a key of another type, if the reply to a command on it is an error; the error
--- itself if it has another reason. So the usual case needs no TYPE.
+-- If a reply is an error, return the refusal for a key of another type, or the error itself if it has
+-- another reason. So only errors cost a TYPE.
 local function failed(reply, key, expected)
   if not reply['err'] then return nil end
   local kind = type_of(key)
   return kind ~= 'none' and kind ~= expected and {'TYPE', key, kind} or reply
 end
 
--- Check that this is the writer, and that the feed is at the beginning of this batch. `after` is the
--- end of the batch; it equals `before` if there is no batch.
+-- Check the epoch, and that the cursor is at the start of this batch, `before`. `after` is the end of
+-- the batch; it equals `before` if there is no batch.
 -- Returns a refusal or nil, and further fields of st: seq, gone, added.
 local function position_refused(st, epoch, before, after)
   local held = pcall_('HMGET', st, 'epoch', 'cursor', 'seq', 'digest', 'gone', 'added')
@@ -64,7 +64,7 @@ local function stream_refused(key, count, first)
   local kind = type_of(key)
   if kind ~= 'stream' and kind ~= 'none' then return {'TYPE', key, kind} end
   if kind == 'none' or count == 0 then return nil end
-  -- Not the ID of the newest entry: it may have been deleted, and Redis would still refuse its ID.
+  -- The last generated ID, since the newest entry may be deleted: Redis still refuses its ID.
   if not is_before(info_of(key)['last-generated-id'], first) then
     return {'OUTPUT', key, first}
   end
@@ -80,8 +80,8 @@ local function add_dead_letters(key, count, first)
   for i = first, first + 9 * count - 1, 9 do call('XADD', key, unpack(A, i, i + 8)) end
 end
 
--- Trim a stream that got entries: down to about `keep` entries, '0' keeps all; and about the entries
--- before the ID `from`, '' for none. This follows the commit: a failure must not look like a refusal.
+-- Trim a stream that got entries, approximately: to `keep` entries, '0' keeps all; and the entries
+-- before the ID `from`, '' trims none. This follows the commit: errors must not look like a refusal.
 local function trim(key, count, keep, from)
   if count == 0 then return end
   if keep ~= '0' then pcall_('XTRIM', key, 'MAXLEN', '~', keep) end

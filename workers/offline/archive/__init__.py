@@ -1,5 +1,5 @@
-"""Archives: a feed as Parquet files, written while it is answered, and read as its history.
+"""Archives: the history of a feed as Parquet files, which can be written while it is answered.
 
-Needs pyarrow, which only `parquet` imports. Imports `admin`, `session`, `reading`, `broker` and the
-folders below.
+It needs pyarrow, which only `parquet` imports. It imports `admin`, `session`, `reading`, `broker`
+and the folders below.
 """

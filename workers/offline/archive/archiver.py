@@ -1,9 +1,8 @@
-"""Write what a feed answers to an archive, and let Redis trim it only then.
+"""Write the answers of a feed to an archive, and acknowledge them, so that Redis may trim them.
 
-Answers are the cursor. A batch of them goes to disk together with its input, labels, reports and
-alarms, which one commit made visible with it; then the consumer group of `out` moves behind it.
-After a kill the archive resumes from the disk, not from Redis: it skips batches on the disk, and
-Redis still has the others.
+A batch of answers is written to disk together with its input, labels, reports and alarms, which are
+committed with the answers. Then the consumer group of `out` moves behind the batch. After a kill
+the archive resumes after the last answer on disk; Redis still has the later ones.
 """
 
 import time
@@ -23,36 +22,36 @@ from workers.feed.retention import DOWNSTREAM
 from workers.log import Logger
 from workers.offline.archive.layout import claim
 from workers.offline.archive.parquet import HeldRows
-from workers.offline.archive.reader import BegunAnew, last_archived
+from workers.offline.archive.reader import FeedWasReset, last_archived
 from workers.offline.archive.rows import Gathered, Gatherer
 from workers.offline.archive.writer import ArchiveWriter
 from workers.stop import Stop
 
-DEFAULT_SECONDS = 30.0  # seconds that rows of a feed that is followed wait for more, at most
-HELD_ROWS = 20_000  # answers that are held in memory, about, before they are written
+DEFAULT_SECONDS = 30.0  # longest time that rows wait in memory while a feed is followed
+HELD_ROWS = 20_000  # answers in memory, about, from which they are written
 HELD_BYTES = 1 << 23  # bytes of all rows, likewise
-_IDLE = 0.5  # seconds between two looks at a feed that has nothing new
+_POLL_SECONDS = 0.5  # time between two reads of a feed that has nothing new
 
 log = Logger("online_svm.archive")
 
 
 @dataclass(slots=True)
 class Archived:
-    """Counts of what one run added."""
+    """Counts of the rows that a run added."""
 
     answers: int = 0
     inputs: int = 0
-    missing: int = 0  # answers among them whose input was no longer kept
+    missing: int = 0  # answers whose input was no longer kept
 
 
 class Archiver:
-    """Archives one feed to its directory, which this process holds; see `layout.locked`.
+    """Archives a feed to its directory, which this process has locked; see `layout.locked`.
 
-    `accept_gap` goes on where answers or input were trimmed before they were archived; for
-    `takes_group` see `Acknowledgement`. `was_archived` is the `seq` of the last answer that was on
-    disk before; None without any.
+    `accept_gap` continues although answers or input were trimmed before they were archived. For
+    `takes_group` see `Acknowledgement`. `was_archived` is the `seq` of the last answer on disk at
+    the start; None without any.
 
-    Raises BadConfiguration if the feed has no state, or is not the one that was archived so far.
+    Raises BadConfiguration if the feed has no state, or is not the archived one.
     """
 
     def __init__(
@@ -78,12 +77,12 @@ class Archiver:
         self._begin()
 
     def run(self, stop: Stop, follow: bool = False, every: float = DEFAULT_SECONDS) -> None:
-        """Archive what is answered: to the present end, or until a stop is requested.
+        """Archive the answers up to the present end, or with `follow` until a stop is requested.
 
         Raises BadConfiguration if the archive cannot be written, or another one has the consumer
-        group. Raises InputLost if answers or input are gone that were not archived.
+        group; InputLost if answers or input were trimmed before they were archived.
         """
-        self._acknowledge()  # first: the group may be another archive's
+        self._acknowledge()  # first, because it raises if another archive has the group
         upto = b"+" if follow else _id(self._store.last_entry(self._store.keys.out))
         since = time.monotonic()
         while not stop.requested:
@@ -96,50 +95,53 @@ class Archiver:
             else:
                 if not self._held.count("answers"):
                     since = time.monotonic()
-                stop.wait(_IDLE)
+                stop.wait(_POLL_SECONDS)
         self._flush()
 
     def _begin(self) -> None:
-        """Hold no rows, and stand behind the last answer that is on disk."""
+        """Drop the held rows, and set the position after the last answer on disk."""
         self._after = self._writer.last["answers"]
-        if self._seq is None:  # what is older than all kept answers is no part of the archive
+        if self._seq is None:  # a new archive starts with the oldest kept answer
             self._after = previous_id(_id(self._store.first_entry(self._store.keys.out)))
         self._held = HeldRows()
 
     def _read(self, stop: Stop, upto: bytes) -> bool:
-        """Read what is new up to an entry; return whether as much is held as may be."""
+        """Read the new answers up to an entry; return whether the held rows must be written."""
         if upto != b"+" and parse_id(upto) <= parse_id(self._after):
             return False
         for page in self._store.pages(self._store.keys.out, self._after, upto):
-            if self._take(page):
+            if self._hold(page):
                 return True
             if stop.requested:
                 break
         return False
 
-    def _take(self, page: Sequence[Entry]) -> bool:
-        """Hold the rows of a page of answers, or of the first; return whether that is enough."""
+    def _hold(self, page: Sequence[Entry]) -> bool:
+        """Hold the rows of a page of answers; return whether the held rows must be written.
+
+        If their input is large, only the first answers of the page are held.
+        """
         found = self._gatherer.gather(self._after, page)
         self._check_gap(found.messages)
         if self._gatherer.reads_input:
             self._check_input(found)
         self._held.add(found.rows)
         self._after = found.ids[-1]
-        is_much = self._held.count("answers") >= HELD_ROWS or self._held.bytes >= HELD_BYTES
-        return is_much or len(found.ids) < len(page)
+        is_full = self._held.count("answers") >= HELD_ROWS or self._held.bytes >= HELD_BYTES
+        return is_full or len(found.ids) < len(page)
 
     def _is_due(self, since: float, every: float) -> bool:
-        """Return whether to write what is held: it is old, or Redis may soon have no room."""
+        """Return whether to write the held rows: they are old, or half of the stream `out`."""
         held = self._held.count("answers")
         if not held:
             return False
-        is_much = 2 * held >= self._store.length(self._store.keys.out)
-        return is_much or time.monotonic() - since >= every
+        is_half = 2 * held >= self._store.length(self._store.keys.out)
+        return is_half or time.monotonic() - since >= every
 
     def _check_gap(self, messages: Sequence[dict[str, object]]) -> None:
-        """Raise InputLost if answers are missing before or between these, and BegunAnew if fewer.
+        """Raise InputLost if a `seq` is missing before or between these answers.
 
-        An answer counts the entries before it, from 0.
+        Raises FeedWasReset if a `seq` is lower than expected.
         """
         for message in messages:
             seq = message.get("seq")
@@ -147,7 +149,7 @@ class Archiver:
                 continue
             expected = seq if self._seq is None else self._seq + 1
             if seq < expected:
-                raise BegunAnew(self._store.keys.feed, self._directory)
+                raise FeedWasReset(self._store.keys.feed, self._directory)
             if seq != expected:
                 erased = {entry.seq for entry in erased_of(self._store).entries.values()}
                 if not erased.issuperset(range(expected, seq)):
@@ -155,19 +157,20 @@ class Archiver:
             self._seq = seq
 
     def _check_input(self, found: Gathered) -> None:
-        """Count the answers whose input is gone. Only before all archived input may any be."""
-        held = set(found.given)
-        gone = [at for at in found.ids if at not in held]
-        if not gone:
+        """Count answers without input; raise InputLost if earlier input was archived."""
+        kept = set(found.given)
+        trimmed = [at for at in found.ids if at not in kept]
+        if not trimmed:
             return
-        has_begun = self._held.count("input") or self._writer.last["input"] != b"0-0"
-        if has_begun or (found.given and parse_id(found.given[0]) < parse_id(gone[-1])):
-            self._lost(f"the input of {len(gone):,} answers up to {gone[-1].decode()}")
-        self.done.missing += len(gone)
+        has_input = self._held.count("input") or self._writer.last["input"] != b"0-0"
+        if has_input or (found.given and parse_id(found.given[0]) < parse_id(trimmed[-1])):
+            self._lost(f"the input of {len(trimmed):,} answers up to {trimmed[-1].decode()}")
+        self.done.missing += len(trimmed)
 
-    def _lost(self, what: str) -> None:
+    def _lost(self, lost: str) -> None:
+        """Raise InputLost, or with `accept_gap` log a warning."""
         text = (
-            f"feed {self._store.keys.feed!r} gave up {what} before they were archived. A worker "
+            f"feed {self._store.keys.feed!r} gave up {lost} before they were archived. A worker "
             f"with --downstream block waits for an archive of the group {DOWNSTREAM!r}"
         )
         if not self._accept_gap:
@@ -175,7 +178,7 @@ class Archiver:
         log.warning(f"{text}; going on without them")
 
     def _flush(self) -> None:
-        """Write what is held, then acknowledge it; what was erased meanwhile is not written."""
+        """Write the held rows, without entries that were erased since, and acknowledge them."""
         tables = self._held.tables(erased_of(self._store).entries)
         counts = {kind: table.num_rows for kind, table in tables.items()}
         answers = counts.get("answers", 0)
@@ -196,10 +199,10 @@ def _id(entry: Entry | None) -> bytes:
 
 
 class Acknowledgement:
-    """Moves a consumer group of the answers behind the last one that is on disk.
+    """Moves a consumer group of the answers behind the last answer on disk.
 
-    `archive`, a name, is the only consumer of the group. `takes_group` takes the group from other
-    consumers, which are given up.
+    `archive` is the name of its only consumer. `takes_group` removes other consumers; without it
+    they are an error.
     """
 
     def __init__(self, store: Store, group: str, archive: str, takes_group: bool = False) -> None:
@@ -208,20 +211,20 @@ class Acknowledgement:
         self._takes_group, self._has_group = takes_group, False
 
     def move(self, last: bytes) -> None:
-        """Move the group behind an answer; raise BadConfiguration if the group is another's."""
+        """Move the group behind an answer; BadConfiguration: it has another consumer."""
         if not self._store.length(self._store.keys.out):
             return
         if not self._has_group:
             self._join(last)
         try:
             self._group.move(last)
-        except UnknownGroup:  # it was dropped meanwhile
+        except UnknownGroup:  # the group was deleted meanwhile
             self._join(last)
         if failpoints.chosen is not None:
             failpoints.chosen.reach("archive-acknowledged")
 
     def _join(self, last: bytes) -> None:
-        """Make the group, and this archive its only consumer."""
+        """Create the group unless it exists, with this archive as its only consumer."""
         self._group.create(last)
         for name in self._group.idle_ms():
             if name != self._own:

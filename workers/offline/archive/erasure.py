@@ -1,35 +1,35 @@
-"""An archive of which entries are erased: its parts are written again without their rows."""
+"""Erase entries from an archive: its parts are rewritten without their rows."""
 
 from collections.abc import Sequence
 from itertools import chain
 
 from typing_extensions import override
 
-from workers.admin.erased_streams import ChainSource, Entries, answers_person, names_person
+from workers.admin.erased_streams import ChainSource, Entries, answers_person, has_person
 from workers.admin.erasure import Copies
 from workers.broker.store import Store
 from workers.feed.position import START, parse_id
 from workers.feed.state import FeedState
 from workers.offline.archive import layout
 from workers.offline.archive.parquet import without
-from workers.offline.archive.reader import Archive, BegunAnew, last_archived
+from workers.offline.archive.reader import Archive, FeedWasReset, last_archived
 from workers.offline.archive.writer import ArchiveWriter
 
 
 class ErasableArchive(Copies):
-    """An archive that this process holds; see `layout.locked` and `admin.erasure.Copies`."""
+    """An archive that this process has locked; see `layout.locked` and `admin.erasure.Copies`."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive, self._writer = archive, ArchiveWriter(archive.directory)
 
     @override
-    def is_of(self, store: Store) -> bool:
+    def are_of(self, store: Store) -> bool:
         state, identity = store.state(), self._archive.identity
         if state is None or identity.config_hash != state.pinned.config_hash:
             return False
         try:
             last_archived(store, state, self._archive.directory)
-        except BegunAnew:
+        except FeedWasReset:
             return False
         return True
 
@@ -39,15 +39,12 @@ class ErasableArchive(Copies):
             at: None
             for page in self._archive.inputs()
             for at, fields in page
-            if names_person(fields, sent)
+            if has_person(fields, sent)
         }
         answers = self._archive.payloads("answers")
-        mine = {e[0] for page in answers for e in page if answers_person(e, sent)} | found.keys()
-        if not mine:
-            return found
-        found |= dict.fromkeys(mine)
-        for page in self._archive.pages("answers", ("seq",)):
-            found |= {at: seq for at, (seq,) in page if at in mine}
+        found |= dict.fromkeys(e[0] for page in answers for e in page if answers_person(e, sent))
+        for page in self._archive.pages("answers", ("seq",)) if found else ():
+            found |= {at: seq for at, (seq,) in page if at in found}
         return found
 
     @override
@@ -55,19 +52,19 @@ class ErasableArchive(Copies):
         return ChainSource(START.digest, START.cursor, lambda _: self._all(store, state))
 
     @override
-    def erase(self, gone: frozenset[bytes]) -> int:
+    def erase(self, ids: frozenset[bytes]) -> int:
         removed = 0
         for kind in layout.ENTRY_KINDS:
             for part in layout.parts(self._archive.directory, kind):
                 table = self._writer.read(part)
-                left = without(table, gone)
+                left = without(table, ids)
                 if left.num_rows < table.num_rows:
                     removed += table.num_rows - left.num_rows
                     self._writer.replace(part, left)
         return removed
 
     def _all(self, store: Store, state: FeedState) -> Sequence[Entries]:
-        """Return all answers, reports and alarms: of the archive, then those after it in Redis."""
+        """Return answers, reports and alarms: those in the archive, then later ones in Redis."""
         end, cursor = self._archive.end, state.position.cursor
         kinds = zip(store.keys.outputs, ("answers", "reports", "alarms"), strict=False)
         is_behind = parse_id(end) < parse_id(cursor)

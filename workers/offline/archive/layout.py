@@ -1,7 +1,7 @@
-"""The directory of an archive: its feed, its lock, ``DIR/feed=F/kind=K/day=D/part-ID.parquet``.
+"""The directory of an archive: its identity, its lock, and its parts.
 
-A part is named after its first entry, so it keeps its name when rows are added to it. Day is the
-day in UTC of the milliseconds in the entry IDs.
+A part is ``DIR/feed=F/kind=K/day=D/part-ID.parquet``. ID is its first entry, so it keeps its name
+when rows are added. D is the day (UTC) of the times in the entry IDs.
 """
 
 import fcntl
@@ -22,18 +22,17 @@ from workers.feed.position import parse_id
 from workers.feed.state import PinnedConfig
 
 KINDS = ("input", "labels", "reports", "alarms", "answers")
-"""Kinds of rows, in the order in which they are written: answers last, so that what belongs to an
-answer is there before it."""
+"""Kinds of rows in the order of writing: the other rows of an answer are on disk before it."""
 
 ENTRY_KINDS = ("input", "labels", "answers")
-"""Kinds whose rows are of one entry; the others hold sums over many, and no entry is erased from
-them."""
+"""Kinds whose rows are about one entry. The others hold sums over many entries, so an erasure
+leaves them."""
 
 IDENTITY = "archive.json"
 LOCK = ".archive.lock"
 
 LAST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999; later ones, which a producer may choose, share its day."""
+"""The last millisecond of the year 9999; the IDs of a producer may be later, and get its day."""
 
 _FEED = "feed="
 _PART = re.compile(r"part-([0-9]{1,20})-([0-9]{1,20})\.parquet")
@@ -44,7 +43,7 @@ MAX_IDENTITY_BYTES = 1 << 24  # bytes of the file, at most
 
 
 def feed_directory(root: Path, feed: str) -> Path:
-    """Return where the archive of a feed is; a feed's name is safe in a path, see `FeedKeys`."""
+    """Return the directory of a feed's archive; `FeedKeys` makes names safe in paths."""
     return root / f"{_FEED}{feed}"
 
 
@@ -60,7 +59,7 @@ def part_name(first: bytes) -> str:
 
 
 def first_of(part: Path) -> bytes:
-    """Return the ID of the first entry of a part; it is in the name."""
+    """Return the ID of the first entry of a part, from its name."""
     found = _PART.fullmatch(part.name)
     assert found is not None, part
     return f"{found[1]}-{found[2]}".encode()
@@ -72,32 +71,35 @@ def kind_of(part: Path) -> str:
 
 
 def parts(directory: Path, kind: str, day: str = "*") -> list[Path]:
-    """Return the parts of one kind, of a day or of all, in the order of their entries."""
-    found = (directory / f"kind={kind}").glob(f"day={day}/part-*.parquet")
-    own = (path for path in found if _PART.fullmatch(path.name))
-    return sorted(own, key=lambda part: parse_id(first_of(part)))
+    """Return the parts of a kind, of a day or of all days, in the order of their entries."""
+    paths = (directory / f"kind={kind}").glob(f"day={day}/part-*.parquet")
+    named = (path for path in paths if _PART.fullmatch(path.name))
+    return sorted(named, key=lambda part: parse_id(first_of(part)))
 
 
 def temporaries(directory: Path) -> Iterator[Path]:
-    """Yield files that an archiver left when it died; no row of them counts."""
+    """Yield the unfinished files of an archiver that was killed."""
     for path in directory.glob("kind=*/day=*/.part-*.tmp"):
         if _TEMPORARY.fullmatch(path.name):
             yield path
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a directory is an archive: of one feed, or of several by name."""
+    """Return whether a directory is the archive of a feed, or holds archives of feeds."""
     return path.is_dir() and ((path / IDENTITY).is_file() or any(_feeds_below(path)))
 
 
 def place_of(root: Path, feed: str) -> Path:
-    """Return where the archive of a feed is below `root`, or is to be: there, or `root` itself."""
+    """Return the directory of a feed's archive, which may be new, below `root`.
+
+    It is `root` itself if only that is an archive.
+    """
     own = feed_directory(root, feed)
     return root if (root / IDENTITY).is_file() and not (own / IDENTITY).is_file() else own
 
 
 def find(path: Path, feed: str | None = None) -> Path:
-    """Return the directory of one feed: the given one, the feed's below it, or the only one there.
+    """Return the archive at a path: the path itself, the feed's below it, or the only one below it.
 
     Raises BadConfiguration if there is none, or more than one.
     """
@@ -110,16 +112,16 @@ def find(path: Path, feed: str | None = None) -> Path:
         return found[0]
     if not found:
         raise BadConfiguration(f"{path}: is no archive; online-svm export FEED --to DIR writes one")
-    names = ", ".join(each.name for each in found[:5])
+    names = ", ".join(archive.name for archive in found[:5])
     raise BadConfiguration(
         f"{path}: holds the archives of several feeds; name one of them: {names}"
     )
 
 
 def _feeds_below(path: Path) -> Iterator[Path]:
-    for each in path.glob(f"{_FEED}*"):
-        if is_feed_name(each.name[len(_FEED) :].encode()) and (each / IDENTITY).is_file():
-            yield each
+    for below in path.glob(f"{_FEED}*"):
+        if is_feed_name(below.name[len(_FEED) :].encode()) and (below / IDENTITY).is_file():
+            yield below
 
 
 class Identity(BaseModel):
@@ -141,9 +143,9 @@ class Identity(BaseModel):
 
 
 def read_identity(directory: Path) -> Identity | None:
-    """Return what an archive is of; None if there is none.
+    """Return the identity of an archive; None if there is no archive.
 
-    Raises BadConfiguration if the file cannot be read, or a newer version of this program wrote it.
+    Raises BadConfiguration if the file cannot be read, or has another format.
     """
     path = directory / IDENTITY
     try:
@@ -164,7 +166,7 @@ def read_identity(directory: Path) -> Identity | None:
 
 
 def _check_format(path: Path, text: bytes) -> None:
-    """Raise BadConfiguration if a newer version wrote it; its other fields may be others."""
+    """Raise BadConfiguration for another format, before the other fields are checked."""
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -177,7 +179,7 @@ def _check_format(path: Path, text: bytes) -> None:
 
 
 def claim(directory: Path, feed: str, pinned: PinnedConfig) -> Identity:
-    """Return what an archive is of; begin it if there is none.
+    """Return the identity of an archive, after creating the archive unless it exists.
 
     Raises BadConfiguration if it is of another feed or another configuration, or cannot be written.
     """
@@ -198,9 +200,9 @@ def claim(directory: Path, feed: str, pinned: PinnedConfig) -> Identity:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold an archive, so that no other process writes it; the end of this one gives it up.
+    """Lock an archive within the block, or until this process ends, so that no other writes it.
 
-    Raises BadConfiguration if another process holds it, or the directory cannot be written.
+    Raises BadConfiguration if another process has locked it, or the directory cannot be written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

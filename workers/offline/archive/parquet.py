@@ -1,6 +1,6 @@
-"""Rows as tables of pyarrow, and parts that are read.
+"""Rows as tables of pyarrow, and functions to read parts.
 
-pyarrow is imported here alone: it is an optional extra, and takes a while.
+pyarrow is imported only here: it is an optional extra, and its import takes a while.
 """
 
 import os
@@ -20,9 +20,9 @@ MISSING = "archives are Parquet files, which need pyarrow: pip install 'online-s
 
 
 def arrow() -> "ModuleType":
-    """Return `pyarrow` with its parts loaded; raise BadConfiguration if it is not installed."""
-    # Its own pools keep what was used once: a fifth more memory, and no faster here. It looks at
-    # this when it is imported.
+    """Return `pyarrow` with its submodules loaded; BadConfiguration: it is not installed."""
+    # Its own memory pools do not return memory: they take a fifth more and are no faster here. The
+    # variable is read at the import.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         import pyarrow
@@ -38,7 +38,7 @@ def arrow() -> "ModuleType":
 def opened(part: Path, columns: Sequence[str]) -> Iterator[Any]:
     """Open a part to read some of its columns.
 
-    Raises BadConfiguration if it cannot be read, there or within the block, or has no such columns.
+    Raises BadConfiguration if it lacks one of them, or if it cannot be read, also in the block.
     """
     pa = arrow()
     try:
@@ -52,14 +52,14 @@ def opened(part: Path, columns: Sequence[str]) -> Iterator[Any]:
 
 
 def last_row(part: Path, columns: Sequence[str]) -> list[Any]:
-    """Return the values of the last row of a part; raise BadConfiguration if it cannot be read."""
+    """Return the values of the last row of a part; BadConfiguration: it cannot be read."""
     with opened(part, columns) as source:
         group = source.read_row_group(source.num_row_groups - 1, columns=list(columns))
         return [group.column(name)[-1].as_py() for name in columns]
 
 
 def _check(part: Path, columns: Sequence[str], source: Any, pa: Any) -> None:
-    """Raise BadConfiguration if another program wrote a file under the name of a part."""
+    """Raise BadConfiguration if a file has not the columns of a part, or no rows."""
     expected, found = schema(kind_of(part), pa), source.schema_arrow
     wrong = [
         name
@@ -67,8 +67,8 @@ def _check(part: Path, columns: Sequence[str], source: Any, pa: Any) -> None:
         if name not in found.names or found.field(name).type != expected.field(name).type
     ]
     if wrong or not source.metadata.num_rows:
-        what = f"has no column {wrong[0]!r} as archives have it" if wrong else "has no rows"
-        raise BadConfiguration(f"{part}: is no part of an archive: it {what}. Move it away")
+        fault = f"has no column {wrong[0]!r} as archives have it" if wrong else "has no rows"
+        raise BadConfiguration(f"{part}: is no part of an archive: it {fault}. Move it away")
 
 
 def without(table: Any, erased: Collection[bytes]) -> Any:
@@ -76,15 +76,15 @@ def without(table: Any, erased: Collection[bytes]) -> Any:
     if not erased:
         return table
     pa = arrow()
-    gone = pa.array([at.decode() for at in erased], pa.string())
-    is_gone = pa.compute.is_in(table.column("entry"), gone)
-    return table.filter(pa.compute.invert(is_gone))
+    ids = pa.array([at.decode() for at in erased], pa.string())
+    is_erased = pa.compute.is_in(table.column("entry"), ids)
+    return table.filter(pa.compute.invert(is_erased))
 
 
 class HeldRows:
-    """Rows that wait to be written, by kind, in the order of their entries; they take `bytes`.
+    """Rows that wait to be written, by kind, in the order of their entries, with their `bytes`.
 
-    They are held as columns: objects of Python take several times the memory.
+    They are held as Arrow tables, because Python objects take several times the memory.
     """
 
     def __init__(self) -> None:
@@ -93,10 +93,10 @@ class HeldRows:
         self.bytes = 0
 
     def add(self, rows: Mapping[str, Sequence[Row]]) -> None:
-        """Hold more rows."""
-        for kind, of_kind in rows.items():
-            if of_kind:
-                table = self._pa.Table.from_pylist(of_kind, schema=schema(kind, self._pa))
+        """Add rows by kind."""
+        for kind, added in rows.items():
+            if added:
+                table = self._pa.Table.from_pylist(added, schema=schema(kind, self._pa))
                 self._tables[kind].append(table)
                 self.bytes += table.nbytes
 

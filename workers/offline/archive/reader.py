@@ -1,6 +1,6 @@
 """Read an archive: its rows in the order of their entries, a page at a time.
 
-It is of the feed that Redis has, or of an earlier one with its name: `last_archived` tells.
+`last_archived` checks that it is of the present feed in Redis, not of an earlier feed of its name.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,11 +19,11 @@ from workers.offline.archive.parquet import arrow, last_row, opened
 from workers.reading.answers import answer, payload
 
 PAGE_ROWS = 1000  # rows of a page
-_BEYOND = (2**64, 0)  # after any ID
+_BEYOND = (2**64, 0)  # larger than any ID
 
 
-class BegunAnew(BadConfiguration):
-    """A feed that was reset after it was archived: its answers are others."""
+class FeedWasReset(BadConfiguration):
+    """The feed was reset after it was archived, and has other answers."""
 
     def __init__(self, feed: str, directory: Path) -> None:
         super().__init__(
@@ -33,17 +33,18 @@ class BegunAnew(BadConfiguration):
 
 
 class Archive:
-    """An archive of one feed, read: `path` is its directory, or the one above it.
+    """Reads the archive of a feed.
 
-    Of several there `feed` names one. Raises BadConfiguration if it is no archive.
+    `path` is its directory or the one above it, where `feed` selects from several. Raises
+    BadConfiguration if there is no archive.
     """
 
     def __init__(self, path: Path, feed: str | None = None) -> None:
         self.directory = layout.find(path, feed)
         found = read_identity(self.directory)
-        assert found is not None  # `find` saw it
+        assert found is not None  # `find` has checked it
         self.identity: Identity = found
-        arrow()  # before anything is read
+        arrow()  # raises if pyarrow is missing
 
     def pages(
         self,
@@ -68,14 +69,14 @@ class Archive:
                     yield page
 
     def inputs(self, after: bytes = b"0-0", upto: bytes | None = None) -> Iterator[list[Entry]]:
-        """Yield the input entries in (after, upto], as Redis had them, a page at a time."""
+        """Yield the input entries in (after, upto], with the bytes of Redis, a page at a time."""
         for page in self.pages("input", ("fields",), after, upto):
             yield [(at, row[0]) for at, row in page]
 
     def payloads(
         self, kind: str, after: bytes = b"0-0", upto: bytes | None = None
     ) -> Iterator[list[Entry]]:
-        """Yield entries of answers, reports or alarms in (after, upto], as Redis had them."""
+        """Yield answers, reports or alarms in (after, upto] as entries, with the bytes of Redis."""
         name = FIELD.encode()
         for page in self.pages(kind, ("payload",), after, upto):
             yield [(at, [name, row[0].encode()]) for at, row in page]
@@ -83,21 +84,19 @@ class Archive:
     def tail(
         self, kind: str, columns: Sequence[str], count: int, after: bytes, upto: bytes | None
     ) -> list[tuple[bytes, tuple[Any, ...]]]:
-        """Return the last `count` rows in (after, upto]; as few files as possible are read."""
+        """Return the last `count` rows in (after, upto], reading as few files as possible."""
         found: list[tuple[bytes, tuple[Any, ...]]] = []
         for part in reversed(layout.parts(self.directory, kind)):
-            begin = previous_id(layout.first_of(part))
             if len(found) >= count:
                 break
-            end = found[0][0] if found else None
-            earliest = max(begin, after, key=parse_id)
-            latest = upto if end is None else previous_id(end)
-            rows = [row for page in self.pages(kind, columns, earliest, latest) for row in page]
+            begin = max(previous_id(layout.first_of(part)), after, key=parse_id)
+            end = previous_id(found[0][0]) if found else upto
+            rows = [row for page in self.pages(kind, columns, begin, end) for row in page]
             found = rows[-count:] + found
         return found[-count:]
 
     def first(self, kind: str) -> bytes | None:
-        """Return the first entry of a kind that is left; None without any."""
+        """Return the ID of the first entry of a kind; None without any."""
         page = next(self.pages(kind, ()), None)
         return None if page is None else page[0][0]
 
@@ -108,7 +107,7 @@ class Archive:
 
     @property
     def end(self) -> bytes:
-        """The last answer; b"0-0" without any."""
+        """The ID of the last answer; b"0-0" without any."""
         last = last_answer(self.directory)
         return b"0-0" if last is None else last[0]
 
@@ -120,32 +119,33 @@ def _batches(part: Path, columns: Sequence[str]) -> Iterator[Any]:
 
 def last_answer(directory: Path) -> tuple[bytes, bytes, int | None] | None:
     """Return ID, payload and `seq` of the last answer on disk; None without any."""
-    found = layout.parts(directory, "answers")
-    if not found:
+    parts = layout.parts(directory, "answers")
+    if not parts:
         return None
-    entry, text, seq = last_row(found[-1], ["entry", "payload", "seq"])
+    entry, text, seq = last_row(parts[-1], ["entry", "payload", "seq"])
     return entry.encode(), text.encode(), seq
 
 
 def last_archived(store: FeedReader, state: FeedState, directory: Path) -> int | None:
     """Return the `seq` of the last archived answer; None if none is archived.
 
-    A feed that answers the same input again has the same answers, and the archive goes on.
+    A feed that was reset and has answered the same input again has the same answers, so its archive
+    can be continued.
 
-    Raises BegunAnew if the feed has another answer there, has not come so far, or goes on with a
-    lower `seq`. Raises BadConfiguration if the archive cannot be read.
+    Raises FeedWasReset if the feed has another answer at that ID, has not answered so far, or
+    continues with a lower `seq`. Raises BadConfiguration if the archive cannot be read.
     """
     last = last_answer(directory)
     if last is None:
         return None
     entry_id, text, seq = last
     out = store.keys.out
-    same = store.entry(out, entry_id)
-    is_other = same is not None and payload(same) != text
+    stored = store.entry(out, entry_id)
+    is_other = stored is not None and payload(stored) != text
     is_behind = parse_id(state.position.cursor) < parse_id(entry_id)
     following = store.first_entry(out, after=entry_id)
-    then = None if following is None else answer(following).get("seq")
-    is_lower = isinstance(then, int) and seq is not None and then <= seq
+    next_seq = None if following is None else answer(following).get("seq")
+    is_lower = isinstance(next_seq, int) and seq is not None and next_seq <= seq
     if is_other or is_behind or is_lower:
-        raise BegunAnew(store.keys.feed, directory)
+        raise FeedWasReset(store.keys.feed, directory)
     return seq

@@ -1,9 +1,8 @@
-"""Rows of an archive: their columns, and what belongs to an answer, read from a feed.
+"""Rows of an archive: their columns, and reading them from a feed.
 
-Every row has the ID of its entry, and the bytes that Redis had: `fields` of an input entry,
-`payload` of an answer, a report or an alarm. The other columns repeat what queries need most. Text
-that is not UTF-8, and numbers that do not fit their column, are left out of these; the bytes have
-them.
+Every row has the ID of its entry, and the bytes of Redis: `fields` of an input entry, `payload` of
+an answer, a report or alarms. The other columns repeat parts of these bytes for queries. They are
+null for text that is not UTF-8 and for numbers that do not fit.
 """
 
 import json
@@ -20,9 +19,7 @@ from workers.reading.answers import answer, payload
 from workers.reading.true_labels import TrueLabels
 
 if TYPE_CHECKING:
-    from workers.broker.streams import Entry
     from workers.reading.true_labels import Truth
-
 
 Row = dict[str, Any]
 
@@ -39,10 +36,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "payload": _TEXT,
     },
 }  # fmt: skip
-"""Arrow types of the columns of each kind, without `entry` and `time`; input has `fields`."""
+"""Arrow types of the columns of each kind, besides `entry`, `time`, and `fields` of input."""
 
-MOST_INPUT = 1 << 24
-"""Bytes of input that are read at once, about: answers are small, and their input may not be."""
+MAX_INPUT_BYTES = 1 << 24
+"""Bytes of input that are read at once, about: the input of a page of answers may be large."""
 
 
 def schema(kind: str, pa: Any) -> Any:
@@ -54,7 +51,7 @@ def schema(kind: str, pa: Any) -> Any:
     return pa.schema(columns)
 
 
-def of_input(entry: "Entry") -> Row:
+def of_input(entry: Entry) -> Row:
     """Return the row of an input entry."""
     flat = entry[1]
     named = dict(zip(flat[::2], flat[1::2], strict=False))
@@ -78,10 +75,10 @@ def of_alarm(entry_id: bytes, payload: bytes) -> Row:
 
 
 def of_label(entry_id: bytes, message: Mapping[str, Any], truth: "Truth") -> Row | None:
-    """Return the row of the label that came with an entry, as the feed spells it; or None.
+    """Return the row of the label in an entry, as the feed spells it; None without a label.
 
-    A late label names its example by the producer's id. A label that came with its example has the
-    entry ID of the answer.
+    A delayed label names its example by the producer's id. A label that came with its example has
+    the entry ID of the answer.
     """
     if message.get("status") == "label":
         sent = {"id": _text(message.get("example")), "label": _text(message.get("label"))}
@@ -106,13 +103,13 @@ def _columns(kind: str, message: Mapping[str, Any]) -> Row:
 
 
 def _integer(value: Any) -> int | None:
-    is_one = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-    return value if is_one else None
+    is_int = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    return value if is_int else None
 
 
 def _number(value: Any) -> float | None:
-    is_one = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_one else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else None
 
 
 def _text(value: Any) -> str | None:
@@ -133,25 +130,25 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Some answers, and the rows of all that belongs to them."""
+    """Some answers, and the rows of them and of their input, labels, reports and alarms."""
 
     ids: list[bytes]  # of the answers
     messages: list[dict[str, Any]]  # the answers
-    given: list[bytes]  # IDs of their input, as far as it is kept
+    given: list[bytes]  # IDs of their kept input
     rows: dict[str, list[Row]]  # by kind
 
 
 class Gatherer:
-    """Reads from one feed; a combination has no input of its own."""
+    """Reads the rows of a feed; those of a combination have no input."""
 
     def __init__(self, store: Store, state: FeedState) -> None:
         self._store, self._truths = store, TrueLabels(store)
         self.reads_input = "join" not in json.loads(state.pinned.config)
 
     def gather(self, after: bytes, page: Sequence[Entry]) -> Gathered:
-        """Return the first answers of a page after an answer, and what belongs to them.
+        """Return the answers of a page and their rows; `after` is the ID of the answer before it.
 
-        All, or a bound of input.
+        If their input is large, only the first answers are returned.
         """
         page, given = self._with_input(after, page) if self.reads_input else (page, None)
         messages, keys = [answer(entry) for entry in page], self._store.keys
@@ -165,11 +162,11 @@ class Gatherer:
             "labels": [row for row in labels if row is not None],
             "reports": [
                 of_report(entry[0], payload(entry), answer(entry))
-                for entry in self._beside(keys.met, after, page)
+                for entry in self._entries(keys.met, after, page)
             ],
             "alarms": [
                 of_alarm(entry[0], payload(entry))
-                for entry in self._beside(keys.alarms, after, page)
+                for entry in self._entries(keys.alarms, after, page)
             ],
             "answers": [
                 of_answer(entry[0], payload(entry), message)
@@ -182,16 +179,16 @@ class Gatherer:
     def _with_input(
         self, after: bytes, page: Sequence[Entry]
     ) -> tuple[Sequence[Entry], list[Entry]]:
-        """Return a page and its input; where that is large, the first answers and theirs."""
+        """Return a page and its input; if that is large, only the first answers and their input."""
         found, size = list[Entry](), 0
-        for some in self._store.pages(self._store.keys.input, after, page[-1][0]):
-            found += some
-            size += sum(len(part) for _, fields in some for part in fields)
+        for inputs in self._store.pages(self._store.keys.input, after, page[-1][0]):
+            found += inputs
+            size += sum(len(part) for _, fields in inputs for part in fields)
             last = parse_id(found[-1][0])
             first = [entry for entry in page if parse_id(entry[0]) <= last]
-            if size >= MOST_INPUT and first:
+            if size >= MAX_INPUT_BYTES and first:
                 return first, found
         return page, found
 
-    def _beside(self, stream: str, after: bytes, page: Sequence[Entry]) -> list[Entry]:
-        return [entry for some in self._store.pages(stream, after, page[-1][0]) for entry in some]
+    def _entries(self, stream: str, after: bytes, page: Sequence[Entry]) -> list[Entry]:
+        return [entry for each in self._store.pages(stream, after, page[-1][0]) for entry in each]

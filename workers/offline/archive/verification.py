@@ -1,7 +1,7 @@
 """Verify a feed from its start: answer the input of an archive again, and compare the answers.
 
-The archive has the IDs of all entries. So the digest of the whole history is compared with the one
-in Redis, even if Redis has trimmed it.
+The archive has the IDs of all entries, so the digest of the whole history can be compared with the
+one in Redis, even if Redis has trimmed entries.
 """
 
 from collections import deque
@@ -24,13 +24,12 @@ from workers.session.replay import Replay
 
 
 def verify_archive(store: Store, archive: Archive) -> Verification:
-    """Recompute a whole feed from its archive, and what came after it from Redis.
+    """Recompute a feed from the input in its archive and, after its end, in Redis.
 
-    Answers, reports and alarms are compared with the archived ones, and after the archive's end
-    with the ones in Redis.
+    Answers, reports and alarms are compared with those in the archive and, after its end, in Redis.
 
     Raises BadConfiguration if the archive is of another feed, or does not begin with the first
-    entry. Raises StateLost if the state of the feed is damaged.
+    entry; StateLost if the state of the feed is damaged.
     """
     state, record = feed_state(store), erased_of(store)
     _check(store, state, archive, record)
@@ -74,24 +73,24 @@ def _check_erased(archive: Archive, record: Erased) -> None:
 
 
 class _ArchivedComparison(Comparison):
-    """Compares with the entries of an archive, and beyond its end with those in Redis."""
+    """Compares with the entries in an archive and, after its end, in Redis."""
 
     def __init__(self, store: Store, state: FeedState, archive: Archive) -> None:
         super().__init__(store, state, Replay.of(store.keys.feed, state))
         self._state, self._archive = state, archive
         kinds = zip(store.keys.outputs, ("answers", "reports", "alarms"), strict=False)
         self._entries = {
-            stream: _Ahead(_joined(partial(archive.payloads, kind), store, stream, archive, state))
+            stream: _Queue(_joined(partial(archive.payloads, kind), store, stream, archive, state))
             for stream, kind in kinds
         }
 
     def around(
         self, record: Erased, base: Base, pages: Iterator[list[Entry]]
     ) -> Iterator[list[Entry]]:
-        """Yield the pages to recompute: those before the first erased entry, and after the last.
+        """Yield the entries to recompute: before the first erased one, and after the new learner.
 
-        In between, the chain of answers is followed. Then the learner is the one that was made
-        from the input without the erased entries.
+        Between these, only the chain of answers is checked. After them the replay continues with
+        the learner of the erasure, which is learned again from the input that it had.
         """
         first = min(record.entries, key=parse_id)
         left = deque[Entry]()
@@ -112,14 +111,11 @@ class _ArchivedComparison(Comparison):
                 yield rest
 
     def _follow(self, record: Erased, base: Base) -> Digest:
-        """Follow the chain of the answers to the point from which the feed was learned again.
-
-        Return the digest there.
-        """
+        """Follow the chain of answers to the new learner's position; return the digest there."""
         begin, upto = self.replay.position, base.position.cursor
         streams = [entries.take(upto) for entries in self._entries.values()]
-        begun = parse_id(begin.cursor)
-        erased = {at: entry for at, entry in record.entries.items() if begun < parse_id(at)}
+        after = parse_id(begin.cursor)
+        erased = {at: entry for at, entry in record.entries.items() if after < parse_id(at)}
         digest: Digest | None = begin.digest
         for link in links(begin.digest, streams, erased):
             digest = link.digest
@@ -134,13 +130,13 @@ class _ArchivedComparison(Comparison):
             self._store.keys.feed,
             self._state,
             lambda: self._archive.inputs(before, cursor),
-            record.after(base.first, cursor),
+            record.between(base.first, cursor),
             base.position,
             base.first,
         )[1]
 
     def committed(self, stream: str, after: bytes, upto: bytes) -> Iterable[Entry]:  # noqa: ARG002
-        """Return the next entries up to an ID: they are asked for in order."""
+        """Return the next entries up to an ID: the calls are in order."""
         return self._entries[stream].take(upto)
 
     def is_trimmed(self, stream: str, entry_id: bytes) -> bool:  # noqa: ARG002
@@ -148,14 +144,14 @@ class _ArchivedComparison(Comparison):
         return False
 
 
-class _Ahead:
-    """Entries of one stream, handed out in order."""
+class _Queue:
+    """The entries of a stream, in order."""
 
     def __init__(self, pages: Iterator[list[Entry]]) -> None:
         self._pages, self._held = pages, deque[Entry]()
 
     def take(self, upto: bytes) -> Iterator[Entry]:
-        """Yield the entries up to an ID that were not yielded before."""
+        """Yield the next entries up to an ID."""
         end = parse_id(upto)
         while True:
             if not self._held:
@@ -172,10 +168,10 @@ def _joined(
     archive: Archive,
     state: FeedState,
 ) -> Iterator[list[Entry]]:
-    """Yield the archived pages of a stream, then what Redis has of it after the archive's end.
+    """Yield the archived pages of a stream, then those in Redis after the archive's end.
 
-    The archive may grow meanwhile, and Redis give up what is in it: a page of Redis is whole if
-    nothing after its beginning was archived when it was read.
+    Meanwhile the archive may grow, and Redis may trim what is archived. So a page of Redis is read
+    first, and used only if nothing after its start is archived by then.
     """
     cursor, after = state.position.cursor, b"0-0"
     while after != cursor:

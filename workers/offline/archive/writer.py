@@ -1,8 +1,8 @@
-"""Parts of an archive on disk: each is replaced as a whole, so a reader never sees half of one.
+"""Write the parts of an archive, each atomically.
 
-Rows are added to the last part of their day while it is small: it is written again with them, under
-another name, synced, and renamed over the old one. So no row is ever there twice, or half, and a
-feed of few examples has one part a day.
+Rows are added to the last part of their day while it is small: the part is written with them under
+another name, synced, and renamed over the old one. So a reader never sees a row twice or in part,
+and a feed of few examples has one part a day.
 """
 
 import os
@@ -27,13 +27,13 @@ from workers.offline.archive.layout import (
 from workers.offline.archive.parquet import arrow, last_row, opened
 from workers.offline.archive.rows import schema
 
-PART_ROWS = 50_000  # rows beyond which no rows are added to a part
-PART_BYTES = 1 << 25  # bytes of a part in memory, likewise; so this bounds what the writer holds
-GROUP_ROWS = 8192  # rows of a row group, about: a part is written group by group
+PART_ROWS = 50_000  # size in rows up to which rows are added to a part
+PART_BYTES = 1 << 25  # likewise, in bytes in memory
+GROUP_ROWS = 8192  # rows of a row group, about; the writer holds one group at a time
 
 
 class ArchiveWriter:
-    """The parts of a feed, written to its directory; `last` has the last entry of each kind."""
+    """Writes the parts of a feed; `last` has the ID of the last entry of each kind on disk."""
 
     def __init__(self, directory: Path) -> None:
         self._directory, self.pyarrow = directory, arrow()
@@ -44,23 +44,22 @@ class ArchiveWriter:
         self.last = {kind: self._last(kind) for kind in KINDS}
 
     def add(self, tables: Mapping[str, Any]) -> None:
-        """Add rows by kind, in the order of their entries; those on disk already are left out.
+        """Write rows by kind, in the order of their entries; rows on disk are skipped.
 
-        When it returns, all rows are on disk.
-
-        Raises BadConfiguration if they cannot be written. What is on disk stays whole.
+        When it returns, all rows are synced to disk. Raises BadConfiguration if they cannot be
+        written; the parts on disk stay valid.
         """
         new: dict[str, dict[str, Any]] = {}
         for kind, table in tables.items():
-            for day, of_day in self._days(kind, table):
-                new.setdefault(day, {})[kind] = of_day
-        for day in sorted(new):  # a whole day before the next: answers are never ahead of input
+            for day, rows in self._days(kind, table):
+                new.setdefault(day, {})[kind] = rows
+        for day in sorted(new):  # day by day, so that answers are never ahead of their input
             for kind in KINDS:
                 if kind in new[day]:
                     self._add(kind, day, new[day][kind])
 
     def replace(self, part: Path, table: Any) -> None:
-        """Replace a part by a table, or drop it where that has no rows."""
+        """Replace a part by a table; delete it if the table has no rows."""
         with _writing(part):
             if table.num_rows:
                 self._write(part, table.to_batches(), table.schema)
@@ -72,24 +71,24 @@ class ArchiveWriter:
         """Yield the rows of each day that are not on disk."""
         entries = [text.encode() for text in table.column("entry").to_pylist()]
         begin = bisect_right(entries, parse_id(self.last[kind]), key=parse_id)
-        for day, of_day in groupby(entries[begin:], key=day_of):
-            count = len(list(of_day))
+        for day, ids in groupby(entries[begin:], key=day_of):
+            count = len(list(ids))
             yield day, table.slice(begin, count)
             begin += count
 
     def _add(self, kind: str, day: str, table: Any) -> None:
-        first, last = (table.column("entry")[place].as_py().encode() for place in (0, -1))
+        first, last = (table.column("entry")[index].as_py().encode() for index in (0, -1))
         part = self._small_part(kind, day, table)
-        held: Iterator[Any] = iter(())
+        present: Iterator[Any] = iter(())
         if part is None:
-            place = self._directory / f"kind={kind}" / f"day={day}"
-            part = place / part_name(first)
-            with _writing(place):
-                _make(place)
+            directory = self._directory / f"kind={kind}" / f"day={day}"
+            part = directory / part_name(first)
+            with _writing(directory):
+                _make(directory)
         else:
-            held = self._batches(part)
+            present = self._batches(part)
         with _writing(part):
-            self._write(part, chain(held, table.to_batches()), table.schema)
+            self._write(part, chain(present, table.to_batches()), table.schema)
         self.last[kind] = last
 
     def read(self, part: Path) -> Any:
@@ -102,18 +101,18 @@ class ArchiveWriter:
             yield from source.iter_batches(GROUP_ROWS, use_threads=False)
 
     def _small_part(self, kind: str, day: str, table: Any) -> Path | None:
-        """Return the last part of a day if there is room in it, and it has these columns alone."""
-        of_day = parts(self._directory, kind, day)
-        if not of_day:
+        """Return the last part of a day if it has room for a table, and the present schema."""
+        found = parts(self._directory, kind, day)
+        if not found:
             return None
-        with opened(of_day[-1], ("entry",)) as source:
-            held, columns = source.metadata, source.schema_arrow
-        size = sum(held.row_group(i).total_byte_size for i in range(held.num_row_groups))
-        has_room = held.num_rows + table.num_rows <= PART_ROWS and size + table.nbytes <= PART_BYTES
-        return of_day[-1] if has_room and columns.equals(self._schemas[kind]) else None
+        with opened(found[-1], ("entry",)) as source:
+            meta, columns = source.metadata, source.schema_arrow
+        size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
+        has_room = meta.num_rows + table.num_rows <= PART_ROWS and size + table.nbytes <= PART_BYTES
+        return found[-1] if has_room and columns.equals(self._schemas[kind]) else None
 
     def _write(self, part: Path, batches: Iterable[Any], schema: Any) -> None:
-        """Write batches of rows; only the rows of one group are held meanwhile."""
+        """Write batches of rows as a part, with the rows of one group in memory."""
         pq = self.pyarrow.parquet
         partial = part.with_name(f".{part.name}.{secrets.token_hex(4)}.tmp")
         try:
@@ -154,7 +153,7 @@ def _reach(name: str) -> None:
 
 @contextmanager
 def _writing(place: Path) -> Iterator[None]:
-    """Report in one line why something cannot be written."""
+    """Turn an OSError in the block into BadConfiguration."""
     try:
         yield
     except OSError as error:
@@ -165,15 +164,15 @@ def _writing(place: Path) -> Iterator[None]:
 
 
 def _make(directory: Path) -> None:
-    """Make a directory that survives a power cut."""
-    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    """Create a directory, and sync its parents, so that it survives a power failure."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
     directory.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        _sync(each.parent)
+    for path in missing:
+        _sync(path.parent)
 
 
 def _sync(directory: Path) -> None:
-    """Make sure that the names in a directory are on disk."""
+    """Sync the names in a directory to disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,5 +1,4 @@
-"""Backtests: several configurations over one recorded history, each answer before its label.
+"""Backtests: several configurations over one recorded history, with each answer before its label.
 
-Reads no live feed except through `history`. Imports `session`, `reading` and the
-folders below.
+Only `history` reads a feed. It imports `admin`, `session`, `reading` and the folders below.
 """

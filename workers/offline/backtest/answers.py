@@ -1,4 +1,4 @@
-"""Answers of a configuration, as a table like that of `online-svm export`: `report` reads it."""
+"""Write the answers of a configuration as a table in the form of `online-svm export`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
@@ -9,7 +9,7 @@ from workers.message.compact import parse
 from workers.offline.answer_table import write_table
 from workers.offline.backtest.configurations import Configuration
 from workers.offline.backtest.history import Entry
-from workers.reading.true_labels import ANSWERED
+from workers.reading.true_labels import ANSWERED, is_right
 from workers.session.replay import Replay
 
 COLUMNS = (
@@ -21,22 +21,22 @@ COLUMNS = (
 def write_answers(
     configuration: Configuration, batches: Iterable[Sequence[Entry]], target: TextIO
 ) -> int:
-    """Answer a history as a worker would, and write a row an answer; return how many.
+    """Answer a history as a worker would, and write a row an answer; return the number of rows.
 
-    An entry without an ID gets its number, from 1 on, in the place of a time. Raises
-    BadConfiguration if labels come late: a row has its label when it is written.
+    An entry without an ID gets its number, from 1, in place of the time. Raises BadConfiguration
+    for delayed labels, because a row is written with its label.
     """
     check_labels([configuration])
     return write_table(target, COLUMNS, _rows(configuration, batches))
 
 
 def check_labels(chosen: Iterable[Configuration]) -> None:
-    """Raise BadConfiguration for a configuration whose labels come late."""
-    for one in chosen:
-        if one.predictor.horizon:
+    """Raise BadConfiguration for a configuration with delayed labels."""
+    for configuration in chosen:
+        if configuration.predictor.horizon:
             raise BadConfiguration(
-                f"configuration {one.name}: labels come late (horizon), so a table of answers has "
-                "none; leave out --answers"
+                f"configuration {configuration.name}: labels come late (horizon), so a table of "
+                "answers has none; leave out --answers"
             )
 
 
@@ -56,9 +56,9 @@ def _rows(
 def _truth(
     predictor: OnlinePredictor, fields: Sequence[bytes], message: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the label that was learned of an entry, as the configuration spells it."""
+    """Return the learned label of an entry, and whether the answer predicted it."""
     sent = dict(zip(fields[::2], fields[1::2], strict=False)).get(b"y")
     if sent is None or message["status"] not in ANSWERED:
         return {}
-    label, said = predictor.schema.label(sent.decode()), message.get("label")
-    return {"true_label": label, "is_right": None if said is None else said == label}
+    label = predictor.schema.label(sent.decode())
+    return {"true_label": label, "is_right": is_right(message, label)}

@@ -1,6 +1,6 @@
-"""The configurations to compare: sections of a TOML file, and ``NAME:key=value,...`` texts.
+"""The configurations to compare: sections of a TOML file, and texts ``NAME:key=value,...``.
 
-The first one is the base: the others have its settings but for those that they name.
+The first configuration is the base, from which the others inherit.
 """
 
 import re
@@ -18,19 +18,19 @@ from workers.config.settings import Limits, WorkerSettings
 from workers.config.text_values import explain
 from workers.errors import BadConfiguration
 
-BASE_NAME = "base"  # name of the first configuration where no file names one
-MAX_FILE_BYTES = 1 << 20  # bytes of a file of configurations, at most
+BASE_NAME = "base"  # name of the first configuration without a file
+MAX_FILE_BYTES = 1 << 20  # largest file of configurations
 
 Sections = dict[str, dict[str, Any]]
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,23}", re.ASCII)
-_BETWEEN = re.compile(r",(?=\s*\w+\s*=)")
+_SEPARATOR = re.compile(r",(?=\s*\w+\s*=)")
 _FIELDS = (*PredictorConfig.model_fields, *Limits.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One way to answer a history; `changes` are the settings given for it and its base."""
+    """The settings of one run; `changes` are those in its section and in that of the base."""
 
     name: str
     predictor: PredictorConfig
@@ -39,7 +39,7 @@ class Configuration:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings by group, as JSON has them."""
+        """All settings by group, as JSON values."""
         return {
             "predictor": self.predictor.model_dump(mode="json"),
             "limits": self.limits.model_dump(mode="json"),
@@ -47,11 +47,11 @@ class Configuration:
 
 
 def sections_of(path: Path | None, texts: Sequence[str] = ()) -> Sections:
-    """Return the settings of each configuration by its name, the base first.
+    """Return the settings of each configuration by name, the base first.
 
-    The file has a table for each; without it there is `BASE_NAME`, which sets nothing. Each text
-    ``NAME:key=value,...`` is one more configuration, or more settings for one. Raises
-    BadConfiguration if the file cannot be read, or a text or a name cannot be used.
+    The file has a table for each; without a file the base is `BASE_NAME`, with no settings. A text
+    ``NAME:key=value,...`` adds a configuration, or settings to one. Raises BadConfiguration if the
+    file cannot be read, or a text or a name is invalid.
     """
     sections = {BASE_NAME: {}} if path is None else read_sections(path)
     for text in texts:
@@ -69,8 +69,8 @@ def sections_of(path: Path | None, texts: Sequence[str] = ()) -> Sections:
 def configurations(given: WorkerSettings, sections: Sections) -> list[Configuration]:
     """Return the configurations, checked as a worker checks its settings.
 
-    `given` has the settings that no section names. Raises BadConfiguration with one line that names
-    the configuration, the setting and what is wrong.
+    `given` supplies the settings that no section has. Raises BadConfiguration, which names the
+    configuration, the setting and the reason.
     """
     base = next(iter(sections.values()))
     return [_configured(name, given, base | own) for name, own in sections.items()]
@@ -99,7 +99,7 @@ def _part(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]
 def read_sections(path: Path) -> Sections:
     """Return the sections of a TOML file by name.
 
-    Raises BadConfiguration if it cannot be read, is no TOML, or holds anything but sections.
+    Raises BadConfiguration if it cannot be read, is not TOML, or has a key outside of sections.
     """
     try:
         with path.open("rb") as source:
@@ -128,7 +128,7 @@ def read_sections(path: Path) -> Sections:
 def _split(text: str) -> tuple[str, dict[str, str]]:
     """Return the name and the settings of ``NAME:key=value,...``.
 
-    A comma ends a value where ``key=`` follows, so that lists need no quotes.
+    A comma ends a value only if ``key=`` follows, so that lists need no quotes.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _split(text: str) -> tuple[str, dict[str, str]]:
     """
     name, colon, rest = text.partition(":")
     changes: dict[str, str] = {}
-    for part in _BETWEEN.split(rest):
+    for part in _SEPARATOR.split(rest):
         key, equals, value = (word.strip() for word in part.partition("="))
         if not (colon and key and equals):
             raise BadConfiguration(f"--set {text[:200]}: write NAME:setting=value,setting=value")

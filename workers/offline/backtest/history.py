@@ -1,8 +1,8 @@
-"""One history in a private file, and the kept input of a feed as a history.
+"""A history in a temporary file, and the kept input of a feed as a history.
 
-A source is read once: standard input has no second time, and a feed may grow. The file lives as
-long as the backtest. Each entry is its number of parts and, of each part, its length and bytes;
-numbers are 32 bits, little-endian. Its first part is its ID, empty where it has none.
+The source is read only once, because standard input cannot be read again and a feed may grow. In
+the file an entry is its number of parts, then the length and the bytes of each part; numbers have
+32 bits, little-endian. The first part is the ID, which may be empty; the others are the fields.
 """
 
 import struct
@@ -23,8 +23,8 @@ from workers.reading.registry import NoSuchFeed
 
 Entry = tuple[bytes, list[bytes]]
 
-BATCH_ENTRIES = 256  # entries read at once, as a worker does by default
-BATCH_BYTES = 1 << 26  # bytes after which a batch ends, as in a worker by default
+BATCH_ENTRIES = 256  # entries of a batch, as by default in a worker
+BATCH_BYTES = 1 << 26  # bytes after which a batch ends, likewise
 
 _NUMBER = struct.Struct("<I")
 
@@ -33,19 +33,18 @@ _START = b"0-0"
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A history that was written down."""
+    """A history in a file."""
 
     path: Path
     entries: int
-    digest: str  # SHA-256 of the entries' fields, in order, hexadecimal
+    digest: str  # SHA-256 of the fields of the entries, in order, hexadecimal
 
 
 def record(entries: Iterable[Entry], path: Path) -> Recording:
-    """Write entries to a new file.
+    """Write entries (ID and ``[name, value, ...]``) to a new file.
 
-    Each has its fields ``[name, value, ...]`` as the protocol of Redis has them, `Identified` where
-    the entry has an ID; the digest is of the fields alone. Raises BadConfiguration if there is no
-    entry, or no room for them.
+    The digest does not depend on the IDs. Raises BadConfiguration if there are no entries, or no
+    room for them.
     """
     count, digest = 0, sha256()
     source = iter(entries)
@@ -66,7 +65,7 @@ def record(entries: Iterable[Entry], path: Path) -> Recording:
 
 
 def read(path: Path, count: int = BATCH_ENTRIES) -> Iterator[list[Entry]]:
-    """Yield the entries in batches of at most `count`; the ID is empty where none is known."""
+    """Yield the entries in batches of at most `count`."""
     with path.open("rb") as source:
         batch: list[Entry] = []
         begin = 0
@@ -92,9 +91,9 @@ def _framed(fields: Sequence[bytes]) -> bytes:
 
 
 class FeedHistory:
-    """The input of a feed that is kept now; what is pushed later is left out.
+    """The kept input of a feed, without entries that are pushed later.
 
-    `missing` has the entries that the feed answered and no longer has, once `entries` has ended.
+    After `entries` has ended, `missing` has the entries that the feed answered and no longer keeps.
     Raises NoSuchFeed if the feed has no input.
     """
 
@@ -111,9 +110,9 @@ class FeedHistory:
         self.missing = Missing(0)
 
     def settings(self, given: WorkerSettings) -> WorkerSettings:
-        """Return the settings; the feed supplies settings that were not given.
+        """Return the given settings, with stored values of the feed for all others.
 
-        Raises BadConfiguration for a combination, or settings that this version cannot take.
+        Raises BadConfiguration for a combination, or for settings that are no longer supported.
         """
         if self._state is None:
             return given
@@ -124,13 +123,10 @@ class FeedHistory:
         return given.over(*stored)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield each entry.
-
-        Raises InputLost if a worker trimmed entries before they were read.
-        """
+        """Yield the entries; raise InputLost if a worker trimmed entries before they were read."""
         state, answered = self._state, 0
         cursor = _START if state is None else state.position.cursor
-        for page in unbroken_input(self._store, _START, self._last, _gave_up):
+        for page in unbroken_input(self._store, _START, self._last, _trimmed):
             for entry_id, fields in page:
                 answered += parse_id(entry_id) <= parse_id(cursor)
                 yield entry_id, fields
@@ -139,7 +135,7 @@ class FeedHistory:
             self.missing = Missing.of(erased_of(self._store), cursor, count)
 
 
-def _gave_up(feed: str, _after: bytes) -> str:
+def _trimmed(feed: str, _after: bytes) -> str:
     return (
         f"feed {feed!r} gave up input before it was read: stop its worker meanwhile, or start it "
         "with --keep-input"

@@ -1,7 +1,7 @@
-"""Results of finished configurations in a directory, so that a backtest that is cut off goes on.
+"""Results of finished configurations in a directory, so that a backtest can be continued.
 
-A result is found again by its key: a digest of all that decides it. One file of JSON lines holds
-them; it is replaced as a whole, so that it is never half written.
+A result is stored under a key: a digest of everything that determines it. They are in one file of
+JSON lines, which is replaced atomically.
 """
 
 import fcntl
@@ -25,21 +25,21 @@ from workers.offline.backtest.result import BacktestResult
 
 RESULTS_FILE = "backtest.jsonl"
 
-MAX_FILE_BYTES = 1 << 28  # bytes of the file, at most: a result takes some ten thousand
+MAX_FILE_BYTES = 1 << 28  # largest file; a result takes some ten thousand bytes
 
 _LOCK = ".backtest.lock"
 
 _CODE = {".py", ".so", ".pyd"}
-"""Suffixes of files that hold code: modules, and the compiled kernels."""
+"""Suffixes of code files: modules, and the compiled kernels."""
 
 
 def libraries() -> dict[str, str]:
-    """Return the versions of libraries that compute figures; `code_digest` is of this program."""
+    """Return the versions of the libraries that determine the figures."""
     return {"numpy": version("numpy")}
 
 
 def key(configuration: Configuration, recording: Recording) -> str:
-    """Return what a result is kept under: it is of these settings, this history and this code."""
+    """Return the key of a result: a digest of settings, history, code and libraries."""
     parts = {
         "settings": configuration.settings,
         "history": recording.digest,
@@ -51,7 +51,7 @@ def key(configuration: Configuration, recording: Recording) -> str:
 
 @cache
 def code_digest() -> str:
-    """Return a digest of the program that answers and scores: figures of other code are not its."""
+    """Return a digest of the code that answers and scores."""
     digest = sha256()
     here = Path(__file__).parent
     for package in (Path(online_svm.__file__).parent, here, here.parents[1] / "session"):
@@ -72,9 +72,9 @@ class _Line(BaseModel):
 
 
 class KeptResults:
-    """The results in a directory, which is made if it is not there; its parent must be.
+    """The results in a directory, which is created; its parent must exist.
 
-    Raises BadConfiguration if the directory cannot be written, or what is in the file is no result.
+    Raises BadConfiguration if the directory cannot be written, or a line of the file is no result.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -85,12 +85,12 @@ class KeptResults:
             self._lines = self._read()
 
     def get(self, key: str) -> BacktestResult | None:
-        """Return the result that is kept under a key; None if there is none."""
+        """Return the result of a key; None if there is none."""
         line = self._lines.get(key)
         return None if line is None else line.result
 
     def add(self, key: str, configuration: Configuration, result: BacktestResult) -> None:
-        """Keep one more; what another process has kept meanwhile stays."""
+        """Add a result; the results that another process added meanwhile stay."""
         with self._locked():
             settings = configuration.settings
             line = _Line(key=key, name=configuration.name, settings=settings, result=result)
@@ -125,16 +125,16 @@ class KeptResults:
         return lines
 
     def _replace(self, data: bytes) -> None:
-        beside = self.directory / f".{RESULTS_FILE}.part"
-        with beside.open("wb") as target:
+        partial = self.directory / f".{RESULTS_FILE}.part"
+        with partial.open("wb") as target:
             target.write(data)
             target.flush()
             os.fsync(target.fileno())
-        beside.replace(self.directory / RESULTS_FILE)
+        partial.replace(self.directory / RESULTS_FILE)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep other processes from the file in the block."""
+        """Lock the file against other processes within the block."""
         with self._reporting_errors():
             lock = (self.directory / _LOCK).open("w")
         with lock:

@@ -1,4 +1,4 @@
-"""One configuration over a history: each example is answered before it is learned."""
+"""Run one configuration over a history; each example is answered before it is learned."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,44 +22,44 @@ from workers.offline.backtest.history import Entry
 from workers.session.answer import AnsweredBatch
 from workers.session.replay import Replay
 
-HEADLINE = "probability"  # name of the probability that stands first in an answer
-VENN = "venn"  # name of the Venn predictor's point probability, with its hull
+HEADLINE = "probability"  # name of the primary probability of an answer
+VENN = "venn"  # name of the Venn predictor's point probability and interval
 
 Classes = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One published probability of some answers."""
+    """The probabilities of one method for some answers."""
 
     probabilities: Floats  # shape (n, K)
-    intervals: Floats | None = None  # shape (n, K, 2), where the method gives them
+    intervals: Floats | None = None  # shape (n, K, 2); None if the method gives none
 
-    def changed(self, change: Callable[[Floats], Floats]) -> "Published":
-        """Return what a change of the rows or the columns makes of both arrays."""
-        intervals = None if self.intervals is None else change(self.intervals)
-        return Published(change(self.probabilities), intervals)
+    def mapped(self, function: Callable[[Floats], Floats]) -> "Published":
+        """Return both arrays after a function of their rows or columns."""
+        intervals = None if self.intervals is None else function(self.intervals)
+        return Published(function(self.probabilities), intervals)
 
 
 @dataclass(slots=True)
 class HistoryOutcome:
-    """The outcome of a history; n answers are scored."""
+    """The outcome of a history with n scored answers over K classes."""
 
-    # All K that an answer had, sorted; a last None is the slot of labels not seen yet
+    # The classes of all answers, sorted; a last None stands for labels that were not seen yet
     classes: Classes = ()
-    # Shape (n,): column of the true label, the last one where the model did not know the label
+    # Shape (n,): column of the true label; the last column if the model did not know the label
     truth: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     # Shape (n,): examples learned before each scored answer
     learned: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    # `HEADLINE`, `VENN` and each published map; empty where nothing was scored
+    # `HEADLINE`, `VENN` and each published map; empty if nothing was scored
     methods: dict[str, Published] = field(default_factory=dict)
     n_entries: int = 0
     n_learned: int = 0
-    n_repeated: int = 0  # repeats of an id
-    n_unlabelled: int = 0  # answered without a label, or given up without one
-    n_warming: int = 0  # with a label, but answered before there was a model
-    rejected: dict[str, int] = field(default_factory=dict)  # by the code of the reason
-    reason: str | None = None  # why the first one was refused
+    n_repeated: int = 0  # entries with a repeated id
+    n_unlabelled: int = 0  # answered examples without a label, also after their horizon
+    n_warming: int = 0  # labelled examples that were answered before the first model
+    rejected: dict[str, int] = field(default_factory=dict)  # by reason code
+    reason: str | None = None  # reason of the first rejection
     seconds: float = 0.0  # processor time of decoding, answering and learning
     older_rows: OlderRows | None = None  # None without a window, or with too few examples
 
@@ -67,12 +67,12 @@ class HistoryOutcome:
 def answer(
     configuration: Configuration,
     batches: Iterable[Sequence[Entry]],
-    told: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> HistoryOutcome:
-    """Answer a history from its start; the result does not depend on how it is cut into batches.
+    """Answer a history from its start; the result does not depend on the batches.
 
-    `told` is called with the number of entries so far after each batch; what it raises ends the
-    run.
+    `progress` is called after each batch with the number of entries so far; an exception in it ends
+    the run.
     """
     found, scored = HistoryOutcome(), _Scored()
     check = (
@@ -86,7 +86,7 @@ def answer(
         if replay.predictor.delayed_labels is None:
             _score(answered, scored, found)
         else:
-            _score_late(answered.result, replay.predictor.delayed_labels, scored, found)
+            _score_delayed(answered.result, replay.predictor.delayed_labels, scored, found)
         if check is not None:
             X, learned = _learned(answered, replay.predictor.delayed_labels)
             if learned:
@@ -94,7 +94,7 @@ def answer(
         found.n_repeated += len(answered.result.repeats)
         _count_rejected(found, answered.decoded.rejected | answered.result.rejected)
         found.n_entries = replay.position.seq
-        told(found.n_entries)
+        progress(found.n_entries)
     found.n_learned = replay.predictor.n
     found.older_rows = None if check is None else check.result()
     scored.finish(found)
@@ -102,12 +102,12 @@ def answer(
 
 
 def published(block: PredictionBlock) -> dict[str, Published]:
-    """Return the published probabilities of a block that is not warming, by name."""
-    own = Published(block.point, np.stack((block.lower, block.upper), axis=-1))
+    """Return the probabilities of each method in a block that is not warming, by name."""
+    headline = Published(block.point, np.stack((block.lower, block.upper), axis=-1))
     venn = Published(block.venn_point, np.stack((block.venn_lower, block.venn_upper), axis=-1))
     intervals = block.map_intervals or {}
     maps = {name: Published(values, intervals.get(name)) for name, values in block.maps.items()}
-    return {HEADLINE: own, VENN: venn} | maps
+    return {HEADLINE: headline, VENN: venn} | maps
 
 
 def _score(answered: AnsweredBatch, scored: "_Scored", found: HistoryOutcome) -> None:
@@ -119,25 +119,25 @@ def _score(answered: AnsweredBatch, scored: "_Scored", found: HistoryOutcome) ->
     found.n_unlabelled += sum(labels[i] is None for i in result.answered)
 
 
-def _score_late(
-    result: BatchResult, late: DelayedLabels, scored: "_Scored", found: HistoryOutcome
+def _score_delayed(
+    result: BatchResult, delayed: DelayedLabels, scored: "_Scored", found: HistoryOutcome
 ) -> None:
-    """Score the examples that a batch learned, by the answers they got."""
+    """Score the examples that were learned in a batch, by their earlier answers."""
     for block, begin, stop in answer_runs(result.learned):
         labels = [example.label for example in result.learned[begin:stop]]
         found.n_warming += scored.add(block, labels)
-    found.n_unlabelled = late.counts.censored + late.counts.dropped
+    found.n_unlabelled = delayed.counts.censored + delayed.counts.dropped
 
 
-def _learned(answered: AnsweredBatch, late: DelayedLabels | None) -> tuple[Floats, list[str]]:
-    """Return the rows with a label that a batch let be learned, and their labels."""
+def _learned(answered: AnsweredBatch, delayed: DelayedLabels | None) -> tuple[Floats, list[str]]:
+    """Return the labelled rows that were learned in a batch, and their labels."""
     decoded, result = answered
-    if late is not None:
-        told = [(one.x, one.label) for one in result.learned if one.label is not None]
-        return stacked([x for x, _ in told]), [label for _, label in told]
-    taken, labels = set(result.answered), decoded.labels
+    if delayed is not None:
+        pairs = [(each.x, each.label) for each in result.learned if each.label is not None]
+        return stacked([x for x, _ in pairs]), [label for _, label in pairs]
+    learned, labels = set(result.answered), decoded.labels
     rows = [
-        row for row, at in enumerate(decoded.accepted) if at in taken and labels[row] is not None
+        row for row, at in enumerate(decoded.accepted) if at in learned and labels[row] is not None
     ]
     return decoded.X[rows], [label for row in rows if (label := labels[row]) is not None]
 
@@ -149,7 +149,7 @@ def _count_rejected(found: HistoryOutcome, rejected: Mapping[int, InvalidExample
 
 
 class _Scored:
-    """Labelled answers of models, block by block: their classes may become more."""
+    """Collects labelled answers block by block, since later blocks may have more classes."""
 
     def __init__(self) -> None:
         self._blocks: list[tuple[Classes, dict[str, Published]]] = []
@@ -157,44 +157,44 @@ class _Scored:
         self._learned: list[Ints] = []
 
     def add(self, block: PredictionBlock, labels: Sequence[str | None]) -> int:
-        """Add the labelled rows of a block; return how many it has if it is warming."""
+        """Add the labelled rows of a block; if it is warming, only return their number."""
         rows = [i for i, label in enumerate(labels) if label is not None]
         if block.status == "warming":
             return len(rows)
         if rows:
-            methods = {name: _rows(one, rows) for name, one in published(block).items()}
+            methods = {name: _rows(method, rows) for name, method in published(block).items()}
             self._blocks.append((block.classes, methods))
             self._labels += [label for label in labels if label is not None]
             self._learned.append(block.n[rows])
         return 0
 
     def finish(self, found: HistoryOutcome) -> None:
-        """Set the scored answers of `found`, over all classes that any of them had."""
+        """Set the scored answers of `found`, over the classes of all blocks."""
         if not self._blocks:
             return
-        met = {name for classes, _ in self._blocks for name in classes}
-        known = sorted_labels([name for name in met if name is not None])
-        found.classes = (*known, None) if None in met else known
+        seen = {name for classes, _ in self._blocks for name in classes}
+        known = sorted_labels([name for name in seen if name is not None])
+        found.classes = (*known, None) if None in seen else known
         found.learned = np.concatenate(self._learned)
         found.truth = self._truth(found.classes)
         found.methods = {name: self._joined(name, found.classes) for name in self._blocks[0][1]}
 
     def _truth(self, classes: Classes) -> Ints:
-        column = {name: place for place, name in enumerate(classes)}
+        column = {name: index for index, name in enumerate(classes)}
         truth, begin = [], 0
-        for (of_block, _), learned in zip(self._blocks, self._learned, strict=True):
+        for (block_classes, _), learned in zip(self._blocks, self._learned, strict=True):
             labels = self._labels[begin : begin + len(learned)]
             begin += len(learned)
-            truth += [column[name if name in of_block else None] for name in labels]
+            truth += [column[name if name in block_classes else None] for name in labels]
         return np.array(truth, dtype=np.int64)
 
     def _joined(self, name: str, classes: Classes) -> Published:
-        """Return one method over all classes: 0 where a model did not know a class."""
-        column = {label: place for place, label in enumerate(classes)}
+        """Return a method over all classes; a class that a model did not know has 0."""
+        column = {label: index for index, label in enumerate(classes)}
         parts = []
-        for of_block, methods in self._blocks:
-            spread = partial(_spread, [column[label] for label in of_block], len(classes))
-            parts.append(methods[name].changed(spread))
+        for block_classes, methods in self._blocks:
+            spread = partial(_spread, [column[label] for label in block_classes], len(classes))
+            parts.append(methods[name].mapped(spread))
         intervals = [part.intervals for part in parts if part.intervals is not None]
         return Published(
             np.concatenate([part.probabilities for part in parts]),
@@ -203,11 +203,11 @@ class _Scored:
 
 
 def _rows(method: Published, rows: Sequence[int]) -> Published:
-    return method.changed(lambda values: values[rows])
+    return method.mapped(lambda values: values[rows])
 
 
-def _spread(places: Sequence[int], n_classes: int, values: Floats) -> Floats:
-    """Return an array with each column where all classes have it, and 0 in the others."""
+def _spread(columns: Sequence[int], n_classes: int, values: Floats) -> Floats:
+    """Return an array of `n_classes` columns, with the values in some of them and 0 elsewhere."""
     filled = np.zeros((len(values), n_classes, *values.shape[2:]))
-    filled[:, places] = values
+    filled[:, columns] = values
     return filled

@@ -1,4 +1,4 @@
-"""The figures of one configuration over one history, as they are kept and shown."""
+"""The figures of one configuration over one history, as they are stored and printed."""
 
 import math
 
@@ -22,7 +22,7 @@ from online_svm.types import Bools, Floats, Ints
 from workers.offline.backtest.prequential import HEADLINE, Classes, HistoryOutcome, Published
 
 CURVE_POINTS = 200  # points of a cumulative curve, at most
-MIN_SCORED = 2  # fewest scored answers for figures: a calibration error needs two
+MIN_SCORED = 2  # scored answers needed for figures: a calibration error needs two
 
 
 class _Kept(BaseModel):
@@ -83,7 +83,7 @@ class Reliability(_Kept):
     examples: list[int]
 
 
-SURE_STANDARD_ERRORS = 2.0  # standard errors from which a gain by older rows counts
+SURE_STANDARD_ERRORS = 2.0  # standard errors from which a gain by older rows is significant
 
 
 class OlderRowsResult(_Kept):
@@ -96,8 +96,8 @@ class OlderRowsResult(_Kept):
     older_loss: float
     errors: float
     blocks: int
-    # Whether older rows would help the headline. If the regression with them has a higher log loss
-    # than the headline, its gain is no evidence
+    # Whether older rows would help the headline: the gain is significant, and the regression with
+    # them has a lower log loss than the headline
     helps: bool
 
 
@@ -127,9 +127,10 @@ def result_of(answered: HistoryOutcome) -> BacktestResult:
     )
     is_enough = len(answered.truth) >= MIN_SCORED
     methods = answered.methods if is_enough else {}
-    figures = {name: scores(one, answered.classes, answered.truth) for name, one in methods.items()}
+    classes, truth = answered.classes, answered.truth
+    figures = {name: scores(method, classes, truth) for name, method in methods.items()}
     return BacktestResult(
-        classes=list(answered.classes),
+        classes=list(classes),
         counts=counts,
         methods=figures,
         microseconds=1e6 * answered.seconds / max(1, answered.n_entries),
@@ -148,22 +149,22 @@ def _older_rows(answered: HistoryOutcome, headline: Scores | None) -> OlderRowsR
 
 
 def scores(method: Published, classes: Classes, truth: Ints) -> Scores:
-    """Return the figures of one published probability, of at least two scored answers."""
+    """Return the figures of a method, for at least `MIN_SCORED` scored answers."""
     values = method.probabilities
-    said, happened, intervals = _event(method, classes, truth)
-    squared = squared_calibration_error(said, happened)
-    covered = None if intervals is None else interval_coverage(said, intervals, happened)
-    of_two = np.column_stack((1.0 - said, said)), happened.astype(np.int64)
+    predicted, happened, intervals = _event(method, classes, truth)
+    squared = squared_calibration_error(predicted, happened)
+    covered = None if intervals is None else interval_coverage(predicted, intervals, happened)
+    binary = np.column_stack((1.0 - predicted, predicted)), happened.astype(np.int64)
     return Scores(
         log_loss=log_loss(values, truth),
         clipped=clipped(values, truth),
-        brier=brier(*of_two) if _are_two(classes) else brier(values, truth),
+        brier=brier(*binary) if _are_two(classes) else brier(values, truth),
         accuracy=accuracy(values.argmax(axis=1), truth),
         auc=_auc(values, classes, truth),
         calibration_error=math.sqrt(max(0.0, squared)),
         squared_calibration_error=squared,
-        ece=expected_calibration_error(said, happened),
-        ece_floor=calibration_error_floor(said),
+        ece=expected_calibration_error(predicted, happened),
+        ece_floor=calibration_error_floor(predicted),
         coverage=covered and covered.coverage,
         coverage_of_perfect=covered and covered.of_perfect,
         width=covered and covered.width,
@@ -192,8 +193,8 @@ def _cumulative(answered: HistoryOutcome, headline: Published | None) -> Cumulat
     if headline is None:
         return CumulativeLoss(learned=[], log_loss=[])
     n = len(answered.truth)
-    of_truth = headline.probabilities[np.arange(n), answered.truth]
-    means = np.cumsum(-np.log(np.maximum(of_truth, MIN_SCORED_PROBABILITY))) / np.arange(1, n + 1)
+    p = headline.probabilities[np.arange(n), answered.truth]
+    means = np.cumsum(-np.log(np.maximum(p, MIN_SCORED_PROBABILITY))) / np.arange(1, n + 1)
     shown = np.unique(np.linspace(0, n - 1, min(n, CURVE_POINTS)).astype(np.int64))
     return CumulativeLoss(learned=answered.learned[shown].tolist(), log_loss=means[shown].tolist())
 
@@ -201,10 +202,10 @@ def _cumulative(answered: HistoryOutcome, headline: Published | None) -> Cumulat
 def _reliability(answered: HistoryOutcome, headline: Published | None) -> Reliability:
     if headline is None:
         return Reliability(probability=[], frequency=[], examples=[])
-    said, happened, _ = _event(headline, answered.classes, answered.truth)
-    bins = EqualMassBins.of(said)
+    predicted, happened, _ = _event(headline, answered.classes, answered.truth)
+    bins = EqualMassBins.of(predicted)
     return Reliability(
-        probability=bins.means(said).tolist(),
+        probability=bins.means(predicted).tolist(),
         frequency=bins.frequencies(happened).tolist(),
         examples=bins.counts.tolist(),
     )

@@ -1,4 +1,4 @@
-"""Configurations in parallel processes, each over the whole history."""
+"""Run configurations in parallel processes, each over the whole history."""
 
 import os
 import signal
@@ -23,19 +23,19 @@ from workers.offline.backtest.prequential import answer
 from workers.offline.backtest.result import BacktestResult, result_of
 from workers.python_process import spawning
 
-POLL_SECONDS = 0.2  # seconds between two looks at how far the processes are
+POLL_SECONDS = 0.2  # time between two reports of progress
 
 Progress = Callable[[Sequence[int]], None]
 """Called with the number of entries that each configuration has answered."""
 
-Finish = Callable[[int, BacktestResult], None]  # takes the place of a configuration, and its result
+Finish = Callable[[int, BacktestResult], None]  # called with the index of a configuration
 
 Compute = Callable[[Sequence[Configuration], Sequence[int], Recording, Finish, Progress], None]
-"""Computes the configurations at some places, and hands over each result when it is there."""
+"""Computes the configurations at some indices, and calls `Finish` with each result."""
 
 
 class BacktestInterrupted(KeyboardInterrupt):
-    """The user pressed Ctrl-C when `finished` configurations had a result."""
+    """The user pressed Ctrl-C after `finished` configurations had a result."""
 
     def __init__(self, finished: int) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class BacktestInterrupted(KeyboardInterrupt):
 
 
 class ProcessDied(WorkerError):
-    """A process of the backtest ended before it was done."""
+    """A process of the backtest ended without a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +60,35 @@ def run(
     recording: Recording,
     kept: KeptResults | None = None,
     processes: int | None = None,
-    told: Progress = lambda _: None,
+    progress: Progress = lambda _: None,
     compute: Compute | None = None,
 ) -> list[Finished]:
     """Answer a history under each configuration; return the results in the same order.
 
-    Results are taken from `kept`, and kept as soon as they are there. There are at most
-    `processes`, by default one a processor; `compute` computes elsewhere. `told` is called now and
-    then with how many entries each configuration has answered.
+    Results are read from `kept`, and each new result is added at once. At most `processes` run at a
+    time, by default one a processor, unless `compute` computes elsewhere. `progress` is called now
+    and then.
 
-    Raises BacktestInterrupted if the user pressed Ctrl-C; no process is left then. Raises
-    ProcessDied if a process was killed, or ran out of memory.
+    Raises BacktestInterrupted after Ctrl-C, when all processes have ended; ProcessDied if a process
+    was killed, or ran out of memory.
     """
     keys = [key(configuration, recording) for configuration in configurations]
     found = {name: result for name in keys if kept and (result := kept.get(name)) is not None}
     before = frozenset(found)
     waiting = [i for i, name in enumerate(keys) if name not in found and keys.index(name) == i]
 
-    def finish(place: int, result: BacktestResult) -> None:
-        found[keys[place]] = result
+    def finish(index: int, result: BacktestResult) -> None:
+        found[keys[index]] = result
         if kept is not None:
-            kept.add(keys[place], configurations[place], result)
+            kept.add(keys[index], configurations[index], result)
 
     if waiting:
         limit = min(processes or len(os.sched_getaffinity(0)), len(waiting))
         try:
             if compute is not None:
-                compute(configurations, waiting, recording, finish, told)
+                compute(configurations, waiting, recording, finish, progress)
             else:
-                _compute(configurations, waiting, recording, limit, finish, told)
+                _compute(configurations, waiting, recording, limit, finish, progress)
         except KeyboardInterrupt:
             raise BacktestInterrupted(len(found)) from None
         except BrokenProcessPool:
@@ -108,25 +108,25 @@ def _compute(
     recording: Recording,
     processes: int,
     finish: Finish,
-    told: Progress,
+    progress: Progress,
 ) -> None:
-    """Compute the configurations at some places, and hand over each result when it is there."""
+    """Compute the configurations at some indices in processes; see `Compute`."""
     context = spawning()
     cancelled, done = context.Event(), context.RawArray("q", len(configurations))
     with ProcessPoolExecutor(processes, context, _begin, (cancelled, done)) as pool:
         try:
             futures: dict[Future[BacktestResult | None], int] = {
-                pool.submit(_measure, place, configurations[place], recording): place
-                for place in waiting
+                pool.submit(_measure, index, configurations[index], recording): index
+                for index in waiting
             }
             pending = set(futures)
             while pending:
                 finished, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
                 for future in finished:
                     result = future.result()
-                    assert result is not None  # only who cancels gets none
+                    assert result is not None  # only a cancelled one is None
                     finish(futures[future], result)
-                told(list(done))
+                progress(list(done))
         except BaseException:
             cancelled.set()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -134,21 +134,21 @@ def _compute(
 
 
 class _Cancelled(Exception):
-    """Ignore progress: no caller waits for it."""
+    """Ends the run of a configuration whose result is no longer needed."""
 
 
 _shared: dict[str, Any] = {}
-"""In a process of the pool: what all of them share with the one that began them."""
+"""In a process of the pool: the event `cancelled` and the array `done`, shared with the parent."""
 
 
 def _begin(cancelled: Any, done: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that began this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _shared.update(cancelled=cancelled, done=done)
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent has ended, which alone gives it work."""
+    """End this process when its parent has ended."""
     parent = parent_process()
     if parent is not None:
         wait_for([parent.sentinel])
@@ -156,17 +156,17 @@ def _end_with_parent() -> None:
 
 
 def _measure(
-    place: int, configuration: Configuration, recording: Recording
+    index: int, configuration: Configuration, recording: Recording
 ) -> BacktestResult | None:
     """Return the result of one configuration; None if it was cancelled."""
 
-    def told(entries: int) -> None:
-        _shared["done"][place] = entries
+    def progress(entries: int) -> None:
+        _shared["done"][index] = entries
         if _shared["cancelled"].is_set():
             raise _Cancelled
 
     try:
-        with threadpool_limits(1):  # the processes share the processors already
-            return result_of(answer(configuration, read(recording.path), told))
+        with threadpool_limits(1):  # the processes already use all processors
+            return result_of(answer(configuration, read(recording.path), progress))
     except _Cancelled:
         return None

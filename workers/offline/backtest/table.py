@@ -1,4 +1,4 @@
-"""The figures for people: a line a published probability, in 80 columns."""
+"""The figures as a table for people: a line for each method, in 80 columns."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -30,70 +30,71 @@ def table(finished: Sequence[Finished]) -> list[str]:
     headings = "".join(f"{text:>{width}}" for text, width in (*_COLUMNS, *_COVERAGE))
     base = finished[0].result.methods.get(HEADLINE)
     lines = [" " * _NAME + headings]
-    for one in finished:
-        lines += _heading(one)
-        for name, scores in one.result.methods.items():
+    for each in finished:
+        lines += _heading(each)
+        for name, scores in each.result.methods.items():
             lines.append(f"  {name:<{_NAME - 2}}{_figures(scores, base)}".rstrip())
-    return [*lines, "", *_least(finished), *_memory(finished), *LEGEND]
+    return [*lines, "", *_best(finished), *_older_rows(finished), *LEGEND]
 
 
-def _least(finished: Sequence[Finished]) -> Iterator[str]:
-    """Yield which configuration lost least, and what it takes; nothing where there is one."""
+def _headline_loss(finished: Finished) -> float:
+    return finished.result.methods[HEADLINE].log_loss
+
+
+def _best(finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield the configuration with the least log loss, if several are compared."""
     first = finished[0]
-    scored = [one for one in finished if HEADLINE in one.result.methods]
+    scored = [each for each in finished if HEADLINE in each.result.methods]
     if first not in scored or len(scored) == 1:
         return
-    losses = {id(one): one.result.methods[HEADLINE].log_loss for one in scored}
-    best = min(scored, key=lambda one: losses[id(one)])
+    best = min(scored, key=_headline_loss)
     if best is first:
         yield from _wrapped(f"least log loss of {HEADLINE}: {first.configuration.name}")
     else:
-        less = losses[id(first)] - losses[id(best)]
+        gain = _headline_loss(first) - _headline_loss(best)
         cost = best.result.microseconds / first.result.microseconds
         yield from _wrapped(
-            f"least log loss of {HEADLINE}: {best.configuration.name}, {less:.4f} below "
+            f"least log loss of {HEADLINE}: {best.configuration.name}, {gain:.4f} below "
             f"{first.configuration.name}, at {cost:.1f} times its time"
         )
     yield ""
 
 
-def _memory(finished: Sequence[Finished]) -> Iterator[str]:
-    """Yield the verdict on older rows, if there is one configuration and the verdict is known."""
+def _older_rows(finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield the finding on older rows, if it is significant and there is one configuration."""
     found = finished[0].result.older_rows
-    if (
-        len(finished) > 1
-        or found is None
-        or not (found.helps or found.errors <= -SURE_STANDARD_ERRORS)
-    ):
+    if len(finished) > 1 or found is None:
+        return
+    if not found.helps and found.errors > -SURE_STANDARD_ERRORS:
         return
     rows = "all rows" if found.is_all else f"the last {found.most:,} rows"
     losses = (
-        f"a logistic regression on {rows} loses {_share(found.older_loss)} an example, on the last "
-        f"{found.window:,} {_share(found.window_loss)} (by {abs(found.errors):.1f} standard errors)"
+        f"a logistic regression on {rows} loses {_short(found.older_loss)} an example, on the last "
+        f"{found.window:,} {_short(found.window_loss)} (by {abs(found.errors):.1f} standard errors)"
     )
     if found.helps:
-        tried = "all:window=none" if found.is_all else f"long:window={found.most}"
-        yield from _wrapped(f"Older rows would help: {losses}; try --set {tried}.")
+        setting = "all:window=none" if found.is_all else f"long:window={found.most}"
+        yield from _wrapped(f"Older rows would help: {losses}; try --set {setting}.")
     else:
         yield from _wrapped(f"Older rows would not help: {losses}.")
     yield ""
 
 
-def _share(loss: float) -> str:
+def _short(loss: float) -> str:
     return f"{loss:.3f}".removeprefix("0")
 
 
-def _heading(one: Finished) -> Iterator[str]:
-    counts, cost = one.result.counts, one.result.microseconds
-    name, kept = one.configuration.name, " (kept)" if one.was_kept else ""
+def _heading(finished: Finished) -> Iterator[str]:
+    counts, cost = finished.result.counts, finished.result.microseconds
+    name, kept = finished.configuration.name, " (kept)" if finished.was_kept else ""
     yield f"{name}{kept}: {counted(counts.scored, 'answer')} scored, {cost:,.1f} us an entry"
-    if others := _others(counts):
+    if others := _not_scored(counts):
         yield from _wrapped(f"not scored: {', '.join(others)}")
     if counts.reason is not None:
         yield from _wrapped(f"the first rejected: {counts.reason}")
 
 
-def _others(counts: EntryCounts) -> list[str]:
+def _not_scored(counts: EntryCounts) -> list[str]:
     kinds = {
         "warming up": counts.warming,
         "without label": counts.unlabelled,

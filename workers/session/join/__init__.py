@@ -1,5 +1,5 @@
-"""A feed whose input is a join: the answers of other feeds that score the same ids.
+"""A feed whose input is a join of other feeds' answers to the same ids.
 
-`rows.py` joins and `answers.py` makes the payloads, both without I/O; `sources.py` reads the other
-feeds, and `session.py` commits. It may import what `session` may.
+`rows.py` joins and `answers.py` makes the payloads, both without I/O; `sources.py` reads the source
+feeds; `session.py` commits. This folder may import what `session` may.
 """

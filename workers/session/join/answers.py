@@ -25,38 +25,38 @@ UNCALIBRATED = "no recalibration yet: the probability is the pignistic one"
 NO_EVIDENCE = "every source is still warming up"
 
 Problem = tuple[Answer, InvalidExample]
-"""An answer of a source that could not be joined, and why."""
+"""A source's answer that could not be joined, and the reason."""
 
 VACUOUS = (0.0, 1.0)
-"""Bel and Pl of a source that knows nothing: it changes no combination."""
+"""Bel and Pl of a source without evidence, the neutral element of the combination."""
 
 
-class Answering:
-    """Answers rows in order, and counts what could not be joined."""
+class RowAnswerer:
+    """Answers rows in order, and counts the dead letters."""
 
     def __init__(
         self, combiner: Combiner, feeds: Sequence[str], window: int, letters: int = 0
     ) -> None:
         self.combiner, self._feeds, self._window = combiner, feeds, window
-        self.letters = letters  # dead letters so far; the number is part of their entry IDs
+        self.letters = letters  # dead letters so far, which determines their entry IDs
 
     def process(self, before: Position, rows: Sequence[JoinedRow]) -> Outcome:
-        """Return the outcome of the next rows; at least one."""
+        """Return the outcome of at least one row."""
         out: list[bytes] = []
         dlq: list[RejectedEntry] = []
         for i, row in enumerate(rows):
-            payload, problems = self._answered(before.seq + i, row)
+            payload, problems = self._answer(before.seq + i, row)
             out.append(payload)
-            dlq += [self._letter(*problem) for problem in problems]
+            dlq += [self._dead_letter_of(*problem) for problem in problems]
         ids = [row.first.entry for row in rows]
         links = ((OUT, *pair) for pair in zip(ids, out, strict=True))
         digest = chain(before.digest, links)
         after = Position(ids[-1], before.seq + len(ids), self.combiner.n, digest)
         return Outcome(before, after, ids, out, [], [], dlq, [])
 
-    def _answered(self, seq: int, row: JoinedRow) -> tuple[bytes, list[Problem]]:
-        """Return the payload for a row, and its problems for the dead letters."""
-        problems = list(self._given_up(row))
+    def _answer(self, seq: int, row: JoinedRow) -> tuple[bytes, list[Problem]]:
+        """Return the payload for a row, and the problems for `dlq`."""
+        problems = list(self._dropped(row))
         refusal = self._refusal(row)
         if refusal is not None:
             problems += [(a, refusal) for a in row.answers if a is not None]
@@ -70,15 +70,15 @@ class Answering:
         label = labels.pop() if len(labels) == 1 else None
         return self._combined(seq, row.first.id, answers, label), problems
 
-    def _given_up(self, row: JoinedRow) -> Iterator[Problem]:
-        for feed, answer in row.given_up:
+    def _dropped(self, row: JoinedRow) -> Iterator[Problem]:
+        for feed, answer in row.dropped:
             if answer.id is None:
                 yield answer, InvalidExample("answer_without_id", feed=self._feeds[feed])
             else:
                 yield answer, self._missing(self._feeds[0], answer.id)
 
     def _refusal(self, row: JoinedRow) -> InvalidExample | None:
-        """Return why a row cannot be answered; None if it can."""
+        """Return why a row cannot be answered, if so."""
         if row.first.id is None:
             return InvalidExample("answer_without_id", feed=self._feeds[0])
         for feed, answer in zip(self._feeds, row.answers, strict=True):
@@ -91,7 +91,7 @@ class Answering:
     def _missing(self, feed: str, producer_id: str) -> InvalidExample:
         return InvalidExample("answer_missing", feed=feed, id=producer_id[:80], places=self._window)
 
-    def _letter(self, answer: Answer, error: InvalidExample) -> RejectedEntry:
+    def _dead_letter_of(self, answer: Answer, error: InvalidExample) -> RejectedEntry:
         self.letters += 1
         size, head = len(answer.payload), answer.payload[:HEAD_BYTES]
         return dead_letter(b"%d-0" % self.letters, error, size, head, self._semantics)
@@ -103,7 +103,7 @@ class Answering:
     def _combined(
         self, seq: int, producer_id: str | None, answers: list[Answer], label: str | None
     ) -> bytes:
-        """Return the payload of one decision; its label is learned."""
+        """Return the payload of a combined answer; learn its label."""
         config = self.combiner.config
         bounds = [answer.bounds for answer in answers]
         others = {
@@ -124,7 +124,7 @@ class Answering:
 def _sources(
     feeds: Sequence[str], bounds: Sequence[tuple[float, float] | None]
 ) -> dict[str, dict[str, float] | None]:
-    """Return the masses of each source for the last class, as `CombinedSource` describes it."""
+    """Return each source's Bel and Pl of the last class; see `CombinedSource`."""
     return {
         feed: None if known is None else {"belief": known[0], "plausibility": known[1]}
         for feed, known in zip(feeds, bounds, strict=True)
@@ -132,7 +132,7 @@ def _sources(
 
 
 def _block(config: CombinerConfig, found: CombinedPrediction) -> PredictionBlock:
-    """Return a decision as the one row of a block."""
+    """Return a combined prediction as a block of one row."""
     point = np.array([[1.0 - found.probability, found.probability]])
     belief = np.array([[1.0 - found.plausibility, found.belief]])
     plausibility = np.array([[1.0 - found.belief, found.plausibility]])

@@ -1,12 +1,12 @@
-"""Join the answers of several feeds by id: a pure function of their order, without a clock.
+"""Join the answers of several feeds by id, without a clock: the result depends on their order only.
 
-An answer's place is its `seq`: the number of input entries before it in its own feed. The answers
-of the first feed are decided one by one, in order. The answer at place k is joined, in each other
-feed, to the earliest unused answer with the same id within `window` places of k.
+The `seq` of an answer is the number of input entries before it in its own feed. Each answer of the
+first feed makes a row, in order. If its seq is k, it is joined, in each other feed, to the earliest
+unused answer with the same id and a seq within `window` of k.
 
-- If a feed has answered all places up to k + window without that id, its answer is missing.
-- If it has not answered them all, the join waits for it.
-- An answer that was not joined is dropped when it is more than `window` places behind.
+- If a feed has answered everything up to k + window without that id, its answer is missing.
+- If it has not yet, the join waits.
+- An answer that was not joined is dropped once its seq is `window` or more behind.
 
 So batches, restarts and the speed of the feeds do not change the result.
 """
@@ -22,33 +22,28 @@ from workers.feed.state_fields import MAX_COUNT, entry_id
 
 @dataclass(frozen=True, slots=True)
 class SourceMark:
-    """The point from which a source has to be read again."""
+    """The point from which a source must be read again."""
 
-    cursor: bytes = b"0-0"  # entry ID; everything up to it is finished
-    seq: int = 0  # place of the next answer after it
-    taken: tuple[int, ...] = ()  # places after it that were taken already
+    cursor: bytes = b"0-0"  # entry ID; everything up to it is joined or dropped
+    seq: int = 0  # of the next answer after it
+    used: tuple[int, ...] = ()  # seqs after it that are already joined or dropped
 
 
 def encode_joined(marks: Sequence[SourceMark], letters: int) -> bytes:
-    """Return the marks of the sources and the count of dead letters as they are stored."""
-    stored = [(mark.cursor.decode(), mark.seq, mark.taken) for mark in marks]
+    """Encode the marks of the sources and the count of dead letters."""
+    stored = [(mark.cursor.decode(), mark.seq, mark.used) for mark in marks]
     return json.dumps({"letters": letters, "marks": stored}, separators=(",", ":")).encode()
 
 
 def decode_joined(text: bytes) -> tuple[list[SourceMark], int]:
-    """Return what `encode_joined` was given.
-
-    Raises StateLost if it is damaged.
-    """
+    """Decode a result of `encode_joined`. Raises StateLost if it is damaged."""
     try:
         stored = json.loads(text)
         marks = [
-            SourceMark(
-                entry_id(cursor.encode()), _place(seq), tuple(_place(other) for other in taken)
-            )
-            for cursor, seq, taken in stored["marks"]
+            SourceMark(entry_id(cursor.encode()), _count(seq), tuple(_count(each) for each in used))
+            for cursor, seq, used in stored["marks"]
         ]
-        return marks, _place(stored["letters"])
+        return marks, _count(stored["letters"])
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise StateLost(
             f"where the combination stands in its sources is damaged ({str(error)[:100]!r}): "
@@ -56,8 +51,8 @@ def decode_joined(text: bytes) -> tuple[list[SourceMark], int]:
         ) from error
 
 
-def _place(value: object) -> int:
-    """Return a number of entries; anything else, such as 1.5 or true, was not written here."""
+def _count(value: object) -> int:
+    """Return a number of entries. Raises ValueError for anything else, such as 1.5 or true."""
     if type(value) is not int or not 0 <= value <= MAX_COUNT:
         raise ValueError(f"not a number from 0 to {MAX_COUNT}")
     return value
@@ -67,22 +62,22 @@ def _place(value: object) -> int:
 class Answer:
     """One answer of a source feed."""
 
-    entry: bytes  # its entry ID
-    after: bytes  # entry ID before it in its stream
-    seq: int  # its place
-    id: str | None  # the producer's id, if it was sent
-    rejected: bool  # the feed could not use the example
+    entry: bytes  # entry ID
+    after: bytes  # the entry ID before it in its stream
+    seq: int
+    id: str | None  # the producer's id, if any
+    rejected: bool  # whether the feed rejected the example
     bounds: tuple[float, float] | None  # Bel and Pl of the last class; None without evidence
-    label: str | None  # the label that came with the example, if it is one of the two
-    payload: bytes  # as it is in the stream
+    label: str | None  # the label of the example, if valid
+    payload: bytes  # as stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedRow:
-    """The decision for one answer of the first feed."""
+    """One answer of the first feed and the answers that are joined to it."""
 
-    answers: list[Answer | None]  # one a feed, the first feed's first; None where a feed is missing
-    given_up: list[tuple[int, Answer]]  # feed and answer of those that fell behind the window here
+    answers: list[Answer | None]  # by feed; None if its answer is missing
+    dropped: list[tuple[int, Answer]]  # feed and answer: now behind the window
 
     @property
     def first(self) -> Answer:
@@ -93,9 +88,7 @@ class JoinedRow:
 
 
 class Join:
-    """Buffers the answers that are not decided yet.
-
-    Each feed goes on at its mark; answers to one id may lie `window` places apart.
+    """Buffers answers until they can be joined; each feed continues at its mark.
 
     Examples
     --------
@@ -104,7 +97,7 @@ class Join:
     >>> join = Join([SourceMark(), SourceMark()], window=1)
     >>> join.add(0, [answer(0, "a"), answer(1, "b")])
     >>> join.add(1, [answer(0, "b"), answer(1, "a")])
-    >>> [[found.seq for found in row.answers] for row in join.decided()]
+    >>> [[found.seq for found in row.answers] for row in join.rows()]
     [[0, 1], [1, 0]]
     """
 
@@ -112,60 +105,60 @@ class Join:
         self._window = window
         self._cursors = [mark.cursor for mark in marks]
         self._next = [mark.seq for mark in marks]
-        self._taken = [set(mark.taken) for mark in marks]
-        self._pending: list[deque[Answer]] = [deque() for _ in marks]
+        self._used = [set(mark.used) for mark in marks]
+        self._buffered: list[deque[Answer]] = [deque() for _ in marks]
 
     @property
     def waiting(self) -> int:
-        """Answers of the first feed that are held and not decided."""
-        return len(self._pending[0])
+        """Number of buffered answers of the first feed."""
+        return len(self._buffered[0])
 
     def cursor(self, feed: int) -> bytes:
-        """Return the entry ID of the last answer of a feed that was added."""
+        """Return the entry ID of the last added answer of a feed."""
         return self._cursors[feed]
 
-    def next_place(self, feed: int) -> int:
-        """Return the place of the next answer of a feed to be added."""
+    def next_seq(self, feed: int) -> int:
+        """Return the seq of the next answer of a feed to add."""
         return self._next[feed]
 
     def has_room(self, feed: int, batch: int) -> bool:
-        """Return whether to read on in a feed: `batch` ahead of the first, or of what it needs."""
+        """Return whether to read more answers of a feed, up to `batch` more than the join needs."""
         if feed == 0:
             return self.waiting < batch
-        return self._next[feed] <= self._place + self._window + batch
+        return self._next[feed] <= self._first_seq + self._window + batch
 
     def add(self, feed: int, answers: Iterable[Answer]) -> None:
         """Add the next answers of a feed, in order."""
         for answer in answers:
             self._cursors[feed], self._next[feed] = answer.entry, answer.seq + 1
-            if answer.seq in self._taken[feed]:
-                self._taken[feed].remove(answer.seq)
+            if answer.seq in self._used[feed]:
+                self._used[feed].remove(answer.seq)
             else:
-                self._pending[feed].append(answer)
+                self._buffered[feed].append(answer)
 
-    def decided(self, count: int | None = None) -> Iterator[JoinedRow]:
-        """Yield the rows that can be decided, in order, at most `count`."""
-        while self._pending[0] and count != 0:
-            answers = self._answers(self._pending[0][0])
+    def rows(self, limit: int | None = None) -> Iterator[JoinedRow]:
+        """Yield up to `limit` of the rows that are complete, in order."""
+        while self._buffered[0] and limit != 0:
+            answers = self._answers(self._buffered[0][0])
             if answers is None:
                 return
-            yield self._remove_decided(answers)
-            count = None if count is None else count - 1
+            yield self._remove(answers)
+            limit = None if limit is None else limit - 1
 
     def marks(self) -> list[SourceMark]:
         """Return from where to read again if the buffered answers are lost."""
-        return [self._mark(feed) for feed in range(len(self._pending))]
+        return [self._mark(feed) for feed in range(len(self._buffered))]
 
     @property
-    def _place(self) -> int:
-        """Place of the next decision."""
-        return self._pending[0][0].seq if self._pending[0] else self._next[0]
+    def _first_seq(self) -> int:
+        """The seq of the next row."""
+        return self._buffered[0][0].seq if self._buffered[0] else self._next[0]
 
     def _answers(self, first: Answer) -> list[Answer | None] | None:
-        """Return the answers joined to one of the first feed; None if a feed must be waited for."""
-        others = range(1, len(self._pending))
+        """Return the answers joined to one of the first feed; None if the join must wait."""
+        others = range(1, len(self._buffered))
         found = [self._find(feed, first) for feed in others]
-        # Without an id nothing is looked for, but what falls behind here must have been read.
+        # Without an id there is nothing to find, but answers that are dropped now must be read.
         ahead = self._window if first.id is not None else -self._window
         for feed, match in zip(others, found, strict=True):
             if match is None and self._next[feed] <= first.seq + ahead:
@@ -176,33 +169,33 @@ class Join:
         if first.id is None:
             return None
         low, high = first.seq - self._window, first.seq + self._window
-        for answer in self._pending[feed]:
+        for answer in self._buffered[feed]:
             if answer.seq > high:
                 return None
             if answer.seq >= low and answer.id == first.id:
                 return answer
         return None
 
-    def _remove_decided(self, answers: list[Answer | None]) -> JoinedRow:
-        """Remove decided answers, and those that no later decision can use."""
-        first = self._pending[0].popleft()
-        given_up = []
+    def _remove(self, answers: list[Answer | None]) -> JoinedRow:
+        """Remove the answers of a row, and those that no later row can use."""
+        first = self._buffered[0].popleft()
+        dropped = []
         for feed, match in enumerate(answers):
-            held = self._pending[feed]
+            buffered = self._buffered[feed]
             if feed and match is not None:
-                held.remove(match)
-            while feed and held and held[0].seq <= first.seq - self._window:
-                given_up.append((feed, held.popleft()))
-        return JoinedRow(answers, given_up)
+                buffered.remove(match)
+            while feed and buffered and buffered[0].seq <= first.seq - self._window:
+                dropped.append((feed, buffered.popleft()))
+        return JoinedRow(answers, dropped)
 
     def _mark(self, feed: int) -> SourceMark:
-        held = self._pending[feed]
-        if not held:
-            # What was taken before and is still to be read again stays taken.
+        buffered = self._buffered[feed]
+        if not buffered:
+            # Answers that were used before a restart, and are not read again yet, stay used.
             return SourceMark(
-                self._cursors[feed], self._next[feed], tuple(sorted(self._taken[feed]))
+                self._cursors[feed], self._next[feed], tuple(sorted(self._used[feed]))
             )
-        first = held[0]
-        present = {answer.seq for answer in held}
-        taken = set(range(first.seq, self._next[feed])) - present | self._taken[feed]
-        return SourceMark(first.after, first.seq, tuple(sorted(taken)))
+        first = buffered[0]
+        present = {answer.seq for answer in buffered}
+        used = set(range(first.seq, self._next[feed])) - present | self._used[feed]
+        return SourceMark(first.after, first.seq, tuple(sorted(used)))

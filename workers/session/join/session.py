@@ -1,7 +1,7 @@
-"""A combination at work: a session whose input is a join of other feeds' answers.
+"""The session of a combination, whose input is a join of other feeds' answers.
 
-Each commit holds all that the next one needs: where the sources are read on, and the combiner. So
-nothing is ever replayed, and there are no snapshots.
+Each commit stores the combiner and the positions in the sources. So there is no replay, and there
+are no snapshots.
 """
 
 import time
@@ -21,7 +21,7 @@ from workers.log import Logger
 from workers.session.answer import Outcome
 from workers.session.commit_writer import SentCommit
 from workers.session.feed_session import FeedSession, Observer
-from workers.session.join.answers import Answering
+from workers.session.join.answers import RowAnswerer
 from workers.session.join.rows import JoinedRow, SourceMark, decode_joined, encode_joined
 from workers.session.join.sources import JoinInput, Source
 from workers.session.telemetry import Telemetry
@@ -31,32 +31,32 @@ log = Logger("online_svm.combine")
 
 @dataclass(frozen=True, slots=True)
 class JoinSetup:
-    """What is combined into which feed, and how."""
+    """Parameters of a combination."""
 
-    store: Store  # of the written feed, with `reads_input` off
+    store: Store  # of the written feed, without `reads_input`
     sources: Sequence[Source]
     config: CombinerConfig
-    join_window: int  # places that the answers to one id may lie apart
-    pinned: PinnedConfig  # what the written feed is bound to
+    join_window: int  # largest difference of the seqs of answers to one id
+    pinned: PinnedConfig  # configuration of the written feed
     writer: str  # name of this worker, for people
-    batch: int = 256  # answers decided and committed at once, at most
-    may_create: bool = True  # the written feed; else its state must be there
+    batch: int = 256  # most answers joined and committed at once
+    may_create: bool = True  # whether to create the written feed if it has no state
     telemetry: Telemetry = field(default_factory=Telemetry)
-    at_the_end: Callable[[], None] | None = None  # called when all there is is committed
+    on_end: Callable[[], None] | None = None  # called when all existing input is committed
 
 
 class JoinedSession(FeedSession[JoinedRow]):
-    """Combines the answers of several feeds into one, a step at a time; see `FeedSession`."""
+    """Combines the answers of several feeds, a step at a time; see `FeedSession`."""
 
     input: JoinInput
-    _answering: Answering
+    _answerer: RowAnswerer
 
     def __init__(
         self, setup: JoinSetup, lease: HeldLease | None = None, observe: Observer | None = None
     ) -> None:
         super().__init__(setup.store, lease, setup.telemetry, observe)
         self._setup = setup
-        self._fields: dict[str, bytes] = {}  # of the commit that is to be sent
+        self._fields: dict[str, bytes] = {}  # further fields of the next commit
         self._begin_recovery(setup.may_create)
 
     @property
@@ -74,50 +74,50 @@ class JoinedSession(FeedSession[JoinedRow]):
         return self.input.reads(self._store.keys.feed)
 
     @override
-    def next_now(self, most: int) -> list[JoinedRow]:
-        rows = self.input.next_now(min(most, self._setup.batch))
+    def next_now(self, limit: int) -> list[JoinedRow]:
+        rows = self.input.next_now(min(limit, self._setup.batch))
         if not rows:
-            self._look_for_the_end()
+            self._check_end()
         return rows
 
     @override
     def answer(self, entries: Sequence[JoinedRow]) -> None:
         began = time.perf_counter()
-        outcome = self._answering.process(self._reached, entries)
+        outcome = self._answerer.process(self._answered_position, entries)
         self._fields = {
-            "joined": encode_joined(self.input.marks(), self._answering.letters),
-            "combiner": self._answering.combiner.snapshot(),
+            "joined": encode_joined(self.input.marks(), self._answerer.letters),
+            "combiner": self._answerer.combiner.snapshot(),
         }
-        self._answered = outcome
+        self._unsent_outcome = outcome
         self._telemetry.answered(time.perf_counter() - began)
         self._commit_answered()
 
     @override
     def finish_commit(self) -> bool:
         is_done = super().finish_commit()
-        self._look_for_the_end()
+        self._check_end()
         return is_done
 
-    def _look_for_the_end(self) -> None:
-        # Not before the last commit is confirmed: otherwise its refusal would go unnoticed.
-        at_the_end = self._setup.at_the_end
+    def _check_end(self) -> None:
+        # Not before the last commit is confirmed: it may be refused.
+        on_end = self._setup.on_end
         is_done = not self.is_recovering and self._pending is None
-        if at_the_end is not None and is_done and self.input.is_spent:
-            at_the_end()
+        if on_end is not None and is_done and self.input.is_spent:
+            on_end()
 
     @override
-    def _taking_over(self, may_create: bool) -> Generator[None, None, None]:
+    def _recovery_steps(self, may_create: bool) -> Generator[None, None, None]:
         state = self._store.fence(self._setup.writer, self._setup.pinned if may_create else None)
         self._telemetry.fenced(state.position.cursor)
-        self._own(state.epoch)
-        self.position = self._reached = state.position
+        self._note_ownership(state.epoch)
+        self.position = self._answered_position = state.position
         marks, letters, combiner = self._stored()
         for source, mark in zip(self._setup.sources, marks, strict=True):
             yield
             source.check(mark)
         setup, feeds = self._setup, [source.feed for source in self._setup.sources]
         self.input = JoinInput(setup.sources, marks, setup.join_window, setup.batch)
-        self._answering = Answering(combiner, feeds, setup.join_window, letters)
+        self._answerer = RowAnswerer(combiner, feeds, setup.join_window, letters)
         log.info("at work", feed=self._store.keys.feed, epoch=state.epoch, seq=self.position.seq)
         self._telemetry.enter("answering")
 
@@ -140,7 +140,7 @@ class JoinedSession(FeedSession[JoinedRow]):
         self.position = sent.commit.after
 
     def _stored(self) -> tuple[list[SourceMark], int, Combiner]:
-        """Return what the last commit stored: the sources' places, dead letters, the combiner."""
+        """Return the marks, dead letters and combiner that the last commit stored."""
         combiner = Combiner(self._setup.config)
         joined, snapshot = self._store.state_fields("joined", "combiner")
         if joined is None or snapshot is None:
@@ -157,8 +157,8 @@ class JoinedSession(FeedSession[JoinedRow]):
             raise self._damaged(f"says where {len(marks)} sources stand, not {count}")
         return marks, letters, combiner
 
-    def _damaged(self, what: str) -> StateLost:
+    def _damaged(self, problem: str) -> StateLost:
         keys = self._store.keys
         return StateLost(
-            f"{keys.state} {what}: restore it from a backup, or: online-svm reset {keys.feed}"
+            f"{keys.state} {problem}: restore it from a backup, or: online-svm reset {keys.feed}"
         )

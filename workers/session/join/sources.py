@@ -1,4 +1,4 @@
-"""The feeds that are combined: what must hold for them, and their answers as the input of one."""
+"""The source feeds of a combination: requirements, and their answers as joined input."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,18 +27,17 @@ Bounds = tuple[float, float]
 
 
 class Source:
-    """One feed, read only.
+    """A source feed, read-only.
 
-    Raises NoSuchFeed if no worker has begun the feed. Raises BadConfiguration if it does not
-    declare two classes, takes delayed labels, is itself a combination, or leaves out of its answers
-    what its masses are taken from.
+    Raises NoSuchFeed if the feed has no state; BadConfiguration if it does not declare two classes,
+    takes delayed labels, is itself a combination, or its answers lack the evidence.
 
     Attributes
     ----------
     key : str
         Stream of its answers.
     evidence : str
-        What its masses are taken from: the name of an evidential map, or "venn".
+        Where its masses come from: the name of an evidential map, or "venn".
     """
 
     def __init__(self, reader: FeedReader, batch: int = 256) -> None:
@@ -55,7 +54,7 @@ class Source:
         self._schema = FeatureSchema(config)
 
     def check(self, mark: SourceMark) -> None:
-        """Raise StateLost if the feed is behind what was already combined of it."""
+        """Raise StateLost if the feed lacks answers that are already combined."""
         state = self._reader.state()
         if state is None or state.position.seq < mark.seq:
             raise StateLost(
@@ -63,11 +62,11 @@ class Source:
                 "answer its input again, or reset the combination"
             )
 
-    def read(self, after: bytes, place: int, count: int) -> list[Answer]:
-        """Return up to `count` answers after an entry ID, from `seq = place` on, with their labels.
+    def read(self, after: bytes, seq: int, count: int) -> list[Answer]:
+        """Return up to `count` answers after an entry ID, from `seq` on, with their labels.
 
-        Raises InputLost if answers were trimmed before they were combined, or the input that holds
-        their labels.
+        Raises InputLost if answers, or the input with their labels, were trimmed before they were
+        combined.
         """
         if after == LAST_ID:
             return []
@@ -79,30 +78,30 @@ class Source:
         answers = []
         for entry in entries:
             message = parsed_answer(entry)
-            if message["seq"] != place:
-                what = f"answers {place} to {message['seq'] - 1}"
-                raise _lost(self.feed, what, "larger --retain-out and --retain-bytes")
+            if message["seq"] != seq:
+                lost = f"answers {seq} to {message['seq'] - 1}"
+                raise _input_lost(self.feed, lost, "larger --retain-out and --retain-bytes")
             answers.append(self._answer(entry, after, message, labels))
-            after, place = entry[0], place + 1
+            after, seq = entry[0], seq + 1
         return answers
 
     def _labels(self, after: bytes, entries: Sequence[Any]) -> dict[bytes, str | None]:
-        """Return the label of each entry; it stands in the input, under the same entry ID."""
+        """Return the label of each entry, from the input entry with the same ID."""
         pages = self._reader.pages(self._reader.keys.input, after, entries[-1][0])
         labels = {entry_id: self._label(fields) for page in pages for entry_id, fields in page}
         missing = [entry for entry in entries if entry[0] not in labels]
         if missing:
-            raise _lost(self.feed, f"the input at {missing[0][0].decode()}", "--keep-input")
+            raise _input_lost(self.feed, f"the input at {missing[0][0].decode()}", "--keep-input")
         return labels
 
     def _label(self, fields: Sequence[bytes]) -> str | None:
-        """Return the label as its feed reads it; None where there is none, or none it takes."""
+        """Return the label as the feed parses it; None if it is missing or invalid."""
         names = fields[::2]
         if b"y" not in names:
             return None
         raw = fields[2 * names.index(b"y") + 1]
         if len(raw) > 4 * MAX_LABEL:
-            return None  # more bytes than its characters can have
+            return None  # no label of so many bytes is valid
         try:
             return self._schema.label(raw.decode())
         except (InvalidExample, UnicodeDecodeError):
@@ -120,7 +119,7 @@ class Source:
             entry=entry[0],
             after=after,
             seq=message["seq"],
-            # A repeat was answered, and joined, under its id already.
+            # The first entry with this id was answered, and is joined.
             id=None if message["status"] == "duplicate" else message.get("id"),
             rejected=rejected,
             bounds=bounds(message, self.evidence) if message["status"] == "ok" else None,
@@ -132,7 +131,7 @@ class Source:
 def bounds(message: dict[str, Any], evidence: str) -> Bounds:
     """Return Bel and Pl of the last class in an answer.
 
-    Where the feed has no evidential map, the hull of its Venn predictor stands for them.
+    Without an evidential map they are the hull of the feed's Venn predictor.
 
     Examples
     --------
@@ -142,8 +141,8 @@ def bounds(message: dict[str, Any], evidence: str) -> Bounds:
     >>> bounds({"map_intervals": interval}, "evidential-logistic")
     (0.75, 0.875)
     """
-    of_classes = message["venn"] if evidence == "venn" else message["map_intervals"][evidence]
-    belief, plausibility = of_classes[-1]
+    intervals = message["venn"] if evidence == "venn" else message["map_intervals"][evidence]
+    belief, plausibility = intervals[-1]
     return belief, plausibility
 
 
@@ -176,25 +175,22 @@ def _two_classes(feed: str, config: PredictorConfig) -> tuple[str, str]:
     return first, second
 
 
-def _lost(feed: str, what: str, remedy: str) -> InputLost:
+def _input_lost(feed: str, lost: str, remedy: str) -> InputLost:
     return InputLost(
-        f"feed {feed!r}: {what} went before they were combined; run its worker with {remedy} and "
+        f"feed {feed!r}: {lost} went before they were combined; run its worker with {remedy} and "
         "combine while it runs"
     )
 
 
 class JoinInput:
-    """Reads the sources that have something new, and joins their answers; see `Join`.
-
-    The rows are in the order of the first source. At most `batch` answers of one are read at once.
-    """
+    """Reads new answers of the sources, up to `batch` of each at once, and joins them."""
 
     def __init__(
         self, sources: Sequence[Source], marks: list[SourceMark], window: int, batch: int
     ) -> None:
         self._join, self._batch = Join(marks, window), batch
         self._sources = [_SourceInput(source) for source in sources]
-        self._may_decide = False
+        self._may_have_rows = False
 
     @property
     def waiting(self) -> int:
@@ -203,24 +199,24 @@ class JoinInput:
 
     @property
     def is_spent(self) -> bool:
-        """Whether `next_now` has nothing to return before a source has more."""
-        return not (self._may_decide or any(map(self._is_readable, range(len(self._sources)))))
+        """Whether `next_now` returns nothing before a source has more answers."""
+        return not (self._may_have_rows or any(map(self._is_readable, range(len(self._sources)))))
 
-    def next_now(self, most: int) -> list[JoinedRow]:
-        """Read on in each source, once; return up to `most` rows that are decided by now."""
+    def next_now(self, limit: int) -> list[JoinedRow]:
+        """Read each source once; return up to `limit` complete rows."""
         for i in range(len(self._sources)):
             if self._is_readable(i):
                 self._read(i)
-        rows = list(self._join.decided(most))
-        self._may_decide = len(rows) == most
+        rows = list(self._join.rows(limit))
+        self._may_have_rows = len(rows) == limit
         return rows
 
     def marks(self) -> list[SourceMark]:
-        """Return from where to read again if the rows that were not returned yet are lost."""
+        """Return from where to read again if the rows that were not returned are lost."""
         return self._join.marks()
 
     def reads(self, feed: str) -> list[StreamRead]:
-        """Return the sources that are read to their ends, and have to be read on."""
+        """Return the streams of the sources that are read to their ends, and needed further."""
         join = self._join
         return [
             StreamRead(feed, one.source.key, join.cursor(i), one)
@@ -229,7 +225,7 @@ class JoinInput:
         ]
 
     def restart_read(self) -> None:
-        """Look at each source again: a read that waited for one may have been lost."""
+        """Read each source again: a blocked read of it may have been lost."""
         for one in self._sources:
             one.may_be_more = True
 
@@ -237,22 +233,21 @@ class JoinInput:
         return self._sources[i].may_be_more and self._join.has_room(i, self._batch)
 
     def _read(self, i: int) -> None:
-        """Read the next answers of a source; none is the end of it for now."""
         join, one = self._join, self._sources[i]
-        answers = one.source.read(join.cursor(i), join.next_place(i), self._batch)
+        answers = one.source.read(join.cursor(i), join.next_seq(i), self._batch)
         join.add(i, answers)
         one.may_be_more = bool(answers)
-        self._may_decide |= bool(answers)
+        self._may_have_rows |= bool(answers)
 
 
 class _SourceInput:
-    """A source, and whether it may have answers that were not read."""
+    """A source, and whether it may have unread answers."""
 
-    count = 1  # a read that waits requests one entry: it shows only that there are some
+    count = 1  # a blocked read only shows that there are entries
 
     def __init__(self, source: Source) -> None:
         self.source, self.may_be_more = source, True
 
-    def hand_in(self, _entries: Sequence[Entry], may_be_more: bool) -> None:  # noqa: ARG002
-        """Note that there are answers: their labels have to be read too."""
+    def put(self, _entries: Sequence[Entry], may_be_more: bool) -> None:  # noqa: ARG002
+        """Record that there are answers; `Source.read` reads them again, with their labels."""
         self.may_be_more = True

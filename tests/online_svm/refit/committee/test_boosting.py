@@ -218,7 +218,7 @@ def test_rows_in_another_order_give_the_same_sums_and_so_the_same_steps(classes)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_a_score_has_the_same_bits_whatever_it_is_scored_with_and_after_it_was_stored(classes):
+def test_a_score_has_the_same_bits_in_any_batch_and_restored(classes):
     X, codes = sample(200, 4, classes)
     machine = fitted(X, codes, np.ones(classes))
     model = machine.model()

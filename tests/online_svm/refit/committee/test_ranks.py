@@ -12,7 +12,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.refit.committee.boosting import TreeMachine, TreeModel
 from online_svm.refit.committee.forest import BINS, bins_of
-from online_svm.refit.committee.ranks import EDGES, MOST_CLASSES, MOST_RANK, Ranks
+from online_svm.refit.committee.ranks import EDGES, MAX_ORDERS, MAX_RANK, Ranks
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.learner import Learner
 from online_svm.refit.scaling import Scaling
@@ -47,7 +47,7 @@ def test_ranks_are_those_of_the_shares_as_fractions(data):
     X = np.hstack([np.arange(n)[:, None] + 0.5, columns(values, count, mean)])
     categories = np.array([-1] + [0] * count)
     ranks = Ranks.fit(X, np.array(codes), classes, categories)
-    often = sorted(range(classes), key=lambda k: (-codes.count(k), k))[:MOST_CLASSES]
+    often = sorted(range(classes), key=lambda k: (-codes.count(k), k))[:MAX_ORDERS]
     seen = ranks.features(X)
     np.testing.assert_array_equal(seen[:, 0], X[:, 0])
     for order, k in enumerate([1] if classes == 2 else often):
@@ -58,7 +58,7 @@ def test_ranks_are_those_of_the_shares_as_fractions(data):
     np.testing.assert_array_equal(again.features(X), seen)
 
 
-def test_a_category_of_a_thousand_values_has_ranks_that_fit_the_bins_in_the_same_order():
+def test_ranks_of_a_thousand_categories_fit_the_bins_in_order():
     values = np.repeat(np.arange(1, 1001), 10)
     rng = np.random.default_rng(0)
     codes = (rng.uniform(size=len(values)) < rng.uniform(size=1001)[values]).astype(np.int64)
@@ -66,12 +66,12 @@ def test_a_category_of_a_thousand_values_has_ranks_that_fit_the_bins_in_the_same
     ranks = Ranks.fit(X, codes, 2, np.zeros(1000, dtype=np.int64))
     seen = ranks.features(X)[:, 0]
     assert 0 not in seen
-    assert MOST_RANK == np.abs(seen).max() == BINS // 2 - 1
+    assert MAX_RANK == np.abs(seen).max() == BINS // 2 - 1
     shares = np.array([codes[values == value].mean() for value in range(1, 1001)])
     of_value = seen[::10]
     assert (np.diff(of_value[np.argsort(shares, kind="stable")]) >= 0).all()
     (bins,) = bins_of(seen[:, None], EDGES[None])
-    np.testing.assert_array_equal(bins, seen + MOST_RANK)
+    np.testing.assert_array_equal(bins, seen + MAX_RANK)
 
 
 def sample(n, classes, seed=0):
@@ -124,7 +124,7 @@ DAMAGED = {
         [-1], [1 << 30], [0, 0, 0, 5], [1, 2, 2, 4], [0, 1, 2, 3], [0, 1, 1, 2], [0, 0, 0, 2],
     ],
     "limits": [[np.nan], [np.inf]],
-    "ranks": [[MOST_RANK + 1], [0, -MOST_RANK - 1, 1, 0], [0, 1, 0, 0]],
+    "ranks": [[MAX_RANK + 1], [0, -MAX_RANK - 1, 1, 0], [0, 1, 0, 0]],
 }  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def test_a_feed_of_categories_goes_on_from_a_snapshot_and_refuses_other_ranks():
         Learner.from_state(pack(own, without), CONFIG)
 
 
-def test_a_value_that_all_rows_have_since_the_scaling_was_fitted_is_still_told_from_others():
+def test_a_feature_that_became_constant_still_separates_other_values():
     encoder = FeatureEncoder.fit(np.array([[cell("a")], [cell("b")]] * 10))
     scaling = Scaling.fit(np.array([[cell("a")], [cell("b")]] * 10), standard=True, encoder=encoder)
     only_a = scaling.transform(np.full((4, 1), cell("a")))

@@ -27,9 +27,7 @@ def streamed(X, codes, start, window=None):
 
 
 @pytest.mark.parametrize("window", [None, 150], ids=["all are held", "the oldest are forgotten"])
-def test_a_new_example_takes_few_steps_with_a_narrow_kernel(
-    window,
-):
+def test_a_new_example_takes_few_steps_with_a_narrow_kernel(window):
     X, codes = grid_points(500)
     machine = streamed(X, codes, 150, window)
     assert machine.steps < 10 * len(X)

@@ -78,7 +78,7 @@ def test_the_sensitivity_is_the_greatest_that_the_run_length_allows():
     assert 0 < found["delay"] < 150
 
 
-def test_a_line_has_the_share_that_was_found_with_its_standard_error_or_the_alarms():
+def test_a_line_has_the_share_found_or_the_alarms():
     found = {"streams": 100, "false_share": 0.5, "found_share": 0.2, "delay": 90.0}
     line = result(DetectorCell("season", "CUSUM (Page)", 100), found)
     assert line.plain()["found_share_error"] == pytest.approx(0.04)
@@ -138,7 +138,7 @@ def test_alarms_within_fifty_examples_of_the_first_count_as_one():
     assert changes([0, 49, 50, 99, 100]) == [0, 50, 100]
 
 
-def test_on_a_real_stream_alarms_are_counted_and_the_first_after_the_change_is_the_delay(
+def test_the_delay_is_that_of_the_first_alarm_after_a_change(
     monkeypatch,
 ):
     stream = WatchedStream.of(scored(*inverted(700, 500, seed=5)))

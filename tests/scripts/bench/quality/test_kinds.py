@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from online_svm import Example, OnlinePredictor, PredictorConfig
-from scripts.bench.kept import Running, StreamCell
+from scripts.bench.kept import StreamCell
 from scripts.bench.quality.kinds import METHODS, OURS, STREAMS, measure, run
 from workers.offline.backtest.prequential import Published
 from workers.offline.backtest.result import scores
@@ -65,7 +65,7 @@ def test_ours_is_what_the_default_answers_to_rows_as_they_come(data_dir):
 
 
 def test_one_table_has_every_method_and_all_learn_from_texts_and_gaps(data_dir, tmp_path, capsys):
-    results = [*run("adult,car", None, 1, COUNT, Running(1, tmp_path / "k", data_dir))]
+    results = [*run("adult,car", None, 1, COUNT, 1, tmp_path / "k", data_dir)]
     found = [one.values for one in results if one.values]
     assert [(one["stream"], one["row"]) for one in found] == [("adult", one) for one in METHODS]
     assert max(one["log_loss"] for one in found) < np.log(2.0)

@@ -1,7 +1,5 @@
 """`bench quality`: its streams, its methods, what it measures and says."""
 
-import sys
-
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
@@ -11,18 +9,17 @@ from sklearn.svm import SVC
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import Example
-from scripts.bench.kept import Running, StreamCell
+from scripts.bench.kept import StreamCell
 from scripts.bench.quality import methods
 from scripts.bench.quality.methods import (
     PEERS,
     RADIUS,
     _into_ball,
-    answered,
     calibeaten,
     online_platt,
     ours,
 )
-from scripts.bench.quality.run import Quality, beside_rivals, means, measure, of_group, run
+from scripts.bench.quality.run import MethodRun, figures, measure, of_means, of_rivals, run
 from scripts.bench.quality.streams import DEVELOPMENT, HELD_OUT, stream
 from workers.errors import BadConfiguration
 from workers.offline.backtest.prequential import HEADLINE, Published
@@ -128,22 +125,6 @@ def test_a_class_too_rare_to_calibrate_gets_its_smoothed_frequency():
     assert alone[299] == pytest.approx([251 / 252, 1 / 252])
 
 
-def test_the_venn_abers_package_has_the_scores_of_our_split(monkeypatch, examples):
-    X, codes = examples
-    found = answered("venn-abers package", X, codes, 2)["venn-abers package"].probabilities[:, 1]
-    own = ours(X, codes, 2, refit_lag=0, maps=("venn-abers",), committee="single")
-    own = own["venn-abers"].probabilities[:, 1]
-    # Ours is the mean of the pair and the package's its log loss point: near, not equal.
-    assert (found[:250] == 0.5).all()
-    assert np.abs(found[250:] - own[250:]).mean() < 0.03
-    assert np.corrcoef(found[250:], own[250:])[0, 1] > 0.98
-    with pytest.raises(BadConfiguration, match="two classes only"):
-        methods.venn_abers_package(X, codes, 3)
-    monkeypatch.setitem(sys.modules, "venn_abers", None)
-    with pytest.raises(BadConfiguration, match=r"pip install 'online-svm\[dev\]'"):
-        methods.venn_abers_package(X, codes, 2)
-
-
 @pytest.mark.parametrize("name", ROLLING)
 def test_no_peer_sees_a_label_before_it_answers_and_each_takes_more_classes(examples, name):
     for (X, codes), k, right in ((examples, 2, 0.7), (stream("waveform", seed=0), 3, 0.5)):
@@ -173,15 +154,15 @@ def test_the_first_examples_are_answered_but_not_scored(monkeypatch):
 
 def test_processes_find_what_one_finds_and_what_cannot_run_here_is_named(tmp_path, capsys):
     def lines(jobs):
-        running = Running(jobs, tmp_path / str(jobs), tmp_path)
-        found = run("elec2,phishing", f"{RIVER};rolling LR", 1, 300, running=running)
-        rows = [result.values for result in found if result.values]
+        kept = {"jobs": jobs, "results": tmp_path / str(jobs), "data_dir": tmp_path}
+        found = run("elec2,phishing", f"{RIVER};rolling LR", 1, 300, **kept)
+        rows = [result.values for result in found if "row" in result.values]
         assert capsys.readouterr().err.count("not measured: elec2") == 2
         return [{name: v for name, v in row.items() if "microseconds" not in name} for row in rows]
 
     one = lines(1)
-    assert [row["row"] for row in one] == [RIVER, "rolling LR"] * 2
-    assert lines(2) == one
+    assert [row["row"] for row in one] == [RIVER, "rolling LR"]
+    assert str(lines(2)) == str(one), "coverage is not a number without intervals"
 
 
 def test_online_platt_scaling_reaches_the_best_slope_and_intercept():
@@ -211,25 +192,29 @@ def test_online_platt_scaling_stays_in_its_ball():
     np.testing.assert_allclose(moved, nearest, atol=0.01)
 
 
-def quality(stream, row, *losses):
-    """Return a row of which only the log loss of each shuffle matters."""
+def table_of(losses):
+    """Return figures of which only the log losses matter: of each stream, row and shuffle."""
     one = scores(Published(np.full((2, 2), 0.5)), ("0", "1"), np.array([0, 1]))
-    shuffles = [one.model_copy(update={"log_loss": loss}) for loss in losses]
-    return Quality(stream, row, 1250, 10.0, shuffles)
+    found = {}
+    for stream_name, rows in losses.items():
+        for row, shuffles in rows.items():
+            for draw, loss in enumerate(shuffles):
+                scored = {row: one.model_copy(update={"log_loss": loss})}
+                found[StreamCell(stream_name, draw, row)] = MethodRun(1250, 0.1, scored)
+    return figures(found)
 
 
 def test_means_are_over_the_streams_that_all_rows_of_them_have():
-    found = [
-        quality("phishing", "headline", 0.2, 0.4),
-        quality("bananas", "headline", 0.5),
-        quality("phishing", RIVER, 0.1),
-    ]
-    (mean,) = means(found, "two classes")
-    assert (mean["row"], mean["streams"]) == ("headline", 2)
-    assert mean["mean_log_loss"] == pytest.approx(0.4)
-    assert found[0].plain()["log_loss_error"] == pytest.approx(0.1)
-    assert found[1].plain()["log_loss_error"] is None
-    assert found[0].cells()[0] == "0.3000 ± 0.1000"
+    whole = table_of(
+        {"phishing": {"headline": [0.2, 0.4], RIVER: [0.1]}, "bananas": {"headline": [0.5]}}
+    )
+    assert whole.loc[("phishing", "headline"), "log_loss_error"] == pytest.approx(0.1)
+    assert np.isnan(whole.loc[("bananas", "headline"), "log_loss_error"])
+    result = of_means(whole, "two classes")
+    (mean,) = result.values["rows"]
+    assert (mean["row"], result.values["streams"]) == ("headline", 2)
+    assert (mean["log_loss"], mean["log_loss_error"]) == pytest.approx((0.4, 0.05))
+    assert "0.4000 ± 0.0500" in str(result)
 
 
 def test_the_headline_is_held_against_its_best_rival_on_each_stream():
@@ -239,15 +224,13 @@ def test_the_headline_is_held_against_its_best_rival_on_each_stream():
         "car": {"headline": 0.5, "rolling LR": 0.49},
         "sea": {"headline": 0.2, "prior": 0.4},  # no rival
     }
-    found = [
-        quality(stream, row, loss) for stream, rows in losses.items() for row, loss in rows.items()
-    ]
-    beside = [beside_rivals(found, stream) for stream in losses]
-    assert [one and one["best_row"] for one in beside] == [
-        "rolling LR", "river AMF", "rolling LR", None,
-    ]  # fmt: skip
-    assert [one["near"] for one in beside[:3]] == [True, True, False]
-    assert [one["near_of_all"] for one in beside[:3]] == [False, True, False]
-    assert [one["seen"] for one in beside[:3]] == ["members", "choices", "choices"]
-    *_, table = of_group(found, "two classes")
-    assert (table.values["streams"], table.values["near"], table.values["near_of_all"]) == (2, 2, 1)
+    whole = table_of({name: {row: [loss] for row, loss in rows.items()}
+                      for name, rows in losses.items()})  # fmt: skip
+    (result,) = of_rivals(whole, "all")
+    beside = {one["stream"]: one for one in result.values["beside"]}
+    assert {name: one["row_rival"] for name, one in beside.items()} == {
+        "ionosphere": "rolling LR", "phishing": "river AMF", "car": "rolling LR",
+    }  # fmt: skip
+    assert [name for name, one in beside.items() if not one["near_rival"]] == ["car"]
+    assert [name for name, one in beside.items() if one["near_of_all"]] == ["phishing"]
+    assert (result.values["near"], result.values["near_of_all"]) == (2, 1)

@@ -86,7 +86,7 @@ def following(url, feed, root, every, **options):
     return Process(command, **options)
 
 
-def test_rows_say_what_the_streams_say_each_in_the_day_of_its_entry_in_utc(answered, tmp_path):
+def test_archived_rows_are_those_of_the_streams_by_utc_day(answered, tmp_path):
     feed = answered.keys.feed
     archive(answered, tmp_path)
     place = tmp_path / f"feed={feed}" / "kind=answers"
@@ -188,9 +188,7 @@ def test_an_archive_begins_with_the_oldest_answer_that_is_kept(answered, tmp_pat
     assert (done.answers, done.inputs, done.missing) == (40, 30, 10)
 
 
-def test_a_feed_that_was_begun_anew_is_another_archive_unless_its_answers_are_the_same(
-    answered, tmp_path
-):
+def test_a_restarted_feed_needs_another_archive_unless_answers_agree(answered, tmp_path):
     archive(answered, tmp_path)
     reset(answered, with_input=False)
     go_on(answered, 100, 120)
@@ -233,7 +231,7 @@ def test_large_input_is_held_in_parts(answered, tmp_path, monkeypatch):
         hold(self, rows)
 
     monkeypatch.setattr(parquet.HeldRows, "add", watched)
-    monkeypatch.setattr(rows, "MOST_INPUT", 1)
+    monkeypatch.setattr(rows, "MAX_INPUT_BYTES", 1)
     monkeypatch.setattr(feed_reader, "PAGE_BYTES", 500)
     done = archive(answered, tmp_path)
     assert (done.answers, done.inputs, done.missing) == (100, 100, 0)
@@ -267,7 +265,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(answered, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500))
 
     ended = subprocess.run(
-        command, capture_output=True, text=True, preexec_fn=small_files, timeout=60
+        command, capture_output=True, text=True, preexec_fn=small_files, timeout=120
     )
     assert ended.returncode == 2, ended.stderr
     assert "cannot be written: File too large. Nothing was acknowledged that is not on disk" in (
@@ -306,7 +304,7 @@ def test_a_kill_at_any_point_loses_and_repeats_nothing(answered, tmp_path, point
     feed = answered.keys.feed
     ended = subprocess.run(
         (sys.executable, "-c", KILLED, answered.url, feed, str(tmp_path), point),
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     codes = ended.stdout.split()
     assert codes[0] == str(EXIT_CODE), ended.stderr
@@ -425,7 +423,7 @@ def test_without_pyarrow_one_line_names_the_extra(embedded_url, feed, tmp_path):
     (tmp_path / "pyarrow.py").write_text("raise ImportError('no')")
     ended = subprocess.run(
         (*COMMAND, feed, "--to", str(tmp_path / "cold"), "--redis", embedded_url),
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=120,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{Path.cwd()}"},
     )  # fmt: skip
     assert ended.returncode == 2

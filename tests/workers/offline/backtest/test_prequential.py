@@ -151,9 +151,7 @@ def _of_given_answers(x, y):
     ("fields", "settings"),
     [(_of_slices, {"slices": ["of"]}), (_of_given_answers, {"given_answers": True})],
 )
-def test_what_monitors_find_in_slices_and_given_answers_changes_the_model_as_in_a_worker(
-    fields, settings
-):
+def test_a_backtest_acts_on_alarms_as_a_worker_does(fields, settings):
     rng = np.random.default_rng(3)
     entries = [
         (b"%d-0" % (i + 1), fields(b"[%.3f]" % rng.normal(), b"ab"[i % 2 :][:1]))

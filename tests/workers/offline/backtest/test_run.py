@@ -35,7 +35,7 @@ def without_cost(result):
 
 def test_the_results_are_those_of_this_process_in_the_order_asked_for(history, chosen):
     told = []
-    found = run(chosen, history, told=told.append)
+    found = run(chosen, history, progress=told.append)
     assert [one.configuration for one in found] == chosen
     for one in found:
         alone = result_of(answer(one.configuration, read(history.path)))

@@ -18,7 +18,7 @@ def answers(ids):
 
 def shape(row):
     found = tuple(None if answer is None else answer.seq for answer in row.answers)
-    return found, tuple((feed, answer.seq) for feed, answer in row.given_up)
+    return found, tuple((feed, answer.seq) for feed, answer in row.dropped)
 
 
 def by_definition(feeds, window):
@@ -61,12 +61,12 @@ def test_any_arrival_and_any_restart_give_the_rows_of_the_definition(seed):
     feeds[1:] = [feed + ["end"] * 30 for feed in feeds[1:]]
     streams = [answers(feed) for feed in feeds]
     join, rows = Join([SourceMark() for _ in feeds], window), []
-    while join.next_place(0) < len(feeds[0]) or join.waiting:
+    while join.next_seq(0) < len(feeds[0]) or join.waiting:
         feed = choose.randrange(len(feeds))
-        begin = join.next_place(feed)
+        begin = join.next_seq(feed)
         if join.has_room(feed, 8):
             join.add(feed, streams[feed][begin : begin + choose.randint(1, 8)])
-        rows += map(shape, join.decided(choose.choice([None, 1, 3])))
+        rows += map(shape, join.rows(choose.choice([None, 1, 3])))
         if choose.random() < 0.2:
             join = Join(join.marks(), window)
     assert rows == by_definition(feeds, window)
@@ -76,9 +76,9 @@ def test_a_feed_that_has_not_answered_past_the_window_is_waited_for():
     join = Join([SourceMark(), SourceMark()], window=2)
     join.add(0, answers(["x"]))
     join.add(1, answers(["p", "q"]))
-    assert list(join.decided()) == []
+    assert list(join.rows()) == []
     join.add(1, answers(["p", "q", "r"])[2:])
-    assert [shape(row) for row in join.decided()] == [((0, None), ())]
+    assert [shape(row) for row in join.rows()] == [((0, None), ())]
 
 
 def test_what_is_held_is_bounded():
@@ -87,7 +87,7 @@ def test_what_is_held_is_bounded():
     assert not join.has_room(1, 4)
     join.add(0, answers(map(str, range(100)))[:4])
     assert not join.has_room(0, 4)
-    assert len(list(join.decided())) == 4
+    assert len(list(join.rows())) == 4
     assert join.has_room(0, 4)
 
 
