@@ -33,7 +33,7 @@ SEMANTICS = 6
 COMPUTED = (4, 5, SEMANTICS)
 """Numbers of the feeds that this version continues, each under its own rules."""
 
-COMPUTED_SHOWN = " and ".join(map(str, COMPUTED))
+COMPUTED_SHOWN = f"{', '.join(map(str, COMPUTED[:-1]))} and {COMPUTED[-1]}"
 
 _UNNUMBERED = 1
 """Semantics of stored settings that lack the setting."""

@@ -22,7 +22,7 @@ from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.recent_ensemble import MAX_FEATURES, RecentEnsemble
 from online_svm.predictor.recent_interval import RecentIntervals
-from online_svm.predictor.simple_experts import N_EXPERTS, SimpleExperts, next_fit
+from online_svm.predictor.simple_experts import N_EXPERTS, SimpleExperts, bounded, next_fit
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.state import State, nest, require, under
@@ -281,7 +281,7 @@ class ExpertEnsemble:
             encoder = FeatureEncoder.fit(
                 X, config.max_categories, config.declared_kinds, None, order
             )
-        return Scaling.fit(X, standard=True, encoder=encoder)
+        return Scaling.fit(bounded(X, encoder), standard=True, encoder=encoder)
 
 
 def _fill_in_earlier(

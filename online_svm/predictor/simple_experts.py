@@ -12,6 +12,7 @@ import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.refit.committee.ridge_logistic import Regression, fit_ridge_logistic
+from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.state import nest, require, under
 from online_svm.storage.state_schema import StateSchema, floats, ints
@@ -26,6 +27,8 @@ N_EXPERTS = 1 + len(PENALTIES)
 
 LARGEST_VALUE = 5.0
 """Standardised features are clipped at this size: a regression must not extrapolate."""
+
+LARGEST_INPUT = 1e100
 
 MAX_ROWS, MAX_CELLS = 1000, 60_000
 """Newest examples of a fit, at most, and their cells; 50 rows are always taken."""
@@ -165,12 +168,17 @@ class SimpleExperts:
 
     def _scaled(self, X: Floats) -> Floats:
         assert self._scaling is not None
-        return _clipped(self._scaling.transform(X))
+        return _clipped(self._scaling.transform(bounded(X, self._scaling.encoder)))
 
     @staticmethod
     def _room(scaling: Scaling) -> int:
         """Return the number of examples to fit."""
         return min(MAX_ROWS, max(50, MAX_CELLS // max(1, len(scaling.mean))))
+
+
+def bounded(X: Floats, encoder: FeatureEncoder | None) -> Floats:
+    """Return rows without names, cut at a size whose square is finite; others as they are."""
+    return X if encoder is not None else np.clip(X, -LARGEST_INPUT, LARGEST_INPUT)
 
 
 def _unfitted() -> Regressions:

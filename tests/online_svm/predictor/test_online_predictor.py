@@ -73,12 +73,15 @@ def test_models_take_effect_at_once_while_early_and_exactly_lag_examples_after_t
     assert [n for n in range(1, len(X)) if versions[n] != versions[n - 1]] == expected
 
 
-def test_before_two_classes_nothing_is_claimed():
+def test_before_two_classes_the_base_rate_answers_without_a_guarantee():
     predictor = OnlinePredictor(PredictorConfig(classes=("a", "b")))
     answers = [predictor.step(Example([float(i)], "a")) for i in range(45)]
-    assert {(p.status, p.label, p.lower, p.upper, p.guarantee) for p in answers} == {
-        ("warming", None, 0.0, 1.0, "none")
-    }
+    assert {(p.status, p.method, p.guarantee) for p in answers} == {("warming", "experts", "none")}
+    assert (answers[0].probabilities, answers[0].intervals) == ((0.5, 0.5), ((0.0, 1.0),) * 2)
+    assert all(p.lower <= p.probability <= p.upper for p in answers)
+    rates = [p.probabilities[0] for p in answers]
+    assert rates == sorted(rates)
+    assert rates[-1] > 45 / 46
     report = predictor.step_many(np.ones((55, 1)), ["a"] * 55)[-1]
     assert (report.n, report.scored, report.venn.predicted.accuracy) == (100, 0, None)
 
@@ -95,7 +98,7 @@ def test_a_long_stretch_of_one_class_is_answered():
 
 @pytest.mark.parametrize(
     ("committee", "methods"),
-    [("single", ["venn", "venn"]), ("default", ["venn-abers-mixed", "joint"])],
+    [("single", ["venn", "venn"]), ("default", ["experts", "experts"])],
 )
 def test_a_third_class_takes_effect_with_its_method_at_the_next_refit(committee, methods):
     X, labels = stream(200)

@@ -106,7 +106,9 @@ def around(n):
 def test_the_joint_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_did():
     X, truth, labels = around(160)
     predictor = OnlinePredictor(
-        PredictorConfig(**THREE, window=80, refit_every=40, refit_lag=0, maps=("platt",))
+        PredictorConfig(
+            **THREE, window=80, refit_every=40, refit_lag=0, maps=("platt",), semantics=5
+        )
     )
     predictor.step_many(X[:120], labels[:120])  # a refit has just taken effect
     assert isinstance(predictor.active.primary, JointPrediction)
@@ -143,6 +145,7 @@ def test_the_joint_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_d
 
 def test_a_class_not_known_yet_has_the_share_of_the_venn_predictor():
     X, _, labels = around(150)
-    last = answered(PredictorConfig(window=80, refit_every=40), X, labels)[-1]
+    config = PredictorConfig(window=80, refit_every=40, semantics=5)
+    last = answered(config, X, labels)[-1]
     assert last.classes == ("a", "b", "c", None)
     np.testing.assert_allclose(last.point[:, -1], last.venn_point[:, -1], rtol=1e-9)
