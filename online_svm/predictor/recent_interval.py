@@ -1,9 +1,8 @@
-"""Interval of the primary prediction of more than two classes, from its recent probabilities.
+"""Interval of the primary prediction from its recent probabilities, for any number of classes.
 
-With more than two classes one score does not determine a class probability, so the bins contain
-recent primary predictions, each made before its label by the model of its time. The
-Clopper-Pearson interval of the frequency in a bin is applied as a shift of the log-odds from the
-mean probability of the bin.
+One score does not determine the probability of a class, so the bins contain recent primary
+predictions, each made before its label by the model of its time. The Clopper-Pearson interval of
+the frequency in a bin is applied as a shift of the log-odds from the mean probability of the bin.
 """
 
 from typing import NamedTuple, Self
@@ -77,7 +76,8 @@ class RecentIntervals:
     p)), so that bins are as narrow for improbable classes as for others. In a bin with k hits among
     n and mean m, the Clopper-Pearson ends L and U become sigmoid(logit p + logit L - logit m), and
     the same with U, for each p of the bin. Within a bin the error of the primary prediction is
-    nearly constant on the logit scale, unlike its frequency.
+    nearly constant on the logit scale, unlike its frequency. Of two classes, the first has the
+    complement of the interval of the second.
 
     No theorem covers these intervals: several models made the probabilities, and the next one may
     differ. Unseen labels share the last column, if there is one, and count as one class.
@@ -132,6 +132,9 @@ class RecentIntervals:
                 self._count(recent.points[:size], recent.columns[:size])
         self._points.drop_before(self._points.stop - MAX_COUNTED_EXAMPLES)
         self._columns.drop_before(self._columns.stop - MAX_COUNTED_EXAMPLES)
+        if len(self._classes) == 2:
+            lower[:, 0] = np.minimum(1.0 - upper[:, 1], point[:, 0])
+            upper[:, 0] = np.maximum(1.0 - lower[:, 1], point[:, 0])
         return lower, upper
 
     def _count(self, points: Floats, columns: Ints) -> None:

@@ -122,9 +122,10 @@ COLUMNS = (
         "method",
         "constant",
         str | None,
-        "Method of `probabilities` and `intervals`: `venn`, `venn-abers-mixed` (a committee, two "
-        "classes) or `joint` (a committee, more classes). Null while warming; may change at a "
-        "refit.",
+        "Method of `probabilities` and `intervals`: `experts` (a committee, and every feed while "
+        "warming) or `venn` (a single machine, or a `taxonomy` of one's own for two classes). In "
+        "feeds of semantics 4 and 5 a committee has `venn-abers-mixed` (two classes) or `joint` "
+        "(more). Null without probabilities.",
     ),
     Column(
         "interval_level",

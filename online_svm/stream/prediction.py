@@ -17,13 +17,16 @@ class PredictionBlock:
     Attributes
     ----------
     status : {"ok", "warming"}
-        "warming" until a proper training set has two classes; only `n` then carries information.
+        "warming" until a proper training set has two classes. While warming, `svm_label` and
+        `category` are -1; `venn_point`, `venn_lower`, `venn_upper`, `maps` and `scores` are empty.
+        Before a class is known, and for semantics below 6, `label` is -1, and `point`, `lower` and
+        `upper` are empty too.
     classes : tuple of (str or None)
         The K labels, sorted; a last None is the slot of unseen labels.
     n : ndarray of shape (m,)
         Examples learned before each prediction.
     label : ndarray of shape (m,)
-        Index of the predicted label in `classes` (largest of `point`); -1 while warming.
+        Index of the predicted label in `classes` (largest of `point`); -1 without `point`.
     svm_label : ndarray of shape (m,)
         Index of the SVM's own class: the sign of the score, or the largest score.
     point, lower, upper : ndarray of shape (m, K)
@@ -49,7 +52,7 @@ class PredictionBlock:
     reason : str or None
         Why the guarantee is not exact.
     method : str or None
-        Method of `point`, `lower` and `upper`; None while warming.
+        Method of `point`, `lower` and `upper`; None without them.
     interval_level : float or None
         Nominal coverage of the interval; None for the Venn hull.
     actions : tuple of str
@@ -130,8 +133,7 @@ _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, In
 class Prediction:
     """The answer to one example: one row of a `PredictionBlock`.
 
-    While the predictor is warming up, `label` and `probability` are None, `lower` is 0 and `upper`
-    is 1.
+    Before a class is known, `label` and `probability` are None, `lower` is 0 and `upper` is 1.
     """
 
     status: Status

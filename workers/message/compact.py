@@ -63,6 +63,7 @@ TEXTS = (
     "if which get one does not depend on the example",
     "an example of the window was given up without its label: exact for those that get one in "
     "time, for all only if which get one does not depend on the example",
+    "experts",
 )
 """Frequent texts of `guarantee`, `method` and `reason`, sent as their index. Append new ones."""
 

@@ -90,14 +90,17 @@ def encode_block(
         return [_encode_row(block, int(seqs[0]), ids[0])]
     extra = extra or {}
     texts = [id_parts(ids), integers(np.asarray(seqs, dtype=np.int64))]
-    for texts_of, values, is_count in _VARYING:
-        if is_count or block.status == "ok":  # while warming, only counts differ between rows
+    unknown = _unknown(block)
+    for name, texts_of, values in _VARYING:
+        if name not in unknown:
             texts += texts_of(block, values(block))
     maps = tuple(None if found is None else tuple(found) for found in _maps(block))
     has_optional = tuple(bool(getattr(block, name)[0] >= 0) for name in _OPTIONAL)
     is_decided = bool(block.actions)
     template = _template(
-        _Common(block.status, _constants(block), maps, is_decided, has_optional, tuple(extra))
+        _Common(
+            block.status, _constants(block), maps, is_decided, has_optional, unknown, tuple(extra)
+        )
     )
     return [template % row for row in zip(*texts, *extra.values(), strict=True)]
 
@@ -129,6 +132,7 @@ class _Common(NamedTuple):
     maps: tuple[tuple[str, ...] | None, ...]  # of each column by map: the names
     is_decided: bool  # whether there are actions
     has_optional: tuple[bool, ...]  # of each optional column
+    unknown: tuple[str, ...]  # columns without values
     extra: tuple[str, ...]  # names of further fields
 
 
@@ -167,7 +171,26 @@ def _placeholder(common: _Common, column: Column) -> bytes | None:
             if names is None:
                 return None
             return b"{" + b",".join(literal(name) + b":" + text for name in names) + b"}"
-    return text if common.status == "ok" else literal(column.unknown)
+    return literal(column.unknown) if column.name in common.unknown else text
+
+
+def _unknown(block: PredictionBlock) -> tuple[str, ...]:
+    """Return the columns without values: the same for all rows, and none with a model."""
+    if block.status == "ok":
+        return ()
+    return tuple(column.name for column in COLUMNS if not _is_known(block, column))
+
+
+def _is_known(block: PredictionBlock, column: Column) -> bool:
+    values = getattr(block, column.attributes[0])
+    match column.kind:
+        case "label":
+            return bool(values[0] >= 0)
+        case "own":
+            return bool(block.label[0] >= 0)
+        case "list" | "pairs":
+            return bool(values.shape[1] > 0)
+    return True
 
 
 def _label_texts(block: PredictionBlock, values: Ints) -> list[list[bytes]]:
@@ -216,11 +239,11 @@ _constants = attrgetter(*_CONSTANT)
 _maps = attrgetter(*_BY_MAP)
 
 _VARYING = [
-    (_TEXTS[column.kind], attrgetter(*column.attributes), column.kind in ("count", "optional"))
+    (column.name, _TEXTS[column.kind], attrgetter(*column.attributes))
     for column in COLUMNS
     if column.kind in _TEXTS
 ]
-"""Of each column that is not constant: its texts, its values, and whether it has counts."""
+"""Of each column that is not constant: its name, its texts and its values."""
 
 
 def rejection(error: InvalidExample, semantics: int) -> tuple[str, object]:

@@ -70,8 +70,10 @@ class AnswerHead(Versioned):
     """The fields before the columns of a prediction."""
 
     status: Status = Field(
-        description="`warming` until two classes were in the training set: label, probability"
-        " and category are null, lists empty."
+        description="`warming` until two classes were in the training set. While warming,"
+        " `category` and `svm_label` are null; `venn`, `maps` and `scores` are empty. Before a"
+        " class is known, and in feeds of semantics 4 and 5, so are label, probability and the"
+        " other lists."
     )
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")

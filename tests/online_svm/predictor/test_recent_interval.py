@@ -75,6 +75,22 @@ def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_th
     assert len(learned) > MAX_COUNTED_EXAMPLES + COUNT_EVERY
 
 
+def test_with_two_classes_one_interval_is_the_complement_of_the_other():
+    columns, point = sample(400, n_classes=2)
+    found = answered(RecentIntervals(LEVEL, ClassView("ab", True)), columns, point)
+    assert found[:, 0] == pytest.approx(1.0 - found[:, 1, ::-1], abs=1e-12)
+    counted = (columns >= 0).nonzero()[0]
+    held = RecentIntervals(LEVEL, ClassView("ab", True))
+    answered(held, columns, point)
+    held.follow(held)  # counts all labels
+    (last,) = answered(held, np.array([-1]), point[:1])
+    counted = counted[len(counted) // 3 :]
+    expected = literally(point[0, 1], point[counted, 1], columns[counted] == 1)
+    assert last[1] == pytest.approx(expected, abs=1e-12)
+    assert (found[..., 0] <= point).all()
+    assert (point <= found[..., 1]).all()
+
+
 def test_intervals_hold_probabilities_of_0_and_1():
     columns, point = np.zeros(300, dtype=np.int64), np.tile([1.0, 0.0, 0.0], (300, 1))
     found = answered(RecentIntervals(LEVEL, THREE), columns, point)

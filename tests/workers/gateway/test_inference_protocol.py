@@ -101,7 +101,8 @@ def test_inputs_by_name_are_named_cells_of_any_kind(gateway, stores):
         {"country": "de", "age": 3, "new": True}, {"country": "fr", "age": 4, "new": None}
     ]  # fmt: skip
     assert found["status"]["data"] == ["warming"] * 2
-    assert found["label"]["data"] == found["probability"]["data"] == [None] * 2
+    assert found["label"]["data"] == ["a"] * 2
+    assert found["probability"]["data"] == [0.5] * 2
     assert found["probabilities"]["data"] == [None] * 4
 
 

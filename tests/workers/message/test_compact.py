@@ -13,6 +13,7 @@ from prediction_blocks import blocks, ids
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.active_model import ARRIVAL, CROSSFIT, SELECTED
+from online_svm.predictor.expert_ensemble import EXPERTS
 from online_svm.predictor.frozen_predictor import warming_block
 from online_svm.predictor.guarantee import CENSORED, UNLABELLED
 from online_svm.predictor.joint_prediction import JointPrediction
@@ -122,6 +123,10 @@ def test_while_warming_up_an_answer_has_the_full_form():
     block = warming_block(("a", "b"), np.arange(3))
     given = (block, range(3), ["x", None, None])
     assert encode_compact(*given) == encode_block(*given)
+    full, compact = of_a_feed(("a", "b"), encode_block), of_a_feed(("a", "b"), encode_compact)
+    warming = [payload for payload in full if json.loads(payload)["status"] == "warming"]
+    assert compact[: len(warming)] == warming
+    assert json.loads(warming[0])["probabilities"]
 
 
 def test_every_field_of_an_answer_is_kept_derived_or_left_out():
@@ -150,7 +155,8 @@ def test_a_number_that_is_not_finite_is_never_published(name):
 
 def test_the_texts_with_a_number_are_those_that_answers_have():
     reasons = (SELECTED, ARRIVAL, CROSSFIT, UNLABELLED, CENSORED)
-    assert set(TEXTS[7:]) == set(reasons)
+    assert set(TEXTS[7:12]) == set(reasons)
+    assert TEXTS[12:] == (EXPERTS,)
     assert TEXTS[:3] == get_args(Guarantee)
     assert {PairPrediction.method, JointPrediction.method} == set(TEXTS[4:6])
     undeclared = parse(of_a_feed(None, encode_compact)[-1])

@@ -12,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prediction_blocks import blocks, ids
 
+from online_svm.config import PredictorConfig
 from online_svm.errors import InvalidExample
 from online_svm.predictor.frozen_predictor import warming_block
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import LabelReport, MethodReport, ValidityReport
 from workers.message.encode import dumps, encode_block, encode_rejected, encode_report, numbers
 from workers.message.schema import MetricsMessage, PredictionMessage, RejectedMessage
@@ -53,6 +56,25 @@ def test_a_warming_block_is_encoded_through_the_schema_too(map_intervals):
     assert payloads == [message_of(block, i, i, name).payload() for i, name in enumerate(names)]
     assert orjson.loads(payloads[1])["probability"] is None
     assert ("map_intervals" in orjson.loads(payloads[1])) == map_intervals
+
+
+@pytest.mark.parametrize("classes", [None, ("ham", "spam"), tuple("abc")])
+@pytest.mark.parametrize("interval_level", [None, 0.9])
+def test_answers_before_a_model_are_encoded_through_the_schema(classes, interval_level):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 2)), rng.choice(classes or ("x", "y"), 40).tolist()
+    config = PredictorConfig(features=2, classes=classes, interval_level=interval_level)
+    answers = OnlinePredictor(config).step_many(X, y)
+    warming = [b for b in answers if isinstance(b, PredictionBlock) and b.status == "warming"]
+    assert max(map(len, warming)) > 1  # a block whose rows differ
+    with_labels = 0
+    for block in warming:
+        rows = range(len(block))
+        payloads = encode_block(block, rows, ["a"] * len(block))
+        assert payloads == [message_of(block, i, i, "a").payload() for i in rows]
+        assert payloads == [encode_block(block.part(i, i + 1), [i], ["a"])[0] for i in rows]
+        with_labels += sum(bool(orjson.loads(payload)["probabilities"]) for payload in payloads)
+    assert with_labels == sum(map(len, warming)) - (classes is None)
 
 
 NUMBERS = ("point", "lower", "upper", "venn_lower", "venn_upper", "scores")

@@ -115,7 +115,10 @@ def shortened(config):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (numbered(9), "feed {!r}: semantics 9 is not known here (4 and 5 are): upgrade online-svm"),
+        (
+            numbered(9),
+            "feed {!r}: semantics 9 is not known here (4, 5 and 6 are): upgrade online-svm",
+        ),
         (lengthened, "feed {!r} was begun by another version, with other settings (novel)"),
         (shortened, "feed {!r} was begun by another version, with other settings (dedupe_window)"),
     ],
