@@ -28,6 +28,7 @@ FOLDER = Path(__file__).parents[1] / "data"
 NAMES = {
     4: ("discovered", "psvm", "late", "dedupe", "reset", "names", "compact", "costs"),
     5: ("arrival", "costs"),
+    6: ("discovered", "late", "names", "compact"),
 }
 """By the number, feeds of the oracle with what a snapshot can hold: a committee, classes that are
 still met, annotators' probabilities, labels that are awaited, ids that were seen, codings of named
