@@ -85,7 +85,7 @@ def test_it_is_refused_in_one_line_that_names_fork(run, earlier, tmp_path, comma
     assert (code, out) == (2, "")
     (line,) = err.splitlines()
     assert (
-        f"feed {NAME!r} was begun under semantics 2, which is no longer computed (4 and 5 are)"
+        f"feed {NAME!r} was begun under semantics 2, which is no longer computed (4, 5 and 6 are)"
         in line
     )
     assert f"online-svm fork {NAME} --to NEW (a new feed with its kept input and today's" in line
