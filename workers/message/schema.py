@@ -71,9 +71,9 @@ class AnswerHead(Versioned):
 
     status: Status = Field(
         description="`warming` until two classes were in the training set. While warming,"
-        " `category` and `svm_label` are null; `venn`, `maps` and `scores` are empty. Before a"
-        " class is known, and in feeds of semantics 4 and 5, so are label, probability and the"
-        " other lists."
+        " the category and the SVM's own class are null; `venn`, `maps` and `scores` are empty."
+        " Before a class is known, and in feeds of semantics 4 and 5, label and probability are"
+        " null too, and the other lists are empty."
     )
     id: str | None = Field(None, description="The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")

@@ -155,7 +155,7 @@ def test_a_backtest_acts_on_alarms_as_a_worker_does(fields, settings):
     rng = np.random.default_rng(3)
     entries = [
         (b"%d-0" % (i + 1), fields(b"[%.3f]" % rng.normal(), (b"a", b"b")[rng.integers(2)]))
-        for i in range(600)
+        for i in range(1200)
     ]
     configuration = configured(classes=["a", "b"], on_drift="reset", **settings)
     predictor = OnlinePredictor(configuration.predictor)
