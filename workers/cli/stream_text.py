@@ -138,7 +138,7 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
         return f"{seq}  duplicate: id {message['id']!r} was answered at {message['first']:,}"
     if message["status"] == "label":
         return f"{seq}  label: {message['label']} of id {message['example']!r} {message['done']}"
-    if message["status"] == "warming":  # the reason says so
+    if message["probability"] is None:  # no class is known; the reason says so
         return f"{seq}  {message['reason']}{_true(truth)}{_features(truth)}"
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     action = message.get("action")

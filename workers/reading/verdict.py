@@ -94,7 +94,7 @@ def trust(status: FeedStatus) -> Verdict:
     answer, report = status.answer, status.report
     guarantee, reason = answer.get("guarantee"), _text(answer.get("reason"))
     if answer.get("status") == "warming":
-        return Verdict("wait", "Warming up", "Answers carry probabilities once two classes came.")
+        return Verdict("wait", "Warming up", "The first model needs examples of two classes.")
     figures, over, span = _figures(report or {})
     if answer.get("status") == "rejected" and not over:
         advice = f"The newest was rejected: {reason or _text(answer.get('code'))}."

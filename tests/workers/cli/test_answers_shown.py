@@ -49,8 +49,9 @@ def table(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
+WARMING = message(0, None, (), status="warming", reason="warm", probability=None)
 PAIRS = (
-    ({"x": '{"q":1.5,"=r":-2}', "y": "a"}, message(0, None, (), status="warming", reason="warm")),
+    ({"x": '{"q":1.5,"=r":-2}', "y": "a"}, WARMING),
     ({"x": '{"q":2,"=r":3}', "y": "a"}, message(1, "a")),
     ({"x": '{"q":4,"=r":5}', "y": "b"}, message(2, "a")),
     ({"x": '{"q":4,"=r":5}'}, message(3, "a")),
@@ -60,13 +61,19 @@ PAIRS = (
 
 
 LEARNED = [
-    ("a", None),  # warming up: there was no answer to be right
+    ("a", None),  # no class was known: there was no answer to be right
     ("a", True),
     ("b", False),
     (None, None),  # without a label
     (None, None),  # rejected: its label was not learned
     ("b", True),
 ]
+
+
+def test_the_line_of_a_warming_answer_has_its_probability_if_there_is_one():
+    assert stream_text.line(orjson.dumps(WARMING)).split() == ["0", "warm"]
+    known = message(1, "a", status="warming", guarantee="none", reason="warm")
+    assert stream_text.line(orjson.dumps(known)).endswith("[0.500, 0.750]  none (warm)")
 
 
 def test_the_line_of_an_answer_names_the_action_of_least_cost_and_its_maps():
