@@ -38,7 +38,7 @@ LEVEL = 0.9
 def settings_of(committee, n, **settings):
     """Return settings with one refit, of all of n examples, and every map that gives intervals.
 
-    Intervals of bins of scores are those of semantics 5.
+    With semantics 5: from 6 on no interval is that of `FrequencyIntervals`.
     """
     at_once = {"window": None, "refit_every": n, "refit_lag": 0, "semantics": 5}
     return {"committee": committee, "maps": MAPS} | at_once | settings
