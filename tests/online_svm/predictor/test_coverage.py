@@ -269,7 +269,8 @@ def test_the_headline_holds_what_its_probability_means_for_two_classes_and_for_m
 def test_the_headline_holds_the_truth_at_its_level_over_all_ranges_of_p(kind, tell_line):
     case = Case(2500, RANGED[kind], {"maps": ()}, has_band=False)
     counts, hits, widths = np.sum(spread(partial(by_range, case), list(range(8))), axis=0)
-    shown = "  ".join(f"{held / max(n, 1):4.0%}" for held, n in zip(hits, counts, strict=True))
+    pairs = zip(hits, counts, strict=True)
+    shown = "  ".join(f"{held / n:4.0%}" if n else "none" for held, n in pairs)
     tell_line(f"{kind:<14}{shown}  width {widths.sum() / counts.sum():.3f}")
     assert hits.sum() >= 0.85 * counts.sum()  # of eight streams the standard error is 2 points
 
