@@ -130,8 +130,7 @@ class PredictorFields(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, D
         gt=0,
         lt=1,
         description="Stated coverage of the headline's interval, for the frequency of a class at "
-        "scores like this one, or of more than two classes at probabilities like this one; none "
-        "takes the hull of the Venn predictor.",
+        "probabilities like this one; none takes the hull of the Venn predictor.",
     )
 
     metrics_every: int = Field(100, ge=1, description="Learned examples between two reports.")

@@ -1,4 +1,4 @@
-"""Interval of the primary prediction of two classes: class frequencies at similar scores.
+"""Interval of the primary prediction of two classes until semantics 5: class frequencies at scores.
 
 Scores are binned by quantiles of the proper training scores, so the bins are independent of the
 labels counted in them. A bin with k hits among n calibration examples gets the Clopper-Pearson

@@ -51,7 +51,7 @@ def test_the_miscalibration_of_right_probabilities_is_what_the_page_says(spread)
     assert np.mean(found) == pytest.approx(0.005, abs=0.001)
 
 
-@pytest.mark.parametrize(("review", "semantics"), [(None, 5), (0.5, 5), (0.5, 4)])
+@pytest.mark.parametrize(("review", "semantics"), [(None, 6), (0.5, 6), (0.5, 4)])
 def test_german_credit_costs_what_the_page_says(data_set, review, semantics):
     data = data_set("german")
     costs = {"1": {"1": 0, "2": 1}, "2": {"1": 5, "2": 0}}
@@ -62,7 +62,7 @@ def test_german_credit_costs_what_the_page_says(data_set, review, semantics):
     told = [answer for answer in answers if isinstance(answer, ValidityReport)][-1].costs
     text = " ".join(PAGE.split())
     if review:
-        rule = "with `review` at .5" if semantics == 5 else "which looks at the interval,"
+        rule = "with `review` at .5" if semantics == 6 else "which looks at the interval,"
         n, mean = told.taken["review"], f"{told.mean:.3f}".removeprefix("0")
         assert f"{rule} it was {mean}, and {n} of {told.scored}" in text
     else:
