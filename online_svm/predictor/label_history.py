@@ -114,6 +114,8 @@ class LabelHistory:
         history._state = HistoryState(**schema.values(cls, None, state))
         for name in ("frequencies", "transitions"):
             require(bool((getattr(history._state, name) >= 0.0).all()), name)
+        # A step solves a system with it.
+        require(bool((np.linalg.eigvalsh(history._state.precision) > 0.0).all()), "precision")
         return history
 
 

@@ -29,7 +29,9 @@ def test_numbers_that_are_computed_are_taken_and_kept(number):
     assert PredictorConfig(semantics=number).semantics == number
     predictor = OnlinePredictor(PredictorConfig(semantics=number))
     with pytest.raises(InvalidSnapshot, match="another configuration"):
-        predictor.restore(OnlinePredictor(PredictorConfig(semantics=5 if number == 4 else 4)).snapshot())
+        predictor.restore(
+            OnlinePredictor(PredictorConfig(semantics=5 if number == 4 else 4)).snapshot()
+        )
 
 
 @pytest.mark.parametrize(
