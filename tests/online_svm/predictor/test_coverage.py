@@ -34,8 +34,11 @@ LEVEL = 0.9
 
 
 def settings_of(committee, n, **settings):
-    """Return settings with one refit, of all of n examples, and every map that gives intervals."""
-    at_once = {"window": None, "refit_every": n, "refit_lag": 0}
+    """Return settings with one refit, of all of n examples, and every map that gives intervals.
+
+    With semantics 5: from 6 on no interval is that of `FrequencyIntervals`.
+    """
+    at_once = {"window": None, "refit_every": n, "refit_lag": 0, "semantics": 5}
     return {"committee": committee, "maps": MAPS} | at_once | settings
 
 
