@@ -435,6 +435,20 @@ def test_a_frozen_predictor_answers_as_the_predictor(settings, n):
     assert frozen.snapshot() == predictor.frozen().snapshot()
 
 
+@pytest.mark.parametrize("number", [5, 6])
+def test_a_published_state_with_other_experts_than_its_semantics_is_refused(number):
+    predictor, other = (
+        predictor_of(**TWO, semantics=number),
+        predictor_of(**TWO, semantics=11 - number),
+    )
+    header, arrays = unpack(predictor.frozen().snapshot())
+    theirs, _ = unpack(other.frozen().snapshot())
+    header = theirs | {"config": header["config"]}
+    header.pop("format", None)
+    with pytest.raises(InvalidSnapshot, match="experts"):
+        FrozenPredictor.restore(pack(header, arrays), predictor.config)
+
+
 @pytest.mark.parametrize("number", [4, 5])
 def test_a_predictor_of_earlier_semantics_has_no_experts_and_stays_so(number):
     X, labels = stream(100)
