@@ -296,6 +296,7 @@ def _fill_in_earlier(
         stored = earlier.answers[row]
         if sources[row] >= 0 or stored is None or "experts" not in stored:
             continue
-        if stored["experts"].shape == experts[:, row].shape:
-            experts[:, row], features[row] = stored["experts"], stored["history"]
+        of_experts, of_history = stored["experts"], stored["history"]
+        if of_experts.shape == experts[:, row].shape and of_history.shape == features[row].shape:
+            experts[:, row], features[row] = of_experts, of_history
             sources[row] = row

@@ -214,6 +214,7 @@ class FrozenPredictor:
         if mixed is not None:
             mixed.restore(under("mixture", arrays))
         active = experts = None
+        require(("experts" in header) == (config.semantics >= 6), "experts")
         if "experts" in header:
             experts = ExpertEnsemble.from_state(
                 State(header["experts"], under("experts", arrays)), config

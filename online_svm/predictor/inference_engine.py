@@ -230,7 +230,7 @@ class InferenceEngine:
         """Return a copy of the state that answering a block changes; the rest is shared."""
         other = copy(self)
         other.scoring, other._mixed = self.scoring.copy(), deepcopy(self._mixed)
-        other._experts = deepcopy(self._experts)
+        other._experts = deepcopy(self._experts, {id(self._config): self._config})
         other.model = None if self.model is None else self.model.copy()
         return other
 

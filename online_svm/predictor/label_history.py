@@ -114,7 +114,21 @@ class LabelHistory:
         history._state = HistoryState(**schema.values(cls, None, state))
         for name in ("frequencies", "transitions"):
             require(bool((getattr(history._state, name) >= 0.0).all()), name)
+        # A step solves a system with it.
+        require(_is_positive_definite(history._state.precision), "precision")
         return history
+
+
+def _is_positive_definite(matrix: Floats) -> bool:
+    """Return whether the pivots of the lower triangle are positive."""
+    rest = matrix.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        while len(rest):
+            pivot, column = rest[0, 0], rest[1:, 0]
+            if not pivot > 0.0:
+                return False
+            rest = rest[1:, 1:] - column[:, None] * column / pivot
+    return True
 
 
 @kernel

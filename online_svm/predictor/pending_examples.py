@@ -40,6 +40,8 @@ def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:
     """Return the stored member outputs of waiting examples."""
     schema = StateSchema(*(_OUTPUTS_SCHEMAS[name] for name in state))
     outputs = schema.values("waiting answers", None, state)
+    for pair in (("odds", "parts"), ("experts", "history")):
+        require(len(outputs.keys() & set(pair)) != 1, f"{pair[0]} without {pair[1]}")
     for name in outputs.keys() & {"parts", "experts"}:
         parts = outputs[name]
         require(bool(((parts >= 0.0) & (parts <= 1.0 + 1e-9)).all()), name)

@@ -74,11 +74,7 @@ def test_each_row_has_the_answer_that_the_predictor_gives_it():
         model.predict_proba_one(dict.fromkeys(x, 0.0))  # what is only asked leaves no trace
         answer = predictor.step(Example(x, str(y).lower()))
         model.learn_one(x, y)
-        if answer.status == "warming":
-            assert asked == {False: 0.5, True: 0.5}
-            assert interval == {False: (0.0, 1.0), True: (0.0, 1.0)}
-            continue
-        known += 1
+        known += answer.status == "ok"
         assert tuple(asked.values()) == answer.probabilities
         assert tuple(interval.values()) == answer.intervals
     assert known > 240

@@ -7,11 +7,19 @@ import numpy as np
 from kernel_cases._inputs import bell, flag, pick, whole
 from online_svm.compiled.kernels import Kernel
 from online_svm.metrics.binomial_interval import binomial_intervals
-from online_svm.predictor import joint_prediction, pair_prediction, recent_ensemble, recent_interval
+from online_svm.predictor import (
+    joint_prediction,
+    pair_prediction,
+    recent_ensemble,
+    recent_interval,
+    simple_experts,
+)
 from online_svm.predictor.ensemble import Ensemble, WeightUpdate
 from online_svm.predictor.frequency_interval import FrequencyIntervals
+from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.neighbours import KEPT_EXAMPLES, N_VOTES, write_votes
 from online_svm.predictor.recent_interval import RecentIntervals, RecentPoints, Shifts
+from online_svm.predictor.simple_experts import N_EXPERTS, PENALTIES, Regressions
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.time_columns import fill_times
 from online_svm.stream import cells, split
@@ -78,6 +86,45 @@ def _stacked(rng: np.random.Generator) -> Any:
     said = _probabilities(rng, m, max(decisions, 2) + whole(rng, 0, 3))
     recent_ensemble._stacked(odds, bell(rng, inputs + 1), said)
     return said
+
+
+def _sources(rng: np.random.Generator, m: int) -> Ints:
+    """Return for each row -1, itself, or an earlier row."""
+    rows = np.arange(m)
+    drawn = np.floor(rng.random(m) * (rows + 1)).astype(np.int64)
+    return np.choose(rng.choice(3, m, p=[0.6, 0.2, 0.2]), [np.full(m, -1), rows, drawn])
+
+
+def _history(rng: np.random.Generator) -> Any:
+    n_classes = whole(rng, 1, 7)
+    history, written = LabelHistory(n_classes), []
+    for m in (0, 1, whole(rng, 40), int(rng.choice([5, 300], p=[0.9, 0.1]))):
+        points, columns = _probabilities(rng, m, n_classes), _columns(rng, m, n_classes + 1)
+        if rng.random() < 0.5:  # labels that depend on the ones before
+            columns = np.where(columns < 0, -1, np.arange(m) // whole(rng, 1, 5) % n_classes)
+        if rng.random() < 0.4:
+            written.append(history.answer(points, columns))
+            continue
+        features = rng.choice([0.1, 1.0, 20.0]) * bell(rng, m, n_classes, N_FEATURES)
+        written.append(history.answer(points, columns, _sources(rng, m), features))
+        written.append(features)
+    return written, tuple(history.state().values())
+
+
+def _simple(rng: np.random.Generator) -> Any:
+    n_classes, m, d = whole(rng, 1, 7), whole(rng, 0, 20), whole(rng, 0, 6)
+    n_fitted = pick(rng, [0, *range(2, n_classes + 1)])
+    decisions = 1 if n_fitted <= 2 else n_fitted
+    size = rng.choice([0.1, 1.0, 40.0])
+    weights = _with(rng, size * bell(rng, len(PENALTIES), decisions, d + 1), EXTREME, 0.1)
+    fitted = np.sort(rng.permutation(n_classes)[:n_fitted])
+    counts, experts = np.zeros(n_classes), _probabilities(rng, 1 + N_EXPERTS, m, n_classes)
+    for has_model in (False, True):
+        rows = _with(rng, bell(rng, m, d), EXTREME, 0.1)
+        columns = _columns(rng, m, n_classes + 1)
+        of = Regressions(weights, fitted)
+        simple_experts._answer(counts, rows, of, columns, _sources(rng, m), has_model, experts)
+    return counts, experts
 
 
 def _mix(rng: np.random.Generator) -> Any:
@@ -241,12 +288,14 @@ CASES = {
     "frequency_interval._answer": _frequency,
     "joint_prediction._log_probabilities": _log_probabilities,
     "kernel_model._score": _score,
+    "label_history._answer": _history,
     "recent_ensemble._stacked": _stacked,
     "ensemble._mix": _mix,
     "neighbours.write_votes": _write_votes,
     "pair_prediction._fill": _pair,
     "recent_interval._answer": _recent,
     "recent_interval._count": _count,
+    "simple_experts._answer": _simple,
     "split._fill": _fill,
     "time_columns.fill_times": _fill_times,
     "watched._watch": _watch,
