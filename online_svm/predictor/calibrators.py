@@ -186,16 +186,23 @@ class RecentCalibrator:
         self._since = 0  # labels learned since the last fit
         self._map: Calibrator | None = None
 
+    def expect(self, n_scores: int) -> None:
+        """Prepare for rows of `n_scores` scores; another number than before means other classes.
+
+        That resets the calibrator.
+        """
+        if n_scores != self._scores.shape[1]:
+            self._forget(n_scores)
+
     def answer(self, scores: Floats, columns: Ints, otherwise: Floats) -> Floats:
         """Answer rows in turn; a labelled row is learned after its answer.
 
-        `scores`, shape (m, S): another S than before means other classes and resets the calibrator.
+        `scores`, shape (m, S): see `expect`.
         `columns`, shape (m,): columns of known classes; -1 for no label or an unknown one.
         `otherwise`, shape (m, K): the answers before the first fit.
         Returns shape (m, K).
         """
-        if scores.shape[1] != self._scores.shape[1]:
-            self._forget(scores.shape[1])
+        self.expect(scores.shape[1])
         found = []
         begin = 0
         for stop in fit_stops(columns, self._since):
@@ -237,12 +244,17 @@ class RecentCalibrator:
         return arrays
 
     def restore(self, state: Arrays, n_classes: int) -> None:
-        """Continue from a state of `n_classes` classes."""
+        """Continue from a state of `n_classes` classes.
+
+        The state of fewer classes was stored before the first answer with the present ones, by an
+        earlier version: it is not used.
+        """
         n = len(state["columns"])
-        if not n:
+        n_scores = 1 if n_classes == 2 else n_classes
+        self.expect(n_scores)
+        if not n or 2 < state["scores"].shape[-1] < n_scores:
             return
         require(n <= self._size, "columns")
-        n_scores = 1 if n_classes == 2 else n_classes
         StateSchema(
             floats("_scores", f"n {n_scores}"), ints("_columns", "n", below=n_classes), _SINCE
         ).fill(self, None, state)

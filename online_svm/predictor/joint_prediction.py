@@ -53,6 +53,7 @@ class JointPrediction(PrimaryPrediction):
         self._calibrators = {
             name: kind().fit(_input(name, scores), columns) for name, kind in CALIBRATORS.items()
         }
+        self._recent.expect(scores.shape[1])
 
     def follow(self, before: PrimaryPrediction) -> None:
         """Carry over the weights and the recent scores from the previous model."""

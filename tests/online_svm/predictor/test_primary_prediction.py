@@ -141,6 +141,23 @@ def test_the_joint_headline_mixes_the_maps_and_the_venn_point_by_how_well_they_d
     assert block.method == "joint"
 
 
+def test_a_state_before_the_first_answer_with_another_class_is_restored():
+    X, _, labels = around(100)
+    labels[70:] = ["d" if i % 3 else label for i, label in enumerate(labels[70:])]
+    config = PredictorConfig(window=80, refit_every=20, refit_lag=0)
+    whole, parts = OnlinePredictor(config), OnlinePredictor(config)
+    sizes = set()
+    for x, label in zip(X, labels, strict=True):
+        expected, found = (one.step_many(x[None, :], [label]) for one in (whole, parts))
+        assert [block.row(0) for block in blocks(found)] == [b.row(0) for b in blocks(expected)]
+        data = parts.snapshot()
+        parts = OnlinePredictor(config)
+        parts.restore(data)
+        assert parts.snapshot() == data
+        sizes.add(0 if parts.active is None else len(parts.active.view.classes))
+    assert sizes >= {4, 5}
+
+
 def test_a_class_not_known_yet_has_the_share_of_the_venn_predictor():
     X, _, labels = around(150)
     last = answered(PredictorConfig(window=80, refit_every=40), X, labels)[-1]
