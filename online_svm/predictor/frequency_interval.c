@@ -1,9 +1,8 @@
 /* Intervals of two classes from the counts of a growing calibration set. */
 #include "compiled/extremes.h"
-#include "compiled/search.h"
-
 #include "compiled/floats.h"
 #include "compiled/kernel.h"
+#include "compiled/search.h"
 #include "metrics/binomial_interval.h"
 
 enum { COLUMNS = 3, UNSEEN = 2 }; /* the two classes, and unseen labels */
