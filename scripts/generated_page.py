@@ -1,4 +1,4 @@
-"""What scripts do with a page that they make from the code."""
+"""Generated pages: write them, or check that they are current."""
 
 import argparse
 from collections.abc import Callable, Sequence

@@ -1,9 +1,8 @@
 /* Intervals of two classes from the counts of a growing calibration set. */
-#include "predictor/frequency_interval.h"
 #include "compiled/extremes.h"
-
 #include "compiled/floats.h"
 #include "compiled/kernel.h"
+#include "compiled/search.h"
 #include "metrics/binomial_interval.h"
 
 enum { COLUMNS = 3, UNSEEN = 2 }; /* the two classes, and unseen labels */
@@ -34,7 +33,7 @@ static int64_t answer(const BinomialIntervals *intervals, Vector edges, Interval
     for (int64_t b = 0; b <= edges.n; b++) n_unseen += counts[b * COLUMNS + UNSEEN];
     for (int64_t i = 0; i < rows.columns.n; i++) {
         /* 1. The interval of the second class in its bin; the first class gets its mirror image. */
-        int64_t b = bin_of(edges.at, edges.n, rows.scores[i]), first = i * rows.point.columns;
+        int64_t b = lower_bound(edges.at, edges.n, rows.scores[i]), first = i * rows.point.columns;
         int64_t *of_bin = counts + b * COLUMNS;
         Interval second = binomial_interval(intervals, of_bin[1], of_bin[0] + of_bin[1] + of_bin[2]);
         write_interval(rows, first + 1, second);

@@ -3,8 +3,8 @@
 
 #include "compiled/elementary.h"
 #include "compiled/kernel.h"
+#include "compiled/search.h"
 #include "metrics/binomial_interval.h"
-#include "predictor/frequency_interval.h"
 
 enum { BINS = 10 }; /* of each class */
 #define FLOOR 1e-6  /* as in the mixture; keeps the odds finite */
@@ -39,7 +39,7 @@ static void answer(Shifts shifts, RowsToAnswer rows, int64_t *row, RecentPoints 
     for (; *row < rows.columns.n && *size < until; ++*row) {
         const double *point = rows.point + *row * n_classes;
         for (int64_t y = 0; y < n_classes; y++) {
-            int64_t b = y * BINS + bin_of(shifts.edges + y * (BINS - 1), BINS - 1, point[y]);
+            int64_t b = y * BINS + lower_bound(shifts.edges + y * (BINS - 1), BINS - 1, point[y]);
             double q = bounded_by(point[y], FLOOR, CEILING), raised = q * shifts.low[b];
             rows.lower[*row * n_classes + y] = lesser(raised / (1.0 - q + raised), point[y]);
             rows.upper[*row * n_classes + y] = greater(q / (q + (1.0 - q) * shifts.high[b]), point[y]);
@@ -74,7 +74,7 @@ static void count_bins(RecentPoints recent, int64_t y, const double *edges, Bin 
     for (int64_t b = 0; b < BINS; b++) bins[b] = (Bin){0, 0, 0.0};
     for (int64_t i = 0; i < recent.points.rows; i++) {
         double p = recent.points.at[i * recent.points.columns + y];
-        Bin *bin = bins + bin_of(edges, BINS - 1, p);
+        Bin *bin = bins + lower_bound(edges, BINS - 1, p);
         bin->total++;
         bin->hits += recent.columns[i] == y;
         bin->together += p;

@@ -42,7 +42,7 @@ def routines(tmp_path_factory):
     call = [*command, *flags, f"-I{PACKAGE}", *target.link_flags, *ZIG_LINK_FLAGS]
     call += ["-o", library, source]
     cache = {"ZIG_GLOBAL_CACHE_DIR": str(place), "ZIG_LOCAL_CACHE_DIR": str(place)}
-    subprocess.run(call, check=True, cwd=ROOT, env=os.environ | cache, timeout=300)
+    subprocess.run(call, check=True, cwd=ROOT, env=os.environ | cache, timeout=540)
     return loaded(library)
 
 
@@ -66,7 +66,8 @@ def loaded(library):
     return found
 
 
-@pytest.mark.slow  # Zig builds its library
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # Zig builds its library
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the code is that of x86-64")
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_multiply_add_is_rounded_once(routines, kind):

@@ -213,9 +213,9 @@ class Leases:
             for lease in leases:
                 if self._leases.get(lease.feed) is lease:
                     del self._leases[lease.feed]
-        held = [lease for lease in leases if lease.is_held]
-        for lease in held:
-            lease.is_held = False
+            held = [lease for lease in leases if lease.is_held]
+            for lease in held:
+                lease.is_held = False
         if not held:
             return
         connection = self._connection()
@@ -328,15 +328,20 @@ class Leases:
             for lease, value in free
         ]
         for lease, each in sent:
-            if connection.receive_script(_REPLACE, each):
-                self._mark_held(lease)
+            if connection.receive_script(_REPLACE, each) and not self._mark_held(lease):
+                connection.evaluate(_RELEASE, [lease.key], [self._value])
 
-    def _mark_held(self, lease: FeedLease) -> None:
-        was_held = lease.is_held
-        lease.renewed, lease.is_held = time.monotonic(), True
-        lease.holder, lease.problem = "", None
+    def _mark_held(self, lease: FeedLease) -> bool:
+        """Record that a lease is held; return False if it was released meanwhile."""
+        with self._lock:
+            if self._leases.get(lease.feed) is not lease:
+                return False
+            was_held = lease.is_held
+            lease.renewed, lease.is_held = time.monotonic(), True
+            lease.holder, lease.problem = "", None
         if not was_held:
             self._notify(lease)
+        return True
 
     def _mark_unusable(self, lease: FeedLease) -> None:
         if lease.problem is None:

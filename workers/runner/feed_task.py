@@ -140,7 +140,7 @@ class FeedTask:
 
     @property
     def may_snapshot(self) -> bool:
-        """Whether a snapshot can be taken now without waiting for a refit."""
+        """Whether the feed is being worked on, and its session can take a snapshot now."""
         return self.stage == "working" and self._running.may_snapshot
 
     def take_snapshot(self) -> Need:

@@ -1,4 +1,4 @@
-"""What a session reports while it runs.
+"""Telemetry of a session while it runs.
 
 The worker calls these methods in its own thread, so they must return at once and raise nothing.
 """

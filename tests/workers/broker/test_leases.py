@@ -117,6 +117,17 @@ def test_a_lease_that_another_took_is_reported_lost_and_not_freed(redis_url, sto
     assert holder(store, store.keys.feed) == "other"
 
 
+def test_a_lease_that_is_released_while_it_is_acquired_is_free_again(redis_url, store):
+    leases = Leases(redis_url, "many", 3.0, wake=lambda: None)  # its thread is not started
+    asked = leases.request(store.keys.feed)
+    connection = leases._connection()
+    leases.release([asked])
+    leases._acquire(connection, [(asked, b"")])
+    connection.close()
+    assert not asked.is_held
+    assert holder(store, store.keys.feed) is None
+
+
 def test_leases_that_could_not_be_renewed_and_are_again_say_both(own_redis, feed):
     url = own_redis.url
     with Store(url, feed) as store, holding(url, feed, "first", 0.3) as lease:
