@@ -18,7 +18,10 @@ number  change
 Raise `SEMANTICS`, once in a release, with the first change of
 
 - a byte of any answer, report or alarm;
-- the settings that a feed is bound to: one is added, is removed, or has another meaning.
+- the settings that a feed is bound to: one is removed or has another meaning.
+
+A setting may be added without a new number if it changes nothing until it is set: declare it with
+default None and `exclude_if=is_unset`, and it is stored only by the feeds that set it.
 
 Keep the previous number in `COMPUTED` if both rules can be computed. Never reuse a number.
 """
@@ -39,6 +42,11 @@ _UNNUMBERED = 1
 """Semantics of stored settings that lack the setting."""
 
 Settings = Mapping[str, Any]
+
+
+def is_unset(value: object) -> bool:
+    """Return whether a setting is None; `exclude_if` of the settings added to existing feeds."""
+    return value is None
 
 
 def check(number: object) -> None:

@@ -75,8 +75,16 @@ def check_supported(feed: str, stored: PinnedConfig) -> None:
 
 
 def check_names(feed: str, stored: Mapping[str, Any], model: type[BaseModel]) -> None:
-    """Raise BadConfiguration unless the stored names are the model's fields."""
-    names = sorted(stored.keys() ^ model.model_fields.keys())
+    """Raise BadConfiguration unless the stored names are the model's fields.
+
+    A field with `exclude_if` was added later: it is stored only where it has been set.
+    """
+    missing = {
+        name
+        for name, field in model.model_fields.items()
+        if field.exclude_if is None and name not in stored
+    }
+    names = sorted(missing | (stored.keys() - model.model_fields.keys()))
     if names:
         shown = ", ".join(name[:80] for name in names[:5])
         raise BadConfiguration(
