@@ -22,7 +22,13 @@ from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.recent_ensemble import MAX_FEATURES, RecentEnsemble
 from online_svm.predictor.recent_interval import RecentIntervals
-from online_svm.predictor.simple_experts import N_EXPERTS, SimpleExperts, bounded, next_fit
+from online_svm.predictor.simple_experts import (
+    N_EXPERTS,
+    SimpleExperts,
+    bounded,
+    most_fitted,
+    next_fit,
+)
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.scaling import Scaling
 from online_svm.storage.state import State, nest, require, under
@@ -50,7 +56,8 @@ DELAYED_EXPERTS_UPDATE = WeightUpdate(0.0005, rate=0.03, first=0.9)
 while these are on their way. Tuned for horizons of 50 and 250."""
 
 MAX_FIRST_EXAMPLES = 500
-"""Newest examples that are kept for fits, until the recent ensemble holds as many."""
+"""Newest examples that are kept for fits, until the recent ensemble holds as many; fewer if a row
+has so many features that a fit takes fewer."""
 
 _SCHEMA = StateSchema(number("_fitted_at"), flag("_is_stale"), number("_model"), number("n_labels"))
 _NO_LABELS: Ints = np.empty(0, dtype=np.int64)
@@ -257,9 +264,14 @@ class ExpertEnsemble:
             return np.empty((0, 0)), _NO_LABELS
         if len(self._kept) > 1:
             width = max(X.shape[1] for X, _ in self._kept)
-            X = np.concatenate([widened(X, width) for X, _ in self._kept])[-MAX_FIRST_EXAMPLES:]
-            columns = np.concatenate([columns for _, columns in self._kept])[-MAX_FIRST_EXAMPLES:]
-            self._kept = [(X, columns)]
+            newest = slice(-_most_kept(width), None)
+            columns = np.concatenate([columns for _, columns in self._kept])[newest]
+            parts, missing = list[Floats](), len(columns)
+            for X, _ in reversed(self._kept):  # only what is kept is widened
+                if missing > 0:
+                    parts.insert(0, widened(X[-missing:], width))
+                    missing -= len(X)
+            self._kept = [(np.concatenate(parts), columns)]
         return self._kept[0]
 
     def _keep(self, rows: RowsToLearn, recent: int) -> None:
@@ -269,9 +281,9 @@ class ExpertEnsemble:
             return
         labelled = rows.columns >= 0
         if labelled.any():
-            last = slice(-MAX_FIRST_EXAMPLES, None)
-            self._kept.append((rows.X[labelled][last], rows.columns[labelled][last]))
-            if len(self._kept) > MAX_FIRST_EXAMPLES:
+            newest = np.flatnonzero(labelled)[-_most_kept(rows.X.shape[1]) :]
+            self._kept.append((rows.X[newest], rows.columns[newest]))
+            if len(self._kept) > _most_kept(rows.X.shape[1]):
                 self._join_kept()
 
     def _scaling(self, X: Floats, order: Ints | None) -> Scaling:
@@ -282,6 +294,11 @@ class ExpertEnsemble:
                 X, config.max_categories, config.declared_kinds, None, order
             )
         return Scaling.fit(bounded(X, encoder), standard=True, encoder=encoder)
+
+
+def _most_kept(n_features: int) -> int:
+    """Return how many rows of so many features are kept for fits."""
+    return min(MAX_FIRST_EXAMPLES, most_fitted(n_features))
 
 
 def _fill_in_earlier(

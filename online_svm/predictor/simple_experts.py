@@ -80,7 +80,7 @@ class SimpleExperts:
         if len(fitted) < 2:
             self._regressions = _unfitted()
             return
-        last = slice(-self._room(scaling), None)
+        last = slice(-most_fitted(len(scaling.mean)), None)
         columns, rows = columns[last], self._scaled(X[last])
         features = np.ascontiguousarray(np.vstack([rows.T, np.ones(len(rows))]))
         decisions = fitted[1:] if len(fitted) == 2 else fitted
@@ -170,10 +170,10 @@ class SimpleExperts:
         assert self._scaling is not None
         return _clipped(self._scaling.transform(bounded(X, self._scaling.encoder)))
 
-    @staticmethod
-    def _room(scaling: Scaling) -> int:
-        """Return the number of examples to fit."""
-        return min(MAX_ROWS, max(50, MAX_CELLS // max(1, len(scaling.mean))))
+
+def most_fitted(width: int) -> int:
+    """Return the maximum number of examples of a fit of rows of this width."""
+    return min(MAX_ROWS, max(50, MAX_CELLS // max(1, width)))
 
 
 def bounded(X: Floats, encoder: FeatureEncoder | None) -> Floats:
