@@ -48,11 +48,12 @@ def weighted_square(p: Floats, happened: Bools, weights: Floats, n_bins: int) ->
     bins = (n_bins * (np.cumsum(k) - 0.5 * k) / k.sum()).astype(np.int64)
 
     def sums(values: Floats) -> Floats:
-        return np.bincount(bins, values, n_bins)  # adds in order
+        return np.bincount(bins, values, n_bins).astype(np.float64)  # adds in order
 
     total, count = sums(k), np.bincount(bins, minlength=n_bins)
     mean = sums(k * residual) / np.maximum(total, 1.0)
-    noise = sums((k * (residual - mean[bins])) ** 2) / np.maximum(total, 1.0) ** 2
+    apart = k * (residual - mean[bins])
+    noise = sums(apart * apart) / np.maximum(total * total, 1.0)
     square = mean * mean - noise * count / np.maximum(count - 1, 1)
     used = count > 1
     whole = math.fsum(total[used].tolist())

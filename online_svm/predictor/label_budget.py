@@ -121,8 +121,10 @@ def wanted_answers(answers: ScoredAnswers) -> ScoredAnswers:
     wanted = answers.block.label_wanted
     if wanted is None or wanted.all():
         return answers
-    block = answers.block.taken(wanted)
-    return ScoredAnswers(block, *(part[wanted] for part in answers[1:]))
+    block, columns, slices, X, learned = answers
+    return ScoredAnswers(
+        block.taken(wanted), columns[wanted], slices[wanted], X[wanted], learned[wanted]
+    )
 
 
 def repetitions(block: PredictionBlock) -> Ints | None:

@@ -120,15 +120,13 @@ class PredictionBlock:
     def taken(self, chosen: slice | Bools | Ints) -> "PredictionBlock":
         """Return the chosen rows as a block; a slice gives views."""
         intervals, member_outputs = self.map_intervals, self.member_outputs
+        held = {name: getattr(self, name) for name in (*_ARRAYS, *_OPTIONAL)}
+        rows: dict[str, Any] = {k: v if v is None else v[chosen] for k, v in held.items()}
         return replace(
             self,
-            **{name: getattr(self, name)[chosen] for name in _ARRAYS},
+            **rows,
             maps={name: values[chosen] for name, values in self.maps.items()},
             map_intervals=intervals and {name: v[chosen] for name, v in intervals.items()},
-            **{
-                name: None if (a := getattr(self, name)) is None else a[chosen]
-                for name in _OPTIONAL
-            },
             member_outputs=member_outputs
             and {name: v[chosen] for name, v in member_outputs.items()},
         )
