@@ -263,9 +263,9 @@ class LabelConfig(Settings):
         None,
         exclude_if=is_unset,
         description="Share of the answers whose labels are bought, as .05: each answer then says "
-        "`label_wanted`, by chance, with a known `label_probability`. Figures and monitors use the "
-        "wanted labels alone, each weighted by the inverse of its probability, so that they hold "
-        "for all examples, and not for the labelled alone. Needs a horizon.",
+        "whether its label is wanted, by chance, and with which probability. Figures and monitors "
+        "use the wanted labels alone, each weighted by the inverse of its probability, so that "
+        "they hold for all examples, and not for the labelled alone. Needs a horizon.",
     )
 
     @property

@@ -310,7 +310,7 @@ class LabelBudgetReport:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     probability: Annotated[
-        Probability | None, Field(description="Mean `label_probability` of all answers.")
+        Probability | None, Field(description="Mean probability with which a label was wanted.")
     ]
     wanted: Annotated[Count, Field(description="Answers whose label was wanted.")]
     labelled: Annotated[
