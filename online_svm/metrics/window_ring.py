@@ -112,12 +112,12 @@ HIT, BRIER, WEIGHT, N_SUMS = 4, 5, 6, 7
 
 
 class WindowRing:
-    """The last `size` scored examples; `is_weighted` states whether labels have weights."""
+    """The last `size` scored examples; labels have weights up to `most`, if that is not 1."""
 
-    def __init__(self, size: int, n_slices: int, is_weighted: bool = False) -> None:
+    def __init__(self, size: int, n_slices: int, most: int = 1) -> None:
         self.size = size
         # Number of examples for which each label stands: whole numbers.
-        self.weights = np.ones(size) if is_weighted else None
+        self.weights = None if most == 1 else np.ones(size)
         self.count = 0  # examples added so far
         self.classes: Classes = ()  # all seen labels, sorted; the slot of unseen labels is last
         self.point = np.zeros((0, size))  # by class; 0 for a class unknown at answer time
@@ -217,17 +217,17 @@ class WindowRing:
 
     @classmethod
     def from_state(
-        cls, state: State, size: int, n_slices: int, max_values: int, is_weighted: bool = False
+        cls, state: State, size: int, n_slices: int, max_values: int, most: int = 1
     ) -> Self:
         """Restore the ring; slice codes are at most `max_values`.
 
         Raises LookupError, TypeError or ValueError if a part is missing or does not fit.
         """
         header, arrays = state
-        ring = cls(size, n_slices, is_weighted)
+        ring = cls(size, n_slices, most)
         ring.count, ring.classes = _count(header["count"]), _classes(header["classes"])
         held, k = ring.held, len(ring.classes)
-        weights = [floats("weights", f"{held}")] if is_weighted else []
+        weights = [] if most == 1 else [floats("weights", f"{held}")]
         fields = StateSchema(
             *weights,
             floats("point", f"{k} {held}"), floats("values", f"{N_VALUES} {held}"),
@@ -237,8 +237,9 @@ class WindowRing:
         ).values(cls, None, arrays)  # fmt: skip
         ring.sums = fields.pop("sums")
         ring.point = np.zeros((k, size))
-        if is_weighted:
-            require(bool((fields["weights"] >= 1.0).all()), "weights")
+        if weights:
+            held_weights = fields["weights"]
+            require(bool(((held_weights >= 1.0) & (held_weights <= most)).all()), "weights")
         for name, values in fields.items():
             getattr(ring, name)[..., :held] = values
         return ring

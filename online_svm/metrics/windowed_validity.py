@@ -175,19 +175,19 @@ class WindowedValidity:
     """Scores of the primary prediction: over the last `metrics_window` examples, and weighted.
 
     The division of the examples into blocks does not change a bit. Memory is proportional to the
-    window times the number of classes. With `is_weighted` each label stands for several examples,
-    and is counted so often in each figure; the window is of labels.
+    window times the number of classes. If `most` is not 1, each label stands for up to so many
+    examples, and is counted so often in each figure; the window is of labels.
     """
 
-    def __init__(self, config: WindowConfig, is_weighted: bool = False) -> None:
+    def __init__(self, config: WindowConfig, most: int = 1) -> None:
         assert config.metrics_window is not None
         self.config = config
-        self._ring = WindowRing(config.metrics_window, len(config.slices), is_weighted)
+        self._ring = WindowRing(config.metrics_window, len(config.slices), most)
 
     @classmethod
-    def of(cls, config: WindowConfig, is_weighted: bool = False) -> Self | None:
+    def of(cls, config: WindowConfig, most: int = 1) -> Self | None:
         """Return the figures that a configuration requests, or None without a window."""
-        return None if config.metrics_window is None else cls(config, is_weighted)
+        return None if config.metrics_window is None else cls(config, most)
 
     def update(self, rows: ScoredRows) -> None:
         """Add labelled predictions."""
@@ -252,14 +252,14 @@ class WindowedValidity:
         return self._ring.state()
 
     @classmethod
-    def from_state(cls, state: State, config: WindowConfig, is_weighted: bool = False) -> Self:
+    def from_state(cls, state: State, config: WindowConfig, most: int = 1) -> Self:
         """Restore the window from `state`.
 
         Raises LookupError, TypeError or ValueError if a part is missing or does not fit.
         """
-        validity = cls(config, is_weighted)
+        validity = cls(config, most)
         size, n_slices = validity._ring.size, len(config.slices)
-        validity._ring = WindowRing.from_state(state, size, n_slices, SLICE_VALUES, is_weighted)
+        validity._ring = WindowRing.from_state(state, size, n_slices, SLICE_VALUES, most)
         return validity
 
 

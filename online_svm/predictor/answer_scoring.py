@@ -12,7 +12,7 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.metrics.cost_matrix import RealisedCost
 from online_svm.metrics.cumulative import NO_INTERVAL, CumulativeValidity, MethodAnswers
-from online_svm.metrics.label_weights import without_p_values
+from online_svm.metrics.label_weights import most_examples, without_p_values
 from online_svm.metrics.sequential.exchangeability import MAX_FEATURES
 from online_svm.metrics.window_ring import SLICE_VALUES, SliceNames, SliceValues
 from online_svm.metrics.windowed_validity import WindowedValidity
@@ -20,6 +20,7 @@ from online_svm.predictor.batch import Answers, LearningOrder
 from online_svm.predictor.guarantee import StreamMonitors
 from online_svm.predictor.label_budget import (
     LabelBudgetCounts,
+    is_marked,
     repetitions,
     wanted_answers,
 )
@@ -30,7 +31,7 @@ from online_svm.predictor.pending_examples import (
     scored_answers,
 )
 from online_svm.refit.feature_encoder import FeatureEncoder
-from online_svm.storage.state import Header, State, nest, under
+from online_svm.storage.state import Header, State, nest, require, under
 from online_svm.storage.state_schema import StateSchema, one
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
@@ -126,7 +127,7 @@ class AnswerScoring:
         self._hidden = [f for f, kind in enumerate(config.declared_kinds) if kind == "time"]
         self.counts: deque[LabelCounts] = deque()
         self._validity = StreamValidity(config.published)
-        self._windows = WindowedValidity.of(config, config.label_budget is not None)
+        self._windows = WindowedValidity.of(config, most_examples(config.label_budget))
         self._budget = None if config.label_budget is None else LabelBudgetCounts()
         self._slices = SliceValues(len(config.slices), SLICE_VALUES)
         self._open = OpenAnswers()
@@ -242,8 +243,8 @@ class AnswerScoring:
         scoring._validity = StreamValidity.from_state(under("validity", arrays), config.published)
         if scoring._windows is not None:
             windowed = State(header["windowed"], under("windowed", arrays))
-            is_weighted = config.label_budget is not None
-            scoring._windows = WindowedValidity.from_state(windowed, config, is_weighted)
+            most = most_examples(config.label_budget)
+            scoring._windows = WindowedValidity.from_state(windowed, config, most)
             stored, count = header["slices"], len(config.slices)
             scoring._slices = SliceValues.from_state(stored, count, SLICE_VALUES)
         if scoring._monitors is not None:
@@ -255,6 +256,7 @@ class AnswerScoring:
         if scoring._budget is not None:
             scoring._budget = LabelBudgetCounts.from_state(header["budget"])
         for example in waiting:
+            require(config.label_budget is None or is_marked(example, config), "label_probability")
             if not example.has_target:
                 scoring._open.add(example.terms)
         return scoring

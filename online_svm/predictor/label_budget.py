@@ -20,7 +20,7 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.metrics.label_weights import most_examples
 from online_svm.predictor.batch import DelayedRows
-from online_svm.predictor.pending_examples import ScoredAnswers
+from online_svm.predictor.pending_examples import PendingExample, ScoredAnswers
 from online_svm.storage.state import Header
 from online_svm.storage.state_schema import StateSchema, number, real
 from online_svm.stream.prediction import PredictionBlock
@@ -114,6 +114,14 @@ def uncertainty(point: Floats) -> Floats:
     for k in range(point.shape[1]):
         squares += point[:, k] * point[:, k]
     return np.maximum(MIN_UNCERTAINTY, np.sqrt(np.maximum(0.0, 1.0 - squares)))
+
+
+def is_marked(example: PendingExample, config: PredictorConfig) -> bool:
+    """Return whether the answer of a restored example has a probability that the budget allows."""
+    block, _, row = example.original
+    if block.label_probability is None or block.label_draw is None:
+        return False
+    return 1.0 / most_examples(config.label_budget) <= float(block.label_probability[row]) <= 1.0
 
 
 def wanted_answers(answers: ScoredAnswers) -> ScoredAnswers:

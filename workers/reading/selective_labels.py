@@ -6,7 +6,7 @@ divided by its share among all answers. The report has the first, recent answers
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from workers.reading.answers import is_prediction, number
@@ -20,15 +20,15 @@ _MIN_SHARE = 0.1  # of a side among the answers
 _MAX_RATIO = 0.1  # of the two shares
 
 
-def selective_labels(report: Mapping[str, Any], payloads: Iterable[Any]) -> str:
+def selective_labels(report: Mapping[str, Any], read: Callable[[], Sequence[Any]]) -> str:
     """Return a sentence about the side that gets no labels; "" if there is none.
 
-    `report`: the newest report. `payloads`: parsed entries of `out`. Feeds with a label budget, and
-    feeds whose labels come with their examples, have no such side.
+    `report`: the newest report. `read` returns parsed entries of `out`; it is called only if many
+    examples lack a label. Feeds with a label budget have no such side.
     """
     if report.get("budget") is not None or not _lacks_labels(report):
         return ""
-    answers = [each for each in payloads if is_prediction(each) and each.get("status") == "ok"]
+    answers = [each for each in read() if is_prediction(each) and each.get("status") == "ok"]
     for name, scored in (("action", _by_action(report)), ("label", _by_label(report))):
         total = sum(scored.values())
         given = Counter(str(each[name]) for each in answers if each.get(name) is not None)

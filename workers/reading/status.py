@@ -161,7 +161,7 @@ def read_status(reader: FeedReader) -> FeedStatus:
         open_alarms=tuple(open_alarms(reader, report)),
         selective_labels=selective_labels(
             status.report or {},
-            (found for _, found in _newest_payloads(reader, keys.out, MAX_COMPARED_ANSWERS)),
+            lambda: [each for _, each in _newest_payloads(reader, keys.out, MAX_COMPARED_ANSWERS)],
         ),
         scoring=scorer_status(reader, status.n, published),
         consumers=tuple(consumer_groups(reader)),

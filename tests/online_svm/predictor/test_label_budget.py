@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from online_svm.config import PredictorConfig
+from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.label_weights import most_examples, weighted_square
 from online_svm.metrics.scores import squared_calibration_error
 from online_svm.metrics.sequential.families import BetProcesses
@@ -15,6 +16,8 @@ from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.predictor.label_budget import LabelBudget
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.storage.container import pack, unpack
+from online_svm.stream.alarm import Alarm
 from online_svm.stream.input_batch import DelayedLabel, InputBatch
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.scored_rows import ScoredRows
@@ -144,11 +147,14 @@ def test_figures_are_right_although_only_some_examples_get_labels():
     assert errors.std() < 2 * 0.037
 
 
-def test_no_batch_size_and_no_restart_changes_a_bit():
-    X, labels, approved = stream(420, 3)
+@pytest.mark.parametrize("on_drift", ["report", "refit"])
+def test_no_batch_size_and_no_restart_changes_a_bit(on_drift):
+    X, labels, approved = stream(800, 3)
+    labels[300:] = np.where(labels[300:] == "yes", "no", "yes")
     config = settings(
-        monitors="default", costs={"no": {"no": 0, "yes": 1}, "yes": {"no": 3, "yes": 0}}
-    )
+        monitors="default", on_drift=on_drift, label_budget=0.6, alarm_level=0.3,
+        costs={"no": {"no": 0, "yes": 1}, "yes": {"no": 3, "yes": 0}},
+    )  # fmt: skip
     predictor = OnlinePredictor(config)
     whole = run(predictor, X, labels, approved, 20)
     moving, found = OnlinePredictor(config), []
@@ -170,7 +176,19 @@ def test_no_batch_size_and_no_restart_changes_a_bit():
     assert moving.snapshot() == predictor.snapshot()
     reports = [[each for each in of if isinstance(each, ValidityReport)] for of in (found, whole)]
     assert reports[0] == reports[1]
-    assert reports[0]
+    assert {each.action for each in whole if isinstance(each, Alarm)} == {on_drift}
+
+
+@pytest.mark.parametrize("forged", [0.0, 1e-12, 2.0, np.nan])
+def test_a_forged_probability_of_a_waiting_answer_is_refused(forged):
+    X, labels, approved = stream(200, 9)
+    predictor = OnlinePredictor(settings())
+    run(predictor, X, labels, approved, 20)
+    header, arrays = unpack(predictor.snapshot())
+    (name,) = [name for name in arrays if name.endswith("label_probability")][-1:]
+    broken = pack(header, arrays | {name: np.full_like(arrays[name], forged)})
+    with pytest.raises(InvalidSnapshot, match="label_probability"):
+        OnlinePredictor(settings()).restore(broken)
 
 
 def test_labels_that_came_unasked_are_learned_and_in_no_figure():
@@ -246,7 +264,7 @@ def test_a_stake_does_not_grow_on_average_over_wanted_and_other_examples(k, p):
 def test_a_weighted_window_is_one_of_repeated_examples():
     rows = scored(np.random.default_rng(6), 4000)
     config = PredictorConfig(metrics_window=2000)
-    weighted, repeated = WindowedValidity(config, True), WindowedValidity(
+    weighted, repeated = WindowedValidity(config, 40), WindowedValidity(
         config.model_copy(update={"metrics_window": 100_000})
     )  # fmt: skip
     weighted.update(rows)
@@ -259,7 +277,7 @@ def test_a_weighted_window_is_one_of_repeated_examples():
     for one, other in zip(ours.reliability, theirs.reliability, strict=True):
         assert (one.frequency, one.count) == (other.frequency, other.count)
         assert one.upper - one.lower > other.upper - other.lower
-    restored = WindowedValidity.from_state(weighted.state(), config, True)
+    restored = WindowedValidity.from_state(weighted.state(), config, 40)
     assert restored.report() == ours
 
 

@@ -14,7 +14,7 @@ def report(pay=900, default=0, censored=400, **more):
 
 
 def test_a_label_that_never_gets_one_is_named():
-    found = selective_labels(report(), ANSWERS)
+    found = selective_labels(report(), lambda: ANSWERS)
     assert found.startswith("the label default is given in 33 % of the last answers, but in 0 of")
     assert "hold for the labelled alone" in found
 
@@ -22,7 +22,7 @@ def test_a_label_that_never_gets_one_is_named():
 def test_an_action_that_never_gets_a_label_is_named():
     answers = [one | {"action": "refuse" if i % 2 else "lend"} for i, one in enumerate(ANSWERS)]
     costs = {"taken": {"lend": 500, "refuse": 3}}
-    found = selective_labels(report(600, 300, costs=costs), answers)
+    found = selective_labels(report(600, 300, costs=costs), lambda: answers)
     assert found.startswith("the action refuse is given in 50 % of the last answers, but in 3 of")
 
 
@@ -41,4 +41,5 @@ def test_an_action_that_never_gets_a_label_is_named():
     ],
 )
 def test_nothing_is_said_without_a_reason(given):
-    assert selective_labels(*given) == ""
+    found, answers = given
+    assert selective_labels(found, lambda: answers) == ""
