@@ -47,7 +47,7 @@ class LabelBudget:
     --------
     >>> budget = LabelBudget(0.1, seed=0)
     >>> [budget.examples_for(u) for u in (0.3, 0.3, 0.9, 0.01)]
-    [10, 10, 3, 40]
+    [10, 10, 3, 37]
     """
 
     def __init__(self, budget: float, seed: int) -> None:
