@@ -40,6 +40,9 @@ Answers improve fastest in this phase, and a refit is short. Equal to the defaul
 REFIT_EVERY = 250
 """Default of `refit_every`; for a committee the shortest distance between refits."""
 
+MAX_REPRESENTED_EXAMPLES = 100_000
+"""Examples for which the labels of `metrics_window` may stand: a report costs as many steps."""
+
 TaxonomyName = Literal["class", "class-quantile", "class-rank", "margin", "venn-abers"]
 DEFAULT_MEMBERS: tuple[MemberName, ...] = ("rbf", "trees", "logistic")
 FeatureName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -174,6 +177,7 @@ class PredictorConfig(PredictorFields):
     def _consistent(self) -> Self:
         """Refuse combinations that cannot work."""
         self._check_labels()
+        self._check_budget()
         if self.given_answers and self.classes is None:
             raise ValueError("given_answers: declare the classes that answers are about")
         if self.labels == "integer":
@@ -201,6 +205,16 @@ class PredictorConfig(PredictorFields):
         if self.on_drift != "report":
             self._check_drift()
         return self
+
+    def _check_budget(self) -> None:
+        represented = (self.metrics_window or 0) / (self.label_budget or 1.0)
+        if represented > MAX_REPRESENTED_EXAMPLES:
+            most = int(MAX_REPRESENTED_EXAMPLES * (self.label_budget or 1.0))
+            raise ValueError(
+                f"label_budget: the {self.metrics_window} labels of metrics_window stand for "
+                f"{represented:,.0f} examples, the limit is {MAX_REPRESENTED_EXAMPLES:,}; set "
+                f"metrics_window to at most {most}"
+            )
 
     def _check_drift(self) -> None:
         if self.monitors == "off":

@@ -5,6 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from online_svm.config.semantics import is_unset
+
 
 class Settings(BaseModel):
     """Immutable settings; unknown names and NaN are refused."""
@@ -257,6 +259,15 @@ class LabelConfig(Settings):
         "came: that one is scored, in place of the worker's own.",
     )
 
+    label_budget: Annotated[float, Field(ge=1e-4, le=1)] | None = Field(
+        None,
+        exclude_if=is_unset,
+        description="Share of the answers whose labels are bought, as .05: each answer then says "
+        "whether its label is wanted, by chance, and with which probability. Figures and monitors "
+        "use the wanted labels alone, each weighted by the inverse of its probability, so that "
+        "they hold for all examples, and not for the labelled alone. Needs a horizon.",
+    )
+
     @property
     def takes_delayed_labels(self) -> bool:
         """Whether a label may come after its example."""
@@ -277,6 +288,11 @@ class LabelConfig(Settings):
         return int(found[1]) * UNITS[found[2]]
 
     def _check_labels(self) -> None:
+        if self.label_budget is not None and not self.takes_delayed_labels:
+            raise ValueError(
+                "label_budget: an answer says whether its label is wanted, so the label comes "
+                "after it; set horizon to how long a label may take"
+            )
         if self.given_answers and self.takes_delayed_labels:
             raise ValueError(
                 "given_answers: with a horizon the answer that the feed gave is scored; set one of "

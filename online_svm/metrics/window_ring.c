@@ -21,6 +21,7 @@ typedef struct {
     Matrix point;
     const double *lower, *upper;
     IntMatrix codes;
+    const double *weights;
 } Rows;
 
 /* Write row i to place `at` of the ring; multiply the weighted sums by `kept` before adding it. */
@@ -42,11 +43,11 @@ static void add_row(const Ring *ring, const Rows *rows, int64_t i, int64_t at, d
     values[RING_UPPER * size] = rows->upper[i * k + chosen];
     values[RING_LOG_LOSS * size] = log_loss(point[truth]);
     /* 3. The weighted sums. */
-    double *sums = ring->sums;
-    for (int j = 0; j < RING_VALUES; j++) sums[j] = kept * sums[j] + values[j * size];
-    sums[RING_HIT] = kept * sums[RING_HIT] + (chosen == truth);
-    sums[RING_BRIER] = kept * sums[RING_BRIER] + brier_score(point, k, truth);
-    sums[RING_WEIGHT] = kept * sums[RING_WEIGHT] + 1.0;
+    double *sums = ring->sums, weight = rows->weights[i];
+    for (int j = 0; j < RING_VALUES; j++) sums[j] = kept * sums[j] + weight * values[j * size];
+    sums[RING_HIT] = kept * sums[RING_HIT] + weight * (chosen == truth);
+    sums[RING_BRIER] = kept * sums[RING_BRIER] + weight * brier_score(point, k, truth);
+    sums[RING_WEIGHT] = kept * sums[RING_WEIGHT] + weight;
 }
 
 static void call_add_rows(const Slot *a, Slot *r) {
@@ -54,8 +55,8 @@ static void call_add_rows(const Slot *a, Slot *r) {
     uint64_t count = (uint64_t)a[0].integer;
     Ring ring = {a[2].matrix,     a[3].int_vector.at, a[4].int_vector.at, a[5].matrix.at,
                  a[6].int_matrix, a[7].vector.at,     a[3].int_vector.n};
-    Rows rows = {a[8].int_vector.at, a[9].int_vector.at, a[10].matrix,
-                 a[11].matrix.at,    a[12].matrix.at,    a[13].int_matrix};
+    Rows rows = {a[8].int_vector.at, a[9].int_vector.at, a[10].matrix,   a[11].matrix.at,
+                 a[12].matrix.at,    a[13].int_matrix,   a[14].vector.at};
     for (int64_t i = 0; i < rows.point.rows; i++) {
         uint64_t at = (count + (uint64_t)i) % (uint64_t)ring.size;
         add_row(&ring, &rows, i, (int64_t)at, a[1].real);
@@ -68,7 +69,7 @@ const Kernel metrics_window_ring_kernels[] = {
      " ring: (point: =f64[k,s+1] truth: =i64[s+1] label: =i64[s+1] values: =f64[4,s+1] codes: =i64[c,s+1] sums: "
      "=f64[7])"
      " to: i64[j+1]"
-     " added: (truth: i64[m] point: f64[m,j+1] lower: f64[m,j+1] upper: f64[m,j+1] codes: i64[m,c])",
+     " added: (truth: i64[m] point: f64[m,j+1] lower: f64[m,j+1] upper: f64[m,j+1] codes: i64[m,c] weights: f64[m])",
      call_add_rows, false},
     {0},
 };

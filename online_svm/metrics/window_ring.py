@@ -112,10 +112,12 @@ HIT, BRIER, WEIGHT, N_SUMS = 4, 5, 6, 7
 
 
 class WindowRing:
-    """The last `size` scored examples."""
+    """The last `size` scored examples; labels have weights up to `most`, if that is not 1."""
 
-    def __init__(self, size: int, n_slices: int) -> None:
+    def __init__(self, size: int, n_slices: int, most: int = 1) -> None:
         self.size = size
+        # Number of examples for which each label stands: whole numbers.
+        self.weights = None if most == 1 else np.ones(size)
         self.count = 0  # examples added so far
         self.classes: Classes = ()  # all seen labels, sorted; the slot of unseen labels is last
         self.point = np.zeros((0, size))  # by class; 0 for a class unknown at answer time
@@ -138,6 +140,10 @@ class WindowRing:
         if not count:
             return
         self._admit(rows.classes)
+        weights = np.ones(count) if rows.weights is None else rows.weights
+        if self.weights is not None:
+            last = np.arange(max(0, count - self.size), count)
+            self.weights[(self.count + last) % self.size] = weights[last]
         codes = rows.slices
         if codes is None:
             codes = np.full((count, len(self.codes)), -1, dtype=np.int64)
@@ -152,9 +158,21 @@ class WindowRing:
                 np.ascontiguousarray(rows.lower),
                 np.ascontiguousarray(rows.upper),
                 np.ascontiguousarray(codes),
+                np.ascontiguousarray(weights),
             ),
         )
         self.count += count
+
+    def repeated(self) -> "WindowRing":
+        """Return a ring that has each example as often as its weight; self without weights."""
+        if self.weights is None or not self.held:
+            return self
+        at = np.repeat(np.arange(self.held), self.weights[: self.held].astype(np.int64))
+        ring = WindowRing(len(at), len(self.codes))
+        ring.count, ring.classes = len(at), self.classes
+        for name in ("point", "truth", "label", "values", "codes"):
+            setattr(ring, name, np.ascontiguousarray(getattr(self, name)[..., at]))
+        return ring
 
     def weighted(self) -> WeightedScores:
         """Return the weighted scores of all examples."""
@@ -193,19 +211,25 @@ class WindowRing:
             "codes": self.codes[:, :held].copy(),
             "sums": self.sums.copy(),
         }
+        if self.weights is not None:
+            arrays["weights"] = self.weights[:held].copy()
         return State({"count": self.count, "classes": list(self.classes)}, arrays)
 
     @classmethod
-    def from_state(cls, state: State, size: int, n_slices: int, max_values: int) -> Self:
+    def from_state(
+        cls, state: State, size: int, n_slices: int, max_values: int, most: int = 1
+    ) -> Self:
         """Restore the ring; slice codes are at most `max_values`.
 
         Raises LookupError, TypeError or ValueError if a part is missing or does not fit.
         """
         header, arrays = state
-        ring = cls(size, n_slices)
+        ring = cls(size, n_slices, most)
         ring.count, ring.classes = _count(header["count"]), _classes(header["classes"])
         held, k = ring.held, len(ring.classes)
+        weights = [] if most == 1 else [floats("weights", f"{held}")]
         fields = StateSchema(
+            *weights,
             floats("point", f"{k} {held}"), floats("values", f"{N_VALUES} {held}"),
             ints("truth", f"{held}", below=k), ints("label", f"{held}", below=k),
             ints("codes", f"{n_slices} {held}", least=-1, below=max_values + 1),
@@ -213,6 +237,9 @@ class WindowRing:
         ).values(cls, None, arrays)  # fmt: skip
         ring.sums = fields.pop("sums")
         ring.point = np.zeros((k, size))
+        if weights:
+            held_weights = fields["weights"]
+            require(bool(((held_weights >= 1.0) & (held_weights <= most)).all()), "weights")
         for name, values in fields.items():
             getattr(ring, name)[..., :held] = values
         return ring
@@ -236,10 +263,10 @@ def _add_rows(
     kept: float,
     ring: tuple[Floats, Ints, Ints, Floats, Ints, Floats],
     to: Ints,
-    added: tuple[Ints, Floats, Floats, Floats, Ints],
+    added: tuple[Ints, Floats, Floats, Floats, Ints, Floats],
 ) -> None:
     """Add rows whose column j is of class to[j]; weighted sums decay by the factor `kept`.
 
-    `added` are `truth`, shape (m,), `point`, `lower` and `upper`, shape (m, n_columns), and
-    `codes`, shape (m, n_slices).
+    `added` are `truth`, shape (m,), `point`, `lower` and `upper`, shape (m, n_columns), `codes`,
+    shape (m, n_slices), and `weights`, shape (m,).
     """

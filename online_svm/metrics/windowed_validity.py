@@ -7,6 +7,11 @@ import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.config.groups import WindowConfig
+from online_svm.metrics.label_weights import (
+    design_effect,
+    weighted_square,
+    with_spread_of_labels,
+)
 from online_svm.metrics.reliability import BAND_TAIL, N_BINS, as_bins
 from online_svm.metrics.window_ring import SLICE_VALUES, SliceValues, WindowRing
 from online_svm.storage.state import State
@@ -170,18 +175,19 @@ class WindowedValidity:
     """Scores of the primary prediction: over the last `metrics_window` examples, and weighted.
 
     The division of the examples into blocks does not change a bit. Memory is proportional to the
-    window times the number of classes.
+    window times the number of classes. If `most` is not 1, each label stands for up to so many
+    examples, and is counted so often in each figure; the window is of labels.
     """
 
-    def __init__(self, config: WindowConfig) -> None:
+    def __init__(self, config: WindowConfig, most: int = 1) -> None:
         assert config.metrics_window is not None
         self.config = config
-        self._ring = WindowRing(config.metrics_window, len(config.slices))
+        self._ring = WindowRing(config.metrics_window, len(config.slices), most)
 
     @classmethod
-    def of(cls, config: WindowConfig) -> Self | None:
+    def of(cls, config: WindowConfig, most: int = 1) -> Self | None:
         """Return the figures that a configuration requests, or None without a window."""
-        return None if config.metrics_window is None else cls(config)
+        return None if config.metrics_window is None else cls(config, most)
 
     def update(self, rows: ScoredRows) -> None:
         """Add labelled predictions."""
@@ -189,25 +195,25 @@ class WindowedValidity:
 
     def report(self, values: SliceValues | None = None) -> WindowedReport:
         """Return the figures of the present window; `values` are needed if there are slices."""
-        ring = self._ring
-        weighted = ring.weighted()
+        labels, ring = self._ring, self._ring.repeated()
+        weighted = labels.weighted()
         if not ring.held:
             return WindowedReport(ring.size, NO_SCORES, weighted, [], [], {}, None)
         k = len(ring.classes)
         keys = ring_keys(ring)
-        slices = {} if values is None else self._slices(values, keys)
+        slices = {} if values is None else self._slices(ring, values, keys)
         keys.sort(axis=1)
         events, by_label, bins, (z, kolmogorov_smirnov, kuiper) = window_figures(
             keys, ring.values, ring.truth, ring.label, k
         )
         figures, sums = events.tolist(), by_label.tolist()
         last_event, by_class = figures[-1], figures[:k]
-        return WindowedReport(
-            window=ring.size,
+        report = WindowedReport(
+            window=labels.size,
             overall=_overall(sums, by_class, last_event[CALIBRATION_SQUARE]),
             weighted=weighted,
             reliability=as_bins(bins),
-            classes=self._classes(sums, by_class),
+            classes=_classes(ring, sums, by_class),
             slices=slices,
             descriptive=Descriptive(
                 spiegelhalter_z=None if math.isnan(z) else z,
@@ -216,11 +222,19 @@ class WindowedValidity:
                 integrated_calibration_index=last_event[CALIBRATION_INDEX],
             ),
         )
+        if labels.weights is None:
+            return report
+        p, happened = unpacked(ring_keys(labels)[-1:])
+        weights = labels.weights[: labels.held]
+        square = weighted_square(p[0], happened[0], weights, CALIBRATION_BINS)
+        return with_spread_of_labels(report, labels.held, design_effect(weights), square)
 
-    def _slices(self, values: SliceValues, keys: Ints) -> dict[str, list[SliceScores]]:
+    def _slices(
+        self, ring: WindowRing, values: SliceValues, keys: Ints
+    ) -> dict[str, list[SliceScores]]:
         if not self.config.slices:
             return {}
-        ring, events = self._ring, ordered_events(keys)
+        events = ordered_events(keys)
         report: dict[str, list[SliceScores]] = {}
         for j, name in enumerate(self.config.slices):
             codes, named = ring.codes[j, : ring.held], values.named(j)
@@ -233,54 +247,56 @@ class WindowedValidity:
             ]
         return report
 
-    def _classes(self, by_label: Figures, figures: Figures) -> list[ClassFigures]:
-        ring, held = self._ring, self._ring.held
-        k = len(ring.classes)
-        if k == 2:  # the two events are complementary
-            figures = [[*figures[0]], figures[0]]
-            figures[0][EXPECTED] = held - figures[1][EXPECTED]
-            figures[0][HAPPENED] = held - figures[1][HAPPENED]
-            figures[0][EXCESS] = -figures[1][EXCESS]
-        report = [
-            ClassFigures(
-                label=name,
-                examples=int(of[HAPPENED]),
-                frequency=of[HAPPENED] / held,
-                probability=of[EXPECTED] / held,
-                z=standardised(of[EXCESS], of[VARIANCE]),
-                brier=of[BRIER],
-                miscalibration=of[MISCALIBRATION],
-                discrimination=of[DISCRIMINATION],
-                uncertainty=of[UNCERTAINTY],
-                calibration_error=root(of[CALIBRATION_SQUARE]),
-                predicted=int(count := sums[GROUP_SIZE]),
-                accuracy=sums[GROUP_HITS] / count if count else None,
-                announced=sums[GROUP_PROBABILITY] / count if count else None,
-            )
-            for name, of, sums in zip(ring.classes, figures, by_label, strict=True)
-        ]
-        if k <= MAX_REPORTED_CLASSES:
-            return report
-        worst = sorted(range(k), key=lambda c: -abs(report[c].z or 0.0))[:MAX_REPORTED_CLASSES]
-        return [report[c] for c in sorted(worst)]
-
     def state(self) -> State:
         """Return the window."""
         return self._ring.state()
 
     @classmethod
-    def from_state(cls, state: State, config: WindowConfig) -> Self:
+    def from_state(cls, state: State, config: WindowConfig, most: int = 1) -> Self:
         """Restore the window from `state`.
 
         Raises LookupError, TypeError or ValueError if a part is missing or does not fit.
         """
-        validity = cls(config)
+        validity = cls(config, most)
         size, n_slices = validity._ring.size, len(config.slices)
-        validity._ring = WindowRing.from_state(state, size, n_slices, SLICE_VALUES)
+        validity._ring = WindowRing.from_state(state, size, n_slices, SLICE_VALUES, most)
         return validity
 
 
+CALIBRATION_BINS = 15  # N_BINS in `scores.py`
+
 NO_SCORES = WindowScores(0, *[None] * 11)
+
+
+def _classes(ring: WindowRing, by_label: Figures, figures: Figures) -> list[ClassFigures]:
+    held, k = ring.held, len(ring.classes)
+    if k == 2:  # the two events are complementary
+        figures = [[*figures[0]], figures[0]]
+        figures[0][EXPECTED] = held - figures[1][EXPECTED]
+        figures[0][HAPPENED] = held - figures[1][HAPPENED]
+        figures[0][EXCESS] = -figures[1][EXCESS]
+    report = [
+        ClassFigures(
+            label=name,
+            examples=int(of[HAPPENED]),
+            frequency=of[HAPPENED] / held,
+            probability=of[EXPECTED] / held,
+            z=standardised(of[EXCESS], of[VARIANCE]),
+            brier=of[BRIER],
+            miscalibration=of[MISCALIBRATION],
+            discrimination=of[DISCRIMINATION],
+            uncertainty=of[UNCERTAINTY],
+            calibration_error=root(of[CALIBRATION_SQUARE]),
+            predicted=int(count := sums[GROUP_SIZE]),
+            accuracy=sums[GROUP_HITS] / count if count else None,
+            announced=sums[GROUP_PROBABILITY] / count if count else None,
+        )
+        for name, of, sums in zip(ring.classes, figures, by_label, strict=True)
+    ]
+    if k <= MAX_REPORTED_CLASSES:
+        return report
+    worst = sorted(range(k), key=lambda c: -abs(report[c].z or 0.0))[:MAX_REPORTED_CLASSES]
+    return [report[c] for c in sorted(worst)]
 
 
 def _overall(by_label: Figures, by_class: Figures, square: float) -> WindowScores:

@@ -12,11 +12,18 @@ import numpy as np
 from online_svm.config import PredictorConfig
 from online_svm.metrics.cost_matrix import RealisedCost
 from online_svm.metrics.cumulative import NO_INTERVAL, CumulativeValidity, MethodAnswers
+from online_svm.metrics.label_weights import most_examples, without_p_values
 from online_svm.metrics.sequential.exchangeability import MAX_FEATURES
 from online_svm.metrics.window_ring import SLICE_VALUES, SliceNames, SliceValues
 from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.predictor.batch import Answers, LearningOrder
 from online_svm.predictor.guarantee import StreamMonitors
+from online_svm.predictor.label_budget import (
+    LabelBudgetCounts,
+    is_marked,
+    repetitions,
+    wanted_answers,
+)
 from online_svm.predictor.pending_examples import (
     OpenAnswers,
     PendingExample,
@@ -24,7 +31,7 @@ from online_svm.predictor.pending_examples import (
     scored_answers,
 )
 from online_svm.refit.feature_encoder import FeatureEncoder
-from online_svm.storage.state import Header, State, nest, under
+from online_svm.storage.state import Header, State, nest, require, under
 from online_svm.storage.state_schema import StateSchema, one
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
@@ -55,7 +62,14 @@ class StreamValidity:
         self._maps = {name: CumulativeValidity(intervals=False) for name in maps}
 
     def update(self, block: PredictionBlock, columns: Ints) -> None:
-        """Add the labelled rows of `block`; `columns` holds their true class columns, or -1."""
+        """Add the labelled rows of `block`; `columns` holds their true class columns, or -1.
+
+        With a label budget each row is counted for each example for which its label stands.
+        """
+        self.scored += int(np.count_nonzero(columns >= 0))
+        rows = repetitions(block)
+        if rows is not None:
+            block, columns = block.taken(rows), columns[rows]
         own, none, flat = block.svm_label, NO_INTERVAL, np.ascontiguousarray
         primary = MethodAnswers(block.point, flat(block.lower), flat(block.upper), block.label, own)
         least, most = flat(block.venn_lower), flat(block.venn_upper)
@@ -66,7 +80,6 @@ class StreamValidity:
         for name, point in block.maps.items():
             answers = MethodAnswers(point, none, none, point.argmax(axis=1), own)
             self._maps[name].update(answers, columns)
-        self.scored = self._sums["headline"].scored
 
     def report(self, n: int) -> ValidityReport:
         """Return the report after `n` learned examples."""
@@ -114,7 +127,8 @@ class AnswerScoring:
         self._hidden = [f for f, kind in enumerate(config.declared_kinds) if kind == "time"]
         self.counts: deque[LabelCounts] = deque()
         self._validity = StreamValidity(config.published)
-        self._windows = WindowedValidity.of(config)
+        self._windows = WindowedValidity.of(config, most_examples(config.label_budget))
+        self._budget = None if config.label_budget is None else LabelBudgetCounts()
         self._slices = SliceValues(len(config.slices), SLICE_VALUES)
         self._open = OpenAnswers()
         self._monitors = None if config.monitors == "off" else StreamMonitors(config)
@@ -146,7 +160,7 @@ class AnswerScoring:
     def copy(self) -> Self:
         """Return an independent copy; parts that scoring does not change are shared."""
         other = copy(self)
-        for name in ("_validity", "_windows", "_monitors", "_costs", "_open", "counts"):
+        for name in ("_validity", "_windows", "_monitors", "_costs", "_open", "_budget", "counts"):
             setattr(other, name, deepcopy(getattr(self, name)))
         return other
 
@@ -181,14 +195,15 @@ class AnswerScoring:
         if tests is not None:
             names = SliceNames(self._config.slices, self._slices)
             tests = replace(tests, tests=[names.of_test(test) for test in tests.tests])
-        report = self._validity.report(n)
+        report, budget = self._validity.report(n), self._budget
         return replace(
-            report,
+            report if budget is None else without_p_values(report),
             labels=self._label_report(report),
             windowed=None if windows is None else windows.report(self._slices),
             monitors=tests,
             costs=None if self._costs is None else self._costs.report(),
             features=self._features(),
+            budget=None if budget is None else budget.report(),
         )
 
     def _features(self) -> dict[str, FeatureReport] | None:
@@ -214,6 +229,8 @@ class AnswerScoring:
             arrays |= nest("monitors", parts)
         if self._costs is not None:
             arrays |= nest("costs", self._costs.state())
+        if self._budget is not None:
+            header["budget"] = self._budget.state()
         return State(header, arrays)
 
     @classmethod
@@ -226,7 +243,8 @@ class AnswerScoring:
         scoring._validity = StreamValidity.from_state(under("validity", arrays), config.published)
         if scoring._windows is not None:
             windowed = State(header["windowed"], under("windowed", arrays))
-            scoring._windows = WindowedValidity.from_state(windowed, config)
+            most = most_examples(config.label_budget)
+            scoring._windows = WindowedValidity.from_state(windowed, config, most)
             stored, count = header["slices"], len(config.slices)
             scoring._slices = SliceValues.from_state(stored, count, SLICE_VALUES)
         if scoring._monitors is not None:
@@ -235,7 +253,10 @@ class AnswerScoring:
         if scoring._costs is not None:
             costs = under("costs", arrays)
             scoring._costs = RealisedCost.from_state(costs, scoring._costs.matrix)
+        if scoring._budget is not None:
+            scoring._budget = LabelBudgetCounts.from_state(header["budget"])
         for example in waiting:
+            require(config.label_budget is None or is_marked(example, config), "label_probability")
             if not example.has_target:
                 scoring._open.add(example.terms)
         return scoring
@@ -256,6 +277,8 @@ class AnswerScoring:
             scored = as_given(block, order.given)
             answers = ScoredAnswers(scored, columns, order.slices, order.X, block.n + 1)
             return self._score(answers, since)
+        if self._budget is not None:
+            self._budget.add(order.delayed, order.learns, order.gaps)
         alarms = list[Alarm]()
         learned = order.before[order.learns] + 1
         for answers in scored_answers(order.delayed.chosen(order.learns), learned):
@@ -271,13 +294,16 @@ class AnswerScoring:
 
     def _score(self, answers: ScoredAnswers, since: int) -> list[Alarm]:
         """Score answers in the order in which their labels are learned; return the alarms."""
-        block, columns, slices, X, learned = answers
+        block, columns, slices, X, learned = wanted_answers(answers)
+        if not len(columns):
+            return []
         rows = ScoredRows.of(block, columns, slices, self._watched_rows(X))
         self._validity.update(block, columns)
         if self._windows is not None:
             self._windows.update(rows)
         if self._costs is not None:
-            self._costs.update(rows.point, rows.lower, rows.upper, rows.columns)
+            of = rows.repeated()
+            self._costs.update(of.point, of.lower, of.upper, of.columns)
         if self._monitors is None or not len(rows):
             return []
         if len(rows) < len(columns):
@@ -298,6 +324,8 @@ class AnswerScoring:
         if not self.counts:
             return None
         primary, scored = report.headline, report.scored
+        if self._budget is not None:  # most open answers never get a label
+            return LateLabelReport(self.counts.popleft(), self._open.count, None, None)
         return LateLabelReport(
             self.counts.popleft(),
             self._open.count,

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.config import PredictorConfig
+from online_svm.metrics.label_weights import most_examples
 from online_svm.metrics.sequential.families import Finding
 from online_svm.metrics.sequential.monitor_set import MonitorSet
 from online_svm.storage.state import Header, State, nest, under
@@ -120,7 +121,9 @@ class StreamMonitors:
     def __init__(self, config: PredictorConfig, tests: MonitorSet | None = None) -> None:
         self._config = config
         in_order = config.maturity == "horizon"
-        self._tests = tests or MonitorSet(config, config.seed, in_order=in_order)
+        self._tests = tests or MonitorSet(
+            config, config.seed, in_order=in_order, most=most_examples(config.label_budget)
+        )
         self._open: dict[tuple[str | None, ...], Alarm] = {}
         self._acted: list[int] = []  # examples learned at the first alarm of each change
         self.raised = 0
@@ -239,8 +242,14 @@ class StreamMonitors:
     def from_state(cls, state: State, config: PredictorConfig) -> Self:
         """Return the monitors described by `state`."""
         header, arrays = state
-        in_order, tests = config.maturity == "horizon", under("tests", arrays)
-        monitors = cls(config, MonitorSet.from_state(tests, config, config.seed, in_order=in_order))
+        restored = MonitorSet.from_state(
+            under("tests", arrays),
+            config,
+            config.seed,
+            in_order=config.maturity == "horizon",
+            most=most_examples(config.label_budget),
+        )
+        monitors = cls(config, restored)
         for fields in header["open"]:
             alarm = Alarm.of(fields)
             if fields.keys() != asdict(alarm).keys():

@@ -21,6 +21,7 @@ from online_svm.predictor.frozen_predictor import (
     warming_answers,
 )
 from online_svm.predictor.guarantee import LabelGaps
+from online_svm.predictor.label_budget import LabelBudget
 from online_svm.predictor.pending_examples import (
     AnswerTimeOutputs,
     PendingExample,
@@ -56,6 +57,7 @@ class InferenceEngine:
         self._gaps = LabelGaps(config)
         self.scoring = AnswerScoring(config)
         self._costs = CostMatrix.of(config)
+        self._budget = LabelBudget.of(config)
         self._experts = None if config.semantics < 6 else ExpertEnsemble(config)
 
     def follow(self, order: LearningOrder) -> Waits[Answers]:
@@ -137,6 +139,8 @@ class InferenceEngine:
         header = _SCHEMA.header_of(self) | self._gaps.state() | scores
         if self._mixed is not None:
             arrays |= nest("mixture", self._mixed.state())
+        if self._budget is not None:
+            header["label_budget"] = self._budget.state()
         if self._experts is not None:
             header["experts"], parts = self._experts.state()
             arrays |= nest("experts", parts)
@@ -159,6 +163,8 @@ class InferenceEngine:
         _SCHEMA.fill(engine, header, {})
         engine._gaps = LabelGaps.from_state(header, config)
         engine.scoring = AnswerScoring.from_state(state, config, waiting)
+        if engine._budget is not None:
+            engine._budget = LabelBudget.from_state(header["label_budget"], config)
         if engine._mixed is not None:
             engine._mixed.restore(under("mixture", arrays))
         if engine._experts is not None:
@@ -221,7 +227,7 @@ class InferenceEngine:
         if before is None or stop == len(block):
             return block, answers
         self.model, self.scoring, self._mixed = before.model, before.scoring, before._mixed
-        self._experts = before._experts
+        self._experts, self._budget = before._experts, before._budget
         block = block.part(0, stop)
         schedule.n = block.after
         return block, self._answer(block, lacks)
@@ -230,6 +236,7 @@ class InferenceEngine:
         """Return a copy of the state that answering a block changes; the rest is shared."""
         other = copy(self)
         other.scoring, other._mixed = self.scoring.copy(), deepcopy(self._mixed)
+        other._budget = copy(self._budget)
         other._experts = deepcopy(self._experts, {id(self._config): self._config})
         other.model = None if self.model is None else self.model.copy()
         return other
@@ -303,8 +310,13 @@ class InferenceEngine:
         is_computed = order.learns | delayed.answers
         outputs = answer_time_outputs(delayed.chosen(is_computed), rows.learns)
         block, _ = self._block(rows, lacks, outputs)
-        answered = block.taken(delayed.answers[is_computed])
-        give(delayed.chosen(delayed.answers), answered)
+        answered, examples = (
+            block.taken(delayed.answers[is_computed]),
+            delayed.chosen(delayed.answers),
+        )
+        if self._budget is not None and examples:
+            answered = self._budget.marked(answered, examples[0].number)
+        give(examples, answered)
         return answered
 
     def _block(

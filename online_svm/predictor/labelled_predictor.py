@@ -18,7 +18,7 @@ from online_svm.stream.schema import FeatureSchema
 from online_svm.types import Floats, Ints
 
 SETTINGS_FIXED_BY_ESTIMATORS = frozenset(
-    {"classes", "given_answers", "horizon", "labels", "maturity"}
+    {"classes", "given_answers", "horizon", "label_budget", "labels", "maturity"}
 )
 """Settings that an estimator fixes itself: its labels are known and come with their rows."""
 

@@ -165,7 +165,10 @@ _MAPS = {"maps": "maps", "map_intervals": "map_intervals", "member_outputs": "sa
 _SCHEMA = tuple(f.name for f in fields(PredictionBlock))
 _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
 _DECIDED = ("actions", "action", "expected_cost")  # derived from the other fields
-_CONSTANTS = tuple(name for name in _SCHEMA if name not in {*_ARRAYS, *_MAPS, *_DECIDED})
+_BUDGETED = ("label_probability", "label_draw")  # only with a label budget
+_CONSTANTS = tuple(
+    name for name in _SCHEMA if name not in {*_ARRAYS, *_MAPS, *_DECIDED, *_BUDGETED}
+)
 
 
 def joined(blocks: Sequence[PredictionBlock]) -> PredictionBlock:
@@ -174,7 +177,9 @@ def joined(blocks: Sequence[PredictionBlock]) -> PredictionBlock:
     if len(blocks) == 1:
         return first
     changes: dict[str, Any] = {
-        name: np.concatenate([getattr(block, name) for block in blocks]) for name in _ARRAYS
+        name: np.concatenate([getattr(block, name) for block in blocks])
+        for name in (*_ARRAYS, *_BUDGETED)
+        if getattr(first, name) is not None
     }
     for name in _MAPS:
         if getattr(first, name) is not None:
@@ -188,7 +193,11 @@ def joined(blocks: Sequence[PredictionBlock]) -> PredictionBlock:
 def block_state(block: PredictionBlock) -> State:
     """Return a block as a state that `block_from_state` reads."""
     header: dict[str, Any] = {name: getattr(block, name) for name in _CONSTANTS}
-    arrays: Arrays = {name: getattr(block, name) for name in _ARRAYS}
+    arrays: Arrays = {
+        name: values
+        for name in (*_ARRAYS, *_BUDGETED)
+        if (values := getattr(block, name)) is not None
+    }
     for name, stored in _MAPS.items():
         values = getattr(block, name)
         header[stored] = None if values is None else list(values)
@@ -202,6 +211,7 @@ def block_from_state(state: State) -> PredictionBlock:
     values: dict[str, Any] = {name: header[name] for name in _CONSTANTS}
     values["classes"] = tuple(header["classes"])
     values |= {name: arrays[name] for name in _ARRAYS}
+    values |= {name: arrays[name] for name in _BUDGETED if name in arrays}
     for name, stored in _MAPS.items():
         keys, held = header[stored], under(stored, arrays)
         values[name] = None if keys is None else {key: held[key] for key in keys}

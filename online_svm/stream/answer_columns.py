@@ -28,6 +28,8 @@ Kind = Literal[
     "own",
     "action",
     "cost",
+    "wanted",
+    "share",
     "list",
     "pairs",
     "lists_by_map",
@@ -42,6 +44,8 @@ Kind = Literal[
 - ``category``: an integer for each row, -1 for none;
 - ``own``: the value of the predicted label, from an array of shape (m, K);
 - ``action``, ``cost``: the chosen action and its expected cost; absent without costs;
+- ``wanted``, ``share``: whether the label is wanted, and its probability; absent without a label
+  budget;
 - ``list``: a row of an array of shape (m, K);
 - ``pairs``: the lower and upper value of each class, from two arrays of shape (m, K);
 - ``lists_by_map``, ``pairs_by_map``: a row of an array for each published map. The second is absent
@@ -117,6 +121,20 @@ COLUMNS = (
         float | None,
         "Mean cost of that action if `probabilities` are right; for `review` it includes the "
         "price. Only if `costs` is set, and not while warming.",
+    ),
+    Column(
+        "label_wanted",
+        "wanted",
+        bool | None,
+        "Whether the label of this example is to be bought. Only if `label_budget` is set.",
+        source=("label_draw",),
+    ),
+    Column(
+        "label_probability",
+        "share",
+        Probability | None,
+        "Probability with which it was wanted, 1/k for a whole number k: the label stands for k "
+        "examples. Only if `label_budget` is set.",
     ),
     Column(
         "method",

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from online_svm.stream.answer_columns import COLUMNS, Column, Guarantee, Kind, Status
 from online_svm.types import Bools, Floats, Ints
 
@@ -64,6 +66,10 @@ class PredictionBlock:
     member_outputs : dict of str to ndarray with m rows, or None
         Member outputs at answer time, for the recent ensemble to learn from when a delayed label
         arrives; not published.
+    label_probability : ndarray of shape (m,), or None
+        Probability that the label of the row is wanted; None without a label budget.
+    label_draw : ndarray of shape (m,), or None
+        Uniform number in [0, 1): the label is wanted if it is below that probability.
     """
 
     status: Status
@@ -94,24 +100,33 @@ class PredictionBlock:
     action: Ints | None = None
     expected_cost: Floats | None = None
     member_outputs: dict[str, Floats] | None = None
+    label_probability: Floats | None = None
+    label_draw: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.n)
+
+    @property
+    def label_wanted(self) -> Bools | None:
+        """Whether the label of each row is wanted; None without a label budget."""
+        if self.label_probability is None or self.label_draw is None:
+            return None
+        return np.asarray(self.label_draw < self.label_probability)
 
     def part(self, begin: int, stop: int) -> "PredictionBlock":
         """Return rows begin ... stop - 1 as a block of views."""
         return self if begin == 0 and stop == len(self) else self.taken(slice(begin, stop))
 
-    def taken(self, chosen: slice | Bools) -> "PredictionBlock":
+    def taken(self, chosen: slice | Bools | Ints) -> "PredictionBlock":
         """Return the chosen rows as a block; a slice gives views."""
         intervals, member_outputs = self.map_intervals, self.member_outputs
+        held = {name: getattr(self, name) for name in (*_ARRAYS, *_OPTIONAL)}
+        rows: dict[str, Any] = {k: v if v is None else v[chosen] for k, v in held.items()}
         return replace(
             self,
-            **{name: getattr(self, name)[chosen] for name in _ARRAYS},
+            **rows,
             maps={name: values[chosen] for name, values in self.maps.items()},
             map_intervals=intervals and {name: v[chosen] for name, v in intervals.items()},
-            action=None if self.action is None else self.action[chosen],
-            expected_cost=None if self.expected_cost is None else self.expected_cost[chosen],
             member_outputs=member_outputs
             and {name: v[chosen] for name, v in member_outputs.items()},
         )
@@ -127,6 +142,9 @@ class PredictionBlock:
 
 _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
 """Attributes with one row per example."""
+
+_OPTIONAL = ("action", "expected_cost", "label_probability", "label_draw")
+"""Further ones, which may be None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +162,8 @@ class Prediction:
     probability: float | None
     action: str | None
     expected_cost: float | None
+    label_wanted: bool | None
+    label_probability: float | None
     method: str | None
     interval_level: float | None
     classes: tuple[str | None, ...]
@@ -200,6 +220,16 @@ def _cost(block: PredictionBlock, column: Column, i: int) -> object:
     return column.unknown if block.expected_cost is None else float(block.expected_cost[i])
 
 
+def _wanted(block: PredictionBlock, column: Column, i: int) -> object:
+    wanted = block.label_wanted
+    return column.unknown if wanted is None else bool(wanted[i])
+
+
+def _share(block: PredictionBlock, column: Column, i: int) -> object:
+    share = block.label_probability
+    return column.unknown if share is None else float(share[i])
+
+
 def _list(block: PredictionBlock, column: Column, i: int) -> tuple[float, ...]:
     return tuple(_only(block, column)[i].tolist())
 
@@ -240,6 +270,8 @@ _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "own": _own,
     "action": _action,
     "cost": _cost,
+    "wanted": _wanted,
+    "share": _share,
     "list": _list,
     "pairs": _pairs,
     "lists_by_map": _lists_by_map,

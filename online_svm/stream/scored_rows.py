@@ -102,6 +102,10 @@ class ScoredRows:
     model: int  # version of the model that answered
     slices: Ints | None = None  # shape (m, n_slices); codes of the named slices
     X: Floats | None = None  # shape (m, n_features); the features, if they are still held
+    # With a label budget, both of shape (m,): the number of examples for which each label stands,
+    # and the draw that decided that the label is wanted.
+    weights: Floats | None = None
+    draws: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.n)
@@ -144,15 +148,23 @@ class ScoredRows:
             block.model,
             slices,
             X,
+            None if block.label_probability is None else np.rint(1.0 / block.label_probability),
+            block.label_draw,
         )
         has_label = columns >= 0
         return rows if has_label.all() else rows.taken(has_label)
+
+    def repeated(self) -> Self:
+        """Return each row as often as its label stands for examples; self without weights."""
+        if self.weights is None:
+            return self
+        return self.taken(np.repeat(np.arange(len(self)), self.weights.astype(np.int64)))
 
     def part(self, begin: int, stop: int) -> Self:
         """Return rows begin ... stop - 1 as views."""
         return self.taken(slice(begin, stop))
 
-    def taken(self, chosen: slice | Bools) -> Self:
+    def taken(self, chosen: slice | Bools | Ints) -> Self:
         """Return the chosen rows in order."""
         given = {name: getattr(self, name) for name in _ARRAYS}
         return replace(self, **{k: a[chosen] for k, a in given.items() if a is not None})

@@ -22,6 +22,9 @@ Answers improve fastest early, and only outputs after a refit give members their
 _SHUFFLE_SEED_OFFSET = 1 << 63
 """Added to the seed of a shuffle, so that it differs from every seed of a split."""
 
+_FIRST_LABEL_DRAW = 1 << 62
+"""Added to an example's number for its label draw, so that the draw differs from every split's."""
+
 
 class Parts(NamedTuple):
     """The available examples, split into two parts."""
@@ -123,6 +126,15 @@ def next_refit(n: int, refit_every: int, dense_until: int = 0) -> int:
 def shuffled(count: int, seed: int = 0) -> Ints:
     """Return 0 ... count - 1 in an order by hash that is independent of the split."""
     return np.argsort(_uniform(seed + _SHUFFLE_SEED_OFFSET, 0, count), kind="stable")
+
+
+def label_draws(start: int, stop: int, seed: int = 0) -> Floats:
+    """Return one number in [0, 1) for each of the examples start ... stop - 1.
+
+    The label of an example is wanted if its number is below its probability; see `LabelBudget`. The
+    numbers are independent of the split.
+    """
+    return _uniform(seed, _FIRST_LABEL_DRAW + start, _FIRST_LABEL_DRAW + stop)
 
 
 def _oldest(n: int, train_fraction: float) -> int:

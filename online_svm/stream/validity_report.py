@@ -300,6 +300,32 @@ class LateLabelReport:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelBudgetReport:
+    """Which labels were wanted, with a `label_budget`, and which came.
+
+    With it, figures are weighted: a wanted label counts for as many examples as it stands for,
+    other labels for none. `scored` counts labels, the counts of classes and slices examples.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    probability: Annotated[
+        Probability | None, Field(description="Mean probability with which a label was wanted.")
+    ]
+    wanted: Annotated[Count, Field(description="Answers whose label was wanted.")]
+    labelled: Annotated[
+        Count, Field(description="Of these, learned with a label: they are in the figures.")
+    ]
+    missing: Annotated[
+        Count,
+        Field(description="Of these, given up without one: the figures hold for the others alone."),
+    ]
+    unasked: Annotated[
+        Count, Field(description="Labels that came without being wanted; they are in no figure.")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class CostReport:
     """Mean cost of a scored example, by the setting `costs`; null before the first."""
 
@@ -382,4 +408,7 @@ class ValidityReport:
     )
     features: Annotated[
         dict[str, FeatureReport] | None, Field(description="Named features, the first 256.")
+    ] = None
+    budget: Annotated[
+        LabelBudgetReport | None, Field(description="Wanted labels, with a `label_budget`.")
     ] = None

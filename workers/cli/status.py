@@ -149,7 +149,8 @@ def describe(found: "FeedStatus") -> str:
         lines.append(("ended", END))
     lines = [*_incident_lines(found), *_alarm_lines(found.open_alarms), *lines]
     if found.report is not None:
-        lines = [*validity_lines(_with_pending(found)), *lines]
+        selective = [("selective", found.selective_labels)] if found.selective_labels else []
+        lines = [*selective, *validity_lines(_with_pending(found)), *lines]
     elif found.pending is not None:
         lines = [*pending_lines(found.pending), *lines]
     judged = verdict(found)

@@ -143,6 +143,8 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     action = message.get("action")
     act = "" if action is None else f"  action {action} at {message['expected_cost']:.3g}"
+    if message.get("label_wanted"):
+        act += f"  label wanted, for {1.0 / message['label_probability']:,.0f} examples"
     note = "" if message["reason"] is None else f" ({message['reason']})"
     return (
         f"{seq}  {message['label']}  {message['probability']:.3f} "

@@ -19,6 +19,7 @@ _COUNTS = (
 
 
 _MAX_NAMED = 8  # features named in a line
+_MAX_MISSING = 0.05  # wanted labels that did not come, for each that did, before the text warns
 
 
 def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
@@ -36,6 +37,8 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
         yield "costs", cost_text(message["costs"])
     if message.get("labels") is not None:
         yield from late_label_lines(message["labels"])
+    if message.get("budget") is not None:
+        yield "budget", budget_text(message["budget"])
     if message.get("features"):
         yield "features", feature_text(message["features"])
 
@@ -81,6 +84,28 @@ def cost_text(costs: Figures) -> str:
     others = [f"{costs['by_label']:.4g} by the most probable label"]
     others += [f"{mean:.4g} always {action}" for action, mean in costs["always"].items()]
     return f"{costs['mean']:.4g} an example over {costs['scored']:,}; {', '.join(others)}"
+
+
+def budget_text(budget: Figures) -> str:
+    """Return the counts of wanted labels as text.
+
+    Examples
+    --------
+    >>> counts = {"wanted": 640, "labelled": 600, "missing": 0, "unasked": 134}
+    >>> budget_text({"probability": 0.05} | counts)
+    '5.0 % wanted: 640 labels, 600 came in time, 0 did not; 134 other labels are in no figure'
+    >>> budget_text({"probability": 0.05} | counts | {"missing": 90}).partition(", 90 did not: ")[2]
+    'figures hold for the others alone; 134 other labels are in no figure'
+    """
+    if budget["probability"] is None:
+        return "no answers yet"
+    labelled, missing = budget["labelled"], budget["missing"]
+    lack = ": figures hold for the others alone" if missing > _MAX_MISSING * labelled else ""
+    return (
+        f"{100 * budget['probability']:.1f} % wanted: {counted(budget['wanted'], 'label')}, "
+        f"{labelled:,} came in time, {missing:,} did not{lack}; "
+        f"{counted(budget['unasked'], 'other label')} are in no figure"
+    )
 
 
 def _cumulative(message: Figures) -> str:

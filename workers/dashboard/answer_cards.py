@@ -52,6 +52,13 @@ _COUNTS = {
     "backwards": "time ran backwards",
 }
 
+_BUDGET = {
+    "wanted": "labels wanted",
+    "labelled": "of them came in time",
+    "missing": "of them did not",
+    "unasked": "other labels, in no figure",
+}
+
 _MARKS = {
     None: "",
     True: '<span class="good">✓ right</span>',
@@ -221,6 +228,8 @@ def answer_row(answer: ShownAnswer) -> list[str]:
 
 def _truth(answer: ShownAnswer) -> str:
     truth = answer.truth
+    if truth.label is None and answer.message.get("label_wanted") is True:
+        return '<span class="soft">wanted</span>'
     if truth.label is None:
         return '<span class="soft">not known</span>'
     return f"{_MARKS[truth.is_right]} {safe(truth.label, 24)}"
@@ -255,6 +264,9 @@ class LabelsCard(TextCard):
             shown = [("open answers", whole(number(labels.get("open")))), _bounds(labels)]
         shown += [("oldest open answer", _oldest(excerpt))]
         shown += [(words, whole(value)) for words, value in known if value == value]
+        budget = as_dict(excerpt.reports[-1].message.get("budget")) if excerpt.reports else {}
+        if budget:
+            shown += [(words, whole(number(budget.get(k)))) for k, words in _BUDGET.items()]
         return self.show(figures(shown))
 
 

@@ -59,7 +59,7 @@ def html_report(past: Excerpt) -> str:
 
 def sentences(past: Excerpt) -> list[str]:
     """Return the summary as plain text, a line an item; the first item is the verdict."""
-    parts = (_verdict, _span, _accuracy, _notes, _alarms, _parts, _costs, _guarantee)
+    parts = (_verdict, _span, _accuracy, _notes, _alarms, _parts, _costs, _budget, _guarantee)
     return [printable(text) for part in parts for text in part(past)]
 
 
@@ -175,6 +175,16 @@ def _costs(past: Excerpt) -> Iterator[str]:
         yield (
             f"The actions that answers named cost {mean:.4g} an example, those of the most "
             f"probable label {by_label:.4g}."
+        )
+
+
+def _budget(past: Excerpt) -> Iterator[str]:
+    budget = as_dict(past.reports[-1].message.get("budget")) if past.reports else {}
+    labelled, missing = number(budget.get("labelled")), number(budget.get("missing"))
+    if not math.isnan(labelled):
+        yield (
+            f"Figures are weighted to hold for all examples: they rest on {labelled:,.0f} labels "
+            f"that were wanted by chance; {missing:,.0f} wanted ones did not come."
         )
 
 

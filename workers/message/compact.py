@@ -97,6 +97,9 @@ first class: 1 minus the value of the second, with the bounds of an interval exc
 DECISION_FIELDS = ("action", "expected_cost")
 """Fields of a full answer that are sent unchanged, next to `c`; only if `costs` is set."""
 
+BUDGET_FIELDS = ("label_wanted", "label_probability")
+"""The same; only if `label_budget` is set."""
+
 COUNT_FIELDS = ("imputed",)
 """Counts that are sent before `c`; only if features have names."""
 
@@ -171,7 +174,7 @@ def expand(message: Message) -> Message:
     if columns["category"] == NO_CODE:
         columns["category"] = None
     columns["maps"] = {}
-    columns |= _decided(message)
+    columns |= _decided(message) | _budgeted(message)
     for name in COUNT_FIELDS:
         if name in message:
             _check(_is_count(message[name]), name)
@@ -195,6 +198,15 @@ def _decided(message: Message) -> Message:
     if found:
         _check(isinstance(found.get("action"), str), "action")
         _check(_is_number(found.get("expected_cost")), "expected_cost")
+    return found
+
+
+def _budgeted(message: Message) -> Message:
+    """Return the fields of a label budget, if any."""
+    found = {name: message[name] for name in BUDGET_FIELDS if name in message}
+    if found:
+        _check(isinstance(found.get("label_wanted"), bool), "label_wanted")
+        _check(_is_number(found.get("label_probability")), "label_probability")
     return found
 
 

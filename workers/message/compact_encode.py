@@ -11,6 +11,7 @@ from online_svm.types import Floats, Ints
 from workers.config.settings import Payload
 from workers.message import VERSION
 from workers.message.compact import (
+    BUDGET_FIELDS,
     CODED,
     COMPACT_KEY,
     CONSTANTS,
@@ -23,6 +24,7 @@ from workers.message.compact import (
 )
 from workers.message.encode import (
     action_texts,
+    budget_texts,
     cost_texts,
     encode_block,
     id_parts,
@@ -60,7 +62,8 @@ def encode_compact(
     if block.status != "ok":
         return encode_block(block, seqs, ids)
     counted = tuple(name for name in COUNT_FIELDS if getattr(block, name)[0] >= 0)
-    template = _template(_constant_values(block), counted, bool(block.actions))
+    budgeted = budget_texts(block)
+    template = _template(_constant_values(block), counted, bool(block.actions), bool(budgeted))
     texts = (
         id_parts(ids),
         integers(np.asarray(seqs, dtype=np.int64)),
@@ -70,13 +73,16 @@ def encode_compact(
         numbers(rounded(block.scores)),
         *action_texts(block),
         *cost_texts(block),
+        *budgeted,
     )
     return [template % row for row in zip(*texts, strict=True)]
 
 
 # As for full answers, the template changes only with the model.
 @lru_cache(maxsize=16)
-def _template(constants: tuple[object, ...], counted: tuple[str, ...], is_decided: bool) -> bytes:
+def _template(
+    constants: tuple[object, ...], counted: tuple[str, ...], is_decided: bool, is_budgeted: bool
+) -> bytes:
     names = (item.name for item in CONSTANTS)
     values = (
         code(value) if name in CODED else value  # type: ignore[arg-type]  # these are texts
@@ -86,7 +92,8 @@ def _template(constants: tuple[object, ...], counted: tuple[str, ...], is_decide
     decided = b',"action":%b,"expected_cost":%b' if is_decided else b""
     more = b"".join(b'"%b":%%b,' % name.encode() for name in counted)
     head = b'{"v":%d,%%b"seq":%%b,%b"%b"' % (VERSION, more, COMPACT_KEY.encode())
-    return head + b":[%%b,%b,%%b,%%b]" % common + decided + b"}"
+    budget = b"".join(b',"%b":%%b' % name.encode() for name in BUDGET_FIELDS if is_budgeted)
+    return head + b":[%%b,%b,%%b,%%b]" % common + decided + budget + b"}"
 
 
 def _probabilities(block: PredictionBlock) -> Floats:

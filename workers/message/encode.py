@@ -17,6 +17,7 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import Done, ValidityReport
 from online_svm.types import Floats, Ints
 from workers.message import VERSION
+from workers.message.compact import BUDGET_FIELDS
 
 _PLUS = re.compile(rb'("(?:[^"\\]|\\.)*")|e\+')
 
@@ -96,10 +97,10 @@ def encode_block(
             texts += texts_of(block, values(block))
     maps = tuple(None if found is None else tuple(found) for found in _maps(block))
     has_optional = tuple(bool(getattr(block, name)[0] >= 0) for name in _OPTIONAL)
-    is_decided = bool(block.actions)
+    left_out = _left_out(block)
     template = _template(
         _Common(
-            block.status, _constants(block), maps, is_decided, has_optional, unknown, tuple(extra)
+            block.status, _constants(block), maps, left_out, has_optional, unknown, tuple(extra)
         )
     )
     return [template % row for row in zip(*texts, *extra.values(), strict=True)]
@@ -110,8 +111,8 @@ def _encode_row(block: PredictionBlock, seq: int, id: str | None) -> bytes:
     for name in _MAY_BE_ABSENT:
         if values[name] is None:
             del values[name]
-    if not block.actions:
-        del values["action"], values["expected_cost"]
+    for name in _left_out(block):
+        del values[name]
     # orjson writes a number that is not finite as null; nothing else here is null.
     if b"null" in orjson.dumps([values[name] for name in _NUMBERS if name in values]):
         raise ValueError("a prediction holds a number that is not finite")
@@ -130,7 +131,7 @@ class _Common(NamedTuple):
     status: str
     constants: tuple[Any, ...]  # of the constant columns
     maps: tuple[tuple[str, ...] | None, ...]  # of each column by map: the names
-    is_decided: bool  # whether there are actions
+    left_out: tuple[str, ...]  # columns of settings that are not set
     has_optional: tuple[bool, ...]  # of each optional column
     unknown: tuple[str, ...]  # columns without values
     extra: tuple[str, ...]  # names of further fields
@@ -164,14 +165,20 @@ def _placeholder(common: _Common, column: Column) -> bytes | None:
             return text
         case "optional":
             return text if common.has_optional[_OPTIONAL.index(column.name)] else None
-        case "action" | "cost":
-            return text if common.is_decided else None
+        case "action" | "cost" | "wanted" | "share":
+            return None if column.name in common.left_out else text
         case "lists_by_map" | "pairs_by_map":
             names = common.maps[_BY_MAP.index(column.name)]
             if names is None:
                 return None
             return b"{" + b",".join(literal(name) + b":" + text for name in names) + b"}"
     return literal(column.unknown) if column.name in common.unknown else text
+
+
+def _left_out(block: PredictionBlock) -> tuple[str, ...]:
+    """Return the columns that are absent because `costs` or `label_budget` is not set."""
+    left_out = () if block.actions else ("action", "expected_cost")
+    return left_out if block.label_wanted is not None else (*left_out, *BUDGET_FIELDS)
 
 
 def _unknown(block: PredictionBlock) -> tuple[str, ...]:
@@ -211,6 +218,14 @@ def cost_texts(block: PredictionBlock) -> list[list[bytes]]:
     return [] if block.expected_cost is None else [numbers(block.expected_cost)]
 
 
+def budget_texts(block: PredictionBlock) -> list[list[bytes]]:
+    """Return lists with the JSON of each row's `BUDGET_FIELDS`; [] without a label budget."""
+    wanted, share = block.label_wanted, block.label_probability
+    if wanted is None or share is None:
+        return []
+    return [[b"true" if each else b"false" for each in wanted.tolist()], numbers(share)]
+
+
 _TEXTS: dict[Kind, Callable[[PredictionBlock, Any], list[list[bytes]]]] = {
     "count": lambda _, values: [integers(values)],
     "optional": lambda _, values: [integers(values)] if values[0] >= 0 else [],
@@ -219,6 +234,8 @@ _TEXTS: dict[Kind, Callable[[PredictionBlock, Any], list[list[bytes]]]] = {
     "own": lambda block, values: [numbers(values[np.arange(len(block)), block.label])],
     "action": lambda block, _: action_texts(block),
     "cost": lambda block, _: cost_texts(block),
+    "wanted": lambda block, _: budget_texts(block)[:1],
+    "share": lambda block, _: budget_texts(block)[1:],
     "list": lambda _, values: [numbers(values)],
     "pairs": lambda _, bounds: [numbers(interleave(*bounds))],
     "lists_by_map": lambda _, maps: [numbers(values) for values in (maps or {}).values()],

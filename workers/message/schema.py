@@ -19,6 +19,7 @@ from online_svm.stream.validity_report import (
     Descriptive,
     Done,
     FeatureReport,
+    LabelBudgetReport,
     LabelCounts,
     LabelReport,
     LateLabelReport,
@@ -36,8 +37,8 @@ from workers.message.codes import EventCode
 from workers.message.encode import dumps
 
 OPTIONAL = (
-    "id", "action", "expected_cost", "map_intervals", "imputed", "windowed", "monitors", "labels",
-    "costs", "features",
+    "id", "action", "expected_cost", "label_wanted", "label_probability", "map_intervals",
+    "imputed", "windowed", "monitors", "labels", "costs", "features", "budget",
 )  # fmt: skip
 """Keys that are omitted instead of null."""
 
@@ -111,6 +112,8 @@ class CompactMessage(Versioned):
     c: list[Any] = Field(description="The values listed below, in that order.")
     action: str | None = Field(None, description="As in a full answer.")
     expected_cost: float | None = Field(None, description="As in a full answer.")
+    label_wanted: bool | None = Field(None, description="As in a full answer.")
+    label_probability: Probability | None = Field(None, description="As in a full answer.")
 
 
 class RejectedMessage(Versioned):
@@ -188,6 +191,8 @@ _COMBINED = {
     "category": "Always null.",
     "category_size": "Labels of the recalibration.",
     "imputed": "Always absent.",
+    "label_wanted": "Always absent.",
+    "label_probability": "Always absent.",
     "model": "Always 0.",
     "calibration": "Version of the recalibration.",
     "taxonomy": "Always 0.",
@@ -397,7 +402,7 @@ STREAMS: dict[str, tuple[type, ...]] = {
     "met": (
         MetricsMessage, MethodReport, LabelReport, WindowedReport, WindowScores, WeightedScores,
         ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, LateLabelReport,
-        LabelCounts, MeanBounds, CostReport, FeatureReport,
+        LabelCounts, MeanBounds, CostReport, FeatureReport, LabelBudgetReport,
     ),
     "alarms": (AlarmsMessage, Alarm, Moved),
     "dlq": (DeadLetter,),

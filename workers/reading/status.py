@@ -23,6 +23,7 @@ from workers.reading.events import Event, known_events
 from workers.reading.incidents import Incident, open_alarms, open_incident
 from workers.reading.lag import NO_LAG, Lag, backlog, damaged, lag, lags
 from workers.reading.registry import holder, require
+from workers.reading.selective_labels import MAX_COMPARED_ANSWERS, selective_labels
 from workers.reading.usage import (
     NO_MEMORY,
     ConsumerGroup,
@@ -77,6 +78,7 @@ class FeedStatus:
     digest: str = bytes(32).hex()  # of all answers so far
     snapshots: tuple[int, ...] = ()  # examples learned at each snapshot, the newest first
     open_alarms: tuple[Alarm, ...] = ()  # the oldest first
+    selective_labels: str = ""  # see `selective_labels`
     scoring: ScorerStatus | None = None  # None without scorers
     consumers: tuple[ConsumerGroup, ...] = ()  # readers of the answers, such as an archive
     stored: MemoryUse = NO_MEMORY
@@ -157,6 +159,10 @@ def read_status(reader: FeedReader) -> FeedStatus:
         alarms=reader.length(keys.alarms),
         dlq=reader.length(keys.dlq),
         open_alarms=tuple(open_alarms(reader, report)),
+        selective_labels=selective_labels(
+            status.report or {},
+            lambda: [each for _, each in _newest_payloads(reader, keys.out, MAX_COMPARED_ANSWERS)],
+        ),
         scoring=scorer_status(reader, status.n, published),
         consumers=tuple(consumer_groups(reader)),
         stored=memory_use(reader, state, published),

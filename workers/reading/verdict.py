@@ -45,6 +45,7 @@ _PRINTED = (
     "feed", "verdict", "incident", "seq", "n", "waiting", "waiting_is_at_least", "waiting_seconds",
     "pending", "waiting_bytes", "cursor", "out", "met", "alarms", "dlq", "epoch", "writer",
     "holder", "digest", "snapshots", "validity", "open_alarms", "scoring", "consumers", "stored",
+    "selective_labels",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
-from online_svm.metrics.sequential.confidence_sequence import DeviationSums
+from online_svm.metrics.sequential.confidence_sequence import Deviation, DeviationSums
 from online_svm.metrics.sequential.families import Family, Finding, Subject, e_benjamini_hochberg
 from online_svm.storage.state import nest, under
 from online_svm.storage.state_schema import StateSchema, one
@@ -106,9 +106,15 @@ class CalibrationMonitor:
     answer, the level holds under any dependence between examples, and across refits. With
     delayed labels, "past" means all examples answered and labelled before the label; see
     docs/monitoring.md.
+
+    With a label budget the rows are the wanted labels. `most` is the largest number of examples for
+    which a label may stand; the bets on a label that stands for k are multiplied by k / `most`. The
+    label is wanted with probability 1 / k, whatever it is. So, over examples wanted or not, the
+    mean factor of a stake is 1 + l ((y - p) - d) / `most`: no more than 1 under the null above.
     """
 
-    def __init__(self, tolerance: float, level: float) -> None:
+    def __init__(self, tolerance: float, level: float, most: int = 1) -> None:
+        self._most = most
         self._family = Family("calibration", LEVEL_SHARES, level, tolerance)
         self._sums = DeviationSums(0, INTERVAL_LEVEL)
         self._add(Subject("overall", None))
@@ -133,10 +139,11 @@ class CalibrationMonitor:
             part = rows if stop - begin == count else rows.part(begin, stop)
             values, at = self._values(part), 0
             factors = self._variance_factors(part.n)
+            sizes = np.ones(len(part)) if part.weights is None else part.weights / self._most
             while at < stop - begin:
                 self._family.start(int(part.n[at]))
-                next_at = self._family.bets.update(values, at, factors)
-                self._sums.update(values[at:next_at], part.n[at:next_at])
+                next_at = self._family.bets.update(values, at, factors, sizes)
+                self._sums.update(values[at:next_at], part.n[at:next_at], sizes[at:next_at])
                 if self._family.bets.has_rejected:
                     found += self._found(begin + next_at - 1)
                 at = next_at
@@ -211,7 +218,7 @@ class CalibrationMonitor:
     def _found(self, row: int) -> list[Finding]:
         found = []
         for j, finding in self._family.take_rejections(row, "tolerant-bets", COOLDOWN_ROWS):
-            mean = self._sums.strongest(j)
+            mean = self._deviation(j)
             assert mean is not None
             found.append(
                 replace(
@@ -223,6 +230,11 @@ class CalibrationMonitor:
                 )
             )
         return found
+
+    def _deviation(self, test: int) -> Deviation | None:
+        """Return the strongest deviation; its rows are the examples for which labels stand."""
+        mean = self._sums.strongest(test)
+        return None if mean is None else replace(mean, rows=mean.rows * self._most)
 
     def restart(self) -> None:
         """Discard past evidence, because a new model takes over and is judged alone.
@@ -246,7 +258,7 @@ class CalibrationMonitor:
         shown += [j for j in off if j not in shown]
         return [
             self._family.report(j)
-            | {"deviation": None if (mean := self._sums.strongest(j)) is None else asdict(mean)}
+            | {"deviation": None if (mean := self._deviation(j)) is None else asdict(mean)}
             | ({"off": j in off} if parts[j].scope == "slice" else {})
             for j in shown
         ]
@@ -274,12 +286,12 @@ class CalibrationMonitor:
         return self._family.state() | sums | _FIELDS.arrays_of(self)
 
     @classmethod
-    def from_state(cls, state: Arrays, tolerance: float, level: float) -> Self:
+    def from_state(cls, state: Arrays, tolerance: float, level: float, most: int = 1) -> Self:
         """Restore the monitor from `state`.
 
         Raises InvalidSnapshot or LookupError if an array is absent or does not fit.
         """
-        restored = cls(tolerance, level)
+        restored = cls(tolerance, level, most)
         restored._family = Family.from_state(state, restored._family, cls)
         parts = restored._family.parts
         sums = under("sums", state)

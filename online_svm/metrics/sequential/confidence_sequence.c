@@ -144,12 +144,12 @@ static void keep_start(const DeviationSums *held, int64_t n) {
     }
 }
 
-/* Add a value y - p of one series. Its sign determines y and p, and so its range [-p, 1 - p]. The centre of its square
-must lie in that range. */
-static void add_value(double value, double *expected, double *sums) {
-    double lowest = value < 0.0 ? value : value - 1.0;
-    double about = value != 0.0 ? lesser(greater(*expected, lowest), lowest + 1.0) : 0.0;
-    sums[COUNT] += 1.0;
+/* Add y - p of one series, multiplied by `size`. Its sign determines y and p, and so its range [-p, 1 - p] times size.
+The centre of its square must lie in that range. */
+static void add_value(double value, double size, double *expected, double *sums) {
+    double lowest = value < 0.0 ? value : value - size;
+    double about = value != 0.0 ? lesser(greater(*expected, lowest), lowest + size) : 0.0;
+    sums[COUNT] += size;
     sums[SUM] += value;
     sums[SQUARES] += (value - about) * (value - about);
     *expected += (value - *expected) / EXPECTED_MEMORY;
@@ -159,13 +159,14 @@ static void call_add(const Slot *a, Slot *r) {
     (void)r;
     Matrix values = a[0].matrix;
     const int64_t *n = a[1].int_vector.at;
-    DeviationSums held = {a[2].int_vector.at, a[3].vector, a[4].matrix.at, a[5].int_matrix.at, a[6].cube.at};
+    const double *sizes = a[2].vector.at;
+    DeviationSums held = {a[3].int_vector.at, a[4].vector, a[5].matrix.at, a[6].int_matrix.at, a[7].cube.at};
     for (int64_t i = 0; i < values.rows; i++) {
         if (*held.rows > 0 && *held.rows % SPACING == 0) keep_start(&held, n[i]);
         ++*held.rows;
         for (int64_t k = 0; k < values.columns; k++) {
             double value = values.at[i * values.columns + k];
-            if (!isnan(value)) add_value(value, held.expected.at + k, held.sums + N_SUMS * k);
+            if (!isnan(value)) add_value(sizes[i] * value, sizes[i], held.expected.at + k, held.sums + N_SUMS * k);
         }
     }
 }
@@ -194,7 +195,7 @@ const Kernel metrics_sequential_confidence_sequence_kernels[] = {
      "series: int<k sums: f64[k,3] before: f64[s,k,3] starts: i64[s,2] logs: f64[48] distances: =f64[s] -> float int",
      call_outlook, false},
     {"metrics.sequential.confidence_sequence._add",
-     "values: f64[m,k] n: i64[m]"
+     "values: f64[m,k] n: i64[m] sizes: f64[m]"
      " held: (rows: =i64[1] expected: =f64[k] sums: =f64[k,3] starts: =i64[48,2] before: =f64[48,k,3])",
      call_add, false},
     {"metrics.sequential.confidence_sequence.squares_about_mean", "values: f64[n] squares: =f64[n]", call_squares,

@@ -196,15 +196,17 @@ class DeviationSums:
         zeros = np.zeros((len(self._before), 1, 3))
         self._before = np.concatenate([self._before, zeros], axis=1)
 
-    def update(self, values: Floats, n: Ints) -> None:
+    def update(self, values: Floats, n: Ints, sizes: Floats | None = None) -> None:
         """Add rows of y - p, shape (m, n_series); NaN for rows outside the series.
 
-        `n`, shape (m,), is the number of examples learned before each row.
+        `n`, shape (m,), is the number of examples learned before each row. `sizes`, shape (m,), in
+        (0, 1], are the weights of the rows in the means.
         """
+        sizes = np.ones(len(n)) if sizes is None else sizes
         if not self._rows[0] and len(n):
             self._starts[:, 1] = n[0]
         held = (self._rows, self._expected, self._sums, self._starts, self._before)
-        _add(values, n, held)
+        _add(values, n, sizes, held)
 
     def strongest(self, series: int) -> Deviation | None:
         """Return the mean whose interval is farthest from 0; None before the first row.
@@ -261,8 +263,10 @@ def _outlook(
 
 
 @kernel
-def _add(values: Floats, n: Ints, held: tuple[Ints, Floats, Floats, Ints, Floats]) -> None:
-    """Add each row, in order; at a start row, keep the sums first.
+def _add(
+    values: Floats, n: Ints, sizes: Floats, held: tuple[Ints, Floats, Floats, Ints, Floats]
+) -> None:
+    """Add each row, in order, multiplied by its size; at a start row, keep the sums first.
 
     `held` contains the number of rows, the expected values, the sums, the starts and the kept sums.
     """

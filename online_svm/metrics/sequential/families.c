@@ -32,9 +32,10 @@ static double share_of_start(int64_t t) {
 
 /* Advance the stakes of one process by one value; return their sum.
 
-`each` is the stake of a new bet of each direction and size that starts at this value. */
-static double bet_on(double value, double tolerance, double each, double *stakes) {
-    double scale = 1.0 / (1.0 + tolerance);
+`each` is the stake of a new bet of each direction and size that starts at this value; `share` in [0, 1] multiplies
+the sizes. */
+static double bet_on(double value, double tolerance, double share, double each, double *stakes) {
+    double scale = share / (1.0 + tolerance);
     double above = scale * (value - tolerance), below = scale * (value + tolerance), sum = 0.0;
     for (int k = 0; k < BETS; k++) {
         stakes[k] = (stakes[k] + each) * (1.0 + SIZES[k] * above);
@@ -46,8 +47,8 @@ static double bet_on(double value, double tolerance, double each, double *stakes
     return sum;
 }
 
-/* Advance process j by a value; return whether it reached its limit. */
-static bool advance(const Bets *bets, int64_t j, double value, double factor) {
+/* Advance process j by a value; return whether it reached its limit. `size` multiplies the sizes of the bets. */
+static bool advance(const Bets *bets, int64_t j, double value, double factor, double size) {
     if (++bets->ages.at[j] <= 0) return false; /* the process rests */
     double share = share_of_start(bets->ages.at[j]);
     bets->waiting[j] -= share;
@@ -56,19 +57,20 @@ static bool advance(const Bets *bets, int64_t j, double value, double factor) {
     double tolerance = greater(bets->tolerances[j], sqrt(factor * spread));
     double each = share / (2 * BETS);
     bets->wealth[j] =
-        greater(bets->waiting[j], 0.0) + bet_on(value, tolerance, each, bets->stakes + (int64_t)2 * BETS * j);
+        greater(bets->waiting[j], 0.0) + bet_on(value, tolerance, size, each, bets->stakes + (int64_t)2 * BETS * j);
     return bets->wealth[j] >= bets->limits[j];
 }
 
 static void call_bet_until(const Slot *a, Slot *r) {
     Matrix values = a[0].matrix;
-    const double *variance_factors = a[2].vector.at;
-    Bets bets = {a[3].vector.at, a[4].vector.at, a[5].cube.at, a[6].vector.at, a[7].int_vector, a[8].vector.at};
+    const double *variance_factors = a[2].vector.at, *sizes = a[3].vector.at;
+    Bets bets = {a[4].vector.at, a[5].vector.at, a[6].cube.at, a[7].vector.at, a[8].int_vector, a[9].vector.at};
     int64_t i = a[1].integer;
     bool is_reached = false;
     for (; i < values.rows && !is_reached; i++) {
         const double *row = values.at + i * values.columns;
-        for (int64_t j = 0; j < values.columns; j++) is_reached |= advance(&bets, j, row[j], variance_factors[i]);
+        for (int64_t j = 0; j < values.columns; j++)
+            is_reached |= advance(&bets, j, row[j], variance_factors[i], sizes[i]);
     }
     r[0].integer = i;
     r[1].integer = is_reached;
@@ -76,7 +78,7 @@ static void call_bet_until(const Slot *a, Slot *r) {
 
 const Kernel metrics_sequential_families_kernels[] = {
     {"metrics.sequential.families.bet_until",
-     "values: f64[m,n] begin: int<=m variance_factors: f64[m]"
+     "values: f64[m,n] begin: int<=m variance_factors: f64[m] sizes: f64[m]"
      " bets: (tolerances: f64[n] limits: f64[n] stakes: =f64[n,2,4] waiting: =f64[n] ages: =i64[n] wealth: =f64[n])"
      " -> int bool",
      call_bet_until, true},

@@ -50,13 +50,16 @@ class Bets(NamedTuple):
 
 
 @kernel
-def bet_until(values: Floats, begin: int, variance_factors: Floats, bets: Bets) -> tuple[int, bool]:
+def bet_until(
+    values: Floats, begin: int, variance_factors: Floats, sizes: Floats, bets: Bets
+) -> tuple[int, bool]:
     """Advance the processes row by row from `begin`, until one reaches its limit.
 
     `values`, shape (m, n_processes), lie in [-1, 1]; NaN counts as 0, for rows outside the scope of
     the process. For a value y - p with y = 0 or 1, the tolerance is at least sqrt(f p (1 - p)),
-    with f of the row in `variance_factors`, shape (m,). Returns the row after the last one used,
-    and whether a process reached its limit there.
+    with f of the row in `variance_factors`, shape (m,). `sizes`, shape (m,), in [0, 1], multiply
+    the sizes of the bets on each row. Returns the row after the last one used, and whether a
+    process reached its limit there.
     """
 
 
@@ -133,15 +136,22 @@ class BetProcesses:
         """Whether each process has reached its threshold."""
         return np.asarray(self._wealth >= self._limits)
 
-    def update(self, values: Floats, begin: int = 0, variance_factors: Floats | None = None) -> int:
+    def update(
+        self,
+        values: Floats,
+        begin: int = 0,
+        variance_factors: Floats | None = None,
+        sizes: Floats | None = None,
+    ) -> int:
         """Add rows from `begin` until a process reaches its threshold; see `bet_until`.
 
         Returns the row after the last one added. Processes `rejected` at it must `restart`.
         """
         factors = np.zeros(len(values)) if variance_factors is None else variance_factors
+        sizes = np.ones(len(values)) if sizes is None else sizes
         own = (self._stakes, self._waiting, self.ages, self._wealth)
         bets = Bets(self._tolerances, self._limits, *own)
-        stop, self.has_rejected = bet_until(values, begin, factors, bets)
+        stop, self.has_rejected = bet_until(values, begin, factors, sizes, bets)
         return stop
 
     def restart(self, process: int, cooldown: int = 0) -> None:

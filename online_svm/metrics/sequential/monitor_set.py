@@ -11,7 +11,7 @@ from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
 from online_svm.metrics.sequential.families import Finding
 from online_svm.storage.state import nest, under
 from online_svm.stream.scored_rows import ScoredRows
-from online_svm.types import Arrays
+from online_svm.types import Arrays, Bools
 
 CALIBRATION_SHARE = 0.7
 """Share of the level for the calibration tests; the exchangeability tests get the rest."""
@@ -30,11 +30,18 @@ class MonitorSet:
     `in_order` is whether rows arrive in the order of their examples. In label order, with delayed
     labels, even independent examples are not exchangeable, so the exchangeability tests are
     omitted.
+
+    `most` is the largest number of examples for which a label may stand, with a label budget. Rows
+    whose draw is below 1 / `most` were wanted whatever their answer was: the exchangeability tests
+    read these alone, because a choice by answers would break the order.
     """
 
-    def __init__(self, config: MonitorConfig, seed: int = 0, *, in_order: bool = True) -> None:
+    def __init__(
+        self, config: MonitorConfig, seed: int = 0, *, in_order: bool = True, most: int = 1
+    ) -> None:
+        self._most = most
         self._set(
-            CalibrationMonitor(*_calibration(config)),
+            CalibrationMonitor(*_calibration(config), most),
             ExchangeabilityMonitor(*_exchangeability(config), seed) if in_order else None,
         )
 
@@ -49,17 +56,11 @@ class MonitorSet:
         The calibration tests skip rows answered with fewer than `since` examples learned: with
         delayed labels, these rows belong to a discarded model.
         """
-        found = self._calibrated(rows, since)
+        found = _found(self._calibration, rows, rows.n >= since if since else None)
         if self._exchangeability is not None:
-            found += self._exchangeability.update(rows)
+            chosen = None if rows.draws is None else rows.draws < 1.0 / self._most
+            found += _found(self._exchangeability, rows, chosen)
         return sorted(found, key=lambda finding: finding.row)
-
-    def _calibrated(self, rows: ScoredRows, since: int) -> list[Finding]:
-        if not since or (later := rows.n >= since).all():
-            return self._calibration.update(rows)
-        places = np.flatnonzero(later)
-        found = self._calibration.update(rows.taken(later))
-        return [replace(one, row=int(places[one.row])) for one in found]
 
     def restart(self) -> None:
         """Discard past evidence, because a model of later examples alone takes over.
@@ -86,11 +87,17 @@ class MonitorSet:
 
     @classmethod
     def from_state(
-        cls, state: Arrays, config: MonitorConfig, seed: int = 0, *, in_order: bool = True
+        cls,
+        state: Arrays,
+        config: MonitorConfig,
+        seed: int = 0,
+        *,
+        in_order: bool = True,
+        most: int = 1,
     ) -> Self:
         """Restore the monitors, or raise InvalidSnapshot or LookupError."""
         calibration = CalibrationMonitor.from_state(
-            under("calibration", state), *_calibration(config)
+            under("calibration", state), *_calibration(config), most
         )
         exchangeability = None
         if in_order:
@@ -98,8 +105,19 @@ class MonitorSet:
                 under("exchangeability", state), *_exchangeability(config), seed
             )
         restored = cls.__new__(cls)
+        restored._most = most
         restored._set(calibration, exchangeability)
         return restored
+
+
+def _found(
+    tests: CalibrationMonitor | ExchangeabilityMonitor, rows: ScoredRows, chosen: Bools | None
+) -> list[Finding]:
+    """Add the chosen rows, or all without `chosen`; return the findings."""
+    if chosen is None or chosen.all():
+        return tests.update(rows)
+    places = np.flatnonzero(chosen)
+    return [replace(one, row=int(places[one.row])) for one in tests.update(rows.taken(chosen))]
 
 
 def _calibration(config: MonitorConfig) -> tuple[float, float]:

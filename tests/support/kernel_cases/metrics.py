@@ -195,7 +195,7 @@ def _add_rows(rng: Rng) -> Any:
     point = _special(rng, _points(rng, m, k), (0.0, -0.0, 1.0, 1e-15), 0.1)
     added = (
         rng.integers(0, k, m), point, _points(rng, m, k), _points(rng, m, k),
-        rng.integers(-1, 4, (m, n_slices)),
+        rng.integers(-1, 4, (m, n_slices)), np.ones(m),
     )  # fmt: skip
     kept, to = 1.0 - 2.0 / (size + 1.0), rng.permutation(k + more)[:k]
     window_ring._add_rows(whole(rng, 0, 100), kept, ring, to, added)
@@ -278,7 +278,7 @@ def _add_at_late_starts(rng: Rng) -> Any:
         np.zeros((2 * N_SPACINGS, 2), dtype=np.int64),
         np.zeros((2 * N_SPACINGS, width, 3)),
     )
-    confidence_sequence._add(_deviations(rng, m, width), np.arange(7, 7 + m), held)
+    confidence_sequence._add(_deviations(rng, m, width), np.arange(7, 7 + m), np.ones(m), held)
     return held
 
 
@@ -370,7 +370,7 @@ def _bet_until(rng: Rng) -> Any:
         rng.random(n),
     )
     doubts = _exponential(rng, m) * rng.choice([0.0, 1e-3, 0.1])
-    found = bet_until(values, whole(rng, 0, m + 1), doubts, bets)
+    found = bet_until(values, whole(rng, 0, m + 1), doubts, np.ones(m), bets)
     return found, bets
 
 

@@ -23,6 +23,7 @@ from online_svm.stream.answer_columns import COLUMNS, Guarantee
 from online_svm.stream.prediction import PredictionBlock
 from workers.message.compact import (
     ABSENT,
+    BUDGET_FIELDS,
     COMPACT_KEY,
     CONSTANTS,
     COUNT_FIELDS,
@@ -132,7 +133,7 @@ def test_while_warming_up_an_answer_has_the_full_form():
 def test_every_field_of_an_answer_is_kept_derived_or_left_out():
     kept = {place.name for place in (*ROWS, *CONSTANTS, *NUMBERS)}
     names = {column.name for column in COLUMNS}
-    beside = {*DECISION_FIELDS, *COUNT_FIELDS}
+    beside = {*DECISION_FIELDS, *BUDGET_FIELDS, *COUNT_FIELDS}
     assert kept | set(ABSENT) | set(DERIVED) | beside == names | {"status"}
     assert not kept & set(ABSENT)
     assert set(DERIVED) & kept == {"label", "svm_label"}  # as an index: the text is derived
