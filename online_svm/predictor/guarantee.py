@@ -120,7 +120,9 @@ class StreamMonitors:
     def __init__(self, config: PredictorConfig, tests: MonitorSet | None = None) -> None:
         self._config = config
         in_order = config.maturity == "horizon"
-        self._tests = tests or MonitorSet(config, config.seed, in_order=in_order)
+        self._tests = tests or MonitorSet(
+            config, config.seed, in_order=in_order, semantics=config.semantics
+        )
         self._open: dict[tuple[str | None, ...], Alarm] = {}
         self._acted: list[int] = []  # examples learned at the first alarm of each change
         self.raised = 0
@@ -240,7 +242,10 @@ class StreamMonitors:
         """Return the monitors described by `state`."""
         header, arrays = state
         in_order, tests = config.maturity == "horizon", under("tests", arrays)
-        monitors = cls(config, MonitorSet.from_state(tests, config, config.seed, in_order=in_order))
+        restored = MonitorSet.from_state(
+            tests, config, config.seed, in_order=in_order, semantics=config.semantics
+        )
+        monitors = cls(config, restored)
         for fields in header["open"]:
             alarm = Alarm.of(fields)
             if fields.keys() != asdict(alarm).keys():

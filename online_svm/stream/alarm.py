@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from online_svm.stream.answer_columns import STRICT, Count
 
 AlarmKind = Literal["calibration", "exchangeability", "comparison"]
-AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores"]
+AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores", "labels"]
 AlarmAction = Literal["report", "refit", "reset"]
 
 MIN_NAMED_SHIFT = 0.25
@@ -145,6 +145,8 @@ deviations'
     def _changed(self) -> str:
         if self.scope == "class":
             return f"class {self.name} has moved towards the other classes or away from them"
+        if self.scope == "labels":
+            return f"the share of class {self.name} has changed"
         if self.scope == "scores":
             return "the features have changed"
         return "the relation of labels to features has changed"

@@ -1,11 +1,12 @@
 """MonitorSet: the sequential tests that monitor a feed, under one level."""
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from online_svm.config.groups import MonitorConfig
+from online_svm.config.semantics import SEMANTICS
 from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
 from online_svm.metrics.sequential.families import Finding
@@ -13,7 +14,7 @@ from online_svm.storage.state import nest, under
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays
 
-CALIBRATION_SHARE = 0.7
+CALIBRATION_SHARE, CALIBRATION_SHARE_BEFORE_6 = 0.5, 0.7
 """Share of the level for the calibration tests; the exchangeability tests get the rest."""
 
 ROWS_PER_SCORER = 10_000
@@ -29,13 +30,25 @@ class MonitorSet:
 
     `in_order` is whether rows arrive in the order of their examples. In label order, with delayed
     labels, even independent examples are not exchangeable, so the exchangeability tests are
-    omitted.
+    omitted. `semantics` is of the feed: the shares of the labels are tested since semantics 6.
     """
 
-    def __init__(self, config: MonitorConfig, seed: int = 0, *, in_order: bool = True) -> None:
+    def __init__(
+        self,
+        config: MonitorConfig,
+        seed: int = 0,
+        *,
+        in_order: bool = True,
+        semantics: int = SEMANTICS,
+    ) -> None:
+        levels = _Levels.of(config, semantics)
         self._set(
-            CalibrationMonitor(*_calibration(config)),
-            ExchangeabilityMonitor(*_exchangeability(config), seed) if in_order else None,
+            CalibrationMonitor(config.tolerance, levels.calibration),
+            ExchangeabilityMonitor(
+                levels.exchangeability, ROWS_PER_SCORER, seed, tests_labels=semantics >= 6
+            )
+            if in_order
+            else None,
         )
 
     def _set(
@@ -86,25 +99,40 @@ class MonitorSet:
 
     @classmethod
     def from_state(
-        cls, state: Arrays, config: MonitorConfig, seed: int = 0, *, in_order: bool = True
+        cls,
+        state: Arrays,
+        config: MonitorConfig,
+        seed: int = 0,
+        *,
+        in_order: bool = True,
+        semantics: int = SEMANTICS,
     ) -> Self:
         """Restore the monitors, or raise InvalidSnapshot or LookupError."""
+        levels = _Levels.of(config, semantics)
         calibration = CalibrationMonitor.from_state(
-            under("calibration", state), *_calibration(config)
+            under("calibration", state), config.tolerance, levels.calibration
         )
         exchangeability = None
         if in_order:
             exchangeability = ExchangeabilityMonitor.from_state(
-                under("exchangeability", state), *_exchangeability(config), seed
+                under("exchangeability", state),
+                levels.exchangeability,
+                ROWS_PER_SCORER,
+                seed,
+                tests_labels=semantics >= 6,
             )
         restored = cls.__new__(cls)
         restored._set(calibration, exchangeability)
         return restored
 
 
-def _calibration(config: MonitorConfig) -> tuple[float, float]:
-    return config.tolerance, CALIBRATION_SHARE * config.alarm_level
+class _Levels(NamedTuple):
+    """The level of each family of tests."""
 
+    calibration: float
+    exchangeability: float
 
-def _exchangeability(config: MonitorConfig) -> tuple[float, int]:
-    return (1.0 - CALIBRATION_SHARE) * config.alarm_level, ROWS_PER_SCORER
+    @classmethod
+    def of(cls, config: MonitorConfig, semantics: int) -> Self:
+        share = CALIBRATION_SHARE if semantics >= 6 else CALIBRATION_SHARE_BEFORE_6
+        return cls(share * config.alarm_level, (1.0 - share) * config.alarm_level)
