@@ -41,6 +41,8 @@ class Alarm:
     'the probability of class b is too high by 0.060 (0.030 to 0.090) since n = 4,000'
     >>> replace(off, scope="overall", name=None, upper=0.1).words.partition(" at times")[0]
     "the probability of the SVM's class was off by more than the tolerance"
+    >>> replace(off, kind="exchangeability", scope="labels").words
+    'the share of class b has changed (watched since n = 4,000)'
     >>> replace(off, kind="exchangeability", scope="scores", moved=(Moved("hour", 1.92),)).words
     'the features have changed (watched since n = 4,000); feature hour has risen by 1.9 standard \
 deviations'
