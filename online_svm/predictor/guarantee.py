@@ -122,7 +122,11 @@ class StreamMonitors:
         self._config = config
         in_order = config.maturity == "horizon"
         self._tests = tests or MonitorSet(
-            config, config.seed, in_order=in_order, most=most_examples(config.label_budget)
+            config,
+            config.seed,
+            in_order=in_order,
+            semantics=config.semantics,
+            most=most_examples(config.label_budget),
         )
         self._open: dict[tuple[str | None, ...], Alarm] = {}
         self._acted: list[int] = []  # examples learned at the first alarm of each change
@@ -247,6 +251,7 @@ class StreamMonitors:
             config,
             config.seed,
             in_order=config.maturity == "horizon",
+            semantics=config.semantics,
             most=most_examples(config.label_budget),
         )
         monitors = cls(config, restored)

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from online_svm.stream.answer_columns import STRICT, Count
 
 AlarmKind = Literal["calibration", "exchangeability", "comparison"]
-AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores"]
+AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores", "labels"]
 AlarmAction = Literal["report", "refit", "reset"]
 
 MIN_NAMED_SHIFT = 0.25
@@ -41,6 +41,8 @@ class Alarm:
     'the probability of class b is too high by 0.060 (0.030 to 0.090) since n = 4,000'
     >>> replace(off, scope="overall", name=None, upper=0.1).words.partition(" at times")[0]
     "the probability of the SVM's class was off by more than the tolerance"
+    >>> replace(off, kind="exchangeability", scope="labels").words
+    'the share of class b has changed (watched since n = 4,000)'
     >>> replace(off, kind="exchangeability", scope="scores", moved=(Moved("hour", 1.92),)).words
     'the features have changed (watched since n = 4,000); feature hour has risen by 1.9 standard \
 deviations'
@@ -145,6 +147,8 @@ deviations'
     def _changed(self) -> str:
         if self.scope == "class":
             return f"class {self.name} has moved towards the other classes or away from them"
+        if self.scope == "labels":
+            return f"the share of class {self.name} has changed"
         if self.scope == "scores":
             return "the features have changed"
         return "the relation of labels to features has changed"

@@ -148,7 +148,7 @@ def _class_figures(raised: RaisedAlarm, past: Excerpt) -> str:
     """Return the frequency and probability of an alarm's class, by the first report after it."""
     alarm = raised.alarm
     report = next((r for r in past.reports if r.n >= alarm.n), None)
-    if alarm.scope != "class" or report is None:
+    if alarm.scope not in ("class", "labels") or report is None:
         return ""
     classes = map(as_dict, as_list(windows(report).get("classes")))
     found = next((each for each in classes if str(each.get("label")) == alarm.name), None)

@@ -181,6 +181,52 @@ static void rank_rows(Matrix X, const int64_t *labels, uint64_t seed, const Rank
     }
 }
 
+/* What `rank_labels` knows of a class: its column of values (-1: none), and the counts of its rows and of all rows. */
+typedef struct {
+    IntVector columns;
+    int64_t *counts;     /* shape (SCORER_CLASSES, 2) */
+    const double *zones; /* shape (SCORER_CLASSES, 2); the value falls from one edge to the other */
+} LabelState;
+
+/* Count a row of a class, or of another; return the p-value of that: rows of the class are the strange ones. */
+static double label_p_value(int64_t *counts, bool is_own, double u) {
+    counts[0] += is_own;
+    double own = (double)counts[0], all = (double)++counts[1];
+    return (is_own ? u * own : own + u * (all - own)) / all;
+}
+
+/* Value bet on: 1 below the zone and linear in it, less the mean, scaled to [-1, 1]. */
+static double of_zone(double p, const double *edges) {
+    double mean = 0.5 * (edges[0] + edges[1]);
+    double height = lesser(1.0, greater(0.0, (edges[1] - p) / (edges[1] - edges[0])));
+    return (height - mean) / greater(mean, 1.0 - mean);
+}
+
+#define TAIL 0.05                     /* p-values up to this have the largest value */
+#define TAIL_MEAN 0.19978661367769955 /* mean of min(1, TAIL / p): TAIL (1 + ln(1 / TAIL)) */
+
+/* Value bet on for a small share of strange rows, such as wrong labels. */
+static double of_tail(double p) { return (lesser(1.0, TAIL / greater(p, TAIL)) - TAIL_MEAN) / (1.0 - TAIL_MEAN); }
+
+static void rank_labels(IntVector labels, uint64_t seed, int64_t before, bool has_scorer, LabelState held,
+                        Matrix values) {
+    for (int64_t i = 0; i < labels.n; i++) {
+        double *row = values.at + i * values.columns;
+        for (int64_t c = 0; c < held.columns.n; c++) {
+            double u = uniform(seed, before + i + 1, RANKED + c);
+            double p = label_p_value(held.counts + 2 * c, labels.at[i] == c, u);
+            if (has_scorer && held.columns.at[c] >= 0) row[held.columns.at[c]] = of_zone(p, held.zones + 2 * c);
+        }
+        if (!isnan(row[0])) row[0] = of_tail(0.5 * (1.0 - row[0])); /* `of_one_end` gave 1 - 2 p */
+    }
+}
+
+static void call_rank_labels(const Slot *a, Slot *r) {
+    (void)r;
+    LabelState held = {a[4].int_vector, a[5].int_matrix.at, a[6].matrix.at};
+    rank_labels(a[0].int_vector, (uint64_t)a[1].integer, a[2].integer, a[3].integer, held, a[7].matrix);
+}
+
 static void call_cell_of(const Slot *a, Slot *r) { r->integer = cell_of(a[0].real, a[1].real, a[2].real); }
 
 static void call_rank_rows(const Slot *a, Slot *r) {
@@ -206,5 +252,9 @@ const Kernel metrics_sequential_exchangeability_kernels[] = {
      " places: =f64[19,3] trees: =i64[19,512])"
      " of_class: i64[c] values: =f64[m,w+5]",
      call_rank_rows, true},
+    {"metrics.sequential.exchangeability.rank_labels",
+     "labels: i64[m] seed: uint before: int has_scorer: bool"
+     " held: (columns: i64[c] counts: =i64[16,2] zones: f64[16,2]) values: =f64[m,w+1]",
+     call_rank_labels, true},
     {0},
 };

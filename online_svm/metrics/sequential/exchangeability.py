@@ -15,6 +15,11 @@ counts include the score itself and U is uniform on (0, 1). While scores are exc
 p-values are independent and uniform (Vovk, Gammerman & Shafer 2022, "Algorithmic Learning in a
 Random World", chapter 8). Scores are rounded to `N_CELLS` cells fixed in advance, which is valid
 because any function of a score is.
+
+The share of a class is tested without features: the score is 1 for a row of the class and 0 for
+another. Such a p-value is below the share of the class so far if and only if the row is of the
+class. The bet is on p-values below this share, as estimated from the rows of the scorer before; it
+may not depend on the ranked rows. The shares of the labels are tested since semantics 6.
 """
 
 import math
@@ -113,6 +118,26 @@ def rank_rows(
     """
 
 
+class LabelState(NamedTuple):
+    """State of the ranks of labels; the counts are updated in place."""
+
+    columns: Ints  # shape (n_classes,); the column of values of each class, -1 for none
+    counts: Ints  # rows of each class, and rows since it is known, shape (MAX_CLASSES, 2)
+    zones: Floats  # p-values between which a value falls from its maximum, shape (MAX_CLASSES, 2)
+
+
+@kernel
+def rank_labels(
+    labels: Ints, seed: int, before: int, has_scorer: bool, held: LabelState, values: Floats
+) -> None:
+    """Rank labels by class and fill the values bet on; `before` rows were ranked earlier.
+
+    The first column of `values`, shape (m, n_values), has 1 - 2 p of the label given the features.
+    It becomes (min(1, t / p) - a) / (1 - a) with t = 0.05 and a = t (1 + ln(1 / t)), the mean of
+    the minimum: a bet on few, very improbable labels, such as wrong ones.
+    """
+
+
 @kernel
 def cell_of(score: float, centre: float, spread: float) -> int:
     """Return the cell of a score, from 0; half of the cells lie within `spread` of the centre."""
@@ -120,8 +145,22 @@ def cell_of(score: float, centre: float, spread: float) -> int:
 
 FIRST_FIT_ROWS = 500
 
-LEVEL_SHARES: dict[AlarmScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
+LEVEL_SHARES: dict[AlarmScope, float] = {
+    "overall": 0.25,
+    "class": 0.2,
+    "scores": 0.2,
+    "labels": 0.35,
+}
 """Share of the level for the tests of each scope."""
+
+LEVEL_SHARES_BEFORE_6: dict[AlarmScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
+
+ZONE_BELOW, ZONE_ABOVE = 1.0, 4.0
+"""Standard errors from the estimated share of a rare class to the edges of its zone.
+
+A share of 1 % is estimated from 5 rows of 500. With edges at -1 and +1 a change to 5 % after 2,500
+examples is found in 84 of 100 streams, with these in 99.
+"""
 
 SCORES = ("density", "density-spread", "odds", "odds-spread")
 """Tests of the features alone: by the density of a row, and by the odds of the commonest class."""
@@ -141,8 +180,28 @@ _FIELDS = StateSchema(
     floats("_usual", "2 d"),
     ints("_trees"),
 )
+_OF_LABELS = StateSchema(
+    ints("_label_counts", f"{MAX_CLASSES} 2"), floats("_zones", f"{MAX_CLASSES} 2")
+)
 _OF_FEATURES = tuple(f.attribute for f in _FIELDS if f.axes.endswith("d"))
 """Names of the arrays whose last axis is the features."""
+
+
+def zones_of(counts: Ints) -> Floats:
+    """Return the zone of p-values of each class, from the counts of its rows and of all rows.
+
+    A value falls from its maximum to its minimum between the edges, so errors of an estimated share
+    cost little. For a share above one half the zone is that of all other classes, mirrored. The
+    share of a class that was unknown is estimated as that of one without rows. Standard errors
+    count one more row, because a share of 0 has one, too.
+    """
+    rows = np.where(counts[:, 1] > 0, counts[:, 1], counts[:, 1].max()) + 1.0
+    shares = (counts[:, 0] + 0.5) / rows
+    errors = np.sqrt((shares + 1.0 / rows) * (1.0 - shares + 1.0 / rows) / rows)
+    is_rare = shares <= 0.5
+    below = np.where(is_rare, ZONE_BELOW, ZONE_ABOVE) * errors
+    above = np.where(is_rare, ZONE_ABOVE, ZONE_BELOW) * errors
+    return np.stack([np.maximum(shares - below, 0.0), np.minimum(shares + above, 1.0)], axis=1)
 
 
 class ExchangeabilityMonitor:
@@ -150,22 +209,30 @@ class ExchangeabilityMonitor:
 
     - "overall": how improbable the scorer finds the label, given the features.
     - "class": where a row lies between its class and the others; one test a class.
-    - "scores": the same without labels; these find a shift of the features alone.
+    - "labels": how often a class comes, whatever the features; one test a class.
+    - "scores": the densities and odds without labels; these find a shift of the features alone.
 
     A finding means that the distribution changed. Calibration can still hold. `level` covers all
     tests together over an unlimited run, a scorer is kept for `every` rows, and `seed` ranks equal
-    scores.
+    scores. `tests_labels` is False before semantics 6: no tests of the shares of labels, and bets
+    on all improbable labels alike.
     """
 
-    def __init__(self, level: float, every: int, seed: int = 0) -> None:
-        self._every, self._seed = every, seed
-        self._family = Family("exchangeability", LEVEL_SHARES, level, 0.0)
+    def __init__(
+        self, level: float, every: int, seed: int = 0, *, tests_labels: bool = True
+    ) -> None:
+        self._every, self._seed, self._tests_labels = every, seed, tests_labels
+        shares = LEVEL_SHARES if tests_labels else LEVEL_SHARES_BEFORE_6
+        self._family = Family("exchangeability", shares, level, 0.0)
         self._family.add(Subject("overall", None))
         for name in SCORES:
             self._family.add(Subject("scores", name))
         self._labels: tuple[str | None, ...] = ()
         self._classes = self._tests = np.full(MAX_CLASSES, -1, dtype=np.int64)
         self._n_classes = 0  # with a test
+        self._label_columns = self._tests[:0]
+        self._label_counts = np.zeros((MAX_CLASSES, 2), dtype=np.int64)
+        self._zones = np.zeros((MAX_CLASSES, 2))
         self._rows = np.zeros(1, dtype=np.int64)
         self._left = self._first_fit
         self._has_scorer = False
@@ -235,6 +302,9 @@ class ExchangeabilityMonitor:
         for label in labels:
             if label is not None:
                 self._family.add(Subject("class", label))
+        for label in labels[1:] if len(labels) == 2 else labels:  # one of two shares says both
+            if label is not None:
+                self._family.add(Subject("labels", label))
         tests = [j for j, part in enumerate(self._family.parts) if part.scope == "class"][
             :MAX_CLASSES
         ]
@@ -242,6 +312,8 @@ class ExchangeabilityMonitor:
         numbers = {self._family.parts[j].name: c for c, j in enumerate(tests)}
         self._tests = np.array(tests + [-1] * (MAX_CLASSES - len(tests)), dtype=np.int64)
         self._classes = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+        columns = (self._family.index(Subject("labels", name)) for name in numbers)
+        self._label_columns = np.array([-1 if j is None else j for j in columns], dtype=np.int64)
 
     def _values(self, X: Floats, labels: Ints) -> Floats:
         values = np.empty((len(X), len(self._family.parts)))
@@ -249,6 +321,10 @@ class ExchangeabilityMonitor:
         held = (self._rows, self._moments, scorer, self._recent, self._places, self._trees)
         watched = self._tests[: self._n_classes if self._has_scorer else 0]
         rank_rows(X, labels, self._seed, RankState(*held), watched, values)
+        if self._tests_labels:
+            before = int(self._rows[0]) - len(X)
+            ranks = LabelState(self._label_columns, self._label_counts, self._zones)
+            rank_labels(labels, self._seed, before, self._has_scorer, ranks, values)
         return values
 
     @property
@@ -281,6 +357,7 @@ class ExchangeabilityMonitor:
         self._usual = overall(self._moments)
         self._recent = self._usual[0].copy()
         self._constants, self._centres, self._precisions = scorer
+        self._zones = zones_of(self._label_counts)
         self._forget()
         self._has_scorer, self._left = True, self._every
 
@@ -288,6 +365,7 @@ class ExchangeabilityMonitor:
         """Discard the moments and ranks of the rows of this scorer."""
         for moments in (self._counts, self._means, self._squares, self._places, self._trees):
             moments[...] = 0
+        self._label_counts[...] = 0
 
     def report(self) -> list[dict[str, Any]]:
         """Return the test closest to a finding in each scope, ready for JSON."""
@@ -318,14 +396,20 @@ class ExchangeabilityMonitor:
         numbers = [int(self._rows[0]), self._left, int(self._has_scorer)]
         arrays = _FIELDS.arrays_of(self)
         arrays["constants"] = np.nan_to_num(self._constants, neginf=-1e300)
+        if self._tests_labels:
+            arrays |= _OF_LABELS.arrays_of(self)
         return arrays | {**self._family.state(), "numbers": np.array(numbers, dtype=np.int64)}
 
     @classmethod
-    def from_state(cls, state: Arrays, level: float, every: int, seed: int = 0) -> Self:
+    def from_state(
+        cls, state: Arrays, level: float, every: int, seed: int = 0, *, tests_labels: bool = True
+    ) -> Self:
         """Restore the monitor, or raise InvalidSnapshot or LookupError."""
-        restored = cls(level, every, seed)
+        restored = cls(level, every, seed, tests_labels=tests_labels)
         restored._family = Family.from_state(state, restored._family, cls)
         _FIELDS.fill(restored, None, state)
+        if tests_labels:
+            _OF_LABELS.fill(restored, None, state)
         restored._constants[restored._constants <= -1e300] = -np.inf
         numbers = StateSchema(ints("numbers", "3")).values(cls, None, state)["numbers"]
         # Rows of this scorer, rows until the next one, and whether a scorer exists.

@@ -17,6 +17,7 @@ start.
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -221,6 +222,10 @@ MAX_TESTS_PER_SCOPE = 64
 _HARMONIC = sum(1.0 / k for k in range(1, MAX_TESTS_PER_SCOPE + 1))
 
 
+_SUM_OF_SQUARES = math.pi * math.pi / 6.0
+"""The sum of 1 / k^2 over k = 1, 2, ..."""
+
+
 class Subject(NamedTuple):
     """The part of the examples that a test covers."""
 
@@ -233,7 +238,8 @@ class Family:
 
     Each scope has a share of the level. The number of classes, categories or slices is unknown when
     the first test starts. So test k of a scope gets the share 1 / k of the scope's level, divided
-    by the sum of all such shares.
+    by the sum of all such shares. In the scope "labels" the share is 1 / k^2: most feeds have two
+    classes, and one test there.
     """
 
     def __init__(
@@ -266,8 +272,7 @@ class Family:
         found, places = [], Counter[str]()
         for scope, _ in self.parts:
             places[scope] += 1
-            divisor = 1.0 if scope == "overall" else places[scope] * _HARMONIC
-            found.append(self._levels[scope] / divisor)
+            found.append(self._levels[scope] / _divisor(scope, places[scope]))
         return found
 
     def index(self, part: Subject) -> int | None:
@@ -334,6 +339,13 @@ class Family:
         fields = StateSchema(ints("since", f"{m}", least=-1))
         restored.since = fields.values(owner, None, state)["since"].tolist()
         return restored
+
+
+def _divisor(scope: AlarmScope, place: int) -> float:
+    """Return the divisor of the level of a scope for its test number `place`, from 1."""
+    if scope == "overall":
+        return 1.0
+    return place * (place * _SUM_OF_SQUARES if scope == "labels" else _HARMONIC)
 
 
 def e_benjamini_hochberg(log_wealth: ArrayLike, level: float) -> list[int]:

@@ -1,11 +1,12 @@
 """MonitorSet: the sequential tests that monitor a feed, under one level."""
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from online_svm.config.groups import MonitorConfig
+from online_svm.config.semantics import SEMANTICS
 from online_svm.metrics.sequential.calibration_monitor import CalibrationMonitor
 from online_svm.metrics.sequential.exchangeability import ExchangeabilityMonitor
 from online_svm.metrics.sequential.families import Finding
@@ -13,7 +14,7 @@ from online_svm.storage.state import nest, under
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Bools
 
-CALIBRATION_SHARE = 0.7
+CALIBRATION_SHARE, CALIBRATION_SHARE_BEFORE_6 = 0.5, 0.7
 """Share of the level for the calibration tests; the exchangeability tests get the rest."""
 
 ROWS_PER_SCORER = 10_000
@@ -29,7 +30,7 @@ class MonitorSet:
 
     `in_order` is whether rows arrive in the order of their examples. In label order, with delayed
     labels, even independent examples are not exchangeable, so the exchangeability tests are
-    omitted.
+    omitted. `semantics` is of the feed: the shares of the labels are tested since semantics 6.
 
     `most` is the largest number of examples for which a label may stand, with a label budget. Rows
     whose draw is below 1 / `most` were wanted whatever their answer was: the exchangeability tests
@@ -37,12 +38,23 @@ class MonitorSet:
     """
 
     def __init__(
-        self, config: MonitorConfig, seed: int = 0, *, in_order: bool = True, most: int = 1
+        self,
+        config: MonitorConfig,
+        seed: int = 0,
+        *,
+        in_order: bool = True,
+        semantics: int = SEMANTICS,
+        most: int = 1,
     ) -> None:
         self._most = most
+        levels = _Levels.of(config, semantics)
         self._set(
-            CalibrationMonitor(*_calibration(config), most),
-            ExchangeabilityMonitor(*_exchangeability(config), seed) if in_order else None,
+            CalibrationMonitor(config.tolerance, levels.calibration, most),
+            ExchangeabilityMonitor(
+                levels.exchangeability, ROWS_PER_SCORER, seed, tests_labels=semantics >= 6
+            )
+            if in_order
+            else None,
         )
 
     def _set(
@@ -93,16 +105,22 @@ class MonitorSet:
         seed: int = 0,
         *,
         in_order: bool = True,
+        semantics: int = SEMANTICS,
         most: int = 1,
     ) -> Self:
         """Restore the monitors, or raise InvalidSnapshot or LookupError."""
+        levels = _Levels.of(config, semantics)
         calibration = CalibrationMonitor.from_state(
-            under("calibration", state), *_calibration(config), most
+            under("calibration", state), config.tolerance, levels.calibration, most
         )
         exchangeability = None
         if in_order:
             exchangeability = ExchangeabilityMonitor.from_state(
-                under("exchangeability", state), *_exchangeability(config), seed
+                under("exchangeability", state),
+                levels.exchangeability,
+                ROWS_PER_SCORER,
+                seed,
+                tests_labels=semantics >= 6,
             )
         restored = cls.__new__(cls)
         restored._most = most
@@ -120,9 +138,13 @@ def _found(
     return [replace(one, row=int(places[one.row])) for one in tests.update(rows.taken(chosen))]
 
 
-def _calibration(config: MonitorConfig) -> tuple[float, float]:
-    return config.tolerance, CALIBRATION_SHARE * config.alarm_level
+class _Levels(NamedTuple):
+    """The level of each family of tests."""
 
+    calibration: float
+    exchangeability: float
 
-def _exchangeability(config: MonitorConfig) -> tuple[float, int]:
-    return (1.0 - CALIBRATION_SHARE) * config.alarm_level, ROWS_PER_SCORER
+    @classmethod
+    def of(cls, config: MonitorConfig, semantics: int) -> Self:
+        share = CALIBRATION_SHARE if semantics >= 6 else CALIBRATION_SHARE_BEFORE_6
+        return cls(share * config.alarm_level, (1.0 - share) * config.alarm_level)

@@ -60,6 +60,12 @@ def _jump(before: float, after: float) -> Law:
     return lambda t: _binary(before if t < 0 else after)
 
 
+def _noisy(share: float) -> Floats:
+    """Return the law of two equal classes, where such a share of the labels is wrong."""
+    cells = _binary(0.5)
+    return np.asarray((1.0 - share) * cells + share * cells[:, ::-1])
+
+
 def _rotation(t: float) -> Floats:
     turned = min(max(t, 0.0), 1.0)
     return _rates((1 - turned) * _LADDER + turned * _LADDER[::-1], _EVEN)
@@ -86,6 +92,9 @@ CHANGES = {
         lambda t: _rates(_SWAPPED[:: 1 if t < 0 else -1], np.array([0.5, 0.5]))
     ),
     "rare class, .02 to .06": World(_jump(0.02, 0.06)),
+    "rare class, .01 to .05": World(_jump(0.01, 0.05)),
+    "rate .5 to .8 over 2,000": World(lambda t: _binary(0.5 + 0.3 * min(max(2.5 * t, 0.0), 1.0))),
+    "10 % wrong labels": World(lambda t: _noisy(0.0 if t < 0 else 0.1)),
     "gradual rotation": World(_rotation),
     "covariate shift alone": World(lambda t: _rates(_LADDER, _EVEN if t < 0 else _SKEWED)),
     # A year is 2,000 examples.

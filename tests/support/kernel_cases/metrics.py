@@ -41,8 +41,10 @@ from online_svm.metrics.sequential.exchangeability import (
     N_CELLS,
     N_RANKED,
     FrozenScorer,
+    LabelState,
     Moments,
     RankState,
+    rank_labels,
     rank_rows,
 )
 from online_svm.metrics.sequential.families import Bets, bet_until
@@ -325,6 +327,19 @@ def _rank_rows(rng: Rng) -> Any:
     return values, rows, moments, recent, places, trees
 
 
+def _rank_labels(rng: Rng) -> Any:
+    m, k = whole(rng, 0, 40), whole(rng, 0, MAX_CLASSES + 1)
+    values = _special(rng, rng.uniform(-1.0, 1.0, (m, 1 + k)), (np.nan, 1.0, -1.0), 0.2)
+    columns = np.where(rng.random(k) < 0.3, -1, 1 + rng.permutation(k))
+    others, own = rng.integers(0, 2**30, (2, MAX_CLASSES)) * rng.choice([0, 1])
+    held = LabelState(
+        columns, np.stack([own, own + others], 1), np.sort(rng.random((MAX_CLASSES, 2)))
+    )
+    labels, seed = rng.integers(-1, MAX_CLASSES, m), whole(rng, 0, 2**31)
+    rank_labels(labels, seed, whole(rng, 0, 2**40), bool(rng.random() < 0.8), held, values)
+    return values, held.counts
+
+
 def _calibration_values(rng: Rng) -> Any:
     m, k, categories = whole(rng, 0, 20), whole(rng, 2, 6), whole(rng, 0, 5)
     width = 1 + k + categories + N_PROBABILITY_BINS
@@ -414,6 +429,7 @@ CASES = {
     "recent_mean.squares": _squares,
     "reliability.bin_rows": _bin_rows,
     "reliability.binomial_range": _binomial_range,
+    "row_ranks.rank_labels": _rank_labels,
     "row_ranks.rank_rows": _rank_rows,
     "window_ring.add": lambda rng: _held_by(_ring(rng)),
     "window_ring.add_rows": _add_rows,

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from rows_by_hand import rows_of, uniform
 from scipy.special import logsumexp
 from scipy.stats import norm
 
@@ -35,14 +36,6 @@ def examples(rng, m, share=0.4, distance=1.5, shift=0.0):
     return X, columns
 
 
-def rows_of(X, columns, classes=("a", "b"), first=0):
-    m, nothing = len(X), np.zeros((len(X), len(classes)))
-    zeros = np.zeros(m, dtype=np.int64)
-    n = first + np.arange(m)
-    parts = (nothing, nothing, nothing, nothing, nothing, zeros)
-    return ScoredRows(n, classes, columns, *parts, model=1, X=X)
-
-
 def test_larger_scores_have_larger_cells_up_to_infinite_ones():
     found = cells(np.array([-1e300, -1.0, 0.0, 1.0, 1e300]))
     assert found.tolist() == [0, N_CELLS // 4, N_CELLS // 2, 3 * N_CELLS // 4, N_CELLS - 1]
@@ -52,7 +45,7 @@ def test_larger_scores_have_larger_cells_up_to_infinite_ones():
     ("change", "scopes"),
     [
         ({"shift": 1.5}, {"scores"}),
-        ({"share": 0.8}, {"overall", "scores"}),
+        ({"share": 0.8}, {"labels"}),
         ({"distance": -1.5}, {"overall", "class", "scores"}),
     ],
 )
@@ -127,6 +120,7 @@ def test_rows_that_no_class_explains_are_ranked_as_the_strangest():
 def test_label_order_with_one_delayed_class_is_not_exchangeable(delay, alarms):
     X, columns = examples(np.random.default_rng(0), 6000)
     order = np.argsort(np.arange(6000) + np.where(columns == 1, 5, delay), kind="stable")
+    order = order[:5900]  # in the end the delayed class comes alone
     found = ExchangeabilityMonitor(0.003, 10_000).update(rows_of(X[order], columns[order]))
     assert bool(found) == alarms
 
@@ -198,21 +192,7 @@ def test_rows_of_fewer_features_are_refused():
         monitor.update(rows_of(X[:, :2], columns, first=5))
 
 
-WORD = (1 << 64) - 1
-GOLDEN = 0x9E3779B97F4A7C15
 PLACED = 100
-
-
-def mixed(z):
-    """The finalizer of SplitMix64, by Python's integers."""
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & WORD
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & WORD
-    return z ^ (z >> 31)
-
-
-def uniform(seed, row, stream):
-    key = mixed(seed + GOLDEN * (stream + 1) & WORD)
-    return (mixed(key ^ ((row + 1) * GOLDEN & WORD)) >> 11) / 2**53
 
 
 def p_values(scores, seed, stream):
