@@ -1,0 +1,85 @@
+"""The encoding of a text file: Unicode with or without a mark, else Windows-1252."""
+
+import codecs
+import io
+from typing import IO, TextIO
+
+from workers.push.rows import BadSource
+
+FALLBACK = "windows-1252"
+"""Encoding of text that is not UTF-8, unless one is given: that of Excel in western Europe."""
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_PEEKED = 512  # bytes in which every other one is NUL if the text is UTF-16
+
+
+class Decoder:
+    """Decodes lines that were split as Latin-1; `encoding` is what they turned out to be.
+
+    Text is UTF-8 until a line is not; if all lines before are ASCII, it has the other encoding.
+    """
+
+    def __init__(self, other: str) -> None:
+        self.encoding: str | None = None  # None: ASCII so far
+        self._other = other
+
+    def __call__(self, line: str) -> str:
+        """Return the text of a line. Raises UnicodeDecodeError."""
+        if line.isascii():
+            return line
+        raw = line.encode("latin-1")
+        if self.encoding in (None, "utf-8"):
+            try:
+                text = raw.decode("utf-8")
+                self.encoding = "utf-8"
+                return text
+            except UnicodeDecodeError:
+                if self.encoding == "utf-8":
+                    raise
+                self.encoding = self._other
+        return raw.decode(self.encoding or self._other)
+
+
+def opened(
+    binary: IO[bytes], given: str | None, known: str | None
+) -> tuple[TextIO, Decoder | None]:
+    """Return the text of a file, and the decoder for its lines if they are not decoded yet.
+
+    `given` is the encoding that the user names, `known` that of earlier tables of the feed.
+    Raises BadSource if there is no encoding of that name.
+    """
+    for name in (given, known):
+        _check(name)
+    if given is not None:
+        return io.TextIOWrapper(binary, encoding=given, newline=""), None
+    start = binary.peek(_PEEKED)[:_PEEKED]  # type: ignore[attr-defined]  # of buffered readers
+    if (wide := _wide(start)) is not None:
+        return io.TextIOWrapper(binary, encoding=wide, newline=""), None
+    return io.TextIOWrapper(binary, encoding="latin-1", newline=""), Decoder(known or FALLBACK)
+
+
+def _wide(start: bytes) -> str | None:
+    """Return the encoding if characters have two bytes or four."""
+    for mark, name in _MARKS.items():
+        if start.startswith(mark):
+            return name
+    pairs = len(start) // 2
+    if pairs >= 2:
+        for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+            if 2 * start[first::2].count(0) > pairs and not start[1 - first :: 2].count(0):
+                return name
+    return None
+
+
+def _check(encoding: str | None) -> None:
+    try:
+        is_text = encoding is None or isinstance(b"".decode(encoding), str)
+    except (LookupError, ValueError):
+        is_text = False
+    if not is_text:
+        raise BadSource(f"--encoding {encoding}: no encoding of text has this name")
