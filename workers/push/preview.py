@@ -150,10 +150,10 @@ def _leak(
     errors = len(labels) - max(classes.values())
     advice = f"known beforehand? If not: --drop {shlex.quote(name)}"
     pairs = {(value, label) for value, label in zip(values, labels, strict=True)}
-    if len(pairs) == len(classes) == len({value for value, _ in pairs}):
-        yield f"  warning   {name} is the label under another name: {advice}"
-    elif _errors([value is None for value in values], labels) <= _UNEXPLAINED * errors:
+    if _errors([value is None for value in values], labels) <= _UNEXPLAINED * errors:
         yield f"  warning   {name} is filled for some labels and empty for others: {advice}"
+    elif len(pairs) == len(classes) == len({value for value, _ in pairs}):
+        yield f"  warning   {name} is the label under another name: {advice}"
     elif _errors(_bins(values), labels) <= _UNEXPLAINED * errors:
         yield f"  warning   {name} nearly determines the label: {advice}"
 

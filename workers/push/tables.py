@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from zipfile import BadZipFile
 
 from online_svm.stream.cells import is_number
 from workers.push.columns import not_numbers
@@ -132,7 +133,7 @@ def _dialect(lines: Sequence[str], separator: str | None) -> tuple[str, str]:
         if '"' not in text and re.search(
             rf"(?m)(^|{re.escape(each)})'[^'\n]*'($|[\r{re.escape(each)}])", text
         ):
-            quotes += "'"
+            quotes = "'\""
         found += [(_agreement(lines, each, quote), each, quote) for quote in quotes]
     best = max(found, key=lambda one: one[0])
     if separator is None and best[0][0] == 0 and lines and " " in lines[0].strip():
@@ -154,14 +155,13 @@ def xlsx_table(path: Path, layout: Layout) -> Table:
     """Read the first sheet of a workbook. Raises BadSource without the package openpyxl."""
     try:
         from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
     except ImportError:
         raise BadSource(
             "a spreadsheet; install online-svm[excel], or save its table as CSV, and push that file"
         ) from None
     try:
         book = load_workbook(path, read_only=True, data_only=True)
-    except (InvalidFileException, KeyError, ValueError, OSError) as error:
+    except (BadZipFile, KeyError, ValueError, OSError) as error:
         raise BadSource(f"no Excel workbook: {str(error)[:200]}") from None
     sheet = book.worksheets[0]
     others = len(book.worksheets) - 1

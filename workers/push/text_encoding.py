@@ -53,10 +53,11 @@ def opened(
     `given` is the encoding that the user names, `known` that of earlier tables of the feed.
     Raises BadSource if there is no encoding of that name.
     """
-    for name in (given, known):
-        _check(name)
     if given is not None:
-        return io.TextIOWrapper(binary, encoding=given, newline=""), None
+        try:
+            return io.TextIOWrapper(binary, encoding=given, newline=""), None
+        except LookupError:
+            raise BadSource(f"--encoding {given}: no encoding of text has this name") from None
     start = binary.peek(_PEEKED)[:_PEEKED]  # type: ignore[attr-defined]  # of buffered readers
     if (wide := _wide(start)) is not None:
         return io.TextIOWrapper(binary, encoding=wide, newline=""), None
@@ -74,12 +75,3 @@ def _wide(start: bytes) -> str | None:
             if 2 * start[first::2].count(0) > pairs and not start[1 - first :: 2].count(0):
                 return name
     return None
-
-
-def _check(encoding: str | None) -> None:
-    try:
-        is_text = encoding is None or isinstance(b"".decode(encoding), str)
-    except (LookupError, ValueError):
-        is_text = False
-    if not is_text:
-        raise BadSource(f"--encoding {encoding}: no encoding of text has this name")
