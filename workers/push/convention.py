@@ -5,8 +5,8 @@ The first rows of each column decide. A value that has one reading, such as ``20
 column proves the opposite. Where two readings remain possible, the user is asked.
 """
 
+import re
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,6 +27,7 @@ GAPS_AMONG_NUMBERS = frozenset(
 )
 """Texts in lower case that stand for a missing value in columns of numbers and times."""
 
+_PLAIN = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
 _MAX_REMEMBERED = 1 << 15  # texts of a column whose value is remembered
 _MAX_ASKED = 5  # columns that one question names
 
@@ -61,10 +62,14 @@ class ColumnReading:
     """How a column is read, and examples of its cells."""
 
     is_text: bool = False
+    may_be_plain: bool = True  # whether a number without a unit needs no check
     decimal: Decimal | None = None
     order: Order | None = None
     units: frozenset[str] = frozenset()
-    counts: Counter[str] = field(default_factory=Counter)  # cells by kind
+    # Cells by kind
+    counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("number", "time", "text", "gap"), 0)
+    )
     sample: tuple[str, object] | None = None  # a cell as it is written, and its value
     remembered: dict[str, tuple[str, object]] = field(default_factory=dict)
 
@@ -104,6 +109,7 @@ class CellReader:
             is_known = self._given.known is not None
             column.is_text = name in self._known.texts if is_known else evidence.is_text
             column.units = self._units(name, evidence)
+            column.may_be_plain = not column.is_text and "%" not in column.units
             column.decimal = decimals.get(name)
             column.order = orders.get(name)
             if not column.is_text:
@@ -170,18 +176,27 @@ class CellReader:
         """Return the value of a cell. Raises BadSource if it contradicts the convention."""
         if not isinstance(value, str):
             return _typed(name, value)
-        column = self.columns.setdefault(name, ColumnReading())
+        column = self.columns.get(name)
+        if column is None:
+            column = self.columns[name] = ColumnReading()
+        # Most cells are plain numbers; a point is decimal only if the column has decimal points.
+        if (
+            column.may_be_plain
+            and _PLAIN.fullmatch(value)
+            and ("." not in value or (column.decimal or self.decimal) == ".")
+        ):
+            column.counts["number"] += 1
+            return float(value)
         text = value.strip()
-        if text in column.remembered:
-            kind, read = column.remembered[text]
-        else:
-            kind, read = self._read(name, column, text)
+        found = column.remembered.get(text)
+        if found is None:
+            found = self._read(name, column, text)
             if len(column.remembered) < _MAX_REMEMBERED:
-                column.remembered[text] = kind, read
-            if kind in ("number", "time") and _is_better(text, read, column.sample):
-                column.sample = text, read
-        column.counts[kind] += 1
-        return read
+                column.remembered[text] = found
+            if found[0] in ("number", "time") and _is_better(text, found[1], column.sample):
+                column.sample = text, found[1]
+        column.counts[found[0]] += 1
+        return found[1]
 
     def _read(self, name: str, column: ColumnReading, text: str) -> tuple[str, object]:
         plain = text.lower()
@@ -350,7 +365,7 @@ def _is_better(text: str, value: object, before: tuple[str, object] | None) -> b
 def _typed(name: str, value: Any) -> object:
     """Return a value of a spreadsheet or a Parquet file as one that an entry may hold."""
     if value is None or isinstance(value, bool | int | float):
-        return value
+        return None if value != value else value
     if isinstance(value, date):  # a datetime, too
         return value.isoformat()
     if isinstance(value, DecimalNumber):

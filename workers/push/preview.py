@@ -75,7 +75,7 @@ def columns(head: Sequence[Row], layout: Layout) -> list[str]:
 
 def _kind(values: Sequence[object], column: ColumnReading | None) -> tuple[str, float]:
     """Return the kind of a column, and the share of its values that are only text."""
-    counts = column.counts if column is not None else Counter[str]()
+    counts = column.counts if column is not None else {"time": 0}
     numbers = sum(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     present = sum(value is not None for value in values)
     if not present:
@@ -83,7 +83,7 @@ def _kind(values: Sequence[object], column: ColumnReading | None) -> tuple[str, 
     times = counts["time"]
     if column is not None and not column.is_text and numbers + times:
         kind = "time" if times > numbers else "number"
-        return kind, counts["text"] / max(1, counts.total() - counts["gap"])
+        return kind, counts["text"] / max(1, sum(counts.values()) - counts["gap"])
     return ("number", 1 - numbers / present) if 2 * numbers > present else ("text", 1.0)
 
 

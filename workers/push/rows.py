@@ -179,8 +179,10 @@ def with_targets(
     x: Features, y: object, probability: object, reading: Reading, id_: object = None
 ) -> Row:
     """Return a row; an empty label, probability or id counts as missing."""
-    missing = reading.missing
-    p, label, id_text = (_filled(value, missing) for value in (probability, y, id_))
+    p, label, id_text = (
+        None if value is None else _filled(value, reading.missing)
+        for value in (probability, y, id_)
+    )
     # A label is sent with the spaces around it.
     return Row(x, label_text(y) if label is not None and p is None else label, id_text, p)
 

@@ -20,7 +20,6 @@ from workers.push.rows import (
     find_layout,
     milliseconds,
     number,
-    plain,
     slices_of,
     with_targets,
 )
@@ -206,53 +205,43 @@ def table_rows(table: Table, reading: Reading, layout: Layout) -> Iterator[Row]:
     count = min(reading.examined, max(1, _MAX_EXAMINED_CELLS // max(1, len(names))))
     head, records = look_ahead(table.records, count)
     read = [*wanted, *(name for name in (layout.prob, layout.time) if name is not None)]
-    index = {name: i for i, name in enumerate(names)}
-    cells.learn({name: [row[index[name]] for _, row in head] for name in read})
-    no_label = (
-        _texts_of_no_label([row[index[layout.label]] for _, row in head])
-        if layout.label
-        else frozenset()
-    )
-    as_array = not (reading.named and table.has_header)
+    columns = {name: [row[i] for _, row in head] for i, name in enumerate(names)}
+    cells.learn({name: columns[name] for name in read})
+    no_label = frozenset() if "+" in columns.get(layout.label or "", ()) else _NO_LABEL
+    must_be_numbers, missing = not (reading.named and table.has_header), reading.missing
     for at, record in records:
         x = dict(zip(names, record, strict=True))
         try:
             values = {name: cells.read(name, x[name]) for name in read}
-            if as_array:
-                later = (
-                    ()
-                    if table.may_wait
-                    else (
-                        {name: cells.read(name, row[index[name]]) for name in wanted}
-                        for _, row in records
-                    )
-                )
-                features: dict[str, Any] = numbers(values, later, wanted, reading.missing, at)
-            else:
-                features = {name: _sent(values[name], cells, name, reading) for name in wanted}
+            features: Any = {name: values[name] for name in wanted}
+            if must_be_numbers:
+                later = () if table.may_wait else _read_later(records, names, wanted, cells)
+                features = numbers(features, later, wanted, missing, at)
+            if not table.has_header:
+                features = list(features.values())
             y = x.get(layout.label) if layout.label else None
             if isinstance(y, str):
                 y = None if y.strip().lower() in no_label else y.strip()
-            sent = features if table.has_header else list(features.values())
             p = _probability(x[layout.prob], values[layout.prob]) if layout.prob else None
-            row = with_targets(sent, y, p, reading, x.get(layout.id) if layout.id else None)
+            row = with_targets(features, y, p, reading, x.get(layout.id) if layout.id else None)
             row = with_slices_and_time(row, x, values, reading)
         except BadSource as error:
             raise _at(at, error) from None
         yield row
 
 
-def _sent(value: object, cells: CellReader, name: str, reading: Reading) -> object:
-    return value if cells.columns[name].is_text else plain(value, reading.missing)
+def _read_later(
+    records: Iterator[Record], names: Sequence[str], wanted: Sequence[str], cells: CellReader
+) -> Iterator[dict[str, Any]]:
+    """Yield the features of later rows."""
+    for _, record in records:
+        x = dict(zip(names, record, strict=True))
+        yield {name: cells.read(name, x[name]) for name in wanted}
 
 
 def _probability(raw: object, value: object) -> object:
     """Return a probability as it is written, if that is a number of JSON."""
     return raw if isinstance(raw, str) and is_number(raw.strip()) and value == float(raw) else value
-
-
-def _texts_of_no_label(labels: Sequence[object]) -> frozenset[str]:
-    return frozenset() if "+" in labels else _NO_LABEL
 
 
 def numbers(

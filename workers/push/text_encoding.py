@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import re
 from typing import IO, TextIO
 
 from workers.push.rows import BadSource
@@ -15,6 +16,11 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_DOUBTFUL = re.compile(
+    "[A-Za-zÀ-ÿ][¹³¿¯¼¾¡¢¤¦¶¸§„”‚™†‡‰‹›£¥][A-Za-zÀ-ÿ]|[£¥¯][a-zà-ÿ]|[a-z][ŠŽŸ]|[À-ÿ]{4}"
+)
+"""What other encodings give if they are read as Windows-1252: signs within words, or no ASCII."""
+
 _PEEKED = 512  # bytes in which every other one is NUL if the text is UTF-16
 
 
@@ -24,12 +30,15 @@ class Decoder:
     Text is UTF-8 until a line is not; if all lines before are ASCII, it has the other encoding.
     """
 
-    def __init__(self, other: str) -> None:
+    def __init__(self, known: str | None) -> None:
         self.encoding: str | None = None  # None: ASCII so far
-        self._other = other
+        self._known = known  # of earlier tables; not of text that is UTF-8
 
     def __call__(self, line: str) -> str:
-        """Return the text of a line. Raises UnicodeDecodeError."""
+        """Return the text of a line.
+
+        Raises UnicodeDecodeError; or BadSource if the text is hardly what was written.
+        """
         if line.isascii():
             return line
         raw = line.encode("latin-1")
@@ -41,8 +50,15 @@ class Decoder:
             except UnicodeDecodeError:
                 if self.encoding == "utf-8":
                     raise
-                self.encoding = self._other
-        return raw.decode(self.encoding or self._other)
+                self.encoding = self._known or FALLBACK
+        text = raw.decode(self.encoding)
+        if self._known is None and (found := _DOUBTFUL.search(text)):
+            word = text[max(0, found.start() - 10) : found.end() + 10].strip()
+            raise BadSource(
+                f"this is not UTF-8, and as Windows-1252 it reads {word!r}: name its encoding, as "
+                "--encoding cp1250, or --encoding cp1252 if that is right"
+            )
+        return text
 
 
 def opened(
@@ -61,7 +77,7 @@ def opened(
     start = binary.peek(_PEEKED)[:_PEEKED]  # type: ignore[attr-defined]  # of buffered readers
     if (wide := _wide(start)) is not None:
         return io.TextIOWrapper(binary, encoding=wide, newline=""), None
-    return io.TextIOWrapper(binary, encoding="latin-1", newline=""), Decoder(known or FALLBACK)
+    return io.TextIOWrapper(binary, encoding="latin-1", newline=""), Decoder(known)
 
 
 def _wide(start: bytes) -> str | None:

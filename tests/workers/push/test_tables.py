@@ -265,6 +265,24 @@ def test_text_that_is_not_utf8_is_windows_1252_or_what_is_named(tmp_path):
         list(rows(str(path), Reading()))
 
 
+DOUBTFUL = [("cp1250", "Łódź"), ("cp1250", "piątek"), ("cp1251", "Москва"), ("mac-roman", "für"),
+            ("cp850", "schön"), ("cp850", "für"), ("cp1253", "Αθήνα")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("encoding", "text"), DOUBTFUL)
+def test_text_of_another_encoding_is_asked_for_and_read_if_it_is_named(tmp_path, encoding, text):
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"a;y\n{text};x\n".encode(encoding))
+    with pytest.raises(BadSource, match="name its encoding, as --encoding cp"):
+        list(rows(str(path), Reading()))
+    assert next(rows(str(path), Reading(encoding=encoding))).x == {"a": text}
+
+
+def test_western_text_is_not_doubted(tmp_path):
+    text = "Ærøskøbing, ¿Qué?, 5 m³/h, £5, Façade, Søren, Übergröße, L’été, 20 €, Šimek, ¡Hola!"
+    assert cells(tmp_path, f'a;y\n"{text}";x\n', encoding="cp1252") == [{"a": text}]
+
+
 def test_gaps_are_null_in_every_column_and_codes_stay_codes(tmp_path):
     text = "a;b;c;y\n1;red;01067;x\n-;n/a;10115;z\nNA;-;?;-\nnone;NA;;n/a\n"
     assert read(tmp_path, text) == [
