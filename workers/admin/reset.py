@@ -21,7 +21,7 @@ def reset(store: Store, with_input: bool, force: bool = False) -> int:
     to_delete += store.snapshot_keys()
     to_delete += [keys.published, *store.published_keys()]
     if with_input:
-        to_delete += [keys.input, keys.requests]
+        to_delete += [keys.input, keys.requests, keys.table]
     elif store.length(keys.input):
         # The consumer group holds the old cursor; the next worker creates the group again.
         store.group(keys.input, GROUP).destroy()

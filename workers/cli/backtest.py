@@ -60,7 +60,8 @@ class HistoryOptions(SourceOptions):
     def refuse_file_options(self, source: str) -> None:
         """Raise BadConfiguration if an option for files was given."""
         for option in fields(SourceOptions):
-            if getattr(self, option.name) not in (None, False):
+            given = getattr(self, option.name)
+            if given not in (None, False) or (given is False and option.name == "day_first"):
                 raise BadConfiguration(
                     f"--{option.name.replace('_', '-')} is for a file, and {source} is none: it is "
                     "taken for a feed, whose entries are answered as they are"

@@ -39,17 +39,20 @@ def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
         yield plain_progress(total)
         return
     with _bar(total, "pushing") as (bar, task):
-        yield lambda sent: bar.update(task, completed=sent)
+        speed = _Speed()
+        yield lambda sent: bar.update(task, completed=sent, rate=f"{speed(sent):,.0f}/s")
 
 
 @contextmanager
 def _bar(total: int | None, text: str) -> "Iterator[tuple[Progress, TaskID]]":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
 
-    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn())
+    rate = TextColumn("{task.fields[rate]}")
+    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), rate, Remaining())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield bar, bar.add_task("", total=total)
+        yield bar, bar.add_task("", total=total, rate="")
 
 
 @contextmanager
@@ -62,7 +65,7 @@ def backtest_progress(
         return
     with _bar(total, "{task.description}") as (bar, first):
         bar.update(first, description=names[0])
-        tasks = [first, *(bar.add_task(name, total=total) for name in names[1:])]
+        tasks = [first, *(bar.add_task(name, total=total, rate="") for name in names[1:])]
 
         def update(counts: Sequence[int]) -> None:
             for task, count in zip(tasks, counts, strict=True):
@@ -99,7 +102,37 @@ def at_intervals(line: Callable[[Done], str], at_once: bool = False) -> Callable
 def plain_progress(total: int | None, done: str = "pushed") -> Callable[[int], None]:
     """Return a callback that prints at intervals the number of rows that are done."""
     of = ("" if total is None else f" of {total:,}") + f" {done}"
-    return at_intervals(lambda count: f"{count:,}{of}")
+    speed = _Speed()
+
+    def line(count: int) -> str:
+        rate = speed(count)
+        left = f", {_duration((total - count) / rate)} left" if total and rate else ""
+        return f"{count:,}{of}, {rate:,.0f}/s{left}"
+
+    return at_intervals(line)
+
+
+class _Speed:
+    """Rows a second since the beginning."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, count: int) -> float:
+        return count / max(1e-3, time.monotonic() - self._began)
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration in its largest fitting unit.
+
+    Examples
+    --------
+    >>> _duration(-1), _duration(59), _duration(600), _duration(9000)
+    ('0 s', '59 s', '10 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{max(0.0, seconds):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def waiting_progress(mark: int, mark_bytes: int = 0) -> Callable[[int], None]:

@@ -5,20 +5,22 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import orjson
 from typer import Argument, Option
 
-from workers.cli.common import Feed, RedisOptions, embedded_url, note
+from workers.cli.common import Feed, RedisOptions, attached_url, embedded_url, note
 from workers.cli.source_options import PushedSourceOptions
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, EmbeddedNotRunning
 from workers.text import counted
 
 if TYPE_CHECKING:
     from workers.push.back_pressure import HighWater
+    from workers.push.convention import Convention
     from workers.push.ingest import Fields
-    from workers.push.rows import Reading
+    from workers.push.rows import Layout, Reading
     from workers.push.sources import Row
 
 
@@ -34,6 +36,10 @@ class PushOptions:
     limit: Annotated[
         int | None, Option(min=0, help="Rows to push, at most; 0 only checks all of the source.")
     ] = None
+    dry_run: Annotated[
+        bool,
+        Option("--dry-run", help="Show how each column is read, check all rows, and send nothing."),
+    ] = False
     rate: Annotated[float | None, Option(min=1e-3, help="Rows a second, at most.")] = None
     high_water: Annotated[
         int,
@@ -57,9 +63,9 @@ def push(
     source: Annotated[
         str | None,
         Argument(
-            help="A file (CSV, JSON lines, LIBSVM, ARFF; .gz too), - for standard input (JSON "
-            "lines, else --format), a data set that comes with river (Phishing, ImageSegments, "
-            "Bananas), or a benchmark set by name."
+            help="A file (CSV, JSON lines, .xlsx, Parquet, LIBSVM, ARFF; .gz too), - for standard "
+            "input (JSON lines, else --format), a data set that comes with river (Phishing, "
+            "ImageSegments, Bananas), or a benchmark set by name."
         ),
     ] = None,
     labels: Annotated[
@@ -79,18 +85,25 @@ def push(
     """Append examples to the input of a feed, or with --labels FILE the labels of earlier ones.
 
     A worker answers each entry. Before the first example is sent, push prints how it reads the
-    columns of the source. After Ctrl-C it prints how many rows Redis accepted, and the --skip to
+    columns of the source; numbers and dates may be written as in any country, and what is found is
+    stored with the feed. After Ctrl-C it prints how many rows Redis accepted, and the --skip to
     continue with.
     """
     url = _checked(feed, redis)
     reading = how.reading()
     if labels is not None:
         reading = _for_labels(reading)
-    plan = _planned(_source(source, labels), reading, how, options)
-    if options.limit == 0:
-        _check(plan)
-    else:
-        _push(plan, url or embedded_url(), feed, options)
+    name = _source(source, labels)
+    if options.limit == 0 or options.dry_run:
+        known = _known(_running_url(url), feed) if options.dry_run else None
+        plan = _planned(name, replace(reading, known=known), how, options)
+        _check(plan, "--dry-run" if options.dry_run else "--limit 0")
+        return
+    if name == "-" or Path(name).is_file():  # else there is no table
+        url = url or embedded_url()
+        reading = replace(reading, known=_known(url, feed))
+    plan = _planned(name, reading, how, options)
+    _push(plan, url or embedded_url(), feed, options)
 
 
 def _checked(feed: str, redis: RedisOptions) -> str | None:
@@ -105,6 +118,25 @@ def _checked(feed: str, redis: RedisOptions) -> str | None:
     return given
 
 
+def _running_url(given: str | None) -> str | None:
+    """Return the given URL, else that of the embedded server if it runs."""
+    try:
+        return given or attached_url()
+    except EmbeddedNotRunning:
+        return None
+
+
+def _known(url: str | None, feed: str) -> "Convention | None":
+    """Return how earlier tables of the feed are written, if that is stored."""
+    from workers.broker.feed_reader import FeedReader
+    from workers.push.feed_convention import stored_convention
+
+    if url is None:
+        return None
+    with FeedReader(url, feed) as reader:
+        return stored_convention(reader)
+
+
 class _Plan(NamedTuple):
     """Rows to push, in order."""
 
@@ -113,6 +145,16 @@ class _Plan(NamedTuple):
     are_labels: bool
     encode: "Callable[[Row], Fields]"
     chunk: int  # rows sent at once
+    reading: "Reading"
+    layout: "Layout"
+
+    def convention(self) -> "Convention | None":
+        """Return how the table is written, if that is more than is stored for the feed."""
+        known = self.reading.known
+        if self.layout.cells is None:
+            return None
+        found = self.layout.cells.convention(self.layout.encoding)
+        return found if found != known and found.model_dump(exclude_defaults=True) else None
 
 
 def _planned(
@@ -120,24 +162,30 @@ def _planned(
 ) -> _Plan:
     """Open the source, and print the summary of its columns."""
     from workers.push import ingest, sources
+    from workers.push.columns import MAX_ROWS
     from workers.push.rows import Layout
 
     layout = Layout()
-    found = sources.rows(name, reading, layout)
-    rows, total = how.chosen(found, options.skip, options.limit or None)
     chunk = ingest.CHUNK_ENTRIES if options.rate is None else ingest.PushRate(options.rate).chunk
     chunk = min(chunk, options.high_water or chunk)
+    if name == "-":  # rows of a live source must not wait for later ones
+        reading = replace(reading, examined=chunk)
+    found = sources.rows(name, reading, layout)
+    rows, total = how.chosen(found, options.skip, options.limit or None)
     if not reading.labels_only:
-        rows = how.summarized(rows, layout, chunk)
+        shown = MAX_ROWS if options.dry_run else chunk
+        rows = how.summarized(rows, layout, shown, full=options.dry_run)
+    if total is None and name != "-":
+        total = sources.row_count(Path(name), options.skip)
     encode = ingest.label_entry if reading.labels_only else partial(ingest.entry, arrays=how.arrays)
-    return _Plan(rows, total, reading.labels_only, encode, chunk)
+    return _Plan(rows, total, reading.labels_only, encode, chunk, reading, layout)
 
 
-def _check(plan: _Plan) -> None:
+def _check(plan: _Plan, option: str) -> None:
     """Read and encode the rows without pushing them; print their number."""
     count = sum(1 for _ in map(plan.encode, plan.rows))
     noun = "label" if plan.are_labels else "row"
-    note(f"{counted(count, noun)} can be pushed; none was, as --limit 0 asks")
+    note(f"{counted(count, noun)} can be pushed; none was, as {option} asks")
 
 
 def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
@@ -147,14 +195,31 @@ def _push(plan: _Plan, url: str, feed: str, options: PushOptions) -> None:
     if plan.are_labels:
         _check_horizon(url, feed)
     began = time.monotonic()
+    stored = _store(plan.convention(), None, url, feed)
     try:
         sent = _pushed(plan, url, feed, options)
     except PushInterrupted as interrupted:
         note(_resume_hint(interrupted.sent, interrupted.unsure, options.skip, options.limit))
         raise
+    _store(plan.convention(), stored, url, feed)
     seconds = time.monotonic() - began
     noun = "label" if plan.are_labels else "row"
     note(f"{counted(sent, noun)} pushed to feed {feed!r} in {seconds:.1f} s")
+
+
+def _store(
+    found: "Convention | None", stored: "Convention | None", url: str, feed: str
+) -> "Convention | None":
+    """Store how the table is written, unless it is stored; return what is stored now."""
+    from workers.broker.feed_reader import FeedReader
+    from workers.push.feed_convention import store_convention
+
+    if found is None or found == stored:
+        return stored
+    with FeedReader(url, feed) as reader:
+        if not store_convention(reader, found):
+            note("how this table is written is not stored: this user may not, or it is too long")
+    return found
 
 
 def _check_horizon(url: str, feed: str) -> None:

@@ -19,7 +19,7 @@ class SourceOptions:
     """Options to read a file, standard input or a named data set."""
 
     format: Annotated[
-        Literal["csv", "jsonl", "libsvm", "arff"] | None,
+        Literal["csv", "jsonl", "libsvm", "arff", "xlsx", "parquet"] | None,
         Option(help="Default: by the file's extension; jsonl for standard input."),
     ] = None
     label: Annotated[
@@ -79,6 +79,31 @@ class SourceOptions:
             help="Push in the order of numpy.random.default_rng(SEED).permutation(n).",
         ),
     ] = None
+    decimal: Annotated[
+        Literal[",", "."] | None,
+        Option(
+            metavar="SIGN",
+            help="Decimal sign of a table, comma or point, where its values do not prove one.",
+        ),
+    ] = None
+    day_first: Annotated[
+        bool | None,
+        Option(
+            "--day-first/--month-first",
+            help="Whether 01/02/2025 is the first of February, where the table does not prove it.",
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="Encoding of a CSV file; default Unicode if it is that, else Windows-1252.",
+        ),
+    ] = None
+    label_case: Annotated[
+        Literal["lower"] | None,
+        Option(metavar="lower", help="Make labels lower case, so that Fraud and FRAUD are one."),
+    ] = None
     data_dir: DataDir = None
 
     def reading(self) -> "Reading":
@@ -97,6 +122,10 @@ class SourceOptions:
             na=tuple(self.na or ()),
             time=self.time,
             named=not self.arrays,
+            decimal=self.decimal,
+            order=None if self.day_first is None else "dmy" if self.day_first else "mdy",
+            encoding=self.encoding,
+            label_case=self.label_case,
         )
 
     def chosen(
@@ -111,16 +140,21 @@ class SourceOptions:
         held = shuffled(rows, self.shuffle)[skip:end]
         return held, len(held)
 
-    def summarized(self, rows: "Iterable[Row]", layout: "Layout", chunk: int) -> "Iterable[Row]":
-        """Print a summary of the columns from the first rows; return all rows.
+    def summarized(
+        self, rows: "Iterable[Row]", layout: "Layout", chunk: int, full: bool = False
+    ) -> "Iterable[Row]":
+        """Print a summary of the columns from the first rows, if `full` of each; return all rows.
 
         At most one chunk is read ahead: rows of a live source must not wait for later ones.
         """
         from workers.push.columns import MAX_ROWS, head_of, summary
+        from workers.push.preview import columns
 
         remaining = iter(rows)
         head = head_of(remaining, min(MAX_ROWS, chunk))
         for line in summary(head, layout, self.arrays):
+            note(line)
+        for line in columns(head, layout) if full else ():
             note(line)
         return chain(head, remaining)
 

@@ -1,5 +1,6 @@
 """`verify`: recompute the answers, and compare every byte; or repair state or answers."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +48,7 @@ def verify(
     """
     from workers.admin.verify import verify as recompute
     from workers.admin.verify import verify_history
+    from workers.push.feed_convention import stored_convention
     from workers.push.ingest import encoded
     from workers.push.sources import rows
 
@@ -64,7 +66,8 @@ def verify(
 
             found = verify_archive(store, Archive(Path(input), feed))
         else:
-            chosen, _ = how.chosen(rows(input, how.reading()))
+            reading = replace(how.reading(), known=stored_convention(store))
+            chosen, _ = how.chosen(rows(input, reading))
             found = verify_history(store, (encoded(row, how.arrays) for row in chosen))
     if json:
         show_json(_plain(feed, found))

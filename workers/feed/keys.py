@@ -81,6 +81,7 @@ class FeedKeys:
     wanted = _Key("wanted")  # string: set by `backup` for some seconds to request a snapshot
     erased = _Key("erased")  # hash: the IDs of erased entries, and nothing of their contents
     published = _Key("pub")  # hash: which published state is the newest; outside the digest
+    table = _Key("table")  # stream of one entry: how tables are written; JSON, added by `push`
     requests = _Key("req")  # stream of examples without a label that scorers answer
     # Patterns of the keys of snapshots, and of parts of published states.
     snapshots = _Key("snap:*")

@@ -1,14 +1,14 @@
 """Columns of a source: a summary of its first rows, and the error for columns of text."""
 
-import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 from typing import Any
 
 from online_svm.stream.cells import time_of
+from workers.push import preview
 from workers.push.rows import BadSource, Layout, Row, number
 from workers.text import counted
 
@@ -69,8 +69,9 @@ def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[s
         is_array = arrays or not isinstance(head[0].x, Mapping)
         means = "which a feed rejects unless its worker has --missing mean"
         lines.append(f"  blank     {where}: sent as null, {means if is_array else 'a gap'}")
+    lines += preview.form(layout)
     lines += [_warning(name) for name in names if _is_identifier(name, head)]
-    return lines
+    return [*lines, *preview.warnings(head, layout)]
 
 
 def _columns(row: Row) -> Sequence[str]:
@@ -134,14 +135,10 @@ def _is_identifier(name: str, head: Sequence[Row]) -> bool:
     plain = name.strip().lower()
     if plain in _ID_NAMES or plain.endswith(("_id", " id", "-id")):
         return True
-    values: list[Any] = [row.x.get(name) for row in head if isinstance(row.x, Mapping)]
-    if len(values) < _MIN_ROWS_FOR_ID or not all(map(_is_whole, values)):
+    values = [row.x.get(name) for row in head if isinstance(row.x, Mapping)]
+    if len(values) < _MIN_ROWS_FOR_ID:
         return False
-    return all(later - value == 1 for value, later in pairwise(values))
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value) and value == int(value)
+    return not _are_times(values) and preview.identifies_rows(values)
 
 
 def _warning(name: str) -> str:

@@ -1,16 +1,12 @@
 """Readers of the file formats: CSV, JSON lines, LIBSVM and ARFF."""
 
-import csv
-import itertools
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TextIO, cast
 
 import orjson
 
-from workers.push.columns import not_numbers
 from workers.push.rows import (
     BadSource,
     Format,
@@ -20,12 +16,13 @@ from workers.push.rows import (
     find_layout,
     label_text,
     milliseconds,
-    number,
     plain,
     refuse_columns,
     slices_of,
     with_targets,
 )
+from workers.push.tables import csv_table, numbers, table_rows, with_slices_and_time
+from workers.push.text_encoding import Decoder
 
 MAX_LINE_LENGTH = 16 * 2**20
 """Largest number of characters in a line; more than the largest entry of any feed."""
@@ -42,28 +39,45 @@ _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)""", re.IGNOREC
 
 
 class Lines:
-    """Iterates over the lines of a text; `number` is the last line read, from 1."""
+    """Iterates over the lines of a text; `number` is the last line read, from 1.
 
-    def __init__(self, source: TextIO) -> None:
+    `decode` returns the text of a line that was split before it was decoded. `may_wait` tells
+    whether the next line may come much later.
+    """
+
+    def __init__(
+        self, source: TextIO, decode: Decoder | None = None, may_wait: bool = False
+    ) -> None:
         self._source, self.number = source, 0
-        self.may_wait = source is sys.stdin
+        self.decode, self.may_wait = decode, may_wait
 
     def __iter__(self) -> Iterator[str]:
         """Yield each line with its end.
 
-        Raises BadSource if a line is too long, holds a NUL or is not UTF-8.
+        Raises BadSource if a line is too long, holds a NUL or cannot be decoded.
         """
         while line := self._next():
             yield line
+
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """Yield each line that is not blank, with its number."""
+        return ((self.number, line) for line in self if line.strip())
 
     def _next(self) -> str:
         self.number += 1
         try:
             line = self._source.readline(MAX_LINE_LENGTH + 1)
-        except UnicodeDecodeError:
-            raise BadSource(f"not UTF-8 text; {_AS_UTF8}") from None
-        if len(line) > MAX_LINE_LENGTH:
-            raise BadSource(f"a line of more than {MAX_LINE_LENGTH:,} characters")
+            if len(line) > MAX_LINE_LENGTH:
+                raise BadSource(f"a line of more than {MAX_LINE_LENGTH:,} characters")
+            if self.decode is not None:
+                line = self.decode(line)
+        except UnicodeDecodeError as error:
+            if self.decode is not None:
+                known, way = str(self.decode.encoding), "name its encoding, as --encoding cp850"
+            else:
+                is_utf8 = error.encoding.startswith("utf")
+                known, way = "UTF-8" if is_utf8 else "what --encoding names", _AS_UTF8
+            raise BadSource(f"not {known} text; {way}") from None
         if "\0" in line:
             raise BadSource(f"a NUL character: this is not UTF-8 text; {_AS_UTF8}")
         # Files are opened without their byte order mark; standard input keeps it.
@@ -71,52 +85,13 @@ class Lines:
 
 
 def _csv_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
-    from river.stream import iter_csv
+    def check(width: int) -> None:
+        _check_width(width, reading)
 
-    filled = (line for line in lines if line.strip())
-    first = next(filled, "")
-    delimiter = max(",;\t ", key=first.count)
-    cells = next(csv.reader([first], delimiter=delimiter), [])
-    _check_width(len(cells), reading)
-    names = cells if reading.header else [f"x{i}" for i in range(1, len(cells) + 1)]
-    find_layout(names, reading, layout)
-    wanted = layout.features(names)
-    body = filled if reading.header else itertools.chain([first], filled)
-    # An extra cell gets the name None, so that the check below finds it.
-    table: Any = iter_csv(cast(TextIO, body), fieldnames=[*names, None], delimiter=delimiter)
-    for x, _ in table:
-        if len(x) != len(names):
-            raise BadSource(f"not {len(names)} columns, as the first line has")
-        if reading.named and reading.header:
-            features = {name: plain(x.get(name), reading.missing) for name in wanted}
-        else:
-            features = _numbers(x, table, wanted, reading.missing, lines)
-        sent = features if reading.header else list(features.values())
-        y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
-        row = with_targets(sent, y, p, reading, id_)
-        yield _with_slices_and_time(row, x, reading)
-
-
-def _with_slices_and_time(row: Row, cells: Mapping[str, Any], reading: Reading) -> Row:
-    if reading.slices:
-        row = replace(row, s=slices_of(cells, reading))
-    if reading.time is None or reading.labels_only:
-        return row
-    return replace(row, time=milliseconds(cells.get(reading.time), reading))
-
-
-def _numbers(
-    x: Mapping[str, Any],
-    table: Iterator[tuple[Mapping[str, Any], Any]],
-    names: Sequence[str],
-    missing: frozenset[str],
-    lines: Lines,
-) -> dict[str, object]:
-    try:
-        return {name: number(x.get(name), missing) for name in names}
-    except ValueError:
-        later = () if lines.may_wait else (row for row, _ in table)
-        raise not_numbers(x, later, names, missing, lines.number) from None
+    table = csv_table(lines.numbered(), reading, layout, check, lines.may_wait)
+    for row in table_rows(table, reading, layout):
+        layout.encoding = reading.encoding if lines.decode is None else lines.decode.encoding
+        yield row
 
 
 def _check_width(columns: int, reading: Reading) -> None:
@@ -255,11 +230,13 @@ def _arff_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
             if reading.named:
                 features = {name: plain(x.get(name), reading.missing) for name in wanted}
             else:
-                features = _numbers(x, table, wanted, reading.missing, lines)
+                features = numbers(
+                    x, (row for row, _ in table), wanted, reading.missing, lines.number
+                )
             y, p, id_ = (x.get(name) for name in (layout.label, layout.prob, layout.id))
             text = y.strip(" '\"") if isinstance(y, str) else y
             row = with_targets(features, text, p, reading, id_)
-            yield _with_slices_and_time(row, x, reading)
+            yield with_slices_and_time(row, x, x, reading)
     except ParseArffError as error:
         raise BadSource(str(error)) from error
     except RuntimeError as error:  # a StopIteration in river's generator

@@ -100,9 +100,11 @@ def push(
     fields of an entry: `entry`, or `label_entry`, which may raise BadSource. `skipped` is the
     number of skipped rows of the source, for messages.
 
-    Raises PushStopped if Redis refused an entry, or its replies did not arrive; no entry is sent
-    again. Raises PushInterrupted after Ctrl-C, when the replies to the last chunk were read, so
-    that the number of accepted rows is exact; a second Ctrl-C does not wait for them.
+    Raises BadSource if a row cannot be read; the rows before its chunk were sent, and the message
+    says how to continue. Raises PushStopped if Redis refused an entry, or its replies did not
+    arrive; no entry is sent again. Raises PushInterrupted after Ctrl-C, when the replies to the
+    last chunk were read, so that the number of accepted rows is exact; a second Ctrl-C does not
+    wait for them.
     """
     pacing = pacing or Pacing()
     sent = unsure = sent_bytes = 0
@@ -122,6 +124,13 @@ def push(
                     pacing.throttle(sent, sent_bytes)
     except KeyboardInterrupt:
         raise PushInterrupted(sent, unsure) from None
+    except BadSource as error:
+        if not sent:
+            raise
+        raise BadSource(
+            f"{error}. {rows_pushed(sent)}; correct the source, then go on with "
+            f"--skip {skipped + sent}"
+        ) from None
     return sent
 
 

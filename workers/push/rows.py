@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
@@ -12,7 +12,11 @@ from online_svm.errors import InvalidExample
 from online_svm.stream.cells import is_number, time_of
 from workers.errors import BadConfiguration
 
-Format = Literal["csv", "jsonl", "libsvm", "arff"]
+if TYPE_CHECKING:
+    from workers.push.cell_text import Decimal, Order
+    from workers.push.convention import CellReader, Convention
+
+Format = Literal["csv", "jsonl", "libsvm", "arff", "xlsx", "parquet"]
 Features = Sequence[Any] | Mapping[str, Any]
 
 MISSING = ("", "?")  # texts that stand for a missing value in any table
@@ -22,6 +26,8 @@ _MIN_INEXACT = 2.0**63  # see `label_text`
 
 class BadSource(BadConfiguration):
     """The source of examples does not exist, or cannot be read."""
+
+    line: int | None = None  # line of the source; None: the last one that was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,13 @@ class Reading:
     time: str | None = None  # column of the time of an example; `time` in an entry
     named: bool = True  # whether features keep their names, so that they may be texts
     labels_only: bool = False  # whether rows are labels of earlier examples, with their ids
+    # How the cells of a table are written, where its values do not prove it
+    decimal: "Decimal | None" = None
+    order: "Order | None" = None  # of day, month and year
+    encoding: str | None = None  # of a CSV file
+    label_case: Literal["lower"] | None = None
+    known: "Convention | None" = None  # what earlier tables of the feed proved
+    examined: int = 1000  # rows that are read before the first one is converted
 
     @property
     def missing(self) -> frozenset[str]:
@@ -75,6 +88,9 @@ class Layout:
     slices: list[str] = field(default_factory=list)  # columns that are sent as slices
     dropped: list[str] = field(default_factory=list)  # columns that are not sent
     label_is_last: bool = False  # whether the last column is the label because none was named
+    cells: "CellReader | None" = None  # how the cells of a table are read
+    form: list[str] = field(default_factory=list)  # separator and the like, for people
+    encoding: str | None = None  # of text that is not Unicode
 
     def features(self, names: Sequence[str]) -> list[str]:
         """Return the columns that are features."""
@@ -163,8 +179,10 @@ def with_targets(
     x: Features, y: object, probability: object, reading: Reading, id_: object = None
 ) -> Row:
     """Return a row; an empty label, probability or id counts as missing."""
-    missing = reading.missing
-    p, label, id_text = (_filled(value, missing) for value in (probability, y, id_))
+    p, label, id_text = (
+        None if value is None else _filled(value, reading.missing)
+        for value in (probability, y, id_)
+    )
     # A label is sent with the spaces around it.
     return Row(x, label_text(y) if label is not None and p is None else label, id_text, p)
 

@@ -11,26 +11,36 @@ import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 from workers.push.columns import NotNumbers
+from workers.push.convention import Undecided
 from workers.push.formats import READERS, Lines
 from workers.push.rows import BadSource, Format, Layout, Reading, Row, label_text, refuse_columns
+from workers.push.tables import parquet_table, table_rows, xlsx_table
+from workers.push.text_encoding import opened
 
 __all__ = ["BadSource", "Layout", "Reading", "Row", "label_text", "rows"]
 
 _EXTENSIONS: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",
+    ".txt": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".libsvm": "libsvm",
     ".svm": "libsvm",
     ".svmlight": "libsvm",
     ".arff": "arff",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+    ".parquet": "parquet",
 }
-_SPREADSHEETS = frozenset((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"))
+_MAX_COUNTED = 1 << 30  # bytes of a file whose lines are counted
+_BINARY = ("xlsx", "parquet")
+_SPREADSHEETS = frozenset((".xls", ".xlsb", ".ods", ".numbers"))
 
 _FORMAT_HINT = "; standard input is read as JSON lines, else --format csv, libsvm or arff"
 _MAX_REASON = 600  # characters of a reason: some readers quote the whole line
@@ -47,17 +57,33 @@ def rows(source: str, reading: Reading, layout: Layout | None = None) -> Iterato
     layout = Layout() if layout is None else layout
     if source == "-":
         hint = "" if reading.format else _FORMAT_HINT
-        opened = lambda: sys.stdin  # noqa: E731  (a function, as for a file)
         format_ = reading.format or "jsonl"
-        return _read("standard input", opened, format_, reading, layout, hint)
+        if format_ in _BINARY:
+            raise BadSource(f"standard input cannot be {format_}: push the file by its name")
+        found = _read("standard input", _standard_input, format_, reading, layout, hint)
+        return _with_label_case(found, reading)
     path = Path(source)
     if path.is_file():
         format_ = reading.format or _format_of(path)
-        return _read(source, lambda: _open(path), format_, reading, layout)
+        if format_ in _BINARY:
+            return _with_label_case(_binary_rows(path, format_, reading, layout), reading)
+        found = _read(source, lambda: _opened(path), format_, reading, layout)
+        return _with_label_case(found, reading)
     _check_named(source, path)
     if reading.label is not None:
         raise BadSource(f"a data set by name has its own label; leave out --label {reading.label}")
     return _named_rows(source, reading, layout)
+
+
+def row_count(path: Path, skipped: int) -> int | None:
+    """Return about how many rows a file of lines has after the skipped ones; None: not known."""
+    if not path.is_file() or path.stat().st_size > _MAX_COUNTED:
+        return None
+    if path.suffix == ".gz" or _EXTENSIONS.get(path.suffix.lower()) in _BINARY:
+        return None
+    with path.open("rb") as source:
+        lines = sum(block.count(b"\n") for block in iter(lambda: source.read(1 << 20), b""))
+    return max(0, lines - skipped)
 
 
 def _check_named(name: str, path: Path) -> None:
@@ -84,16 +110,51 @@ def looks_like_a_path(source: str) -> bool:
     return "/" in source or Path(source).suffix != ""
 
 
-def _open(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+def _opened(path: Path) -> IO[bytes]:
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]  # GzipFile
+
+
+def _standard_input() -> IO[bytes]:
+    return sys.stdin.buffer
+
+
+def _lines(binary: IO[bytes], format_: Format, reading: Reading) -> Lines:
+    may_wait = binary is getattr(sys.stdin, "buffer", None)
+    if format_ != "csv":
+        return Lines(io.TextIOWrapper(binary, encoding="utf-8-sig", newline=""), None, may_wait)
+    known = None if reading.known is None else reading.known.encoding
+    text, decode = opened(binary, reading.encoding, known)
+    return Lines(text, decode, may_wait)
+
+
+def _with_label_case(found: Iterator[Row], reading: Reading) -> Iterator[Row]:
+    """Return the rows with labels in lower case, if the user or the feed wants that."""
+    known = None if reading.known is None else reading.known.label_case
+    if (reading.label_case or known) is None:
+        return found
+    return (replace(row, y=row.y and row.y.strip().lower()) for row in found)
+
+
+def _binary_rows(path: Path, format_: Format, reading: Reading, layout: Layout) -> Iterator[Row]:
+    count = 0
+    try:
+        table = xlsx_table(path, layout) if format_ == "xlsx" else parquet_table(path)
+        for row in table_rows(table, reading, layout):
+            yield row
+            count += 1
+    except BadSource as error:
+        at = "" if error.line is None else f", row {error.line}"
+        raise BadSource(f"{path}{at}: {error}") from None
 
 
 def _format_of(path: Path) -> Format:
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if suffix.lower() in _SPREADSHEETS:
-        raise BadSource(f"{path}: a spreadsheet; save its table as CSV (UTF-8), and push that file")
+        raise BadSource(
+            f"{path}: a spreadsheet; save its table as CSV or .xlsx, and push that file"
+        )
+    if _EXTENSIONS.get(suffix.lower()) in _BINARY and path.suffix == ".gz":
+        raise BadSource(f"{path}: unpack it first")
     if suffix.lower() not in _EXTENSIONS:
         raise BadSource(f"{path}: say what it is with --format csv, jsonl, libsvm or arff")
     return _EXTENSIONS[suffix.lower()]
@@ -101,7 +162,7 @@ def _format_of(path: Path) -> Format:
 
 def _read(
     name: str,
-    source: Callable[[], TextIO],
+    source: Callable[[], IO[bytes]],
     format_: Format,
     reading: Reading,
     layout: Layout,
@@ -110,28 +171,31 @@ def _read(
     """Open a source and yield its rows; if the first has another format, the error has the hint."""
     count, lines = 0, None
     try:
-        with source() as text:
-            lines = Lines(text)
+        with source() as binary:
+            lines = _lines(binary, format_, reading)
             for count, row in enumerate(READERS[format_](lines, reading, layout), 1):  # noqa: B007  (the error names the row)
                 yield row
-    except NotNumbers as error:
-        raise BadSource(f"{name}, line {error.line}, row {count + 1}: {error}") from None
+    except Undecided as error:
+        raise BadSource(f"{name}: {error}") from None
     except BadSource as error:
-        raise _at(name, lines, count + 1, str(error)) from None
+        limit = None if isinstance(error, NotNumbers) else _MAX_REASON
+        raise _at(name, error.line or lines, count + 1, str(error)[:limit]) from None
     except (ValueError, KeyError, IndexError, csv.Error, StopIteration) as error:
         reason = str(error)[:200] + hint * (count == 0)
-        raise _at(name, lines, count + 1, f"not {format_}: {reason}") from error
+        line = getattr(error, "line", None) or lines
+        raise _at(name, line, count + 1, f"not {format_}: {reason}") from error
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)[:200]
         raise _at(name, lines, count + 1, f"cannot be read: {reason}") from error
 
 
-def _at(name: str, lines: Lines | None, row: int, reason: str) -> BadSource:
+def _at(name: str, line: Lines | int | None, row: int, reason: str) -> BadSource:
     """Return an error that names the line and the row, with line breaks in the reason removed."""
-    reason = " ".join(reason[:_MAX_REASON].split())
-    if lines is None:
+    reason = " ".join(reason.split())
+    if line is None:
         return BadSource(f"{name}: {reason}")
-    return BadSource(f"{name}, line {lines.number}, row {row}: {reason}")
+    at = line if isinstance(line, int) else line.number
+    return BadSource(f"{name}, line {at}, row {row}: {reason}")
 
 
 def _named_rows(name: str, reading: Reading, layout: Layout) -> Iterator[Row]:

@@ -84,7 +84,7 @@ def test_all_columns_of_text_are_named_at_once_with_what_to_type(run, store, fee
     assert f"{path}, line 2, row 1: c(1) is 'red', c(2) is 'red'" in err
     typed = shlex.split(re.search(r", or type (.*) \(--drop leaves", err)[1])
     assert typed[:24] == [part for name in (*names[1:], names[0]) for part in ("--drop", name)]
-    assert typed[24:] == ["--na", "n/a", "--na", "NA", "--na", "unknown"]
+    assert typed[24:] == ["--na", "unknown"]
     code, _, err = run("push", feed, str(path), "--arrays", *typed)
     assert (code, len(stored(store))) == (0, 4)
 
@@ -100,7 +100,8 @@ def test_a_column_of_many_texts_is_left_out():
 
 
 def test_of_standard_input_no_later_row_is_waited_for_where_one_cannot_be_read(monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("a,b,y\n1,red,x\nblue,red,x\n"))
+    text = io.BytesIO(b"a,b,y\n1,red,x\nblue,red,x\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(text)))
     with pytest.raises(BadSource) as refused:
         list(rows("-", Reading(format="csv", named=False)))
     assert "standard input, line 2, row 1: b is 'red', not a number" in str(refused.value)

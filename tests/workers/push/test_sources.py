@@ -168,7 +168,7 @@ REFUSED = [
     ("a.jsonl", '{"q": 1, "y": "a"}\n', {"time": "at"}, "no 'at' for the time"),
     ("a.libsvm", "1 1:2\n", {"time": "at"}, "no column 'at' for the time"),
     ("a.data", "1", {}, "--format"),
-    ("a.xlsx", "PK", {}, "a.xlsx: a spreadsheet; save its table as CSV"),
+    ("a.xls", "PK", {}, r"a.xls: a spreadsheet; save its table as CSV or \.xlsx"),
     ("a.ods", "PK", {}, "a.ods: a spreadsheet; save its table as CSV"),
     ("iris", None, {}, r"iris: no such file, and no data set of that name"),
     ("iris", None, {"label": "y"}, r"iris: no such file, and no data set of that name"),
@@ -196,7 +196,7 @@ def test_a_gzipped_file_and_a_byte_order_mark_are_read(tmp_path):
 
 
 def from_stdin(monkeypatch, text, **reading):
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
     return list(rows("-", Reading(**reading)))
 
 
@@ -281,7 +281,11 @@ ENDINGS = [
     ("bad", "message"),
     [
         (b"\0", "a NUL character"),
-        (b"\xff\xfe", "not UTF-8 text; save it as UTF-8, or convert it, as from Windows: iconv "),
+        (
+            b"\x81\xfe",
+            "not (UTF-8 text; save it as UTF-8, or convert it, as from Windows: iconv "
+            "|windows-1252 text; name its encoding, as --encoding cp850)",
+        ),
         (b"1" * (formats.MAX_LINE_LENGTH + 1), "a line of more than 16,777,216 characters"),
     ],
     ids=["nul", "bytes", "long"],
