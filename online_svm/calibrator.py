@@ -104,8 +104,6 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
 
         Raises InvalidInput if X or y cannot be used, or y holds one class only.
         """
-        if self.estimator is not None:
-            self.estimator_ = clone(self.estimator).fit(X, y)
         self._learn(X, y, None, None, is_first=True)
         return self
 
@@ -136,12 +134,7 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
         InvalidExample
             If a label is not one of the classes, or a score cannot be used.
         """
-        is_first = not hasattr(self, "_model")
-        if is_first and self.estimator is not None:
-            self.estimator_ = clone(self.estimator)
-            if not isinstance(self.estimator, FrozenEstimator):
-                self.estimator_.fit(X, y)
-        self._learn(X, y, classes, version, is_first=is_first)
+        self._learn(X, y, classes, version, is_first=not hasattr(self, "_model"))
         return self
 
     def update_one(self, score: Any, y: Any, version: str | int | None = None) -> Self:
@@ -198,6 +191,8 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
         is_first: bool,
     ) -> list[PredictionBlock]:
         """Learn rows and return their answers."""
+        if is_first and self.estimator is not None:
+            self.estimator_ = clone(self.estimator).fit(X, y)
         X = self._checked(X, reset=is_first)
         labels = checked_labels(X, y)
         if is_first:

@@ -37,10 +37,7 @@ MAX_LABEL_BYTES = 256
 
 _NAMES = ["x", "xb", "y", "p", "id"]
 _ALWAYS_KNOWN = frozenset(name.encode() for name in _NAMES)
-_DISABLED = {
-    b"s": "s_without_slices", b"for": "for_without_horizon", b"time": "time_not_counted",
-    b"score": "score_without_scores", b"score_version": "score_without_scores",
-}  # fmt: skip
+_DISABLED = {b"s": "s_without_slices", b"for": "for_without_horizon", b"time": "time_not_counted"}
 """Cases of rejection for fields that a setting must enable."""
 
 _OPTIONAL = (b"s", b"for", b"time", b"a")

@@ -24,6 +24,7 @@ from workers.push.rows import (
     plain,
     refuse_columns,
     slices_of,
+    with_score,
     with_targets,
 )
 
@@ -100,7 +101,10 @@ def _csv_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
 def _with_slices_and_time(row: Row, cells: Mapping[str, Any], reading: Reading) -> Row:
     if reading.slices:
         row = replace(row, s=slices_of(cells, reading))
-    if reading.time is None or reading.labels_only:
+    if reading.labels_only:
+        return row
+    row = with_score(row, cells, reading, (reading.score, reading.score_version))
+    if reading.time is None:
         return row
     return replace(row, time=milliseconds(cells.get(reading.time), reading))
 
@@ -125,19 +129,21 @@ def _check_width(columns: int, reading: Reading) -> None:
         MAX_FEATURES
         + len(reading.drop + reading.slices)
         + sum(map(bool, (reading.labelled, reading.prob, reading.id, reading.time)))
+        + len(reading.scores)
     )
     if columns > limit:
         raise BadSource(f"more than {limit} columns: a feed takes at most {MAX_FEATURES} features")
 
 
 def _json_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
-    """Read objects in the form of an input entry (`x`, `y`, `p`, `id`, `s`, `time`), or flat ones.
+    """Read objects in the form of an input entry (with `x`), or flat ones.
 
     Values are sent unchanged; the feed rejects those that it cannot use.
     """
     layout.label = (reading.label or "y") if reading.labelled else None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
     layout.slices, layout.time = list(reading.slices), reading.time
+    layout.scores = reading.scores
     for line in lines:
         if line.strip():
             item = orjson.loads(line)
@@ -160,15 +166,23 @@ def _json_row(item: dict[str, Any], reading: Reading) -> Row:
     at = None if time_name is None or time_name not in item else item.pop(time_name)
     if reading.time is not None and at is None and not reading.labels_only:
         raise BadSource(f"no {reading.time!r} for the time")
-    for dropped in reading.drop + reading.slices:
+    scores = (reading.score, reading.score_version)
+    if is_entry:
+        scores = (scores[0] or "score", scores[1] or "score_version")
+    scored = with_score(Row({}), item, reading, scores)
+    for dropped in (*reading.drop, *reading.slices, *scores):
         item.pop(dropped, None)
     x = item.pop("x") if is_entry else item
     if is_entry and item:
-        raise BadSource(f"unknown keys beside x, y, p, id, s and time: {', '.join(item)[:200]}")
+        raise BadSource(
+            f"unknown keys beside x, y, p, id, s, time and score: {', '.join(item)[:200]}"
+        )
     features = {} if reading.labels_only else _json_features(x, reading)
     row = _json_targets(features, y, p, sent, reading)
     if at is not None and not reading.labels_only:
         row = replace(row, time=milliseconds(at, reading))
+    if not reading.labels_only:
+        row = replace(row, score=scored.score, score_version=scored.score_version)
     return row if s is None else replace(row, s=s)
 
 
