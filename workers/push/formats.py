@@ -152,6 +152,9 @@ def _json_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
             yield _json_row(item, reading)
 
 
+_ENTRY_KEYS = "x, y, p, id, s, time, score and score_version"
+
+
 def _json_row(item: dict[str, Any], reading: Reading) -> Row:
     name, is_entry = reading.label or "y", isinstance(item.get("x"), list | dict)
     prob = reading.prob or ("p" if is_entry else None)
@@ -174,9 +177,7 @@ def _json_row(item: dict[str, Any], reading: Reading) -> Row:
         item.pop(dropped, None)
     x = item.pop("x") if is_entry else item
     if is_entry and item:
-        raise BadSource(
-            f"unknown keys beside x, y, p, id, s, time and score: {', '.join(item)[:200]}"
-        )
+        raise BadSource(f"unknown keys beside {_ENTRY_KEYS}: {', '.join(item)[:200]}")
     features = {} if reading.labels_only else _json_features(x, reading)
     row = _json_targets(features, y, p, sent, reading)
     if at is not None and not reading.labels_only:
