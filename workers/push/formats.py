@@ -173,7 +173,7 @@ def _json_row(item: dict[str, Any], reading: Reading) -> Row:
     if is_entry:
         scores = (scores[0] or "score", scores[1] or "score_version")
     scored = with_score(Row({}), item, reading, scores)
-    for dropped in (*reading.drop, *reading.slices, *scores):
+    for dropped in (*reading.drop, *reading.slices, *filter(None, scores)):
         item.pop(dropped, None)
     x = item.pop("x") if is_entry else item
     if is_entry and item:
