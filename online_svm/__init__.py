@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from online_svm.calibration.joint import MatrixScaling, TemperatureScaling, VectorScaling
     from online_svm.calibration.platt import PlattScaling
     from online_svm.calibration.venn_abers import VennAbers
+    from online_svm.calibrator import OnlineCalibrator
     from online_svm.classifier import OnlineClassifier
     from online_svm.config import PredictorConfig
     from online_svm.errors import InvalidExample, OnlineSVMError
@@ -45,6 +46,7 @@ _MODULES = {
     "InvalidExample": "errors",
     "IsotonicMap": "calibration.isotonic",
     "MatrixScaling": "calibration.joint",
+    "OnlineCalibrator": "calibrator",
     "OnlineClassifier": "classifier",
     "OnlinePredictor": "predictor.online_predictor",
     "OnlineSVC": "svm.online_svc",
@@ -73,6 +75,7 @@ __all__ = [
     "InvalidExample",
     "IsotonicMap",
     "MatrixScaling",
+    "OnlineCalibrator",
     "OnlineClassifier",
     "OnlinePredictor",
     "OnlineSVC",

@@ -29,6 +29,11 @@ CASES: dict[str, dict[str, str]] = {
         "name_with_nul": "a feature name contains NUL",
         "p_no_decimal": "p is not a decimal number of at most {most} bytes",
         "p_no_number": "p is not a number",
+        "score_of_classes": "score is neither a number, for two classes, nor one number for each "
+        "class: {declared}",
+        "score_not_json": "score is not JSON",
+        "score_version_of_type": "score_version is not an integer or a text of at most {most} "
+        "characters",
         "field_with_nul": "{field} contains NUL",
         "field_not_utf8": "{field} is not UTF-8; send its text in UTF-8",
     },
@@ -36,11 +41,14 @@ CASES: dict[str, dict[str, str]] = {
         "feature_nan": "feature {feature!r} is NaN; send a finite number",
         "feature_infinite": "feature {feature!r} is infinite; send a finite number",
         "p_not_finite": "p is not finite; send a number from 0 to 1",
+        "score_not_finite": "score is not finite; send a number, or null for a missing score",
     },
     "out_of_range": {
         "feature_out_of_range": "feature {feature!r} is {value!r}; send 0 or a size from 1e-307 to "
         "1e100",
         "p_out_of_range": "p is {p!r}; send a number from 0 to 1",
+        "score_out_of_range": "score is {p!r}; send a probability from 0 to 1, or set scores "
+        "to margin",
     },
     "dimension": {
         "features_other": "x has {found} features, this feed takes {features}",
@@ -52,6 +60,7 @@ CASES: dict[str, dict[str, str]] = {
     },
     "unknown_feature": {
         "feature_unknown": "feature {feature!r} is unknown",
+        "feature_of_score": "feature {feature!r} has a name of the score's columns; rename it",
         "name_no_text": "feature names are text",
     },
     "missing_feature": {
@@ -144,6 +153,8 @@ CASES: dict[str, dict[str, str]] = {
         "horizon to how long a label may take: so many further examples, as 500, or a time, as 30m",
         "time_not_counted": "field 'time', the time of an example, needs a horizon that counts it; "
         "set horizon to a time, as 30m",
+        "score_without_scores": "score is sent, but the feed takes none; set scores to what it is: "
+        "probability or margin",
         "s_without_slices": "s is sent, but the feed has no slices; set slices",
         "p_of_other_learner": "p is sent, but the learner takes labels only; set learner to psvm",
         "text_for_number": "feature {feature!r} is text, which is not supported yet; send a number",

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from online_svm.compiled.kernels import KernelName
 from online_svm.config.groups import MemberName
 from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of
 from online_svm.stream import frames
 from online_svm.stream.labels import LabelTexts
 from online_svm.stream.prediction import PredictionBlock
+from online_svm.types import Floats
 
 try:
     from river import base
@@ -164,6 +167,108 @@ class OnlineClassifier(base.MiniBatchClassifier):
     def _answer(self, x: Features) -> PredictionBlock:
         schema = self._model.frozen.schema
         return self._model.ask(schema.row(_named(x))[None, :])
+
+
+class OnlineCalibrator(base.Wrapper[base.Classifier], base.Classifier):
+    """Probabilities and intervals from the scores of a river classifier, calibrated as labels come.
+
+    `learn_one` calibrates the probabilities that the classifier states before it learns the
+    example, then lets it learn. See `online_svm.OnlineCalibrator`; `calibrate` makes one.
+
+    Parameters
+    ----------
+    model : base.Classifier
+        It stays the caller's own object.
+    classes : sequence
+        All labels that will ever occur.
+    window : int or None
+        Number of examples kept.
+    interval_level : float or None
+    seed : int
+    settings : dict, optional
+        Further settings of `PredictorConfig` by name.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, naive_bayes
+    >>> rows = [*datasets.Phishing().take(600)]
+    >>> def loss(model):
+    ...     return round(evaluate.progressive_val_score(rows, model, metrics.LogLoss()).get(), 2)
+    >>> loss(naive_bayes.GaussianNB()), loss(calibrate(naive_bayes.GaussianNB()))
+    (1.24, 0.28)
+    """
+
+    def __init__(
+        self,
+        model: base.Classifier,
+        classes: Sequence[Any] = (False, True),
+        window: int | None = 2000,
+        interval_level: float | None = 0.9,
+        seed: int = 0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.model = model
+        self.classes = classes
+        self.window = window
+        self.interval_level = interval_level
+        self.seed = seed
+        self.settings = settings
+        self._labelled_predictor: LabelledPredictor | None = None
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from river import naive_bayes
+
+        yield {"model": naive_bayes.GaussianNB()}  # type: ignore[no-untyped-call]
+
+    @property
+    def _wrapped_model(self) -> base.Classifier:
+        return self.model
+
+    @property
+    def _multiclass(self) -> bool:
+        return len(self.classes) > 2
+
+    def learn_one(self, x: Features, y: Any, **given: Any) -> None:
+        """Learn the score of an example and its label; then let the classifier learn both.
+
+        Raises InvalidExample if the label is none of the classes; all is unchanged then.
+        """
+        self._calibrator.learn(self._row(x), [y], self._calibrator.schema)
+        self.model.learn_one(dict(x), y, **given)
+
+    def predict_proba_one(self, x: Features, **_: Any) -> dict[Any, float]:
+        """Return the probability of each label."""
+        (found,) = self._calibrator.probabilities(self._calibrator.ask(self._row(x))).tolist()
+        return dict(zip(self._calibrator.labels, found, strict=True))
+
+    def predict_interval_one(self, x: Features) -> dict[Any, tuple[float, float]]:
+        """Return the lower and upper probability of each label."""
+        (found,) = self._calibrator.intervals(self._calibrator.ask(self._row(x))).tolist()
+        labels = self._calibrator.labels
+        return {label: (low, high) for label, (low, high) in zip(labels, found, strict=True)}
+
+    @property
+    def _calibrator(self) -> LabelledPredictor:
+        if self._labelled_predictor is None:
+            parameters = {k: v for k, v in self._get_params().items() if k != "model"}
+            self._labelled_predictor = _empty_model(parameters | {"scores": "probability"})
+        return self._labelled_predictor
+
+    def _row(self, x: Features) -> Floats:
+        """Return the row of the classifier's score; before its first label, a missing one."""
+        stated, columns = self.model.predict_proba_one(dict(x)), self._calibrator.schema.scores
+        found = np.array([[stated.get(label, 0.0) for label in self._calibrator.labels]])
+        assert columns is not None
+        return columns.rows(found if found.sum() > 0.0 else np.full_like(found, np.nan))
+
+
+def calibrate(model: base.Classifier, **parameters: Any) -> OnlineCalibrator:
+    """Return a river classifier with the calibrated probabilities of another one.
+
+    `parameters` are those of `OnlineCalibrator`.
+    """
+    return OnlineCalibrator(model, **parameters)
 
 
 def _empty_model(parameters: dict[str, Any]) -> LabelledPredictor:

@@ -12,6 +12,7 @@ from online_svm.config.groups import (
     MachineConfig,
     MemberName,
     MonitorConfig,
+    ScoreConfig,
     WindowConfig,
 )
 from online_svm.config.semantics import SEMANTICS, check
@@ -32,6 +33,9 @@ MapName = Literal[
     "mixed",
 ]
 MIXED: MapName = "mixed"
+SCORE = "score"
+"""Name of the given score, a probability, among the published maps; and of its feature."""
+SCORE_VERSION = "score_version"
 EARLY_UNTIL = 2000
 """Without `refit_lag`, refits at fewer learned examples than this take effect at once.
 
@@ -50,7 +54,9 @@ KindName = Literal["number", "boolean", "category", "time"]
 """Kind of a feature; see `online_svm.stream.cells`."""
 
 
-class PredictorFields(LabelConfig, MachineConfig, MonitorConfig, WindowConfig, DecisionConfig):
+class PredictorFields(
+    LabelConfig, ScoreConfig, MachineConfig, MonitorConfig, WindowConfig, DecisionConfig
+):
     """Settings of `OnlinePredictor`, each checked by itself; a subclass checks them together."""
 
     classes: tuple[Label, ...] | None = Field(
@@ -204,6 +210,9 @@ class PredictorConfig(PredictorFields):
             self._check_committee()
         if self.on_drift != "report":
             self._check_drift()
+        self._check_scores()
+        if self.scores is not None:
+            self._check_examples_with_scores()
         return self
 
     def _check_budget(self) -> None:
@@ -215,6 +224,22 @@ class PredictorConfig(PredictorFields):
                 f"{represented:,.0f} examples, the limit is {MAX_REPRESENTED_EXAMPLES:,}; set "
                 f"metrics_window to at most {most}"
             )
+
+    def _check_examples_with_scores(self) -> None:
+        if self.classes is None:
+            raise ValueError("scores: declare the classes that a score is about")
+        if self.semantics < 6:
+            raise ValueError("scores: need semantics 6")
+        if isinstance(self.features, int | tuple):
+            raise ValueError("features: with scores, declare names with their kinds, or nothing")
+        if isinstance(self.features, dict) and any(
+            name.split(".")[0] in (SCORE, SCORE_VERSION) for name in self.features
+        ):
+            raise ValueError("features: score and score_version are names of the score's columns")
+        if self.score_role == "alone" and self.committee is not None:
+            raise ValueError("committee: score_use = 'alone' trains no machines; leave it out")
+        if not self.members:
+            raise ValueError("scores: need a committee; take the default learner, split and kernel")
 
     def _check_drift(self) -> None:
         if self.monitors == "off":
@@ -237,6 +262,8 @@ class PredictorConfig(PredictorFields):
     def members(self) -> tuple[MemberName, ...]:
         """Names of the machines of the committee; empty for a single machine."""
         committee = self.committee
+        if self.score_role == "alone":
+            return ("logistic",)
         if committee is None:
             taken = (self.learner, self.split, self.kernel)
             committee = "default" if taken == ("svc", "interleaved", "rbf") else "single"
@@ -245,11 +272,24 @@ class PredictorConfig(PredictorFields):
         return DEFAULT_MEMBERS if committee == "default" else ()
 
     @property
-    def declared_kinds(self) -> tuple[KindName, ...]:
-        """Declared kinds of the features, sorted by name; empty without a declaration."""
-        if not isinstance(self.features, dict):
-            return ()
-        return tuple(self.features[name] for name in sorted(self.features))
+    def n_scores(self) -> int:
+        """Numbers of a score: one for two classes, else one a class; 0 without scores."""
+        if self.scores is None or self.classes is None:
+            return 0
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def declared_kinds(self) -> tuple[str, ...]:
+        """Kinds of the score's columns, and the declared ones of the features, sorted by name.
+
+        A watched score is no feature, as a text is none.
+        """
+        kinds = ["number"] * self.n_scores + ["category"] * (self.scores is not None)
+        if self.score_role == "watched":
+            kinds = ["text"] * len(kinds)
+        if isinstance(self.features, dict):
+            kinds += [self.features[name] for name in sorted(self.features)]
+        return tuple(kinds)
 
     @property
     def training_share(self) -> float:
@@ -260,6 +300,8 @@ class PredictorConfig(PredictorFields):
         """
         if self.train_fraction is not None:
             return self.train_fraction
+        if self.score_role == "alone":
+            return 0.5  # two or three weights are trained
         return 0.8 if self.members else 0.7
 
     def taxonomy_of(self, n_known: int) -> TaxonomyName:
@@ -308,6 +350,8 @@ class PredictorConfig(PredictorFields):
         """
         fitted = tuple(name for name in self.maps if name != MIXED)
         own = ("psvm",) if self.learner == "psvm" else ()
+        if self.scores == "probability":
+            own = (SCORE,)
         return (*fitted, *own, *(name for name in self.maps if name == MIXED))
 
     @classmethod

@@ -60,6 +60,40 @@ class MachineConfig(Settings):
         return self
 
 
+ScoreUse = Literal["alone", "member", "watched"]
+
+
+class ScoreConfig(Settings):
+    """Settings of the scores that another model gives; see `online_svm.stream.scores`."""
+
+    scores: Literal["probability", "margin"] | None = Field(
+        None,
+        exclude_if=is_unset,
+        description="Each example may carry `score`, the output of another model: a probability of "
+        "the second of two classes, or a margin, any number that grows with it; with more classes "
+        "one number a class. It is calibrated as labels come. Needs `classes`.",
+    )
+    score_use: ScoreUse | None = Field(
+        None,
+        exclude_if=is_unset,
+        description="'alone': the answer is the calibrated score; features are ignored and no "
+        "machine is trained. 'member': the score joins the machines of the features. 'watched': "
+        "the monitors test the score, a probability, and the answers do not use it. Default with "
+        "`scores`: 'alone'.",
+    )
+
+    @property
+    def score_role(self) -> ScoreUse | None:
+        """The use of the scores; None if examples carry none."""
+        return None if self.scores is None else self.score_use or "alone"
+
+    def _check_scores(self) -> None:
+        if self.score_use is not None and self.scores is None:
+            raise ValueError("score_use: set scores to what a score is: probability or margin")
+        if self.score_role == "watched" and self.scores != "probability":
+            raise ValueError("score_use: only a probability can be watched; set scores to that")
+
+
 class MonitorConfig(Settings):
     """Settings of `MonitorSet`."""
 

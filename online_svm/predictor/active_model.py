@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from online_svm.calibration.one_against_all import OneAgainstAll
-from online_svm.config import MIXED, PredictorConfig
+from online_svm.config import MIXED, SCORE, PredictorConfig
 from online_svm.predictor.calibrators import (
     Calibrator,
     calibrators_from_state,
@@ -32,6 +32,7 @@ from online_svm.storage.state_schema import StateSchema, flag, floats, ints, num
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.labels import ClassView
 from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.scores import ScoreColumns
 from online_svm.svm.probability_tube import posterior, steepness
 from online_svm.types import Arrays, Bools, Floats, Ints
 from online_svm.venn.counted_set import VennSet, svm_classes
@@ -97,7 +98,8 @@ class ActiveModel:
             self.recent_ensemble = RecentEnsemble(
                 len(config.members), view.n_known, is_delayed=config.takes_delayed_labels
             )
-        self._published = [name for name in config.published if name != MIXED]
+        self._published = [name for name in config.published if name not in (SCORE, MIXED)]
+        self._scores = ScoreColumns.of(config) if SCORE in config.published else None
         self._interval_calibrators = interval_calibrators(config)
         self.calibrators: dict[str, Calibrator] = {}
         self.calibration_version = 0
@@ -237,7 +239,7 @@ class ActiveModel:
             venn_point=venn.point,
             venn_lower=venn.lower,
             venn_upper=venn.upper,
-            maps=self._probabilities(rows, scores),
+            maps=self._probabilities(rows, scores) | self._stated(X, venn.point),
             map_intervals=self._map_intervals(scores),
             scores=scores,
             category=venn.category,
@@ -326,6 +328,13 @@ class ActiveModel:
             return found
         unseen = np.zeros((len(scores), 1))
         return {name: np.concatenate([known, unseen], axis=1) for name, known in found.items()}
+
+    def _stated(self, X: Floats, otherwise: Floats) -> dict[str, Floats]:
+        """Return the probabilities that given scores state; `otherwise` for rows without one."""
+        if self._scores is None:
+            return {}
+        found = self._scores.probabilities(X)
+        return {SCORE: np.where(np.isnan(found), otherwise, found)}
 
     def _by_calibrator(self, name: str, rows: Floats, scores: Floats) -> Floats:
         if name == "implied":

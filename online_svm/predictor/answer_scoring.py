@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from online_svm.config import PredictorConfig
+from online_svm.config import SCORE, PredictorConfig
 from online_svm.metrics.cost_matrix import RealisedCost
 from online_svm.metrics.cumulative import NO_INTERVAL, CumulativeValidity, MethodAnswers
 from online_svm.metrics.label_weights import most_examples, without_p_values
@@ -125,6 +125,8 @@ class AnswerScoring:
         self.watched: int | None = None
         self.encoder: FeatureEncoder | None = None
         self._hidden = [f for f, kind in enumerate(config.declared_kinds) if kind == "time"]
+        if config.scores is not None:
+            self._hidden.append(config.n_scores)  # a new version is a known change
         self.counts: deque[LabelCounts] = deque()
         self._validity = StreamValidity(config.published)
         self._windows = WindowedValidity.of(config, most_examples(config.label_budget))
@@ -308,6 +310,9 @@ class AnswerScoring:
             return []
         if len(rows) < len(columns):
             learned = learned[columns >= 0]
+        if self._config.score_role == "watched":
+            stated = replace(block, point=np.ascontiguousarray(block.maps[SCORE]))
+            rows = ScoredRows.of(stated, columns, slices, self._watched_rows(X))
         alarms = self._monitors.update(rows, learned, since)
         if not alarms:
             return alarms

@@ -1,8 +1,8 @@
 """The ensemble of experts behind the primary prediction, from the first example on.
 
-1. The committee's prediction, the base rate and two logistic regressions (`SimpleExperts`) are
-   averaged with weights that follow their likelihood. Before there is a model, the base rate takes
-   its place.
+1. The committee's prediction, the base rate and two logistic regressions (`SimpleExperts`), and
+   the given scores if there are any (`ScoreExperts`), are averaged with weights that follow their
+   likelihood. Before there is a model, the base rate takes its place.
 2. `LabelHistory` corrects the average by the last labels, and a second ensemble weighs corrected
    and uncorrected probabilities: on independent examples the correction loses its weight.
 3. The intervals are those of `RecentIntervals`, for any number of classes.
@@ -22,6 +22,7 @@ from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.recent_ensemble import MAX_FEATURES, RecentEnsemble
 from online_svm.predictor.recent_interval import RecentIntervals
+from online_svm.predictor.score_experts import N_SCORE_EXPERTS, ScoreExperts
 from online_svm.predictor.simple_experts import (
     N_EXPERTS,
     SimpleExperts,
@@ -36,6 +37,7 @@ from online_svm.storage.state_schema import StateSchema, flag, floats, ints, num
 from online_svm.stream.cells import widened
 from online_svm.stream.labels import ClassView, LabelIndex
 from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.scores import ScoreColumns
 from online_svm.types import Floats, Ints
 
 EXPERTS = "experts"
@@ -96,7 +98,10 @@ class ExpertEnsemble:
         of_experts, of_history = EXPERTS_UPDATE, HISTORY_UPDATE
         if self._is_delayed:
             of_experts, of_history = DELAYED_EXPERTS_UPDATE, DELAYED_UPDATE
-        self._experts = Ensemble(1 + N_EXPERTS, of_experts)
+        columns = None if config.score_role == "watched" else ScoreColumns.of(config)
+        self._scores = None if columns is None else ScoreExperts(columns)
+        self._n_experts = 1 + N_EXPERTS + (0 if columns is None else N_SCORE_EXPERTS)
+        self._experts = Ensemble(self._n_experts, of_experts)
         self._corrected = Ensemble(2, of_history)
         self.n_labels = len(config.classes or ())  # labels with a code that were learned
         self._fitted_at = 0  # learned examples at the last fit
@@ -169,7 +174,7 @@ class ExpertEnsemble:
         `recent`: examples that the recent ensemble holds.
         """
         shape = (len(rows.columns), len(self._view.classes))
-        experts = np.empty((1 + N_EXPERTS, *shape))
+        experts = np.empty((self._n_experts, *shape))
         if point is not None:
             experts[0] = point
         features = np.empty((shape[0] if self._is_delayed else 1, shape[1], N_FEATURES))
@@ -177,9 +182,10 @@ class ExpertEnsemble:
         if rows.earlier is not None:
             _fill_in_earlier(rows.earlier, sources, experts, features)
         scaled = None if self.scales_itself else rows.scaled
-        self._simple.answer(
-            rows.X, scaled, rows.columns, sources, experts, has_model=point is not None
-        )
+        own, of_scores = experts[: 1 + N_EXPERTS], experts[1 + N_EXPERTS :]
+        self._simple.answer(rows.X, scaled, rows.columns, sources, own, has_model=point is not None)
+        if self._scores is not None:
+            self._scores.answer(rows.X, rows.columns, own[1], sources, of_scores)
         average = self._experts.answer(experts, rows.columns)
         corrected = self._history.answer(average, rows.columns, sources, features)
         mixed = self._corrected.answer([average, corrected], rows.columns)
@@ -224,6 +230,9 @@ class ExpertEnsemble:
         arrays |= nest("simple", self._simple.state()) | nest("history", self._history.state())
         if self._intervals is not None:
             arrays |= nest("intervals", self._intervals.state())
+        if self._scores is not None:
+            header["scores"], parts = self._scores.state()
+            arrays |= nest("scores", parts)
         if self._kept:
             arrays["X"], arrays["columns"] = self._join_kept()
         return State(header, arrays)
@@ -243,6 +252,10 @@ class ExpertEnsemble:
         ensemble._history = LabelHistory.from_state(under("history", arrays), k)
         if ensemble._intervals is not None:
             ensemble._intervals.restore(under("intervals", arrays))
+        columns = ScoreColumns.of(config)
+        if ensemble._scores is not None and columns is not None:
+            scores = State(header["scores"], under("scores", arrays))
+            ensemble._scores = ScoreExperts.from_state(scores, columns)
         if "X" in arrays:
             schema = StateSchema(floats("X", "n f", optional=True), ints("columns", "n", below=k))
             kept = schema.values(cls, None, arrays)

@@ -159,14 +159,15 @@ class OnlinePredictor:
         InvalidExample
             If it cannot be answered; the predictor is unchanged then.
         """
-        schema = self.schema.knowing(example.x)
-        row = schema.row(example.x)
+        x = self.schema.scored(example.x, example.score, example.score_version)
+        schema = self.schema.knowing(x)
+        row = schema.row(x)
         label = self.schema.label(example.y)
         probability = self.schema.probability(example.p)
         if label is not None and probability is not None:
             raise InvalidExample("y_and_p")
         slices = checked_slices(example.slices, self.schema.slices)
-        schema = schema.of_example(example.x)
+        schema = schema.of_example(x)
         answers = self._in_order(
             row[None, :],
             [label],

@@ -138,6 +138,8 @@ class FeatureEncoder:
         min_rows = _min_rows(T)
         for f in range(T.shape[1]) if order is None else order.tolist():
             is_declared = f < len(declared)
+            if is_declared and declared[f] == "text":  # a watched score
+                continue
             if f >= T.shape[1] or n_values[f] < (1 if is_declared else min_rows):
                 continue
             if is_declared:

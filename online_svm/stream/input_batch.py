@@ -9,6 +9,7 @@ import numpy as np
 from online_svm.errors import SHOWN, InvalidExample, InvalidInput
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.scored_rows import GivenAnswer
+from online_svm.stream.scores import Score
 from online_svm.types import Bools, Floats
 
 SliceValue = tuple[str | None, ...]
@@ -70,6 +71,12 @@ class Example:
         Milliseconds, for a horizon in time.
     slices : mapping from str to str, optional
         Values of the slices that the configuration names. Slices are not features.
+    score : float, or one number a class, optional
+        The output of another model, with the setting `scores`: for two classes a number, about the
+        second one; else a sequence in the order of the sorted classes, or a mapping. The features
+        may then be absent.
+    score_version : str or int, optional
+        The version of that model. Scores of each version are calibrated by themselves.
 
     Examples
     --------
@@ -77,12 +84,14 @@ class Example:
     'spam'
     """
 
-    x: Sequence[float | None] | Floats | Mapping[str, float | None]
+    x: Sequence[float | None] | Floats | Mapping[str, float | None] | None = None
     y: str | int | None = None
     p: float | None = None
     id: str | None = None
     time: int | None = None
     slices: Mapping[str, str | None] | None = None
+    score: Score | None = None
+    score_version: str | int | None = None
 
 
 class DelayedLabel(NamedTuple):

@@ -10,7 +10,8 @@ from online_svm.config import PredictorConfig
 from online_svm.errors import SHOWN, InvalidExample
 from online_svm.stream.cells import GAP, MAX_FEATURE_SIZE, MIN_FEATURE_SIZE, PASSED_OVER, cell
 from online_svm.stream.labels import sorted_labels
-from online_svm.types import Bools, Floats
+from online_svm.stream.scores import ScoreColumns
+from online_svm.types import Bools, Floats, Ints
 
 MAX_LABEL = MAX_NAME = 256
 MAX_DISCOVERED_NAMES = 10_000
@@ -64,6 +65,8 @@ class FeatureSchema:
         Whether rows with names are rows of cells.
     is_of_requests : bool
         Whether the examples are requests, which have features only.
+    scores : ScoreColumns or None
+        The first columns of a row, if examples carry scores.
 
     Examples
     --------
@@ -85,9 +88,13 @@ class FeatureSchema:
         self.may_mix = declared is None or declared == "infer" or isinstance(declared, dict)
         self._needs_names = declared == "infer"
         self._grows = not has_names and not is_of_requests
+        self.scores = ScoreColumns.of(config)
+        if self.scores is not None:
+            self.names = (*self.scores.names, *(self.names or ()))
+            self.dimension = len(self.names)
         self._max_missing = config.max_missing
         self._know(self.names or ())
-        self.first = len(self.known)
+        self.first = len(self.known) - self._n_reserved
         self.is_of_requests = is_of_requests
         self.takes_delayed_labels = config.takes_delayed_labels
         self.counts_time = config.counts_time
@@ -97,6 +104,22 @@ class FeatureSchema:
         self.slices = config.slices
         self._integers = config.labels == "integer"
         self._declared = None if config.classes is None else frozenset(config.classes)
+
+    @property
+    def _n_reserved(self) -> int:
+        """Number of first columns that hold a score; they are no features."""
+        return 0 if self.scores is None else len(self.scores.names)
+
+    def scored(self, x: object, score: object = None, version: object = None) -> object:
+        """Return features together with the score of the example, as `row` takes them.
+
+        Raises InvalidExample if score or version cannot be used, or the setting `scores` is off.
+        """
+        if self.scores is not None:
+            return self.scores.cells(x, score, version)
+        if score is not None or version is not None:
+            raise InvalidExample("score_without_scores")
+        return x
 
     @property
     def declares_labels(self) -> bool:
@@ -130,7 +153,9 @@ class FeatureSchema:
             return self if self.dimension is not None else self._with(x, (), max_names)
         if not self._grows or self.is_full or x.keys() <= self.known.keys():
             return self
-        return self._with(x, self.names, min(max_names, max(MAX_LATE_NAMES, len(self.names))))
+        if len(self.names) > self._n_reserved:
+            max_names = min(max_names, max(MAX_LATE_NAMES, len(self.names)))
+        return self._with(x, self.names, max_names)
 
     def _with(
         self, x: Mapping[object, object], names: tuple[str, ...], max_names: int
@@ -141,7 +166,8 @@ class FeatureSchema:
         taken = (*names, *new[: max(0, max_names - len(names))])
         if len(names) + len(new) > max_names:
             taken = (*taken, SURPLUS_COLUMN)
-        return self.of_features(taken, len(taken), self.first if names else None)
+        is_first = len(names) == self._n_reserved
+        return self.of_features(taken, len(taken), None if is_first else self.first)
 
     def _new_names(self, x: Iterable[object]) -> Iterator[str]:
         return (str(name) for name in x if name not in self.known and _is_name(name))
@@ -162,7 +188,7 @@ class FeatureSchema:
         known = copy(self)
         known.names, known.dimension = names, dimension
         known._know(names or ())
-        known.first = len(known.known) if first is None else first
+        known.first = len(known.known) - self._n_reserved if first is None else first
         return known
 
     def _know(self, names: Sequence[str]) -> None:
@@ -223,7 +249,7 @@ class FeatureSchema:
         if self.is_full and any(self._new_names(names)):
             cells[..., -1] = PASSED_OVER
         if not self.has_enough(cells):
-            missing = int(np.isnan(cells[..., : self.first]).sum(axis=-1).max())
+            missing = int(self._missing(cells).max())
             most = self._max_missing
             raise InvalidExample("gaps_too_many", missing=missing, features=self.first, most=most)
         return cells
@@ -232,8 +258,13 @@ class FeatureSchema:
         """Return whether no row of cells has more gaps than `max_missing` allows."""
         if self._max_missing >= 1.0:
             return True
-        missing = np.isnan(cells[..., : self.first]).sum(axis=-1)
-        return bool((missing <= self._max_missing * self.first).all())
+        return bool((self._missing(cells) <= self._max_missing * self.first).all())
+
+    def _missing(self, cells: Floats) -> Ints:
+        """Return the number of gaps in the declared or first features of each row."""
+        begin = self._n_reserved
+        gaps: Ints = np.isnan(cells[..., begin : begin + self.first]).sum(axis=-1)
+        return gaps
 
     def label(self, y: object) -> str | None:
         """Return the label as its canonical text, or None for an unlabelled example.

@@ -24,8 +24,8 @@ GIVEN = {
 }  # fmt: skip
 """A value of each parameter."""
 
-BYTES_OF_4 = "cb8cefc06ecfd21b"
-BYTES_OF_5 = "22abe5e9689df033"
+BYTES_OF_4 = "97608937ca2ce5ce"
+BYTES_OF_5 = "9c21741083c6fdbe"
 
 
 def parameters(text):

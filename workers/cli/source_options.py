@@ -60,6 +60,18 @@ class SourceOptions:
             "8601, or seconds or milliseconds since 1970; time in JSON lines with x.",
         ),
     ] = None
+    score: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            help="Column of another model's score, for a feed with --scores; score in JSON lines "
+            "with x.",
+        ),
+    ] = None
+    score_version: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="Column of the version of that model."),
+    ] = None
     na: Annotated[
         list[str] | None,
         Option(
@@ -121,6 +133,8 @@ class SourceOptions:
             id=self.id,
             na=tuple(self.na or ()),
             time=self.time,
+            score=self.score,
+            score_version=self.score_version,
             named=not self.arrays,
             decimal=self.decimal,
             order=None if self.day_first is None else "dmy" if self.day_first else "mdy",

@@ -21,7 +21,7 @@ MAX_PARTS = 1 << 17
 """Largest number of names, arrays and objects in one request, which determine the time to parse. A
 row of 100,000 named features, the most that a feed may have, fits."""
 
-_EXAMPLE = ("x", "y", "p", "id", "s", "time", "a")
+_EXAMPLE = ("x", "y", "p", "id", "s", "time", "a", "score", "score_version")
 _LABEL = ("id", "y")
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _TOO_DEEP = "the body is nested too deeply"
@@ -84,6 +84,8 @@ def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) ->
     """
     _check_names(sent, _EXAMPLE, where)
     x, given = sent.get("x"), sent.get("id")
+    if x is None and "score" in sent:
+        x = {}
     if not isinstance(x, list | dict):
         raise Refused(422, f"{where}x: send an array of values, or an object of named ones")
     if key is not None and given not in (None, key):
@@ -98,6 +100,8 @@ def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) ->
         p=_probability(sent, where),
         s=sent.get("s"),
         time=sent.get("time"),
+        score=sent.get("score"),
+        score_version=_version(sent, where),
     )
     try:
         fields = entry(row)
@@ -151,6 +155,13 @@ def _probability(sent: Mapping[str, Any], where: str) -> str | None:
     if isinstance(p, bool) or not isinstance(p, int | float):
         raise Refused(422, f"{where}p: send a number from 0 to 1")
     return repr(p)
+
+
+def _version(sent: Mapping[str, Any], where: str) -> str | int | None:
+    version = sent.get("score_version")
+    if isinstance(version, bool) or not isinstance(version, str | int | None):
+        raise Refused(422, f"{where}score_version: send a text or an integer")
+    return version
 
 
 def _text(value: Any, name: str, where: str) -> str | None:

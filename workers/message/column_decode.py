@@ -32,6 +32,7 @@ from workers.message.entry_decode import (
     read_slices,
     read_target,
     read_time,
+    read_version,
 )
 
 Times = list[int | None]
@@ -56,6 +57,8 @@ _CELL_TYPES = frozenset((float, int, str, bool, type(None)))
 _TIMED_LAYOUTS = frozenset(layout | {b"time"} for layout in _LAYOUTS)
 """Layouts of a feed whose horizon counts time."""
 
+_SCORES = frozenset((b"score", b"score_version"))
+
 
 def decode_columns(
     batch: Sequence[EntryFields], schema: FeatureSchema, limits: Limits
@@ -75,10 +78,10 @@ def decode_columns(
         probabilities = _column(columns.get(b"p"), count, lambda raw: read_probability(raw, schema))
         slices = _categorical_column(columns.get(b"s"), count, lambda raw: read_slices(raw, schema))
         times = _column(columns.get(b"time"), count, read_time)
-        X = _features(columns, schema)
+        X = _features(columns, schema) if schema.scores is None else _scored(columns, schema)
     except (InvalidExample, ValueError, TypeError, KeyError):
         return None
-    has_cells = schema.is_mixed and not _are_arrays(columns)
+    has_cells = schema.is_mixed and (schema.scores is not None or not _are_arrays(columns))
     if not has_cells and np.count_nonzero(invalid_values(X, False)):
         return None
     return X, labels, probabilities, slices, ids, times
@@ -92,6 +95,8 @@ def looks_ordinary(fields: EntryFields, schema: FeatureSchema, limits: Limits) -
     try:
         check_size(fields, limits)
         read_target(given, schema)
+        if schema.scores is not None and b"score" in given:
+            return True
         if b"x" not in given:
             return len(given.get(b"xb", b"")) == 8 * (schema.dimension or 0)
         check_values(given[b"x"], schema, limits)
@@ -123,8 +128,10 @@ def _columns(batch: Sequence[EntryFields], schema: FeatureSchema) -> Columns | N
             columns = _columns_of_lists(batch)
     except (KeyError, ValueError):
         return None
-    layouts = _TIMED_LAYOUTS if schema.counts_time else _LAYOUTS
-    return columns if frozenset(columns) in layouts else None
+    layouts, names = _TIMED_LAYOUTS if schema.counts_time else _LAYOUTS, frozenset(columns)
+    if schema.scores is not None and b"score" in names:
+        names = (names - _SCORES) | {b"x"}
+    return columns if names in layouts else None
 
 
 def _columns_of_lists(batch: Sequence[Any]) -> Columns:
@@ -168,6 +175,28 @@ def _features(columns: Columns, schema: FeatureSchema) -> Floats:
     if schema.is_mixed:
         return _mixed_matrix(joined, len(values), schema)
     return _named_matrix(joined, len(values), schema.names or ())
+
+
+def _scored(columns: Columns, schema: FeatureSchema) -> Floats:
+    """Return rows of features and scores; the features have names, and each score is a number."""
+    assert schema.scores is not None
+    raws, versions = columns.get(b"score"), columns.get(b"score_version")
+    count, width = len(next(iter(columns.values()))), schema.dimension or 0
+    X = np.full((count, width), GAP)
+    if not schema.scores.is_alone and (b"x" in columns or b"xb" in columns):
+        if _are_arrays(columns) or any(b'"score' in r or b"\\" in r for r in columns[b"x"]):
+            raise ValueError("features without names, or with one of the score's")
+        X = _features(columns, schema)
+    n_scores = schema.scores.n_scores
+    if raws is not None:
+        values = orjson.loads(b"[" + b",".join(raws) + b"]")
+        if n_scores > 1 or len(values) != count or not {float, int}.issuperset(map(type, values)):
+            raise ValueError("not a number for each example")
+        X[:, :n_scores] = schema.scores.log_odds(np.array(values, dtype=np.float64)[:, None])
+    if versions is not None:
+        read = {raw: cell(schema.scores.version(read_version(raw))) for raw in set(versions)}
+        X[:, n_scores] = [read[raw] for raw in versions]
+    return X
 
 
 def _raw_matrix(column: Sequence[bytes], width: int) -> Floats:

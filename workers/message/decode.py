@@ -32,7 +32,7 @@ from workers.message.entry_decode import (
 Entry = tuple[bytes, EntryFields]
 
 _FIELDS = frozenset((b"for", b"y", b"id"))
-_NO_LABELS = frozenset((b"x", b"xb", b"p"))
+_NO_LABELS = frozenset((b"x", b"xb", b"p", b"score"))
 
 
 def is_label_entry(fields: EntryFields, schema: FeatureSchema) -> bool:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -19,7 +19,7 @@ from workers.config.settings import Limits
 EntryFields = Mapping[bytes, bytes] | Sequence[bytes]
 """Fields of a stream entry: a mapping, or the flat list of the protocol."""
 
-MAX_FIELDS = 5
+MAX_FIELDS = 7
 """Fields of the largest ordinary entry."""
 
 LARGE_BYTES = 1 << 16
@@ -41,12 +41,14 @@ _DISABLED = {b"s": "s_without_slices", b"for": "for_without_horizon", b"time": "
 """Cases of rejection for fields that a setting must enable."""
 
 _OPTIONAL = (b"s", b"for", b"time", b"a")
+_SCORES = (b"score", b"score_version")
 
 _MAX_TIME = 253_402_300_799_999  # the last millisecond of the year 9999
 _TIME = re.compile(rb"[0-9]{1,15}")
 _MAX_NAME = 256
 _MAX_P = 64  # characters: a 64-bit float needs far fewer
 _MAX_ANSWER = 1 << 18  # bytes of `a`: a full answer of hundreds of classes
+_MAX_SCORE = 1 << 18  # bytes of `score`: one number for each of hundreds of classes, by name
 _MAX_SLICES = 1 << 14  # bytes of `s`: more than the values of all slices of a feed
 _MAX_UTF8 = 4  # bytes of a character
 # An unterminated string matches up to the end of the text, so that the scan takes linear time.
@@ -87,7 +89,7 @@ def decode_entry(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> 
         read_id(given[b"id"])
     target = read_target(given, schema)
     answer = read_answer(given[b"a"], schema) if b"a" in given else None
-    x = _read_x(given[b"x"], schema, limits) if b"x" in given else _read_xb(given[b"xb"])
+    x = _read_features(given, schema, limits)
     if schema.may_mix and isinstance(x, dict):
         schema = schema.knowing(x, limits.max_features)
     row = schema.row(x)
@@ -95,6 +97,45 @@ def decode_entry(fields: EntryFields, schema: FeatureSchema, limits: Limits) -> 
         _check_adoptable(x, limits)
         schema = schema.of_example(x)
     return Accepted(row, *target, schema, answer)
+
+
+def _read_features(given: Mapping[bytes, bytes], schema: FeatureSchema, limits: Limits) -> Any:
+    """Return the features of an entry, with its score if the feed takes scores."""
+    if schema.scores is None:
+        return _read_x(given[b"x"], schema, limits) if b"x" in given else _read_xb(given[b"xb"])
+    x: Any = None
+    if not schema.scores.is_alone:
+        x = _read_x(given[b"x"], schema, limits) if b"x" in given else None
+        x = _read_xb(given[b"xb"]) if b"xb" in given else x
+    score, version = read_score(given.get(b"score", b"")), given.get(b"score_version", b"")
+    return schema.scored(x, score, read_version(version))
+
+
+def read_score(raw: bytes) -> Any:
+    """Return a score: a number, or numbers by class; None if it is empty or null."""
+    if not raw:
+        return None
+    if len(raw) <= _MAX_P and _DECIMAL.fullmatch(raw):
+        return float(raw)
+    try:
+        if len(raw) <= _MAX_SCORE:
+            return json.loads(raw, object_pairs_hook=_distinct, parse_int=float)
+    except (ValueError, RecursionError):
+        pass
+    raise InvalidExample("score_not_json")
+
+
+def read_version(raw: bytes) -> str:
+    """Return the version of the model that gave a score."""
+    return _text(raw, "score_version")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return pairs as a dict; raise ValueError if a name is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found
 
 
 def read_target(
@@ -237,7 +278,7 @@ def _check_fields(fields: EntryFields, schema: FeatureSchema, limits: Limits) ->
         raise InvalidExample("x_and_xb")
     if b"y" in names and b"p" in names:
         raise InvalidExample("y_and_p")
-    if b"x" not in names and b"xb" not in names:
+    if not {b"x", b"xb", b"score"}.intersection(names):
         raise InvalidExample("no_x")
     if b"a" in names and b"y" not in names:
         raise InvalidExample("answer_without_y")
@@ -248,7 +289,7 @@ def _is_enabled(name: bytes, schema: FeatureSchema) -> bool:
     enabled = {
         b"s": schema.slices, b"for": schema.takes_delayed_labels,
         b"time": schema.counts_time, b"a": schema.takes_answers,
-    }  # fmt: skip
+    } | dict.fromkeys(_SCORES, schema.scores is not None)  # fmt: skip
     return bool(enabled.get(name))
 
 
@@ -258,7 +299,8 @@ def _field_error(name: bytes, schema: FeatureSchema) -> InvalidExample:
         return InvalidExample("field_of_example", field=shown(name))
     if name in _DISABLED:
         return InvalidExample(_DISABLED[name])
-    known = [*_NAMES, *(enabled.decode() for enabled in _OPTIONAL if _is_enabled(enabled, schema))]
+    optional = _OPTIONAL + _SCORES
+    known = [*_NAMES, *(enabled.decode() for enabled in optional if _is_enabled(enabled, schema))]
     if name == b"c":
         return InvalidExample("c_planned", known=known)
     return InvalidExample("field_unknown", field=shown(name), known=known)

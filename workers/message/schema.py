@@ -240,7 +240,8 @@ CombinedMessage = create_model(
 class InputEntry(BaseModel):
     """An entry of `in`: fields of a Redis stream entry, not JSON as a whole.
 
-    An example has exactly one of `x` and `xb`. With a `horizon`, an entry with `for`, or one with
+    An example has exactly one of `x` and `xb`; in a feed with `scores` it may have `score` alone.
+    With a `horizon`, an entry with `for`, or one with
     `id`, `y` and no features, is the label of an example that came before. Any other field, or one
     sent twice, is rejected. The field `c` is kept for what is to come, and rejected as not
     supported yet.
@@ -281,6 +282,16 @@ class InputEntry(BaseModel):
     s: str | None = Field(
         None,
         description='Values of the feed\'s `slices`: `{"country": "DE"}`. They are no features.',
+    )
+    score: str | None = Field(
+        None,
+        description="Output of another model, with the setting `scores`: a number about the second"
+        " of two classes, or numbers of all classes as JSON, an array in the order of the sorted"
+        ' classes or `{"a": 0.2, "b": 0.8}`. Empty or null: missing.',
+    )
+    score_version: str | None = Field(
+        None,
+        description="Version of that model: the scores of each are calibrated by themselves.",
     )
     a: str | None = Field(
         None,
@@ -361,6 +372,8 @@ class RequestEntry(BaseModel):
 
     x: str | None = Field(None, description="Features, as in `in`.")
     xb: bytes | None = Field(None, description="Features as raw floats, as in `in`.")
+    score: str | None = Field(None, description="As in `in`.")
+    score_version: str | None = Field(None, description="As in `in`.")
     id: str | None = Field(
         None,
         description="The key of the answer is `osvm:{F}:ans:<id>`; without a readable id, it has "

@@ -60,6 +60,7 @@ def summary(head: Sequence[Row], layout: Layout, arrays: bool = False) -> list[s
     lines.append(f"  label     {_label(head, layout)}")
     others = {"id": layout.id, "prob": layout.prob, "time": layout.time}
     others["slices"] = _listed(layout.slices) or None
+    others["scores"] = _listed(layout.scores) or None
     lines += [f"  {kind:<10}{name}" for kind, name in others.items() if name is not None]
     lines.append(f"  features  {_features(head, names, arrays)}")
     if layout.dropped:

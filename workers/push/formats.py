@@ -19,6 +19,7 @@ from workers.push.rows import (
     plain,
     refuse_columns,
     slices_of,
+    with_score,
     with_targets,
 )
 from workers.push.tables import csv_table, numbers, table_rows, with_slices_and_time
@@ -100,25 +101,30 @@ def _check_width(columns: int, reading: Reading) -> None:
         MAX_FEATURES
         + len(reading.drop + reading.slices)
         + sum(map(bool, (reading.labelled, reading.prob, reading.id, reading.time)))
+        + len(reading.scores)
     )
     if columns > limit:
         raise BadSource(f"more than {limit} columns: a feed takes at most {MAX_FEATURES} features")
 
 
 def _json_rows(lines: Lines, reading: Reading, layout: Layout) -> Iterator[Row]:
-    """Read objects in the form of an input entry (`x`, `y`, `p`, `id`, `s`, `time`), or flat ones.
+    """Read objects in the form of an input entry (with `x`), or flat ones.
 
     Values are sent unchanged; the feed rejects those that it cannot use.
     """
     layout.label = (reading.label or "y") if reading.labelled else None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
     layout.slices, layout.time = list(reading.slices), reading.time
+    layout.scores = reading.scores
     for line in lines:
         if line.strip():
             item = orjson.loads(line)
             if not isinstance(item, dict):
                 raise ValueError("a line must be a JSON object")
             yield _json_row(item, reading)
+
+
+_ENTRY_KEYS = "x, y, p, id, s, time, score and score_version"
 
 
 def _json_row(item: dict[str, Any], reading: Reading) -> Row:
@@ -135,15 +141,21 @@ def _json_row(item: dict[str, Any], reading: Reading) -> Row:
     at = None if time_name is None or time_name not in item else item.pop(time_name)
     if reading.time is not None and at is None and not reading.labels_only:
         raise BadSource(f"no {reading.time!r} for the time")
-    for dropped in reading.drop + reading.slices:
+    scores = (reading.score, reading.score_version)
+    if is_entry:
+        scores = (scores[0] or "score", scores[1] or "score_version")
+    scored = with_score(Row({}), item, reading, scores)
+    for dropped in (*reading.drop, *reading.slices, *filter(None, scores)):
         item.pop(dropped, None)
     x = item.pop("x") if is_entry else item
     if is_entry and item:
-        raise BadSource(f"unknown keys beside x, y, p, id, s and time: {', '.join(item)[:200]}")
+        raise BadSource(f"unknown keys beside {_ENTRY_KEYS}: {', '.join(item)[:200]}")
     features = {} if reading.labels_only else _json_features(x, reading)
     row = _json_targets(features, y, p, sent, reading)
     if at is not None and not reading.labels_only:
         row = replace(row, time=milliseconds(at, reading))
+    if not reading.labels_only:
+        row = replace(row, score=scored.score, score_version=scored.score_version)
     return row if s is None else replace(row, s=s)
 
 

@@ -49,7 +49,11 @@ class PushInterrupted(KeyboardInterrupt):
 def entry(row: Row, arrays: bool = False) -> Fields:
     """Return the input entry of a row; with `arrays`, named features become an array."""
     x = list(row.x.values()) if arrays and isinstance(row.x, dict) else row.x
-    fields: Fields = [b"x", orjson.dumps(x)]
+    fields: Fields = [b"x", orjson.dumps(x)] if len(x) or row.score is None else []
+    if row.score is not None:
+        fields += [b"score", orjson.dumps(row.score)]
+    if row.score_version is not None:
+        fields += [b"score_version", str(row.score_version)]
     if row.y is not None:
         fields += [b"y", row.y]
     if row.p is not None:

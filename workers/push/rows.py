@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +40,8 @@ class Row:
     p: str | None = None  # an annotator's probability of the second class
     s: Mapping[str, Any] | None = None  # slices
     time: int | None = None  # milliseconds since 1970
+    score: Any = None  # of another model: a number, or one a class
+    score_version: str | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Reading:
     slices: tuple[str, ...] = ()  # columns of text to send as slices; `s` in an entry
     na: tuple[str, ...] = ()  # texts besides `MISSING` that stand for a missing value
     time: str | None = None  # column of the time of an example; `time` in an entry
+    score: str | None = None  # column of another model's score; `score` in an entry
+    score_version: str | None = None  # column of its version; `score_version` in an entry
     named: bool = True  # whether features keep their names, so that they may be texts
     labels_only: bool = False  # whether rows are labels of earlier examples, with their ids
     # How the cells of a table are written, where its values do not prove it
@@ -70,6 +74,11 @@ class Reading:
     label_case: Literal["lower"] | None = None
     known: "Convention | None" = None  # what earlier tables of the feed proved
     examined: int = 1000  # rows that are read before the first one is converted
+
+    @property
+    def scores(self) -> list[str]:
+        """The columns of the score and its version that are named."""
+        return [name for name in (self.score, self.score_version) if name is not None]
 
     @property
     def missing(self) -> frozenset[str]:
@@ -86,6 +95,7 @@ class Layout:
     prob: str | None = None
     time: str | None = None
     slices: list[str] = field(default_factory=list)  # columns that are sent as slices
+    scores: list[str] = field(default_factory=list)  # columns of a score and its version
     dropped: list[str] = field(default_factory=list)  # columns that are not sent
     label_is_last: bool = False  # whether the last column is the label because none was named
     cells: "CellReader | None" = None  # how the cells of a table are read
@@ -94,7 +104,8 @@ class Layout:
 
     def features(self, names: Sequence[str]) -> list[str]:
         """Return the columns that are features."""
-        others = {self.label, self.id, self.prob, self.time, *self.slices, *self.dropped}
+        others = {self.label, self.id, self.prob, self.time, *self.slices}
+        others |= {*self.scores, *self.dropped}
         return [name for name in names if name not in others]
 
 
@@ -128,16 +139,19 @@ def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
     special = [("probability", reading.prob), ("id", reading.id)]
     if not reading.labels_only:
         special.append(("time", reading.time))
+        special += [("score", name) for name in reading.scores]
     special += [("slice", name) for name in reading.slices]
     special += [("column to leave out", name) for name in reading.drop]
     for role, name in special:
         if name is not None and name not in names:
             raise _no_column(name, role, names)
     used = {reading.prob, reading.id, reading.time, *reading.slices, *reading.drop}
+    used.update(reading.scores)
     layout.label = _label_column([name for name in names if name not in used], names, reading)
     layout.label_is_last = reading.labelled and reading.label is None
     layout.prob, layout.id, layout.dropped = reading.prob, reading.id, list(reading.drop)
     layout.slices, layout.time = list(reading.slices), reading.time
+    layout.scores = reading.scores
     if reading.labels_only:
         layout.dropped = layout.features(names)
     if "" in layout.features(names):
@@ -169,6 +183,7 @@ def _no_column(name: str, role: str, names: Sequence[str], hint: str = "") -> Ba
 def refuse_columns(reading: Reading, source: str) -> None:
     """Raise BadSource if the options name a column; the source has no names of columns."""
     given = [("for the probability", reading.prob), ("for the id", reading.id)]
+    given += [("for the score", name) for name in reading.scores]
     given += [("for the time", reading.time), *(("for the slice", name) for name in reading.slices)]
     for use, name in (*given, *(("to leave out", name) for name in reading.drop)):
         if name is not None:
@@ -191,6 +206,19 @@ def slices_of(columns: Mapping[str, Any], reading: Reading) -> dict[str, str] | 
     """Return the slices of a row, without missing values; None if all are missing."""
     texts = {name: _filled(columns.get(name), reading.missing) for name in reading.slices}
     return {name: text for name, text in texts.items() if text is not None} or None
+
+
+def with_score(
+    row: Row,
+    cells: Mapping[str, Any],
+    reading: Reading,
+    names: tuple[str | None, str | None],
+) -> Row:
+    """Return a row with its score and the version of that; `names` are their columns."""
+    score, version = (None if name is None else cells.get(name) for name in names)
+    if isinstance(version, float):
+        version = label_text(version)
+    return replace(row, score=plain(score, reading.missing), score_version=version or None)
 
 
 def _filled(value: object, missing: frozenset[str]) -> str | None:

@@ -21,6 +21,7 @@ from workers.push.rows import (
     milliseconds,
     number,
     slices_of,
+    with_score,
     with_targets,
 )
 
@@ -204,7 +205,9 @@ def table_rows(table: Table, reading: Reading, layout: Layout) -> Iterator[Row]:
     cells = layout.cells = CellReader(reading)
     count = min(reading.examined, max(1, _MAX_EXAMINED_CELLS // max(1, len(names))))
     head, records = look_ahead(table.records, count)
-    read = [*wanted, *(name for name in (layout.prob, layout.time) if name is not None)]
+    score = None if reading.labels_only else reading.score
+    others = (layout.prob, layout.time, score)
+    read = [*wanted, *(name for name in others if name is not None)]
     columns = {name: [row[i] for _, row in head] for i, name in enumerate(names)}
     cells.learn({name: columns[name] for name in read})
     no_label = frozenset() if "+" in columns.get(layout.label or "", ()) else _NO_LABEL
@@ -264,9 +267,13 @@ def numbers(
 def with_slices_and_time(
     row: Row, cells: Mapping[str, Any], values: Mapping[str, Any], reading: Reading
 ) -> Row:
-    """Add the slices, from the cells as written, and the time of a row, from its values."""
+    """Add the slices, from the cells as written, and score and time of a row, from its values."""
     if reading.slices:
         row = replace(row, s=slices_of(cells, reading))
-    if reading.time is None or reading.labels_only:
+    if reading.labels_only:
+        return row
+    names = (reading.score, reading.score_version)
+    row = with_score(row, {**cells, **values}, reading, names)
+    if reading.time is None:
         return row
     return replace(row, time=milliseconds(values.get(reading.time), reading))

@@ -33,7 +33,7 @@ from workers.scorer.newest_state import LoadedState, NewestState
 from workers.scorer.settings import ScorerCounts, ScorerSettings
 from workers.stop import Stop
 
-_FIELDS = frozenset((b"x", b"xb", b"id"))
+_FIELDS = frozenset((b"x", b"xb", b"id", b"score", b"score_version"))
 
 MAX_DELIVERIES = 5
 """Deliveries after which a request is not answered: it may be what crashes scorers."""

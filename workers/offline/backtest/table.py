@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from textwrap import wrap
 
+from online_svm.config import SCORE
 from workers.offline.backtest.prequential import HEADLINE
 from workers.offline.backtest.result import SURE_STANDARD_ERRORS, EntryCounts, Scores
 from workers.offline.backtest.run import Finished
@@ -34,7 +35,7 @@ def table(finished: Sequence[Finished]) -> list[str]:
         lines += _heading(each)
         for name, scores in each.result.methods.items():
             lines.append(f"  {name:<{_NAME - 2}}{_figures(scores, base)}".rstrip())
-    return [*lines, "", *_best(finished), *_older_rows(finished), *LEGEND]
+    return [*lines, "", *_best(finished), *_given_score(finished), *_older_rows(finished), *LEGEND]
 
 
 def _headline_loss(finished: Finished) -> float:
@@ -57,6 +58,21 @@ def _best(finished: Sequence[Finished]) -> Iterator[str]:
             f"least log loss of {HEADLINE}: {best.configuration.name}, {gain:.4f} below "
             f"{first.configuration.name}, at {cost:.1f} times its time"
         )
+    yield ""
+
+
+def _given_score(finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield whether calibrating the given score would have paid, if there was one."""
+    scored = [each for each in finished if SCORE in each.result.methods]
+    if not scored:
+        return
+    best = min(scored, key=_headline_loss)
+    stated, ours = best.result.methods[SCORE].log_loss, _headline_loss(best)
+    paid = "would have paid" if ours < stated else "would not have paid"
+    ours_of = f"{ours:.4f} ({best.configuration.name})"
+    yield from _wrapped(
+        f"Calibrating the score {paid}: log loss {stated:.4f} as it came, {ours_of}"
+    )
     yield ""
 
 

@@ -1,0 +1,134 @@
+"""OnlineCalibrator: the checks of scikit-learn and river, and the answers of the predictor."""
+
+import pickle
+
+import numpy as np
+import pytest
+from river import datasets, naive_bayes
+from river.checks import yield_checks
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from online_svm import Example, OnlineCalibrator, OnlinePredictor, PredictorConfig
+from online_svm.errors import InvalidConfig, InvalidExample, InvalidInput
+from online_svm.river import calibrate
+
+CONFIG = PredictorConfig(classes=["a", "b"], scores="probability")
+
+
+@parametrize_with_checks(
+    [OnlineCalibrator(LogisticRegression()), OnlineCalibrator(LogisticRegression(), "margin")]
+)
+def test_it_passes_all_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "check", [*yield_checks(calibrate(naive_bayes.GaussianNB()))], ids=lambda check: check.__name__
+)
+def test_it_passes_all_checks_of_river(check):
+    check(calibrate(naive_bayes.GaussianNB()).clone())
+
+
+def pairs(count=700, seed=0):
+    """Return scores that are too extreme, and labels."""
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(size=count)
+    labels = np.where(rng.uniform(size=count) < 1.0 / (1.0 + np.exp(-odds)), "b", "a")
+    return 1.0 / (1.0 + np.exp(-3.0 * odds)), labels
+
+
+def test_answers_are_those_of_the_predictor_fed_the_same_pairs():
+    scores, labels = pairs()
+    predictor = OnlinePredictor(CONFIG)
+    answers = [
+        predictor.step(Example(score=score, y=label)).probabilities
+        for score, label in zip(scores.tolist(), labels.tolist(), strict=True)
+    ]
+    model = OnlineCalibrator().partial_fit(scores[:300], labels[:300], classes=["a", "b"])
+    before = model.predict_proba(scores[300:301])
+    found = model.progressive_proba(scores[300:], labels[300:])
+    assert np.array_equal(found, np.array(answers[300:]))
+    assert np.array_equal(before[0], found[0])
+
+
+def test_scores_of_all_classes_equal_scores_of_the_second():
+    scores, labels = pairs()
+    both = np.column_stack((1.0 - scores, scores))
+    one, two = (OnlineCalibrator().partial_fit(s, labels) for s in (scores, both))
+    assert np.array_equal(one.predict_proba(scores), two.predict_proba(both))
+    assert np.array_equal(one.predict_interval(scores), two.predict_interval(both))
+
+
+def test_update_one_learns_what_partial_fit_learns():
+    scores, labels = pairs(60)
+    whole = OnlineCalibrator().partial_fit(scores, labels)
+    single = OnlineCalibrator().partial_fit(scores[:40], labels[:40])
+    for score, label in zip(scores[40:], labels[40:], strict=True):
+        single.update_one(score, label)
+    assert np.array_equal(whole.predict_proba(scores), single.predict_proba(scores))
+
+
+def test_calibration_repairs_scores_that_are_too_extreme():
+    scores, labels = pairs(3000)
+    found = OnlineCalibrator().progressive_proba(scores, labels)[1000:, 1]
+
+    def loss(p):
+        return -np.log(np.where(labels[1000:] == "b", p, 1.0 - p)).mean()
+
+    assert loss(found) < loss(scores[1000:]) - 0.05
+    assert abs(found.mean() - (labels[1000:] == "b").mean()) < 0.02
+
+
+def test_three_classes_take_one_margin_each():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 600)
+    margins = rng.normal(size=(600, 3)) + 2.0 * np.eye(3)[labels]
+    model = OnlineCalibrator(scores="margin").partial_fit(margins, labels)
+    found = model.predict_proba(margins)
+    assert found.shape == (600, 3)
+    assert np.allclose(found.sum(axis=1), 1.0)
+    assert (model.predict(margins) == labels).mean() > 0.75
+
+
+def test_a_fitted_model_is_kept_and_its_later_scores_are_calibrated():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 2))
+    y = X[:, 0] + rng.normal(size=900) > 0.0
+    fitted = LogisticRegression().fit(X[:300], y[:300])
+    model = OnlineCalibrator.from_prefit(fitted).partial_fit(X[300:], y[300:])
+    alone = OnlineCalibrator().partial_fit(fitted.predict_proba(X[300:]), y[300:])
+    assert np.array_equal(model.predict_proba(X), alone.predict_proba(fitted.predict_proba(X)))
+    assert np.array_equal(clone(model).estimator.coef_, fitted.coef_)
+
+
+def test_a_copy_continues_with_the_same_answers():
+    scores, labels = pairs()
+    model = OnlineCalibrator().partial_fit(scores[:400], labels[:400], version="one")
+    copy = pickle.loads(pickle.dumps(model))
+    for one in (model, copy):
+        one.partial_fit(scores[400:], labels[400:], version="two")
+    assert np.array_equal(model.predict_proba(scores), copy.predict_proba(scores))
+
+
+def test_scores_that_cannot_be_used_are_named():
+    with pytest.raises(InvalidExample, match=r"score is 1\.5"):
+        OnlineCalibrator().partial_fit([0.5, 1.5], ["a", "b"])
+    with pytest.raises(InvalidExample, match="one number for each class"):
+        OnlineCalibrator().partial_fit([[0.5, 0.2, 0.1]] * 2, ["a", "b"])
+    with pytest.raises(InvalidExample, match="not finite"):
+        OnlineCalibrator(scores="margin").partial_fit([0.0, np.inf], ["a", "b"])
+    with pytest.raises(InvalidInput, match="one class only"):
+        OnlineCalibrator().partial_fit([0.5, 0.5], ["a", "a"])
+    with pytest.raises(InvalidConfig, match="scores"):
+        OnlineCalibrator(scores="rank").partial_fit([0.5, 0.5], ["a", "b"])
+
+
+def test_river_counts_scores_before_the_classifier_learned_their_example():
+    model = calibrate(naive_bayes.GaussianNB())
+    for x, y in datasets.Phishing().take(300):
+        model.learn_one(x, y)
+    assert set(model.predict_proba_one(x)) == {False, True}
+    low, high = model.predict_interval_one(x)[True]
+    assert low <= model.predict_proba_one(x)[True] <= high

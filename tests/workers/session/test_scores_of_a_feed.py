@@ -1,0 +1,111 @@
+"""Scores through the service: crashes, batches and the library, in all three uses."""
+
+import json
+import signal
+
+import numpy as np
+import orjson
+import pytest
+
+from online_svm import Example, OnlinePredictor
+
+COUNT = 240
+USES = ("alone", "member", "watched")
+
+
+def scored(count=COUNT, seed=0):
+    """Return examples with features and scores; some lack a score, one in fifty has a bad one."""
+    rng = np.random.default_rng(seed)
+    examples = []
+    for i in range(count):
+        x = rng.normal(size=2).round(6)
+        label = "b" if x[0] + rng.normal() > 0 else "a"
+        score = float(np.round(1.0 / (1.0 + np.exp(-2.0 * x[0] - rng.normal())), 6))
+        is_bad, is_absent = i % 50 == 7, i % 11 == 3
+        examples.append(
+            Example(
+                {"u": x[0], "v": x[1]},
+                label,
+                score=7.0 if is_bad else None if is_absent else score,
+                score_version="2" if i > count // 2 else None,
+            )
+        )
+    return examples
+
+
+def entries(examples, *, delayed=False):
+    found = []
+    for i, one in enumerate(examples):
+        fields = ["x", json.dumps(one.x)]
+        if one.score is not None:
+            fields += ["score", json.dumps(one.score)]
+        if one.score_version is not None:
+            fields += ["score_version", one.score_version]
+        found.append([*fields, "id", str(i)] if delayed else [*fields, "y", one.y])
+        if delayed and i >= 30:
+            found.append(["for", str(i - 30), "y", examples[i - 30].y])
+    return found
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.servers("embedded")
+def test_batches_and_kills_change_no_byte(world, use, delayed):
+    sent = entries(scored(), delayed=delayed)
+    changes = {"scores": "probability", "score_use": use, "horizon": 50 if delayed else 0}
+    plain, killed = (world.beside(name, **changes) for name in ("plain", "killed"))
+    for one in (plain, killed):
+        one.push(sent)
+    plain.answer(batch=1000)
+    for upto, size in ((61, 7), (130, 1), (190, 33)):  # taken over each time, amid a batch
+        killed.answer(upto, batch=size, snapshot_every=50)
+    worker = killed.worker("--batch", "16")
+    worker.wait_for(killed.store, 200)
+    worker.send_signal(signal.SIGKILL)
+    worker.wait(30)
+    killed.work()
+    assert killed.outcome() == plain.outcome()
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.servers("embedded")
+def test_a_worker_answers_what_the_library_answers(world, use):
+    examples = scored()
+    made = world.beside("same", scores="probability", score_use=use)
+    made.push(entries(examples))
+    made.answer(batch=40)
+    predictor = OnlinePredictor(made.settings.predictor)
+    answers = [orjson.loads(payload) for _, payload in made.payloads()[0]]
+    for i, (one, answer) in enumerate(zip(examples, answers, strict=True)):
+        if i % 50 == 7:
+            assert answer["code"] == "out_of_range"
+            continue
+        expected = predictor.step(one)
+        assert answer["probabilities"] == list(expected.probabilities)
+        assert answer["maps"] == {k: list(v) for k, v in (expected.maps or {}).items()}
+    assert answers[-1]["maps"]["score"][1] == pytest.approx(examples[-1].score)
+
+
+@pytest.mark.servers("embedded")
+def test_scores_are_pushed_from_a_table_and_reported(world, tmp_path):
+    rows = tmp_path / "scored.csv"
+    examples = [one for one in scored() if one.score != 7.0]
+    lines = [f"{e.score if e.score is not None else ''},{e.y}" for e in examples]
+    rows.write_text("\n".join(["s,y", *lines]))
+    made = world.beside("pushed", scores="probability")
+    pushed = ("push", made.feed, str(rows), "--score", "s", "--label", "y")
+    assert made.run(*pushed)[0] == 0
+    made.pushed = len(examples)
+    made.answer()
+    _, reports = made.payloads()
+    last = orjson.loads(reports[-1][1])
+    assert last["maps"]["score"]["log_loss"] > 0.0
+    assert made.run("verify", made.feed)[0] == 0
+
+
+@pytest.mark.servers("embedded")
+def test_a_feed_without_scores_rejects_the_field_as_before(world):
+    world.push([["x", "[1, 2, 3]", "score", "0.5", "y", "a"]])
+    world.answer()
+    (answer,) = [orjson.loads(payload) for _, payload in world.payloads()[0]]
+    assert answer["about"]["case"] == "field_unknown"
