@@ -8,7 +8,7 @@ import fcntl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Generic, Protocol, TypeVar
 
@@ -37,8 +37,12 @@ NamesWithCommas = Annotated[
 
 def program(method: str) -> str:
     """Return the program behind a method: this code, or the installed version of a package."""
-    if method.startswith("river "):
-        return f"river {version('river')}"
+    package = method.partition(" ")[0]
+    if package in ("river", "capymoa"):
+        try:
+            return f"{package} {version(package)}"
+        except PackageNotFoundError:
+            return f"{package}, not installed"
     if method.startswith("rolling "):
         return f"scikit-learn {version('scikit-learn')}"
     return f"online-svm {code_digest()[:16]}"

@@ -62,6 +62,11 @@ RUNS = {
         ["phishing: 2 classes, 500 examples, 1 shuffle, scored from example 250",
          "two classes: means over 1 streams"],
     ),
+    "river": (
+        {"streams": "AGR_a,LED_g", "rows": "online-svm;river Stacking", "examples": 120},
+        {},
+        ["AGR_a", "LED_g", "AGR_a", "LED_g"],
+    ),
     "monitors": (
         {"streams": 2, "worlds": "season", "detectors": "CUSUM (Page);of them, calibration"},
         {},
@@ -101,7 +106,7 @@ def test_a_small_run_prints_each_figure_and_its_bounds(name, monkeypatch, tmp_pa
     for constant, size in sizes.items():
         monkeypatch.setattr(module, constant, size)
     kept = tmp_path / "kept.jsonl"
-    if name in ("quality", "policies", "monitors"):
+    if name in ("quality", "policies", "monitors", "river"):
         options = options | {"results": kept}
     results = list(module.run(**options))
     lines = [line for result in results for line in str(result).splitlines()]
@@ -133,6 +138,8 @@ CLUSTER = ["nodes", "--redis", "redis+cluster://localhost:1", "--feeds"]
         (["quality", "--rows", "river"], "--rows river: unknown; one of headline;"),
         (["policies", "--streams", "elec"], "--streams elec: unknown; one of elec2,"),
         (["policies", "--rows", "resett"], "unknown; one of report,refit,reset,river ARF"),
+        (["river", "--streams", "SMTP"], "--streams SMTP: unknown; one of Phishing,Bananas,"),
+        (["river", "--rows", "river ARF"], "--rows river ARF: unknown; one of online-svm;"),
         (["svc", "--sets", "iris"], "--sets iris: unknown; one of australian,"),
         (["monitors", "--detectors", "river KSWIN"], "--detectors river KSWIN: unknown; one of"),
         (["feeds", "--parts", "idling"], "unknown; one of idle,learning,busy,sizes"),

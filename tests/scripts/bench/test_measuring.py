@@ -176,3 +176,4 @@ def test_ours_are_measured_again_after_a_change_of_ours_and_peers_are_not(monkey
     same = [a == b for a, b in zip(before, after, strict=True)]
     assert same == [False, False, False, True, True]
     assert program("rolling SVC, tuned").startswith("scikit-learn ")
+    assert program("capymoa ARF").startswith("capymoa")

@@ -1,0 +1,96 @@
+"""`bench river`: its streams, its figures beside river's own, and the page of stored figures."""
+
+import json
+import math
+import sys
+from itertools import islice
+
+import pytest
+from river import metrics, naive_bayes
+from river.datasets import synth
+
+from scripts import make_river_page
+from scripts.bench.kept import StreamCell
+from scripts.bench.quality.river_models import LOGISTIC
+from scripts.bench.quality.river_track import (
+    GENERATED,
+    ClippedLogLoss,
+    measure,
+    run,
+    stream,
+    validated,
+)
+
+
+@pytest.mark.parametrize(("method", "published"), [(LOGISTIC, 0.8872), ("river ALMA", 0.8256)])
+def test_models_without_chance_reach_their_published_accuracy(method, published):
+    (reached,) = measure(StreamCell("Phishing", 0, method, 1250))
+    assert reached.metrics["Accuracy"] == published
+
+
+def test_each_answer_is_scored_before_its_label_is_learned():
+    pairs, model = stream("LED_a", 200), naive_bayes.GaussianNB()
+    losses, kappa = [], metrics.CohenKappa()
+    for x, y in pairs:
+        if answer := model.predict_proba_one(x):
+            losses.append(-math.log(max(answer.get(y, 0.0) / sum(answer.values()), 1e-6)))
+            kappa.update(y, model.predict_one(x))
+        model.learn_one(x, y)
+    (reached,) = validated(naive_bayes.GaussianNB(), pairs, 10)
+    assert reached.metrics["ClippedLogLoss"] == pytest.approx(sum(losses) / len(losses))
+    assert reached.metrics["CohenKappa"] == kappa.get()
+
+
+def test_a_label_that_the_answer_leaves_out_costs_the_most():
+    metric = ClippedLogLoss()
+    metric.update("b", {"a": 1.0})
+    assert metric.get() == pytest.approx(-math.log(1e-6))
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_generated_stream_is_the_same_each_time(name):
+    assert stream(name, 60) == stream(name, 60)
+
+
+def test_the_laws_of_an_abrupt_stream_take_a_quarter_each():
+    found = stream("AGR_a", 40)
+    for part in range(4):
+        alone = list(islice(synth.Agrawal(part, seed=part, perturbation=0.05), 10))
+        assert found[10 * part : 10 * part + 10] == alone
+
+
+def test_a_small_run_prints_figures_and_names_what_does_not_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "capymoa", None)
+    rows = f"online-svm;{LOGISTIC};river ALMA;river Voting;capymoa ARF"
+    options = {"rows": rows, "examples": 120}
+    found = list(run("AGR_g,LED_g", **options, results=tmp_path / "kept"))
+    told = capsys.readouterr().err
+    assert "LED_g, river ALMA: not run: for two classes only" in told
+    assert "AGR_g, capymoa ARF: not run: needs Java" in told
+    plain = {(one.values["stream"], one.values["method"]): one.plain() for one in found}
+    assert len(plain) == 7
+    for (_, method), values in plain.items():
+        assert values["examples"] == 120
+        assert (values["log_loss"] is None) == (method == "river Voting")
+        assert json.loads(json.dumps(values)) == values
+    assert plain["LED_g", LOGISTIC]["cost"] == 1.0
+    assert plain["AGR_g", "online-svm"]["cost"] > 1.0
+    again = [one.values for one in run("AGR_g,LED_g", **options, results=tmp_path / "kept")]
+    assert again == [one.values for one in found]
+
+
+def test_slow_models_get_the_first_examples_of_a_recorded_stream(tmp_path):
+    rows = f"river Voting;{LOGISTIC}"
+    found = run("ImageSegments", rows, heavy_examples=50, results=tmp_path / "kept")
+    assert [one.values["examples"] for one in found] == [50, 2310]
+
+
+def test_the_page_has_the_stored_figures(tmp_path):
+    assert make_river_page.main(["--check"]) == 0
+    lines = make_river_page.STORED.read_text().splitlines()
+    changed = json.loads(lines[0])
+    changed["measured"][-1]["metrics"]["Accuracy"] = 0.1234
+    other = tmp_path / "other.jsonl"
+    other.write_text("\n".join([json.dumps(changed), *lines[1:]]))
+    assert ".1234" in make_river_page.render(other)
+    assert ".1234" not in make_river_page.render()
