@@ -41,7 +41,8 @@ Kind = Literal[
 - ``label``: an index into the classes, -1 for none;
 - ``category``: an integer for each row, -1 for none;
 - ``own``: the value of the predicted label, from an array of shape (m, K);
-- ``action``, ``cost``: the chosen action and its expected cost; absent without costs;
+- ``action``, ``cost``: the chosen action, absent without decisions, and its expected cost, absent
+  without costs;
 - ``list``: a row of an array of shape (m, K);
 - ``pairs``: the lower and upper value of each class, from two arrays of shape (m, K);
 - ``lists_by_map``, ``pairs_by_map``: a row of an array for each published map. The second is absent
@@ -108,7 +109,8 @@ COLUMNS = (
         "action",
         "action",
         str | None,
-        "The action of least expected cost. Only if `costs` is set, and not while warming.",
+        "With `costs`, the action of least expected cost; absent while warming. With `promise`, "
+        "the label or `review`.",
         source=("action", "actions"),
     ),
     Column(

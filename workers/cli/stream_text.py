@@ -142,7 +142,8 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
         return f"{seq}  {message['reason']}{_true(truth)}{_features(truth)}"
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     action = message.get("action")
-    act = "" if action is None else f"  action {action} at {message['expected_cost']:.3g}"
+    cost = f" at {message['expected_cost']:.3g}" if "expected_cost" in message else ""
+    act = "" if action is None else f"  action {action}{cost}"
     note = "" if message["reason"] is None else f" ({message['reason']})"
     return (
         f"{seq}  {message['label']}  {message['probability']:.3f} "

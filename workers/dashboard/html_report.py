@@ -18,7 +18,7 @@ from workers.dashboard.text import banner, safe
 from workers.reading.answers import number
 from workers.reading.events import moment
 from workers.reading.incidents import RaisedAlarm
-from workers.text import counted, printable
+from workers.text import counted, printable, promise_text
 
 MAX_SENTENCES = 5
 """Alarms, and notes, that get a sentence each."""
@@ -59,7 +59,7 @@ def html_report(past: Excerpt) -> str:
 
 def sentences(past: Excerpt) -> list[str]:
     """Return the summary as plain text, a line an item; the first item is the verdict."""
-    parts = (_verdict, _span, _accuracy, _notes, _alarms, _parts, _costs, _guarantee)
+    parts = (_verdict, _span, _accuracy, _notes, _alarms, _parts, _costs, _promise, _guarantee)
     return [printable(text) for part in parts for text in part(past)]
 
 
@@ -176,6 +176,12 @@ def _costs(past: Excerpt) -> Iterator[str]:
             f"The actions that answers named cost {mean:.4g} an example, those of the most "
             f"probable label {by_label:.4g}."
         )
+
+
+def _promise(past: Excerpt) -> Iterator[str]:
+    promise = as_dict(past.reports[-1].message.get("promise")) if past.reports else {}
+    if promise:
+        yield f"The promised error rate: {promise_text(promise)}."
 
 
 def _guarantee(past: Excerpt) -> Iterator[str]:

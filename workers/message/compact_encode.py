@@ -16,6 +16,7 @@ from workers.message.compact import (
     CONSTANTS,
     COUNT_FIELDS,
     DECIMALS,
+    DECISION_FIELDS,
     MILLION,
     ROWS,
     code,
@@ -60,7 +61,8 @@ def encode_compact(
     if block.status != "ok":
         return encode_block(block, seqs, ids)
     counted = tuple(name for name in COUNT_FIELDS if getattr(block, name)[0] >= 0)
-    template = _template(_constant_values(block), counted, bool(block.actions))
+    decision = tuple(name for name in DECISION_FIELDS if getattr(block, name) is not None)
+    template = _template(_constant_values(block), counted, decision)
     texts = (
         id_parts(ids),
         integers(np.asarray(seqs, dtype=np.int64)),
@@ -76,14 +78,16 @@ def encode_compact(
 
 # As for full answers, the template changes only with the model.
 @lru_cache(maxsize=16)
-def _template(constants: tuple[object, ...], counted: tuple[str, ...], is_decided: bool) -> bytes:
+def _template(
+    constants: tuple[object, ...], counted: tuple[str, ...], decision: tuple[str, ...]
+) -> bytes:
     names = (item.name for item in CONSTANTS)
     values = (
         code(value) if name in CODED else value  # type: ignore[arg-type]  # these are texts
         for name, value in zip(names, constants, strict=True)
     )
     common = b",".join(map(literal, values))
-    decided = b',"action":%b,"expected_cost":%b' if is_decided else b""
+    decided = b"".join(b',"%b":%%b' % name.encode() for name in decision)
     more = b"".join(b'"%b":%%b,' % name.encode() for name in counted)
     head = b'{"v":%d,%%b"seq":%%b,%b"%b"' % (VERSION, more, COMPACT_KEY.encode())
     return head + b":[%%b,%b,%%b,%%b]" % common + decided + b"}"

@@ -17,6 +17,7 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import Done, ValidityReport
 from online_svm.types import Floats, Ints
 from workers.message import VERSION
+from workers.message.compact import DECISION_FIELDS
 
 _PLUS = re.compile(rb'("(?:[^"\\]|\\.)*")|e\+')
 
@@ -96,10 +97,10 @@ def encode_block(
             texts += texts_of(block, values(block))
     maps = tuple(None if found is None else tuple(found) for found in _maps(block))
     has_optional = tuple(bool(getattr(block, name)[0] >= 0) for name in _OPTIONAL)
-    is_decided = bool(block.actions)
+    decision = tuple(name for name in DECISION_FIELDS if getattr(block, name) is not None)
     template = _template(
         _Common(
-            block.status, _constants(block), maps, is_decided, has_optional, unknown, tuple(extra)
+            block.status, _constants(block), maps, decision, has_optional, unknown, tuple(extra)
         )
     )
     return [template % row for row in zip(*texts, *extra.values(), strict=True)]
@@ -110,8 +111,9 @@ def _encode_row(block: PredictionBlock, seq: int, id: str | None) -> bytes:
     for name in _MAY_BE_ABSENT:
         if values[name] is None:
             del values[name]
-    if not block.actions:
-        del values["action"], values["expected_cost"]
+    for name in DECISION_FIELDS:
+        if getattr(block, name) is None:
+            del values[name]
     # orjson writes a number that is not finite as null; nothing else here is null.
     if b"null" in orjson.dumps([values[name] for name in _NUMBERS if name in values]):
         raise ValueError("a prediction holds a number that is not finite")
@@ -130,7 +132,7 @@ class _Common(NamedTuple):
     status: str
     constants: tuple[Any, ...]  # of the constant columns
     maps: tuple[tuple[str, ...] | None, ...]  # of each column by map: the names
-    is_decided: bool  # whether there are actions
+    decision: tuple[str, ...]  # fields of a decision
     has_optional: tuple[bool, ...]  # of each optional column
     unknown: tuple[str, ...]  # columns without values
     extra: tuple[str, ...]  # names of further fields
@@ -165,7 +167,7 @@ def _placeholder(common: _Common, column: Column) -> bytes | None:
         case "optional":
             return text if common.has_optional[_OPTIONAL.index(column.name)] else None
         case "action" | "cost":
-            return text if common.is_decided else None
+            return text if column.name in common.decision else None
         case "lists_by_map" | "pairs_by_map":
             names = common.maps[_BY_MAP.index(column.name)]
             if names is None:

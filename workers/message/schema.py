@@ -37,7 +37,7 @@ from workers.message.encode import dumps
 
 OPTIONAL = (
     "id", "action", "expected_cost", "map_intervals", "imputed", "windowed", "monitors", "labels",
-    "costs", "features",
+    "costs", "features", "promise",
 )  # fmt: skip
 """Keys that are omitted instead of null."""
 
