@@ -8,9 +8,9 @@ conditional error rate is at least r (a sub-Bernoulli process: Howard, Ramdas, M
 `FRACTIONS`. By Ville's inequality this mean ever reaches 1 / level with probability at most
 `level`. A candidate is proven while the mean is there, so it may be looked at after every label.
 
-The candidates share the level in equal parts by the fallback procedure (Wiens & Dmitrienko 2005),
-from the strictest to the loosest: a proven candidate hands its shares to the next one. The loosest
-proven candidate is in force.
+The candidates share the level by the fallback procedure (Wiens & Dmitrienko 2005), from the
+strictest to the loosest: a proven candidate hands its share to the next one. So the strictest have
+the largest shares, in proportion K, K - 1, ..., 1. The loosest proven candidate is in force.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ CANDIDATES: Floats = np.array(
 NEVER = 2.0
 """Threshold that no probability reaches: every case is reviewed."""
 
-FRACTIONS = (0.25, 0.5, 0.75, 0.9)
+FRACTIONS = (0.25, 0.5, 0.8)
 """Error rates bet on, as fractions of the promised rate."""
 
 RECENT_EXAMPLES = 1000
@@ -48,6 +48,7 @@ MIN_EXPECTED_LABELS = 50
 MAX_LABELS_NEEDED = 10**9
 
 _NONE = len(CANDIDATES)
+_SHARES: Ints = np.arange(_NONE, 0, -1)  # of the level, by candidate
 
 
 def log_evidence(n: Floats, errors: Floats, rate: float) -> Floats:
@@ -59,7 +60,7 @@ def log_evidence(n: Floats, errors: Floats, rate: float) -> Floats:
     --------
     >>> n, errors = np.array([100.0, 500.0, 500.0]), np.array([0.0, 0.0, 30.0])
     >>> log_evidence(n, errors, 0.03).round(1).tolist()
-    [1.2, 10.1, -4.2]
+    [1.7, 10.4, -4.9]
     """
     of_errors = logs(np.array(FRACTIONS))
     of_others = logs(1.0 - rate * np.array(FRACTIONS)) - logs(np.array([1.0 - rate]))
@@ -130,12 +131,12 @@ class PromisedErrorRate:
     >>> config = PredictorConfig(classes=["no", "yes"], promise={"error": 0.05})
     >>> promise = PromisedErrorRate(config)
     >>> promise.report().labels_needed, promise.thresholds().tolist()
-    (186, [2.0])
+    (156, [2.0])
     >>> m = 400
     >>> rows = SettledAnswers(np.arange(m), np.full(m, 0.991), *np.ones((2, m), int), np.arange(m))
     >>> thresholds = promise.follow(rows, np.arange(m), [])
     >>> int(np.argmax(thresholds[:, 0] < NEVER)), promise.thresholds().tolist()
-    (186, [0.0])
+    (156, [0.0])
     """
 
     def __init__(self, config: PredictorConfig) -> None:
@@ -146,8 +147,8 @@ class PromisedErrorRate:
         self._tested = sorted({test.group for test in self._tests})
         self._groups = 2 if any(test.kind != "error" for test in self._tests) else 1
         level = (1.0 - config.promise["confidence"]) / len(self._tests)
-        # Bound of the log evidence, by the shares of the level less one.
-        self._bounds = -logs(level / _NONE * np.arange(1.0, _NONE + 1.0))
+        # Bound of the log evidence, by the shares of the level that a candidate has.
+        self._bounds = -logs(level / _SHARES.sum() * np.arange(_SHARES.sum() + 1.0))
         self._labelled = np.zeros((self._groups, _NONE), dtype=np.int64)
         self._errors = np.zeros((self._groups, _NONE), dtype=np.int64)
         self._truths = np.zeros(2, dtype=np.int64)  # labels of the first class, and of the others
@@ -286,8 +287,9 @@ class PromisedErrorRate:
                 evidence = np.minimum(evidence, log_evidence(n, s, test.rate))
             run = np.zeros(len(labelled), dtype=np.int64)
             for j in range(_NONE):
+                run += _SHARES[j]
                 is_proven = evidence[:, j] >= self._bounds[run]
-                run = np.where(is_proven, run + 1, 0)
+                run[~is_proven] = 0
                 candidate[is_proven, group], shares[is_proven, group] = j, run[is_proven]
         return candidate, shares
 
@@ -317,7 +319,7 @@ class PromisedErrorRate:
         """Return an upper confidence bound of each promised rate at the proven candidates."""
         found: dict[str, float] = {}
         for test in self._tests:
-            j, bound = candidate[test.group], self._bounds[shares[test.group] - 1]
+            j, bound = candidate[test.group], self._bounds[shares[test.group]]
             if j < _NONE:
                 n, errors = (c[0, j : j + 1] for c in _of_test(test, *self._now()[:3]))
                 low, high = float(errors[0] / n[0]), test.rate
@@ -340,7 +342,7 @@ class PromisedErrorRate:
             most = np.zeros(_NONE)
             for test in self._of_group(group):
                 n, errors = (counts[0] for counts in _of_test(test, *self._now()[:3]))
-                wanted = _until(n, errors, test.rate, float(self._bounds[0]))
+                wanted = _until(n, errors, test.rate, self._bounds[_SHARES])
                 most = np.maximum(most, (wanted - n) * (total / (n + 1)))
             least = min(least, float(most.min()))
         return int(np.ceil(least)) if least <= MAX_LABELS_NEEDED else None
@@ -386,12 +388,12 @@ def _running(counts: Ints, rows: Bools) -> Ints:
     return before
 
 
-def _until(n: Floats, errors: Floats, rate: float, bound: float) -> Floats:
-    """Return the labels at which the evidence at the present error rates reaches `bound`."""
+def _until(n: Floats, errors: Floats, rate: float, bounds: Floats) -> Floats:
+    """Return the labels at which the evidence at the present error rates reaches the bounds."""
     share = np.divide(errors, n, out=np.zeros_like(n), where=n > 0)
     low, high = n.copy(), np.full_like(n, 4.0 * MAX_LABELS_NEEDED)
     for _ in range(40):
         middle = 0.5 * (low + high)
-        is_enough = log_evidence(middle, share * middle, rate) >= bound
+        is_enough = log_evidence(middle, share * middle, rate) >= bounds
         low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
     return np.ceil(high)

@@ -59,8 +59,9 @@ def test_evidence_is_the_mean_likelihood_ratio(n, errors, rate):
 
 def naive_threshold(n, errors, rate, confidence):
     """Return the threshold in force by the definition of the fallback procedure."""
-    share = (1 - confidence) / len(CANDIDATES)
-    level, found = share, NEVER
+    count = len(CANDIDATES)
+    shares = [2 * (1 - confidence) * (count - j) / (count * (count + 1)) for j in range(count)]
+    held, found = 0.0, NEVER
     for j, candidate in enumerate(CANDIDATES):
         mean = np.mean(
             [
@@ -68,10 +69,11 @@ def naive_threshold(n, errors, rate, confidence):
                 for f in FRACTIONS
             ]
         )
-        if mean >= 1 / level:
-            found, level = candidate, level + share
+        held += shares[j]
+        if mean >= 1 / held:
+            found = candidate
         else:
-            level = share
+            held = 0.0
     return found
 
 
