@@ -136,7 +136,7 @@ class PromisedErrorRate:
     >>> rows = SettledAnswers(np.arange(m), np.full(m, 0.991), *np.ones((2, m), int), np.arange(m))
     >>> thresholds = promise.follow(rows, np.arange(m), [])
     >>> int(np.argmax(thresholds[:, 0] < NEVER)), promise.thresholds().tolist()
-    (156, [0.0])
+    (160, [0.0])
     """
 
     def __init__(self, config: PredictorConfig) -> None:
