@@ -42,8 +42,11 @@ FRACTIONS = (0.25, 0.5, 0.8)
 RECENT_EXAMPLES = 1000
 """Examples after which the counts of recent examples are halved."""
 
-MIN_EXPECTED_LABELS = 50
-"""Labels expected on one side of the threshold, from which the sides are compared."""
+MIN_LACK = 20
+"""Labels that one side of the threshold must lack before the promise is withdrawn."""
+
+MAX_Z_SQUARED = 20
+"""Squared standard errors by which the labelled shares of the two sides may differ."""
 
 MAX_LABELS_NEEDED = 10**9
 
@@ -305,15 +308,16 @@ class PromisedErrorRate:
         return above
 
     def _one_sided(self, candidate: Ints, recent: Ints) -> Ints:
-        """Return a key of `_ONE_SIDED` where labels come for one side of the threshold, else 0."""
+        """Return a key of `_ONE_SIDED` where the sides are labelled unlike, else 0; shape (m,)."""
         above = self._above(candidate, recent)
-        below, found = recent[:, :, 0] - above, np.zeros(len(recent), dtype=np.int64)
-        for key, few, many in ((1, above, below), (2, below, above)):
-            # Labels of one side, and those expected at the share of the other; times a count.
-            size = many.sum(axis=1)
-            came, expected = few[:, 1] * size, few.sum(axis=1) * many[:, 1]
-            found[(2 * came < expected) & (expected >= MIN_EXPECTED_LABELS * size)] = key
-        return found
+        below = recent[:, :, 0] - above
+        n, n_below, labels = above.sum(axis=1), below.sum(axis=1), above[:, 1] + below[:, 1]
+        total = n + n_below
+        # Difference of the labelled shares, times both counts.
+        lack = n * below[:, 1] - n_below * above[:, 1]
+        is_large = np.abs(lack) >= MIN_LACK * np.where(lack > 0, n_below, n)
+        is_sure = lack**2 * total >= MAX_Z_SQUARED * n * n_below * labels * (total - labels)
+        return np.where(is_large & is_sure, np.sign(lack), 0)
 
     def _upper_bounds(self, candidate: Ints, shares: Ints) -> dict[str, float]:
         """Return an upper confidence bound of each promised rate at the proven candidates."""
@@ -349,8 +353,8 @@ class PromisedErrorRate:
 
 
 _ONE_SIDED = {
-    1: "decided cases get less than half as many labels as reviewed ones; label both alike",
-    2: "reviewed cases get less than half as many labels as decided ones; label both alike",
+    1: "decided cases get fewer labels than reviewed ones; label both alike",
+    -1: "reviewed cases get fewer labels than decided ones; label both alike",
 }
 
 

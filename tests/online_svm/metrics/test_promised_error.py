@@ -168,7 +168,17 @@ def test_labels_of_one_side_withdraw_the_promise(labelled, words):
     report = promise.report()
     assert (found[-1] == NEVER).all()
     assert not report.holds
-    assert report.withdrawn.startswith(f"{words} cases get less than half")
+    assert report.withdrawn.startswith(f"{words} cases get fewer labels")
+
+
+def test_a_lower_share_of_labels_on_one_side_is_found():
+    promise, rows = promise_of(error=0.03), certain(3000)
+    rows.point[::2] = 0.6
+    rows.truth[::4] = 0
+    is_missing = np.random.default_rng(2).random(3000) < 0.3
+    rows.truth[is_missing & (rows.point < 0.9) & (rows.n > 1000)] = -1
+    at_each(promise, rows)
+    assert promise.report().withdrawn.startswith("reviewed cases get fewer labels")
 
 
 def test_labels_that_are_missing_on_both_sides_withdraw_nothing():
