@@ -5,6 +5,9 @@ the holder of a lease or a server error may contain terminal escape sequences, l
 forge a line, or marks that reverse the text after them.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """Return a number with its noun; the plural is the singular with an s unless given.
@@ -66,6 +69,35 @@ def printable_json(text: bytes | str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escaped_in_json(c) for c in text)
+
+
+def promise_text(promise: Mapping[str, Any]) -> str:
+    """Return what holds of a promised error rate, or what it still needs, in one line.
+
+    `promise`: part of a report; see `PromiseReport`.
+
+    Examples
+    --------
+    >>> promise_text({"holds": False, "withdrawn": None, "labels": 40, "labels_needed": 310})
+    'all go to review: about 310 more labels are needed, 40 count so far'
+    >>> found = {"holds": True, "thresholds": {"no": 0.9}, "bounds": {"error": 0.0287}}
+    >>> promise_text(found | {"decided_share": 0.41})
+    'error at most 2.87 %; decided: no from 0.9, 41 % of recent examples'
+    """
+    if promise.get("withdrawn") is not None:
+        return f"withdrawn, all go to review: {promise['withdrawn']}"
+    if not promise.get("holds"):
+        needed, labels = promise.get("labels_needed"), promise.get("labels", 0)
+        if needed is None:
+            return f"all go to review: too many errors at every threshold of {labels:,} labels"
+        return f"all go to review: about {needed:,} more labels are needed, {labels:,} count so far"
+    bounds = [
+        f"{kind.replace('_', ' ')} at most {100 * bound:.3g} %"
+        for kind, bound in promise.get("bounds", {}).items()
+    ]
+    by_class = [f"{label} from {least:g}" for label, least in promise.get("thresholds", {}).items()]
+    share = f"{100 * promise.get('decided_share', 0):.0f} % of recent examples"
+    return f"{', '.join(bounds)}; decided: {', '.join(by_class)}, {share}"
 
 
 def _escaped(character: str) -> str:

@@ -1,17 +1,19 @@
 """All settings of the predictor, with their defaults and limits, in one model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from online_svm.config.groups import (
+    REVIEW,
     DecisionConfig,
     Label,
     LabelConfig,
     MachineConfig,
     MemberName,
     MonitorConfig,
+    Promised,
     ScoreConfig,
     WindowConfig,
 )
@@ -198,6 +200,8 @@ class PredictorConfig(PredictorFields):
             )
         if self.semantics < 5 and self.reviews and len(self.classes or ()) != 2:
             raise ValueError("costs: under semantics 4 review is for two classes")
+        if self.promise is not None:
+            self._check_promise(self.promise)
         if self.refit_lag is not None and self.refit_lag >= self.distance:
             raise ValueError("refit_lag: must be smaller than refit_every (250 without one)")
         if self.learner == "psvm" and len(self.classes or ()) != 2:
@@ -240,6 +244,22 @@ class PredictorConfig(PredictorFields):
             raise ValueError("committee: score_use = 'alone' trains no machines; leave it out")
         if not self.members:
             raise ValueError("scores: need a committee; take the default learner, split and kernel")
+
+    def _check_promise(self, promise: Mapping[Promised, float]) -> None:
+        if self.costs is not None:
+            raise ValueError("promise: costs decide as well; set one of the two")
+        if self.classes is None or REVIEW in self.classes:
+            raise ValueError(f"promise: declare the classes, none of them named {REVIEW!r}")
+        if len(self.classes) != 2 and {"miss", "false_alarm"} & promise.keys():
+            raise ValueError("promise: miss and false_alarm are for two classes; promise error")
+        if self.monitors == "off":
+            raise ValueError("promise: an alarm withdraws it; set monitors = 'default'")
+        if self.maturity != "horizon":
+            raise ValueError(
+                "promise: labels that come soon are unlike the others; set maturity = 'horizon'"
+            )
+        if self.given_answers:
+            raise ValueError("promise: is about the answers of the feed; unset given_answers")
 
     def _check_drift(self) -> None:
         if self.monitors == "off":

@@ -1,9 +1,9 @@
 """The settings of `PredictorConfig` by group: machine, monitors, windows, costs, delayed labels."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from online_svm.config.semantics import is_unset
 
@@ -175,9 +175,22 @@ REVIEW = "review"
 
 MAX_ACTIONS = 64
 
+Promised = Literal["error", "miss", "false_alarm", "confidence"]
+Rate = Annotated[float, Field(ge=1e-6, le=1 - 1e-6)]
+
+
+def _whole_promise(value: dict[str, float] | None) -> dict[str, float] | None:
+    """Return a promise in canonical order, with its confidence."""
+    if value is None:
+        return value
+    if not value.keys() - {"confidence"}:
+        raise ValueError("must have a rate, as error=.03; also miss=.1 or false_alarm=.02")
+    given = {"confidence": 0.95} | value
+    return {name: given[name] for name in get_args(Promised) if name in given}
+
 
 class DecisionConfig(Settings):
-    """Settings of `CostMatrix`."""
+    """Settings of `CostMatrix` and `PromisedErrorRate`."""
 
     costs: Annotated[dict[Label, dict[Label, Cost]] | None, BeforeValidator(_table)] = Field(
         None,
@@ -186,6 +199,15 @@ class DecisionConfig(Settings):
         "says which action costs least. Needs `classes`. Written a:b=5,b:a=1,review=.4: action b "
         "costs 5 where a is true, action a 1 where b is, review always .4, and what is right "
         "nothing. Or as JSON, or as tables [costs.a] of a file.",
+    )
+    promise: Annotated[dict[Promised, Rate] | None, AfterValidator(_whole_promise)] = Field(
+        None,
+        exclude_if=is_unset,
+        description="Largest error rate among decided cases, and the confidence that it holds at "
+        "all times: each answer then names a label or `review` as its action. Needs `classes`. "
+        "Written error=.03,confidence=.95; confidence is .95 if it is left out. Of two classes "
+        "also, or instead: miss, the share of the second class that is decided as the first, and "
+        "false_alarm, the reverse.",
     )
 
     @model_validator(mode="after")

@@ -13,6 +13,7 @@ from online_svm.config import SCORE, PredictorConfig
 from online_svm.metrics.cost_matrix import RealisedCost
 from online_svm.metrics.cumulative import NO_INTERVAL, CumulativeValidity, MethodAnswers
 from online_svm.metrics.label_weights import most_examples, without_p_values
+from online_svm.metrics.promised_error import PromisedErrorRate, SettledAnswers
 from online_svm.metrics.sequential.exchangeability import MAX_FEATURES
 from online_svm.metrics.window_ring import SLICE_VALUES, SliceNames, SliceValues
 from online_svm.metrics.windowed_validity import WindowedValidity
@@ -29,6 +30,7 @@ from online_svm.predictor.pending_examples import (
     PendingExample,
     ScoredAnswers,
     scored_answers,
+    settled_answers,
 )
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.storage.state import Header, State, nest, require, under
@@ -135,6 +137,7 @@ class AnswerScoring:
         self._open = OpenAnswers()
         self._monitors = None if config.monitors == "off" else StreamMonitors(config)
         self._costs = RealisedCost.of(config)
+        self.promise = PromisedErrorRate.of(config)
 
     def slice_codes(self, slices: Sequence[SliceValue | None] | None, count: int) -> Ints:
         """Return the slice codes of rows, in order, shape (count, n_slices).
@@ -158,11 +161,15 @@ class AnswerScoring:
         """Close alarms when model and calibration use only examples numbered `since` or higher."""
         if self._monitors is not None:
             self._monitors.close(since)
+        if self.promise is not None:
+            self.promise.close(since)
 
     def copy(self) -> Self:
         """Return an independent copy; parts that scoring does not change are shared."""
         other = copy(self)
-        for name in ("_validity", "_windows", "_monitors", "_costs", "_open", "_budget", "counts"):
+        for name in (
+            "_validity", "_windows", "_monitors", "_costs", "promise", "_open", "_budget", "counts"
+        ):  # fmt: skip
             setattr(other, name, deepcopy(getattr(self, name)))
         return other
 
@@ -185,6 +192,8 @@ class AnswerScoring:
             rows, answered = order.part(begin, stop), order.answered(stop)
             part = None if block is None or answered == done else block.part(done, answered)
             alarms = self._score_rows(rows, part, columns[begin:stop], since)
+            if self.promise is not None:
+                part = _decided(self.promise, rows, part, columns[begin:stop], alarms)
             watched = self._watched(part, alarms)
             answers += watched if due is None else with_report(watched, self.report(due))
             begin, done = stop, answered
@@ -206,6 +215,7 @@ class AnswerScoring:
             costs=None if self._costs is None else self._costs.report(),
             features=self._features(),
             budget=None if budget is None else budget.report(),
+            promise=None if self.promise is None else self.promise.report(),
         )
 
     def _features(self) -> dict[str, FeatureReport] | None:
@@ -233,6 +243,9 @@ class AnswerScoring:
             arrays |= nest("costs", self._costs.state())
         if self._budget is not None:
             header["budget"] = self._budget.state()
+        if self.promise is not None:
+            header["promise"], parts = self.promise.state()
+            arrays |= nest("promise", parts)
         return State(header, arrays)
 
     @classmethod
@@ -257,6 +270,9 @@ class AnswerScoring:
             scoring._costs = RealisedCost.from_state(costs, scoring._costs.matrix)
         if scoring._budget is not None:
             scoring._budget = LabelBudgetCounts.from_state(header["budget"])
+        if scoring.promise is not None:
+            promise = State(header["promise"], under("promise", arrays))
+            scoring.promise = PromisedErrorRate.from_state(promise, config)
         for example in waiting:
             require(config.label_budget is None or is_marked(example, config), "label_probability")
             if not example.has_target:
@@ -337,6 +353,28 @@ class AnswerScoring:
             self._open.accuracy(scored, primary),
             self._open.brier(scored, primary),
         )
+
+
+def _decided(
+    promise: PromisedErrorRate,
+    order: LearningOrder,
+    block: PredictionBlock | None,
+    columns: Ints,
+    alarms: Sequence[Alarm],
+) -> PredictionBlock | None:
+    """Return the answers to the rows of `order` with decisions, and count the rows' labels."""
+    withdrawing = [alarm.n for alarm in alarms if alarm.kind != "comparison"]
+    if order.delayed is None:
+        assert block is not None
+        settled = SettledAnswers.of(block, columns, order.before)
+        return promise.decided(block, promise.follow(settled, np.arange(len(block)), withdrawing))
+    is_settled = order.learns | order.gaps
+    examples = order.delayed.chosen(is_settled)
+    learns, before = order.learns[is_settled], order.before[is_settled]
+    settled = settled_answers(examples, learns, before, promise.most)
+    asked: Ints = (np.cumsum(is_settled) - is_settled)[order.delayed.answers]
+    thresholds = promise.follow(settled, asked, withdrawing)
+    return None if block is None else promise.decided(block, thresholds)
 
 
 def with_report(watched: Watched, report: ValidityReport) -> Answers:

@@ -9,6 +9,7 @@ from online_svm.config import PredictorConfig
 from online_svm.config.semantics import are_equal
 from online_svm.errors import InvalidSnapshot
 from online_svm.metrics.cost_matrix import CostMatrix
+from online_svm.metrics.promised_error import NEVER, decided
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.calibrators import interval_calibrators
 from online_svm.predictor.ensemble import Ensemble
@@ -82,6 +83,7 @@ class AnsweringParts(NamedTuple):
     active: ActiveModel | None  # None while warming up
     mixed: Ensemble | None
     experts: ExpertEnsemble | None
+    thresholds: Floats | None = None  # shape (n_groups,); those that decide, with `promise`
 
 
 class FrozenPredictor:
@@ -118,7 +120,7 @@ class FrozenPredictor:
         guarantee: tuple[Guarantee, str | None],
     ) -> None:
         self.config, self.n, self.schema = config, n, schema
-        self._active, self._mixed, self._experts = parts
+        self._active, self._mixed, self._experts, self._thresholds = parts
         self._guarantee, self._reason = guarantee
         self._costs = CostMatrix.of(config)
 
@@ -146,6 +148,12 @@ class FrozenPredictor:
 
         The state is unchanged.
         """
+        block = self._undecided(X)
+        if self._thresholds is not None:
+            return decided(block, self._thresholds)
+        return block if self._costs is None else self._costs.decided(block)
+
+    def _undecided(self, X: Floats) -> PredictionBlock:
         X = np.ascontiguousarray(X)
         n = np.full(len(X), self.n, dtype=np.int64)
         unlabelled = np.full(len(X), -1, dtype=np.int64)
@@ -157,8 +165,7 @@ class FrozenPredictor:
         block = self._active.answer(X, unlabelled, n, experts=self._experts)
         if self._mixed is not None:
             block = self._mixed.added_to(block, unlabelled)
-        block = replace(block, guarantee=self._guarantee, reason=self._reason)
-        return block if self._costs is None else self._costs.decided(block)
+        return replace(block, guarantee=self._guarantee, reason=self._reason)
 
     def snapshot(self) -> bytes:
         """Return the state as bytes, without pickle; equal states give equal bytes."""
@@ -172,6 +179,8 @@ class FrozenPredictor:
             "reason": self._reason,
         }
         arrays: Arrays = {}
+        if self._thresholds is not None:
+            header["thresholds"] = self._thresholds.tolist()
         if self._mixed is not None:
             arrays |= nest("mixture", self._mixed.state())
         if self._experts is not None:
@@ -226,7 +235,13 @@ class FrozenPredictor:
             scaling = active.result.scaling
             encoded = scaling.encoder is not None or len(scaling.mean) == dimension
             require(encoded, "dimension")
-        parts = AnsweringParts(active, mixed, experts)
+        thresholds = None
+        require(("thresholds" in header) == (config.promise is not None), "thresholds")
+        if "thresholds" in header:
+            thresholds = np.array(header["thresholds"], dtype=np.float64)
+            require(thresholds.shape in ((1,), (2,)), "thresholds")
+            require(bool(((thresholds >= 0.0) & (thresholds <= NEVER)).all()), "thresholds")
+        parts = AnsweringParts(active, mixed, experts, thresholds)
         return cls(config, n, schema, parts, (header["guarantee"], header["reason"]))
 
 

@@ -130,7 +130,9 @@ class InferenceEngine:
         requests = request_schema(self._config).of_features(
             schema.names, schema.dimension, schema.first
         )
-        parts = AnsweringParts(self.model, self._mixed, self._experts)
+        promise = self.scoring.promise
+        thresholds = None if promise is None else promise.thresholds()
+        parts = AnsweringParts(self.model, self._mixed, self._experts, thresholds)
         return FrozenPredictor(self._config, self._schedule.n, requests, parts, guarantee)
 
     def state(self) -> State:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from online_svm.metrics.promised_error import SettledAnswers
 from online_svm.storage.state import Header, State, nest, require, under
 from online_svm.storage.state_schema import StateSchema, floats
 from online_svm.stream.cells import stacked
@@ -164,7 +165,7 @@ _MAPS = {"maps": "maps", "map_intervals": "map_intervals", "member_outputs": "sa
 
 _SCHEMA = tuple(f.name for f in fields(PredictionBlock))
 _ARRAYS = tuple(f.name for f in fields(PredictionBlock) if f.type in (Floats, Ints))
-_DECIDED = ("actions", "action", "expected_cost")  # derived from the other fields
+_DECIDED = ("actions", "action", "expected_cost")  # not needed once published
 _BUDGETED = ("label_probability", "label_draw")  # only with a label budget
 _CONSTANTS = tuple(
     name for name in _SCHEMA if name not in {*_ARRAYS, *_MAPS, *_DECIDED, *_BUDGETED}
@@ -340,6 +341,25 @@ def scored_answers(examples: Sequence[PendingExample], learned: Ints) -> Iterato
             stacked([example.x for example in of_run]),
             learned[begin:stop],
         )
+
+
+def settled_answers(
+    examples: Sequence[PendingExample], learns: Bools, before: Ints, most: int = 1
+) -> SettledAnswers:
+    """Return the original answers of learned and dropped examples, in order.
+
+    `learns`, shape (m,): whether an example is learned; the others never get a label.
+    `before`, shape (m,): examples learned before each.
+    `most`: the largest number of examples for which a label may stand, with a label budget.
+    """
+    none = np.empty(0, dtype=np.int64)
+    parts = [SettledAnswers(none, np.empty(0), none, none, none)]
+    for block, begin, stop in answer_runs(examples):
+        place = {label: column for column, label in enumerate(block.classes) if label is not None}
+        truth = [place.get(e.label or "", -1) for e in examples[begin:stop]]
+        found = np.where(learns[begin:stop], np.array(truth, dtype=np.int64), -1)
+        parts.append(SettledAnswers.of(block, found, before[begin:stop], most))
+    return SettledAnswers(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def pending_state(examples: Sequence[PendingExample]) -> State:

@@ -43,7 +43,8 @@ Kind = Literal[
 - ``label``: an index into the classes, -1 for none;
 - ``category``: an integer for each row, -1 for none;
 - ``own``: the value of the predicted label, from an array of shape (m, K);
-- ``action``, ``cost``: the chosen action and its expected cost; absent without costs;
+- ``action``, ``cost``: the chosen action, absent without decisions, and its expected cost, absent
+  without costs;
 - ``wanted``, ``share``: whether the label is wanted, and its probability; absent without a label
   budget;
 - ``list``: a row of an array of shape (m, K);
@@ -112,7 +113,8 @@ COLUMNS = (
         "action",
         "action",
         str | None,
-        "The action of least expected cost. Only if `costs` is set, and not while warming.",
+        "With `costs`, the action of least expected cost; absent while warming. With `promise`, "
+        "the label or `review`.",
         source=("action", "actions"),
     ),
     Column(

@@ -58,11 +58,11 @@ class PredictionBlock:
     interval_level : float or None
         Nominal coverage of the interval; None for the Venn hull.
     actions : tuple of str
-        Names of the actions in `costs`; empty without costs.
+        Names of the actions, by `costs` or `promise`; empty without decisions.
     action : ndarray of int of shape (m,), or None
-        Index of the action with the least expected cost.
+        Index of the chosen action.
     expected_cost : ndarray of shape (m,), or None
-        Expected cost of that action.
+        Expected cost of that action; None without costs.
     member_outputs : dict of str to ndarray with m rows, or None
         Member outputs at answer time, for the recent ensemble to learn from when a delayed label
         arrives; not published.

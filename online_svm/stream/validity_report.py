@@ -344,6 +344,39 @@ class CostReport:
 
 
 @dataclass(frozen=True, slots=True)
+class PromiseReport:
+    """What holds of the setting `promise`."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    holds: Annotated[bool, Field(description="Whether cases are decided; else all are reviewed.")]
+    withdrawn: Annotated[str | None, Field(description="Why it cannot hold now.")]
+    thresholds: Annotated[
+        dict[str, Probability],
+        Field(
+            description="Probability from which a label is decided; labels without are reviewed."
+        ),
+    ]
+    bounds: Annotated[
+        dict[str, Probability],
+        Field(description="Upper confidence bound of each promised rate at these thresholds."),
+    ]
+    decided_share: Annotated[
+        Probability, Field(description="Share of recent examples that these thresholds decide.")
+    ]
+    labels: Annotated[Count, Field(description="Labels that count: since the last alarm.")]
+    labels_needed: Annotated[
+        Count | None,
+        Field(
+            description="Labels that are still needed at the present error rates; null if no "
+            "threshold has a low enough rate."
+        ),
+    ]
+    answered: Annotated[Count, Field(description="Answers of a model so far.")]
+    decided: Annotated[Count, Field(description="Of these, the decided ones.")]
+
+
+@dataclass(frozen=True, slots=True)
 class MonitorsReport:
     """State of the monitors."""
 
@@ -411,4 +444,7 @@ class ValidityReport:
     ] = None
     budget: Annotated[
         LabelBudgetReport | None, Field(description="Wanted labels, with a `label_budget`.")
+    ] = None
+    promise: Annotated[
+        PromiseReport | None, Field(description="The promised error rate, with `promise`.")
     ] = None

@@ -60,5 +60,5 @@ def blocks(draw):
         interval_level=draw(st.none() | st.just(0.9)),
         actions=tuple(actions),
         action=integers(0, len(actions) - 1) if actions else None,
-        expected_cost=floats(m, values=finite) if actions else None,
+        expected_cost=floats(m, values=finite) if actions and draw(st.booleans()) else None,
     )

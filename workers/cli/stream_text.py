@@ -142,7 +142,8 @@ def _answer(message: dict[str, Any], truth: Mapping[str, Any]) -> str:
         return f"{seq}  {message['reason']}{_true(truth)}{_features(truth)}"
     maps = "".join(f"  {name} {_by_map(message, name)}" for name in message["maps"])
     action = message.get("action")
-    act = "" if action is None else f"  action {action} at {message['expected_cost']:.3g}"
+    cost = f" at {message['expected_cost']:.3g}" if "expected_cost" in message else ""
+    act = "" if action is None else f"  action {action}{cost}"
     if message.get("label_wanted"):
         act += f"  label wanted, for {1.0 / message['label_probability']:,.0f} examples"
     note = "" if message["reason"] is None else f" ({message['reason']})"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workers.text import counted
+from workers.text import counted, promise_text
 
 Figures = dict[str, Any]
 
@@ -35,6 +35,8 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
     yield "validity", _cumulative(message)
     if message.get("costs") is not None:
         yield "costs", cost_text(message["costs"])
+    if message.get("promise") is not None:
+        yield "promise", promise_text(message["promise"])
     if message.get("labels") is not None:
         yield from late_label_lines(message["labels"])
     if message.get("budget") is not None:

@@ -24,6 +24,7 @@ from workers.dashboard.reports import FIGURES, Report, as_dict, cumulative, rece
 from workers.dashboard.shown_feed import Excerpt, thinned
 from workers.dashboard.text import ACCURACY, ALARM, ANNOUNCED, OTHER, safe
 from workers.reading.answers import number
+from workers.text import promise_text
 
 NO_REPORTS = (
     "No report yet. A report comes every metrics_every learned examples, once answers carry "
@@ -221,6 +222,14 @@ class CostCard(_LinesCard):
         "always": ("always one action", {"color": OTHER, "width": 2, "line_dash": "dotted"}),
     }  # fmt: skip
     missing = "Nothing is decided: the feed has no costs. See the setting costs."
+
+    @override
+    def fill(self, excerpt: Excerpt) -> str:
+        last = excerpt.reports[-1].message if excerpt.reports else {}
+        promise = as_dict(last.get("promise"))
+        return (
+            f"Promised error rate: {promise_text(promise)}." if promise else super().fill(excerpt)
+        )
 
     @override
     def values(self, excerpt: Excerpt) -> Floats | None:

@@ -18,7 +18,7 @@ from workers.dashboard.text import banner, safe
 from workers.reading.answers import number
 from workers.reading.events import moment
 from workers.reading.incidents import RaisedAlarm
-from workers.text import counted, printable
+from workers.text import counted, printable, promise_text
 
 MAX_SENTENCES = 5
 """Alarms, and notes, that get a sentence each."""
@@ -59,7 +59,9 @@ def html_report(past: Excerpt) -> str:
 
 def sentences(past: Excerpt) -> list[str]:
     """Return the summary as plain text, a line an item; the first item is the verdict."""
-    parts = (_verdict, _span, _accuracy, _notes, _alarms, _parts, _costs, _budget, _guarantee)
+    parts = (
+        _verdict, _span, _accuracy, _notes, _alarms, _parts, _costs, _promise, _budget, _guarantee
+    )  # fmt: skip
     return [printable(text) for part in parts for text in part(past)]
 
 
@@ -186,6 +188,12 @@ def _budget(past: Excerpt) -> Iterator[str]:
             f"Figures are weighted to hold for all examples: they rest on {labelled:,.0f} labels "
             f"that were wanted by chance; {missing:,.0f} wanted ones did not come."
         )
+
+
+def _promise(past: Excerpt) -> Iterator[str]:
+    promise = as_dict(past.reports[-1].message.get("promise")) if past.reports else {}
+    if promise:
+        yield f"The promised error rate: {promise_text(promise)}."
 
 
 def _guarantee(past: Excerpt) -> Iterator[str]:

@@ -95,7 +95,8 @@ DERIVED = ("status", "label", "lower", "upper", "probability", "svm_label")
 first class: 1 minus the value of the second, with the bounds of an interval exchanged."""
 
 DECISION_FIELDS = ("action", "expected_cost")
-"""Fields of a full answer that are sent unchanged, next to `c`; only if `costs` is set."""
+"""Fields of a full answer that are sent unchanged, next to `c`: with `costs`, and the first of
+them with `promise`."""
 
 BUDGET_FIELDS = ("label_wanted", "label_probability")
 """The same; only if `label_budget` is set."""
@@ -197,7 +198,7 @@ def _decided(message: Message) -> Message:
     found = {name: message[name] for name in DECISION_FIELDS if name in message}
     if found:
         _check(isinstance(found.get("action"), str), "action")
-        _check(_is_number(found.get("expected_cost")), "expected_cost")
+        _check(_is_number(found.get("expected_cost", 0)), "expected_cost")
     return found
 
 

@@ -17,6 +17,7 @@ from workers.message.compact import (
     CONSTANTS,
     COUNT_FIELDS,
     DECIMALS,
+    DECISION_FIELDS,
     MILLION,
     ROWS,
     code,
@@ -62,8 +63,9 @@ def encode_compact(
     if block.status != "ok":
         return encode_block(block, seqs, ids)
     counted = tuple(name for name in COUNT_FIELDS if getattr(block, name)[0] >= 0)
+    decision = tuple(name for name in DECISION_FIELDS if getattr(block, name) is not None)
     budgeted = budget_texts(block)
-    template = _template(_constant_values(block), counted, bool(block.actions), bool(budgeted))
+    template = _template(_constant_values(block), counted, decision, bool(budgeted))
     texts = (
         id_parts(ids),
         integers(np.asarray(seqs, dtype=np.int64)),
@@ -81,7 +83,10 @@ def encode_compact(
 # As for full answers, the template changes only with the model.
 @lru_cache(maxsize=16)
 def _template(
-    constants: tuple[object, ...], counted: tuple[str, ...], is_decided: bool, is_budgeted: bool
+    constants: tuple[object, ...],
+    counted: tuple[str, ...],
+    decision: tuple[str, ...],
+    is_budgeted: bool,
 ) -> bytes:
     names = (item.name for item in CONSTANTS)
     values = (
@@ -89,7 +94,7 @@ def _template(
         for name, value in zip(names, constants, strict=True)
     )
     common = b",".join(map(literal, values))
-    decided = b',"action":%b,"expected_cost":%b' if is_decided else b""
+    decided = b"".join(b',"%b":%%b' % name.encode() for name in decision)
     more = b"".join(b'"%b":%%b,' % name.encode() for name in counted)
     head = b'{"v":%d,%%b"seq":%%b,%b"%b"' % (VERSION, more, COMPACT_KEY.encode())
     budget = b"".join(b',"%b":%%b' % name.encode() for name in BUDGET_FIELDS if is_budgeted)

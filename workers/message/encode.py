@@ -17,7 +17,7 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import Done, ValidityReport
 from online_svm.types import Floats, Ints
 from workers.message import VERSION
-from workers.message.compact import BUDGET_FIELDS
+from workers.message.compact import BUDGET_FIELDS, DECISION_FIELDS
 
 _PLUS = re.compile(rb'("(?:[^"\\]|\\.)*")|e\+')
 
@@ -176,9 +176,9 @@ def _placeholder(common: _Common, column: Column) -> bytes | None:
 
 
 def _left_out(block: PredictionBlock) -> tuple[str, ...]:
-    """Return the columns that are absent because `costs` or `label_budget` is not set."""
-    left_out = () if block.actions else ("action", "expected_cost")
-    return left_out if block.label_wanted is not None else (*left_out, *BUDGET_FIELDS)
+    """Return the columns that are absent because no setting asks for them."""
+    fields = (*DECISION_FIELDS, *BUDGET_FIELDS)
+    return tuple(name for name in fields if getattr(block, name) is None)
 
 
 def _unknown(block: PredictionBlock) -> tuple[str, ...]:

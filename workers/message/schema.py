@@ -38,7 +38,7 @@ from workers.message.encode import dumps
 
 OPTIONAL = (
     "id", "action", "expected_cost", "label_wanted", "label_probability", "map_intervals",
-    "imputed", "windowed", "monitors", "labels", "costs", "features", "budget",
+    "imputed", "windowed", "monitors", "labels", "costs", "features", "promise", "budget",
 )  # fmt: skip
 """Keys that are omitted instead of null."""
 

@@ -274,6 +274,7 @@ def of_report(reports: Messages) -> Iterator[Metric]:
     yield from _non_empty(*families.values(), late)
     yield from _monitors(reports)
     yield from _costs(reports)
+    yield from _promises(reports)
 
 
 def _monitors(reports: Messages) -> Iterable[Metric]:
@@ -302,6 +303,17 @@ def _costs(reports: Messages) -> Iterable[Metric]:
             if mean is not None:
                 family.add_metric([feed, rule], float(mean))
     yield from _non_empty(family)
+
+
+def _promises(reports: Messages) -> Iterable[Metric]:
+    share = gauge("decided_share", "Share of recent examples decided by the promise.")
+    bound = gauge("promise_bound", "Upper bound of a promised rate, while it holds.", "rate")
+    for feed, report in reports.items():
+        if promise := report.get("promise"):
+            share.add_metric([feed], float(promise["decided_share"]))
+            for kind, found in promise["bounds"].items():
+                bound.add_metric([feed, kind], float(found))
+    yield from _non_empty(share, bound)
 
 
 def _nearest(tests: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:

@@ -80,6 +80,7 @@ def test_the_line_of_an_answer_names_the_action_of_least_cost_and_its_maps():
     decided = message(1, "a") | {"actions": ["a", "b", "review"], "action": "review"}
     told = stream_text.line(orjson.dumps(decided | {"expected_cost": 0.25}))
     assert "[0.500, 0.750]  action review at 0.25  " in told
+    assert "[0.500, 0.750]  action review  " in stream_text.line(orjson.dumps(decided))
     bounded = {"map_intervals": {"venn-abers": [[0.2, 0.3], [0.7, 0.8]]}}
     mapped = message(1, "b", maps={"venn-abers": [0.25, 0.75], "platt": [0.4, 0.6]}) | bounded
     told = stream_text.line(orjson.dumps(mapped))

@@ -201,6 +201,16 @@ def test_an_error_beside_a_password_does_not_show_it():
     assert SECRET not in str(invalid.value)
 
 
+@pytest.mark.parametrize("text", ["error=.03,miss=.1", '{"miss": 0.1, "error": 0.03}'])
+def test_a_promise_is_written_short_or_as_json(text):
+    settings = load({"classes": "a,b", "promise": text})
+    assert settings.promise == {"error": 0.03, "miss": 0.1, "confidence": 0.95}
+    _, advised = shlex.split(option("promise", settings.model_dump(mode="json")["promise"]))
+    assert load({"classes": "a,b", "promise": advised}).promise == settings.promise
+    with pytest.raises(BadConfiguration, match="setting promise: "):
+        load({"classes": "a,b", "promise": "error=2"})
+
+
 def test_the_configuration_of_the_predictor_has_no_setting_of_the_service():
     fields = PredictorConfig.model_fields.items()
     always = {name for name, field in fields if field.exclude_if is None}
