@@ -103,7 +103,7 @@ def test_inputs_by_name_are_named_cells_of_any_kind(gateway, stores):
     assert found["status"]["data"] == ["warming"] * 2
     assert found["label"]["data"] == ["a"] * 2
     assert found["probability"]["data"] == [0.5] * 2
-    assert found["probabilities"]["data"] == [None] * 4
+    assert found["probabilities"]["data"] == [0.5] * 4
 
 
 def as_tritonclient_sends(client, **headers):
