@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
 from workers.gateway.tensors import DATATYPES, MAX_ROWS, OUTPUTS
 from workers.message.entry_decode import MAX_ID_CHARS
@@ -120,16 +120,6 @@ class Tensor(BaseModel):
     data: list[Any] = Field(description="Values, flat or as rows; null is a gap.")
 
 
-class OutputTensor(BaseModel):
-    """A tensor of a response."""
-
-    name: str
-    shape: list[int]
-    datatype: str
-    data: list[Any]
-    parameters: dict[str, Any] | None = None
-
-
 class OutputName(BaseModel):
     """The name of a wanted output."""
 
@@ -151,34 +141,6 @@ class LabelRequest(BaseModel):
     inputs: list[Tensor] = Field(min_length=1, max_length=1)
 
 
-class InferResponse(BaseModel):
-    """Answers as tensors, a value for each row."""
-
-    model_name: str
-    id: str | None = None
-    outputs: list[OutputTensor]
-
-
-class Server(BaseModel):
-    """The metadata of the server."""
-
-    name: str
-    version: str
-    extensions: list[str]
-
-
-class Live(BaseModel):
-    """The process runs."""
-
-    live: bool
-
-
-class Ready(BaseModel):
-    """Whether every feed gives probabilities."""
-
-    ready: bool
-
-
 class TensorForm(BaseModel):
     """Name, type and shape of a tensor; -1 stands for any size."""
 
@@ -187,21 +149,35 @@ class TensorForm(BaseModel):
     shape: list[int]
 
 
-class Model(BaseModel):
-    """The metadata of a feed."""
+class OutputTensor(TensorForm):
+    """A tensor of a response."""
 
-    name: str
-    platform: str
-    inputs: list[TensorForm]
-    outputs: list[TensorForm]
+    data: list[Any]
+    parameters: dict[str, Any] | None = None
 
 
-class ModelReady(BaseModel):
-    """Whether a feed gives probabilities."""
+class InferResponse(BaseModel):
+    """Answers as tensors, a value for each row."""
 
-    name: str
-    ready: bool
-    error: str | None = Field(None, description="Why not.")
+    model_name: str
+    id: str | None = None
+    outputs: list[OutputTensor]
+
+
+def _body(model: str, text: str, /, **types: Any) -> type[BaseModel]:
+    """Return a model whose fields are all required."""
+    fields: dict[str, Any] = {field: (kind, ...) for field, kind in types.items()}
+    return create_model(model, __doc__=text, **fields)
+
+
+Server = _body("Server", "The metadata of the server.", name=str, version=str, extensions=list[str])
+Live = _body("Live", "The process runs.", live=bool)
+Ready = _body("Ready", "Whether every feed gives probabilities.", ready=bool)
+ModelReady = _body("ModelReady", "Whether a feed gives probabilities.", name=str, ready=bool)
+Model = _body(
+    "Model", "The metadata of a feed.",
+    name=str, platform=str, inputs=list[TensorForm], outputs=list[TensorForm],
+)  # fmt: skip
 
 
 class ProblemDetails(BaseModel):

@@ -14,7 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from online_svm.version import __version__
 from workers.gateway import bodies
-from workers.gateway.refused import MEDIA_TYPE, PROBLEMS, WORDS
+from workers.gateway.refused import MEDIA_TYPE, PROBLEMS, WORDS, title
 
 PLAIN, INFERENCE = "plain", "Open Inference Protocol"
 """The two groups of operations."""
@@ -192,7 +192,13 @@ def document(max_timeout: float = MAX_TIMEOUT) -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "x-problems": {
-            code: {**one._asdict(), "parameters": fields_of(code)} for code, one in PROBLEMS.items()
+            code: {
+                "status": one.status,
+                "title": title(code),
+                "detail": one.sentence,
+                "parameters": fields_of(code),
+            }
+            for code, one in PROBLEMS.items()
         },
     }  # fmt: skip
 
@@ -204,7 +210,13 @@ def fields_of(code: str) -> list[str]:
 
 
 def _tidy(schema: dict[str, Any], is_strict: bool) -> None:
-    """Keep the first paragraph of a description; let responses have further members."""
+    """Keep the first paragraph of a description; let responses have further members.
+
+    Without a default of null, generated clients know that a member may be absent.
+    """
+    for member in schema.get("properties", {}).values():
+        if member.get("default", "") is None:
+            del member["default"]
     if "description" in schema:
         schema["description"] = " ".join(schema["description"].split("\n\n")[0].split())
     if not is_strict:

@@ -1,8 +1,8 @@
 """Refused requests, as problem details (RFC 9457), and the list of all problems.
 
-A problem has a code, a status, a title and a sentence with parameters. The response
-has the members `type` (its place in /openapi.json), `title`, `status`, `detail` (the sentence),
-`code`, the parameters, and `error`: the sentence again, as the Open Inference Protocol names it.
+A problem has a code, a status and a sentence with parameters. The response has the members `type`
+(its place in /openapi.json), `title`, `status`, `detail` (the sentence), `code`, the parameters and
+`error`: the sentence again, as the Open Inference Protocol names it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,119 +17,60 @@ WORDS = "words"
 
 
 class Problem(NamedTuple):
-    """One kind of refusal."""
+    """One kind of refusal: its status, and its sentence with the parameters in braces."""
 
     status: int
-    title: str
-    sentence: str  # with the parameters in braces
+    sentence: str
 
 
 PROBLEMS: dict[str, Problem] = {
-    "not_json": Problem(400, "The body is not JSON", "the body is not JSON: {words}"),
-    "too_deep": Problem(400, "The body is nested too deeply", "the body is nested too deeply"),
-    "body_incomplete": Problem(400, "The body is incomplete", "the body broke off"),
-    "two_lengths": Problem(
-        400, "The length is ambiguous", "send Content-Length or Transfer-Encoding, not both"
-    ),
-    "key_empty": Problem(400, "The key is empty", "Idempotency-Key: it is empty"),
-    "key_of_several": Problem(
-        400,
-        "A key for several examples",
-        "Idempotency-Key: send one example with it; give others their id",
-    ),
-    "key_not_kept": Problem(
-        400,
-        "The feed keeps no keys",
-        "Idempotency-Key: feed {feed!r} learns a repeated id again; begin a feed with "
-        "--dedupe-window N",
-    ),
-    "combination": Problem(
-        400, "The feed has no input", "feed {feed!r} is a combination: send to its sources"
-    ),
-    "token_unknown": Problem(
-        401, "No known token", "Authorization: send Bearer and a token that this gateway knows"
-    ),
-    "right_missing": Problem(
-        403, "The token lacks the right", "this token has not the right to {right} feed {feed!r}"
-    ),
-    "feed_unknown": Problem(404, "No such feed", "this gateway has no feed {feed!r}"),
-    "feed_missing": Problem(404, "The feed does not exist", "{words}"),
-    "answer_unknown": Problem(404, "No such answer", "feed {feed!r} keeps no answer to {entry}"),
-    "address_unknown": Problem(
-        404, "No such address", "this gateway has no such address; /openapi.json lists all"
-    ),
-    "method_unknown": Problem(
-        405, "No such method", "this address does not take {method}; see the header Allow"
-    ),
-    "body_slow": Problem(
-        408, "The body came too slowly", "the body did not come within {seconds:g} s"
-    ),
-    "body_too_large": Problem(
-        413,
-        "The body is too large",
-        "the body is larger than {most} bytes",
-    ),
-    "too_many_parts": Problem(
-        413,
-        "The body has too many parts",
-        "the body: send at most {most} names, arrays and objects at once",
-    ),
-    "too_many_rows": Problem(
-        413, "Too many rows", "{field}: {found} rows; send at most {most} at once"
-    ),
-    "names_too_long": Problem(
-        413,
-        "The names are too long",
-        "inputs: the names in each of {rows} rows are {found} characters; send fewer rows at once",
-    ),
-    "type_unknown": Problem(
-        415,
-        "The body is of another type",
-        "send Content-Type: application/json, not encoded otherwise",
-    ),
-    "binary_tensors": Problem(
-        415,
-        "The tensors are binary",
-        "no binary tensors: send their data as JSON, in tritonclient by "
-        "set_data_from_numpy(array, binary_data=False)",
-    ),
-    "host_unknown": Problem(421, "Another host", "Host: this is not a name of this gateway"),
-    "field_invalid": Problem(422, "A field is wrong", "{field}: {words}"),
-    "row_rejected": Problem(422, "The worker rejected a row", "row {row}: {words}"),
-    "too_many_waiting": Problem(
-        429, "The feed is busy", "{waiting} entries wait for the worker already"
-    ),
-    "headers_too_large": Problem(
-        431, "The headers are too large", "the headers have more than {most} bytes"
-    ),
-    "fault": Problem(500, "A fault of the program", "a fault of the program; its log says more"),
-    "feed_unusable": Problem(500, "The feed cannot be used", "{words}"),
-    "add_refused": Problem(
-        500,
-        "Redis refuses the entries",
-        "{failed} of {entries} entries may not have been added: {words}",
-    ),
-    "redis_unavailable": Problem(503, "Redis does not answer", "{words}"),
-    "add_uncertain": Problem(
-        503,
-        "Redis did not confirm the entries",
-        "{failed} of {entries} entries may not have been added: {words}",
-    ),
-    "feed_not_ready": Problem(
-        503, "The feed is not ready", "feed {feed!r}: {words}; nothing was added"
-    ),
-    "key_too_early": Problem(
-        503,
-        "The feed does not take keys yet",
-        "Idempotency-Key: feed {feed!r}: {words}; nothing was added",
-    ),
-    "answers_late": Problem(
-        504,
-        "The answers are late",
-        "not all answers came in time; they will be there by these ids",
-    ),
-}
+    "not_json": Problem(400, "the body is not JSON: {words}"),
+    "too_deep": Problem(400, "the body is nested too deeply"),
+    "body_incomplete": Problem(400, "the body broke off"),
+    "two_lengths": Problem(400, "send Content-Length or Transfer-Encoding, not both"),
+    "key_empty": Problem(400, "Idempotency-Key: it is empty"),
+    "key_of_several": Problem(400, "Idempotency-Key: send one example with it; give others their "
+        "id"),
+    "key_not_kept": Problem(400, "Idempotency-Key: feed {feed!r} learns a repeated id again; "
+        "begin a feed with --dedupe-window N"),
+    "combination": Problem(400, "feed {feed!r} is a combination: send to its sources"),
+    "token_unknown": Problem(401, "Authorization: send Bearer and a token that this gateway knows"),
+    "right_missing": Problem(403, "this token has not the right to {right} feed {feed!r}"),
+    "feed_unknown": Problem(404, "this gateway has no feed {feed!r}"),
+    "feed_missing": Problem(404, "{words}"),
+    "answer_unknown": Problem(404, "feed {feed!r} keeps no answer to {entry}"),
+    "address_unknown": Problem(404, "this gateway has no such address; /openapi.json lists all"),
+    "method_unknown": Problem(405, "this address does not take {method}; see the header Allow"),
+    "body_slow": Problem(408, "the body did not come within {seconds:g} s"),
+    "body_too_large": Problem(413, "the body is larger than {most} bytes"),
+    "too_many_parts": Problem(413, "the body: send at most {most} names, arrays and objects at "
+        "once"),
+    "too_many_rows": Problem(413, "{field}: {found} rows; send at most {most} at once"),
+    "names_too_long": Problem(413, "inputs: the names in each of {rows} rows are {found} "
+        "characters; send fewer rows at once"),
+    "type_unknown": Problem(415, "send Content-Type: application/json, not encoded otherwise"),
+    "binary_tensors": Problem(415, "no binary tensors: send their data as JSON, in tritonclient "
+        "by set_data_from_numpy(array, binary_data=False)"),
+    "host_unknown": Problem(421, "Host: this is not a name of this gateway"),
+    "field_invalid": Problem(422, "{field}: {words}"),
+    "row_rejected": Problem(422, "row {row}: {words}"),
+    "too_many_waiting": Problem(429, "{waiting} entries wait for the worker already"),
+    "headers_too_large": Problem(431, "the headers have more than {most} bytes"),
+    "fault": Problem(500, "a fault of the program; its log says more"),
+    "feed_unusable": Problem(500, "{words}"),
+    "add_refused": Problem(500, "{failed} of {entries} entries may not have been added: {words}"),
+    "redis_unavailable": Problem(503, "{words}"),
+    "add_uncertain": Problem(503, "{failed} of {entries} entries may not have been added: {words}"),
+    "feed_not_ready": Problem(503, "feed {feed!r}: {words}; nothing was added"),
+    "key_too_early": Problem(503, "Idempotency-Key: feed {feed!r}: {words}; nothing was added"),
+    "answers_late": Problem(504, "not all answers came in time; they will be there by these ids"),
+}  # fmt: skip
 """All problems by code."""
+
+
+def title(code: str) -> str:
+    """Return the title of a problem."""
+    return code.replace("_", " ").capitalize()
 
 
 class Refused(Exception):
@@ -153,7 +94,7 @@ class Refused(Exception):
         headers: Mapping[str, str] | None = None,
         **parameters: Any,
     ) -> None:
-        self.status, self.title, sentence = PROBLEMS[code]
+        self.status, sentence = PROBLEMS[code]
         self.reason = sentence.format(**parameters)
         super().__init__(self.reason)
         self.code, self.ids, self.parameters = code, ids, parameters
@@ -162,7 +103,7 @@ class Refused(Exception):
     @property
     def body(self) -> dict[str, Any]:
         """The body of the response."""
-        head = {"type": f"/openapi.json#/x-problems/{self.code}", "title": self.title}
+        head = {"type": f"/openapi.json#/x-problems/{self.code}", "title": title(self.code)}
         members = {name: value for name, value in self.parameters.items() if name != WORDS}
         found = head | {"status": self.status, "detail": self.reason, "code": self.code} | members
         return found | {"error": self.reason} | ({"ids": list(self.ids)} if self.ids else {})

@@ -7,6 +7,7 @@ its own. Neither can change an answer: both come after it.
 """
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -50,11 +51,11 @@ def start() -> None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        trace_provider = TracerProvider()
-        trace_provider.add_span_processor(BatchSpanProcessor(_exporter(os.environ[EXPORTER])))
+        provider = TracerProvider()
+        provider.add_span_processor(BatchSpanProcessor(_exporter(os.environ[EXPORTER])))
     except ImportError:
         raise BadConfiguration(_MISSING) from None
-    trace.set_tracer_provider(trace_provider)
+    trace.set_tracer_provider(provider)
 
 
 def _exporter(name: str) -> Any:
@@ -63,8 +64,6 @@ def _exporter(name: str) -> Any:
 
         return OTLPSpanExporter()
     if name == "console":
-        import sys
-
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
         return ConsoleSpanExporter(out=sys.stderr)

@@ -84,6 +84,9 @@ def test_the_names_of_a_body_are_those_that_are_described():
         schema = schemas[model.__name__]
         assert [*schema["properties"]] == [*model.model_fields]
         assert schema["additionalProperties"] is False
+        needed = [name for name, field in model.model_fields.items() if field.is_required()]
+        assert schema["required"] == needed
+    assert '"default": null' not in json.dumps(DOCUMENT), "a client would have to send null"
 
 
 def test_the_limit_of_a_gateway_is_in_its_document():
@@ -96,7 +99,7 @@ def test_the_limit_of_a_gateway_is_in_its_document():
 def test_a_problem_has_what_the_standard_and_earlier_clients_read():
     assert wrong("[1].x", "send an array").body == {
         "type": "/openapi.json#/x-problems/field_invalid",
-        "title": "A field is wrong",
+        "title": "Field invalid",
         "status": 422,
         "detail": "[1].x: send an array",
         "code": "field_invalid",
