@@ -23,7 +23,7 @@ NAVIGATION = {
     "How to": sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
     "Explained": ["guide", "operate", "scale", "monitoring", "guarantees",
                   "explanation/architecture", "explanation/extending"],
-    "Look up": ["settings", "errors", "messages", "measured", "river-benchmark", "python",
+    "Look up": ["settings", "errors", "messages", "http", "measured", "river-benchmark", "python",
                 "glossary"],
     "The project": ["../CHANGELOG", "../CONTRIBUTING", "../SECURITY", "../deploy/README",
                     "../deploy/redis/README", "../deploy/licences"],

@@ -1,8 +1,8 @@
 """Write deploy/lock: exact versions, as installed here, of all that online-svm needs, with hashes.
 
 `service.txt` has the library and the extra `[service]`; `archive.txt`, `excel.txt`, `http.txt`,
-`ray.txt` and `dev.txt` add what their extras bring. No index is named: pip takes the files from its
-configured one, and refuses a file with another hash.
+`otel.txt`, `ray.txt` and `dev.txt` add what their extras bring. No index is named: pip takes the
+files from its configured one, and refuses a file with another hash.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "deploy" / "lock"
-EXTRAS = ("service", "archive", "excel", "http", "ray", "dev")
+EXTRAS = ("service", "archive", "excel", "http", "otel", "ray", "dev")
 
 _HEAD = """\
 # The versions that the tests ran with, by `make lock`. To install them, and then online-svm:

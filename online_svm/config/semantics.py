@@ -12,7 +12,8 @@ number  change
 5       `review` is an action like others (`CostMatrix`); a rejection stores the name of its
         case and parameters, not a sentence (`workers.message.encode.rejection`)
 6       the experts of `ExpertEnsemble` join the primary prediction, which starts with the first
-        label; its interval is that of `RecentIntervals` for two classes as well
+        label; its interval is that of `RecentIntervals` for two classes as well; an entry may
+        have a trace context, which was an unknown field
 ======  ======================================================================================
 
 Raise `SEMANTICS`, once in a release, with the first change of
@@ -37,6 +38,9 @@ COMPUTED = (4, 5, SEMANTICS)
 """Numbers of the feeds that this version continues, each under its own rules."""
 
 COMPUTED_SHOWN = f"{', '.join(map(str, COMPUTED[:-1]))} and {COMPUTED[-1]}"
+
+WITH_TRACES = 6
+"""First semantics of feeds whose entries may have a trace context."""
 
 _UNNUMBERED = 1
 """Semantics of stored settings that lack the setting."""

@@ -7,6 +7,7 @@ from copy import copy
 import numpy as np
 
 from online_svm.config import PredictorConfig
+from online_svm.config.semantics import WITH_TRACES
 from online_svm.errors import SHOWN, InvalidExample
 from online_svm.stream.cells import GAP, MAX_FEATURE_SIZE, MIN_FEATURE_SIZE, PASSED_OVER, cell
 from online_svm.stream.labels import sorted_labels
@@ -101,6 +102,7 @@ class FeatureSchema:
         self.allows_missing = config.missing == "mean"
         self._takes_probabilities = config.learner == "psvm"
         self.takes_answers = config.given_answers
+        self.takes_traces = config.semantics >= WITH_TRACES
         self.slices = config.slices
         self._integers = config.labels == "integer"
         self._declared = None if config.classes is None else frozenset(config.classes)

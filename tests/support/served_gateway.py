@@ -12,6 +12,8 @@ from world import Worker, wait_until
 for name in ("starlette", "uvicorn"):  # without them the tests that import this are skipped
     package(name, "pip install 'online-svm[http]'")
 
+import described  # noqa: E402
+
 from workers.gateway.gateway import Gateway  # noqa: E402
 from workers.gateway.limits import GatewayLimits  # noqa: E402
 from workers.gateway.server import GatewayServer  # noqa: E402
@@ -31,7 +33,10 @@ class Reply:
 
 
 class Client:
-    """Sends requests to one gateway, each on a connection of its own."""
+    """Sends requests to one gateway, each on a connection of its own.
+
+    Each response must be one that the OpenAPI document describes.
+    """
 
     def __init__(self, port, **headers):
         self.port, self._headers = port, headers
@@ -44,9 +49,11 @@ class Client:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         try:
             connection.request(method, path, body, sent | self._headers | named)
-            return Reply(connection.getresponse())
+            reply = Reply(connection.getresponse())
         finally:
             connection.close()
+        described.check(method, path, reply.status, reply.headers["Content-Type"], reply.body)
+        return reply
 
     def get(self, path, **headers):
         return self.ask("GET", path, **headers)

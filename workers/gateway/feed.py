@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import orjson
 
+from online_svm.config.semantics import WITH_TRACES
 from workers.broker import commands
 from workers.broker.client import TIMEOUT
 from workers.broker.connection import Connection
@@ -140,24 +141,24 @@ class GatewayFeed:
         if _keeps_ids(await self.sampled()):
             return
         found = await self._sampled.get(max_age=0)
-        feed = f"feed {self.keys.feed!r}"
         if not found.has_begun:
-            raise later(503, f"Idempotency-Key: {feed}: {unready(found)}; nothing was added")
+            raise later("key_too_early", feed=self.keys.feed, words=unready(found))
         if not _keeps_ids(found):
-            raise Refused(
-                400,
-                f"Idempotency-Key: {feed} learns a repeated id again; begin a feed with "
-                "--dedupe-window N",
-            )
+            raise Refused("key_not_kept", feed=self.keys.feed)
 
     async def check_room(self) -> None:
         """Raise Refused if the feed is a combination, or too many entries wait."""
         found = await self.sampled()
         if found.has_begun and "predictor" not in found.settings:
-            raise Refused(400, f"feed {self.keys.feed!r} is a combination: send to its sources")
+            raise Refused("combination", feed=self.keys.feed)
         if self._high_water and found.waiting >= self._high_water:
             seconds = min(_MAX_RETRY_SECONDS, max(1, math.ceil(found.waiting_seconds)))
-            raise later(429, f"{found.waiting} entries wait for the worker already", seconds)
+            raise later("too_many_waiting", seconds, waiting=found.waiting)
+
+    async def takes_traces(self) -> bool:
+        """Return whether entries of this feed may have a trace context."""
+        settings = (await self.sampled()).settings.get("predictor", {})
+        return int(settings.get("semantics", 0)) >= WITH_TRACES
 
     async def add(self, entries: Sequence[Fields]) -> list[bytes]:
         """Add entries in order; return their IDs.
@@ -172,10 +173,12 @@ class GatewayFeed:
         log.error("entries may not have been added", reason=str(failed[0]))
         added = [one.decode() for one in found if isinstance(one, bytes)]
         raise Refused(
-            503 if isinstance(failed[0], Unavailable) else 500,
-            f"{len(failed)} of {len(found)} entries may not have been added: {outward(failed[0])}",
-            added,
-            {"Retry-After": "1"},
+            "add_uncertain" if isinstance(failed[0], Unavailable) else "add_refused",
+            ids=added,
+            headers={"Retry-After": "1"},
+            failed=len(failed),
+            entries=len(found),
+            words=outward(failed[0]),
         )
 
     async def is_waiting(self, entry: bytes) -> bool:

@@ -6,12 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from starlette.requests import Request
+from starlette.routing import Route
 
 from workers.gateway.feed import Answered, GatewayFeed, full, unready
 from workers.gateway.limits import GatewayLimits, json_body, seconds
-from workers.gateway.refused import Refused, later
+from workers.gateway.openapi import OPERATIONS
+from workers.gateway.refused import Refused, later, wrong
 from workers.gateway.rows import parsed
 from workers.gateway.tokens import Tokens
+from workers.message.trace import FIELD, TRACEPARENT, read_trace
 from workers.push.ingest import Fields
 
 _CONNECT_SECONDS = 2.0  # to wait for Redis before requests are accepted
@@ -23,6 +26,15 @@ _LARGE_BODY_BYTES = 1 << 14
 """Larger bodies are converted one by one, in different turns of the event loop."""
 
 Made = TypeVar("Made")
+
+
+def routes_of(handlers: object, group: str) -> list[Route]:
+    """Return the routes of a group of operations; the methods of `handlers` have their names."""
+    return [
+        Route(one.path, getattr(handlers, one.name), methods=[one.method])
+        for one in OPERATIONS
+        if one.group == group
+    ]
 
 
 class Gateway:
@@ -61,7 +73,7 @@ class Gateway:
         name = request.path_params["feed"]
         self._tokens.check(request.headers.get("authorization"), name, rights)
         if name not in self.feeds:
-            raise Refused(404, f"this gateway has no feed {name[:80]!r}")
+            raise Refused("feed_unknown", feed=name[:80])
         return self.feeds[name]
 
     async def converted(self, request: Request, make: Callable[[Any], Made]) -> Made:
@@ -92,6 +104,9 @@ class Gateway:
         wait = seconds(request, self.limits.max_timeout)
         await self._check_warming(request, feed)
         await feed.check_room()
+        trace = trace_of(request)
+        if trace and await feed.takes_traces():
+            entries = [[*fields, FIELD, trace[TRACEPARENT]] for fields in entries]
         ids = await feed.add(entries)
         answered = await self.answered(request, feed, ids, wait)
         return await feed.first_answers(answered) if are_repeated else answered
@@ -125,16 +140,23 @@ class Gateway:
         if len(key) > 1 and key[0] == key[-1] == '"':
             key = key[1:-1]  # a string of RFC 8941
         if not key:
-            raise Refused(400, "Idempotency-Key: it is empty")
+            raise Refused("key_empty")
         await feed.check_ids_are_kept()
         return key
 
     async def _check_warming(self, request: Request, feed: GatewayFeed) -> None:
         wanted = request.query_params.get("warming", "answer")
         if wanted not in ("answer", "refuse"):
-            raise Refused(422, "warming: send answer or refuse")
+            raise wrong("warming", "send answer or refuse")
         if wanted == "refuse" and (why := unready(await feed.sampled())):
-            raise later(503, f"feed {feed.keys.feed!r}: {why}; nothing was added")
+            raise later("feed_not_ready", feed=feed.keys.feed, words=why)
+
+
+def trace_of(request: Request) -> dict[str, str]:
+    """Return the trace context of a request by its name; {} without a valid one."""
+    sent = request.headers.getlist(TRACEPARENT)
+    found = read_trace(sent[0]) if len(sent) == 1 else None
+    return {} if found is None else {TRACEPARENT: found}
 
 
 async def _hung_up(request: Request) -> None:
@@ -146,4 +168,4 @@ async def _hung_up(request: Request) -> None:
 def check_key(key: str | None, count: int) -> None:
     """Raise Refused if there is a key for several examples."""
     if key is not None and count != 1:
-        raise Refused(400, "Idempotency-Key: send one example with it; give others their id")
+        raise Refused("key_of_several")

@@ -15,8 +15,9 @@ from starlette.routing import Route
 from online_svm.version import __version__
 from workers.errors import WorkerError
 from workers.gateway.feed import GatewayFeed, unready
-from workers.gateway.gateway import Gateway, check_key
-from workers.gateway.refused import Refused, outward
+from workers.gateway.gateway import Gateway, check_key, routes_of
+from workers.gateway.openapi import INFERENCE
+from workers.gateway.refused import Refused, outward, wrong
 from workers.gateway.rows import example, label
 from workers.gateway.tensors import (
     OUTPUTS,
@@ -40,16 +41,7 @@ class InferenceProtocol:
     @property
     def routes(self) -> list[Route]:
         """The routes of the protocol."""
-        model = "/v2/models/{feed}"
-        return [
-            Route("/v2", self.server),
-            Route("/v2/health/live", self.live),
-            Route("/v2/health/ready", self.ready),
-            Route(model, self.model),
-            Route(f"{model}/ready", self.model_ready),
-            Route(f"{model}/infer", self.infer, methods=["POST"]),
-            Route(f"{model}/label", self.label, methods=["POST"]),
-        ]
+        return routes_of(self, INFERENCE)
 
     async def server(self, _request: Request) -> Response:
         """Respond with the metadata of the server."""
@@ -107,7 +99,7 @@ class InferenceProtocol:
             found = labels(inputs(sent))
             ids = _ids(sent.get("id"), len(found))
             if ids is None:
-                raise Refused(422, "id: send that of the request whose rows these labels are of")
+                raise wrong("id", "send that of the request whose rows these labels are of")
             labelled = [{"id": id, "y": y} for id, y in zip(ids, found, strict=True)]
             return [label(one) for one in labelled], sent["id"]
 
@@ -124,10 +116,11 @@ class InferenceProtocol:
         ids = [one.entry.decode() for one in found]
         answers = [orjson.loads(one.payload) for one in found if one.payload is not None]
         if len(answers) < len(ids):
-            raise Refused(504, "not all answers came in time; they will be there by these ids", ids)
+            raise Refused("answers_late", ids=ids)
         for row, answer in enumerate(answers):
             if answer["status"] == "rejected":
-                raise Refused(422, f"row {row}: {answer['reason']}", ids)
+                code, words = answer["code"], answer["reason"]
+                raise Refused("row_rejected", ids=ids, row=row, rejection=code, words=words)
         return ids, answers
 
 
@@ -142,9 +135,9 @@ def _ids(given: object, count: int) -> list[str] | None:
     if given is None:
         return None
     if not isinstance(given, str):
-        raise Refused(422, "id: send a text")
+        raise wrong("id", "send a text")
     if len(given) > MAX_ID_CHARS:  # of each row, and repeated in each
-        raise Refused(422, f"id: send at most {MAX_ID_CHARS} characters")
+        raise wrong("id", f"send at most {MAX_ID_CHARS} characters")
     return [given] if count == 1 else [f"{given}/{i}" for i in range(count)]
 
 

@@ -3,11 +3,12 @@
 import asyncio
 from dataclasses import dataclass
 
+import orjson
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from workers.gateway.refused import Refused
+from workers.gateway.refused import MEDIA_TYPE, Refused, wrong
 
 HEADER_BYTES = 1 << 14
 """Largest number of bytes of the headers of a request."""
@@ -26,6 +27,12 @@ class GatewayLimits:
     max_timeout: float = 60.0  # seconds that a request may wait for answers
 
 
+def refusal(error: Refused) -> Response:
+    """Return the response of a refused request."""
+    headers = {"Cache-Control": "no-store", **error.headers}
+    return Response(orjson.dumps(error.body), error.status, headers, MEDIA_TYPE)
+
+
 async def json_body(request: Request, most: int) -> bytes:
     """Return the body of a request that is JSON according to its headers.
 
@@ -37,29 +44,28 @@ async def json_body(request: Request, most: int) -> bytes:
     """
     headers = request.headers
     if "inference-header-content-length" in headers:
-        raise Refused(415, "no binary tensors: send their data as JSON, in tritonclient by "
-                           "set_data_from_numpy(array, binary_data=False)")  # fmt: skip
+        raise Refused("binary_tensors")
     is_of_browser = "origin" in headers or "sec-fetch-site" in headers
     kind = headers.get("content-type", "" if is_of_browser else "application/json")
     kind = kind.partition(";")[0].strip().lower()
     if kind != "application/json" or headers.get("content-encoding"):
         # For a page of another site, a browser sends application/json only after a CORS preflight,
         # which this server refuses.
-        raise Refused(415, "send Content-Type: application/json, not encoded otherwise")
+        raise Refused("type_unknown")
     length = request.headers.get("content-length", "0")
     if int(length) > most:
-        raise Refused(413, f"the body has {length} bytes; send at most {most}")
+        raise Refused("body_too_large", most=most)
     found = bytearray()
     try:
         async with asyncio.timeout(CLIENT_SECONDS):
             async for chunk in request.stream():
                 found += chunk
                 if len(found) > most:
-                    raise Refused(413, f"the body is larger than {most} bytes")
+                    raise Refused("body_too_large", most=most)
     except TimeoutError:
-        raise Refused(408, f"the body did not come within {CLIENT_SECONDS:g} s") from None
+        raise Refused("body_slow", seconds=CLIENT_SECONDS) from None
     except ClientDisconnect:
-        raise Refused(400, "the body broke off") from None
+        raise Refused("body_incomplete") from None
     return bytes(found)
 
 
@@ -74,7 +80,7 @@ def seconds(request: Request, most: float, default: float = 5.0) -> float:
     except ValueError:
         found = -1.0
     if not 0 <= found <= most:
-        raise Refused(422, f"timeout: send seconds from 0 to {most:g}")
+        raise wrong("timeout", f"send seconds from 0 to {most:g}")
     return found
 
 
@@ -95,16 +101,15 @@ class RequestCheck:
         if refused is None:
             await self._app(scope, receive, send)
         else:
-            await refused(scope, receive, send)
+            await refusal(refused)(scope, receive, send)
 
-    def _refused(self, headers: list[tuple[bytes, bytes]]) -> Response | None:
+    def _refused(self, headers: list[tuple[bytes, bytes]]) -> Refused | None:
         if sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
-            return JSONResponse({"error": f"the headers have more than {HEADER_BYTES} bytes"}, 431)
+            return Refused("headers_too_large", most=HEADER_BYTES)
         names = {name for name, _ in headers}
         if names >= {b"content-length", b"transfer-encoding"}:
-            reason = "send Content-Length or Transfer-Encoding, not both"
-            return JSONResponse({"error": reason}, 400, {"Connection": "close"})
+            return Refused("two_lengths", headers={"Connection": "close"})
         named = [value.lower() for name, value in headers if name == b"host"]
         if self._hosts is None or (len(named) == 1 and named[0] in self._hosts):
             return None
-        return JSONResponse({"error": "Host: this is not a name of this gateway"}, 421)
+        return Refused("host_unknown")

@@ -10,21 +10,19 @@ from typing import Any
 
 import orjson
 
-from workers.gateway.refused import Refused
+from workers.gateway.bodies import Example, LabelOfExample
+from workers.gateway.refused import Refused, wrong
+from workers.gateway.tensors import MAX_ROWS
 from workers.push.ingest import Fields, entry, label_entry
 from workers.push.rows import BadSource, Row, label_text
-
-MAX_ROWS = 1000
-"""Largest number of examples or labels in one request."""
 
 MAX_PARTS = 1 << 17
 """Largest number of names, arrays and objects in one request, which determine the time to parse. A
 row of 100,000 named features, the most that a feed may have, fits."""
 
-_EXAMPLE = ("x", "y", "p", "id", "s", "time", "a", "score", "score_version")
-_LABEL = ("id", "y")
+_EXAMPLE = tuple(Example.model_fields)
+_LABEL = tuple(LabelOfExample.model_fields)
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_TOO_DEEP = "the body is nested too deeply"
 
 
 def parsed(body: bytes) -> Any:
@@ -34,15 +32,15 @@ def parsed(body: bytes) -> Any:
     object has a name twice.
     """
     if _parts(body) > MAX_PARTS and _parts(_TEXT.sub(b"", body)) > MAX_PARTS:
-        raise Refused(413, f"the body: send at most {MAX_PARTS} names, arrays and objects at once")
+        raise Refused("too_many_parts", most=MAX_PARTS)
     try:
         found = orjson.loads(body)
         # orjson keeps the last value of a repeated name, so a second parser checks the names.
         json.loads(body, object_pairs_hook=_check_names_differ, parse_int=bool, parse_float=bool)
     except orjson.JSONDecodeError as error:
-        raise Refused(400, f"the body is not JSON: {str(error).split(':')[0][:80]}") from None
+        raise Refused("not_json", words=str(error).split(":")[0][:80]) from None
     except RecursionError:
-        raise Refused(400, _TOO_DEEP) from None
+        raise Refused("too_deep") from None
     return found
 
 
@@ -57,7 +55,7 @@ def _check_names_differ(pairs: list[tuple[str, Any]]) -> None:
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
-            raise Refused(422, f"{name[:80]!r}: this name is sent twice in one object")
+            raise wrong(repr(name[:80]), "this name is sent twice in one object")
         seen.add(name)
 
 
@@ -65,9 +63,9 @@ def objects(found: Any) -> list[Mapping[str, Any]]:
     """Return the objects of a body: one object, or a list of them. Raises Refused."""
     rows = found if isinstance(found, list) else [found]
     if not rows or not all(isinstance(row, dict) for row in rows):
-        raise Refused(422, "the body: send a JSON object, or a list of one or more")
+        raise wrong("the body", "send a JSON object, or a list of one or more")
     if len(rows) > MAX_ROWS:
-        raise Refused(413, f"the body: {len(rows)} objects; send at most {MAX_ROWS} at once")
+        raise Refused("too_many_rows", field="the body", found=len(rows), most=MAX_ROWS)
     return rows
 
 
@@ -87,12 +85,12 @@ def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) ->
     if x is None and "score" in sent:
         x = {}
     if not isinstance(x, list | dict):
-        raise Refused(422, f"{where}x: send an array of values, or an object of named ones")
+        raise wrong(f"{where}x", "send an array of values, or an object of named ones")
     if key is not None and given not in (None, key):
-        raise Refused(422, f"{where}id: it is not the Idempotency-Key; send one of the two")
+        raise wrong(f"{where}id", "it is not the Idempotency-Key; send one of the two")
     for name, kind in (("s", dict), ("a", dict), ("time", int)):
         if not isinstance(sent.get(name), kind | None) or sent.get(name) is True:
-            raise Refused(422, f"{where}{name}: send {_KINDS[kind]}")
+            raise wrong(f"{where}{name}", f"send {_KINDS[kind]}")
     row = Row(
         x,
         y=_label(sent, where),
@@ -108,7 +106,7 @@ def example(sent: Mapping[str, Any], where: str = "", key: str | None = None) ->
         if sent.get("a") is not None:
             fields += [b"a", orjson.dumps(sent["a"])]
     except orjson.JSONEncodeError:
-        raise Refused(400, _TOO_DEEP) from None
+        raise Refused("too_deep") from None
     return fields
 
 
@@ -125,7 +123,7 @@ def label(sent: Mapping[str, Any], where: str = "") -> Fields:
     _check_names(sent, _LABEL, where)
     for name in _LABEL:
         if sent.get(name) is None:
-            raise Refused(422, f"{where}{name}: a label needs the id of its example, and y")
+            raise wrong(f"{where}{name}", "a label needs the id of its example, and y")
     return label_entry(Row([], _label(sent, where), _text(sent["id"], "id", where)))
 
 
@@ -135,17 +133,17 @@ _KINDS = {dict: "an object", int: "an integer"}
 def _check_names(sent: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for name in sent:
         if name not in known:
-            raise Refused(422, f"{where}{name[:80]!r}: unknown; known are {', '.join(known)}")
+            raise wrong(f"{where}{name[:80]!r}", f"unknown; known are {', '.join(known)}")
 
 
 def _label(sent: Mapping[str, Any], where: str) -> str | None:
     y = sent.get("y")
     if isinstance(y, list | dict):
-        raise Refused(422, f"{where}y: send a text, a number or true or false")
+        raise wrong(f"{where}y", "send a text, a number or true or false")
     try:
         return label_text(y)
     except BadSource as error:
-        raise Refused(422, f"{where}y: {error}") from None
+        raise wrong(f"{where}y", str(error)) from None
 
 
 def _probability(sent: Mapping[str, Any], where: str) -> str | None:
@@ -153,7 +151,7 @@ def _probability(sent: Mapping[str, Any], where: str) -> str | None:
     if p is None or isinstance(p, str):
         return p
     if isinstance(p, bool) or not isinstance(p, int | float):
-        raise Refused(422, f"{where}p: send a number from 0 to 1")
+        raise wrong(f"{where}p", "send a number from 0 to 1")
     return repr(p)
 
 
@@ -167,4 +165,4 @@ def _version(sent: Mapping[str, Any], where: str) -> str | int | None:
 def _text(value: Any, name: str, where: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    raise Refused(422, f"{where}{name}: send a text")
+    raise wrong(f"{where}{name}", "send a text")

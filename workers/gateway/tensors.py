@@ -4,8 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workers.gateway.refused import Refused
-from workers.gateway.rows import MAX_ROWS
+from workers.gateway.refused import Refused, wrong
 
 Row = list[Any] | dict[str, Any]
 Tensor = dict[str, Any]
@@ -18,9 +17,14 @@ _TYPES: dict[str, set[type]] = {
     "FP64": {int, float},
     "BYTES": {str},
 }
+DATATYPES = tuple(_TYPES)
+"""Names of the types that a tensor may have."""
 
 _MATRIX = [{"name": "x", "datatype": "FP64", "shape": [-1, -1]}]
 _KINDS = {"number": "FP64", "boolean": "BOOL"}
+
+MAX_ROWS = 1000
+"""Largest number of examples or labels in one request."""
 
 MAX_NAME_CHARS = 1 << 22
 """Largest number of characters of the feature names in all rows of a request: each row repeats
@@ -56,15 +60,15 @@ def model_inputs(features: Mapping[str, Mapping[str, Any]]) -> list[Tensor]:
 def inputs(request: Any) -> list[Mapping[str, Any]]:
     """Return the input tensors of a request. Raises Refused: 422 with the name of the field."""
     if not isinstance(request, dict):
-        raise Refused(422, "the body: send a JSON object with inputs")
+        raise wrong("the body", "send a JSON object with inputs")
     found = request.get("inputs")
     if not isinstance(found, list) or not found or not all(isinstance(i, dict) for i in found):
-        raise Refused(422, "inputs: send a list of one tensor or more")
+        raise wrong("inputs", "send a list of one tensor or more")
     seen: set[str] = set()
     for i, tensor in enumerate(found):
         name = tensor.get("name")
         if not isinstance(name, str) or name in seen:
-            raise Refused(422, f"inputs[{i}].name: send a text that no other input has")
+            raise wrong(f"inputs[{i}].name", "send a text that no other input has")
         seen.add(name)
     return found
 
@@ -91,11 +95,10 @@ def rows(tensors: Sequence[Mapping[str, Any]]) -> list[Row]:
         return [values[i * width : (i + 1) * width] for i in range(count)]
     for i, shape in enumerate(shapes):
         if shape not in ([count], [count, 1]):
-            raise Refused(422, f"inputs[{i}].shape: send [{count}], a value for each row")
+            raise wrong(f"inputs[{i}].shape", f"send [{count}], a value for each row")
     size = count * sum(len(tensor["name"]) for tensor in tensors)
     if size > MAX_NAME_CHARS:
-        raise Refused(413, f"inputs: the names in each of {count} rows are {size} characters; send "
-                           "fewer rows at once")  # fmt: skip
+        raise Refused("names_too_long", rows=count, found=size)
     columns = {t["name"]: _values(t, i, shapes[i]) for i, t in enumerate(tensors)}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
@@ -103,11 +106,11 @@ def rows(tensors: Sequence[Mapping[str, Any]]) -> list[Row]:
 def labels(tensors: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return the values of the tensor `label`. Raises Refused: 422 with the name of the field."""
     if [tensor["name"] for tensor in tensors] != ["label"]:
-        raise Refused(422, "inputs: send one tensor, label")
+        raise wrong("inputs", "send one tensor, label")
     shape = _shape(tensors[0], 0)
     values = _values(tensors[0], 0, shape)
     if not values or None in values:
-        raise Refused(422, "inputs[0].data: send a label for each row of the request")
+        raise wrong("inputs[0].data", "send a label for each row of the request")
     return values
 
 
@@ -149,14 +152,14 @@ def _wanted(wanted: Any, made: Mapping[str, Tensor]) -> list[str]:
     if wanted is None:
         return list(made)
     if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
-        raise Refused(422, "outputs: send a list of objects with a name")
+        raise wrong("outputs", "send a list of objects with a name")
     names: dict[str, None] = {}
     for i, one in enumerate(wanted):
         name = one.get("name")
         if not isinstance(name, str) or name not in made:
-            raise Refused(422, f"outputs[{i}].name: there are {', '.join(made)}")
+            raise wrong(f"outputs[{i}].name", f"there are {', '.join(made)}")
         if name in names:
-            raise Refused(422, f"outputs[{i}].name: {name} is asked for twice")
+            raise wrong(f"outputs[{i}].name", f"{name} is asked for twice")
         names[name] = None
     return list(names)
 
@@ -170,26 +173,27 @@ def _shape(tensor: Mapping[str, Any], i: int) -> list[int]:
     shape = tensor.get("shape")
     is_shape = isinstance(shape, list) and len(shape) in (1, 2)
     if not is_shape or not all(type(size) is int and size > 0 for size in shape or ()):
-        raise Refused(422, f"inputs[{i}].shape: send one or two positive integers")
+        raise wrong(f"inputs[{i}].shape", "send one or two positive integers")
     assert isinstance(shape, list)
     if shape[0] > MAX_ROWS:
-        raise Refused(413, f"inputs[{i}].shape: {shape[0]} rows; send at most {MAX_ROWS} at once")
+        field = f"inputs[{i}].shape"
+        raise Refused("too_many_rows", field=field, found=shape[0], most=MAX_ROWS)
     return shape
 
 
 def _values(tensor: Mapping[str, Any], i: int, shape: Sequence[int]) -> list[Any]:
     kinds = _TYPES.get(str(tensor.get("datatype")))
     if kinds is None:
-        raise Refused(422, f"inputs[{i}].datatype: known are {', '.join(_TYPES)}")
+        raise wrong(f"inputs[{i}].datatype", f"known are {', '.join(_TYPES)}")
     data = tensor.get("data")
     if not isinstance(data, list):
-        raise Refused(422, f"inputs[{i}].data: send an array")
+        raise wrong(f"inputs[{i}].data", "send an array")
     if len(shape) == 2 and len(data) == shape[0] and all(isinstance(row, list) for row in data):
         if any(len(row) != shape[1] for row in data):
-            raise Refused(422, f"inputs[{i}].data: its rows have not {shape[1]} values each")
+            raise wrong(f"inputs[{i}].data", f"its rows have not {shape[1]} values each")
         data = [value for row in data for value in row]
     if len(data) != math.prod(shape):
-        raise Refused(422, f"inputs[{i}].data: {len(data)} values; the shape has another number")
+        raise wrong(f"inputs[{i}].data", f"{len(data)} values; the shape has another number")
     if not set(map(type, data)) <= kinds | {type(None)}:
-        raise Refused(422, f"inputs[{i}].data: a value is not of {tensor['datatype']}")
+        raise wrong(f"inputs[{i}].data", f"a value is not of {tensor['datatype']}")
     return data

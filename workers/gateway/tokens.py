@@ -67,11 +67,9 @@ class Tokens:
         # All are compared, so that the time reveals nothing.
         known = [one for one in self._grants if hmac.compare_digest(one.digest, given)]
         if scheme.lower() != _SCHEME or not known:
-            reason = "Authorization: send Bearer and a token that this gateway knows"
-            raise Refused(401, reason, headers={"WWW-Authenticate": "Bearer"})
+            raise Refused("token_unknown", headers={"WWW-Authenticate": "Bearer"})
         if not any(one.feeds.selects(feed) and not one.rights.isdisjoint(rights) for one in known):
-            wanted = " or ".join(rights)
-            raise Refused(403, f"this token has not the right to {wanted} feed {feed!r}")
+            raise Refused("right_missing", right=" or ".join(rights), feed=feed)
 
     def _read_if_changed(self) -> None:
         """Read the file again if it changed; if that fails, keep the previous tokens."""

@@ -181,7 +181,8 @@ def expand(message: Message) -> Message:
             _check(_is_count(message[name]), name)
             columns[name] = message[name]
     found = {name: columns[name] for name in _ORDER if name in columns}
-    return _head(message) | found | {"payload": COMPACT_NAME}
+    traces = {name: message[name] for name in ("traceparent",) if name in message}
+    return _head(message) | found | {"payload": COMPACT_NAME} | traces
 
 
 def _head(message: Message) -> Message:

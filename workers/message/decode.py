@@ -5,7 +5,7 @@ the same result, so an answer never depends on which entries share a batch.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from workers.message.entry_decode import (
     read_id,
     read_label,
 )
+from workers.message.trace import without_traces
 
 Entry = tuple[bytes, EntryFields]
 
@@ -92,6 +93,7 @@ class Decoded:
     schema: FeatureSchema  # used to check the rows; knows the features if there are rows
     late: dict[int, DelayedLabel] = field(default_factory=dict)  # label entries, by index
     given: dict[int, GivenAnswer] = field(default_factory=dict)  # answers in entries, by index
+    traces: dict[int, str] = field(default_factory=dict)  # trace contexts, by index
 
     def batch(self, entries: Sequence[Entry], first: int) -> InputBatch:
         """Return the predictor's input; `first` entries of the stream precede the batch.
@@ -141,6 +143,10 @@ def decode(entries: Sequence[Entry], schema: FeatureSchema, limits: Limits) -> D
     """
     columns = column_decode.decode_columns([fields for _, fields in entries], schema, limits)
     if columns is None:
+        found = without_traces(entries, limits.max_entry_bytes) if schema.takes_traces else None
+        if found is not None:
+            plain, traces = found
+            return replace(decode(plain, schema, limits), traces=traces)
         return _PartwiseDecoder(entries, schema, limits).decode()
     accepted = list(range(len(entries)))
     return Decoded(*columns, accepted=accepted, rejected={}, schema=schema)

@@ -39,6 +39,7 @@ from workers.message.encode import dumps
 OPTIONAL = (
     "id", "action", "expected_cost", "label_wanted", "label_probability", "map_intervals",
     "imputed", "windowed", "monitors", "labels", "costs", "features", "promise", "budget",
+    "traceparent",
 )  # fmt: skip
 """Keys that are omitted instead of null."""
 
@@ -96,6 +97,10 @@ PredictionMessage = create_model(
     __base__=AnswerHead,
     __doc__="Answer to one accepted example, in `out`; its entry ID is the ID of the input entry.",
     **fields_of(COLUMNS),
+    traceparent=(
+        str | None,
+        Field(None, description="Trace context (W3C) as the entry gave it; absent without one."),
+    ),
 )
 
 
@@ -114,6 +119,7 @@ class CompactMessage(Versioned):
     expected_cost: float | None = Field(None, description="As in a full answer.")
     label_wanted: bool | None = Field(None, description="As in a full answer.")
     label_probability: Probability | None = Field(None, description="As in a full answer.")
+    traceparent: str | None = Field(None, description="As the entry gave it.")
 
 
 class RejectedMessage(Versioned):
@@ -132,6 +138,7 @@ class RejectedMessage(Versioned):
         description="The reason: `case`, the name of a [case](#cases-of-rejections), and the "
         "parameters of its sentence."
     )
+    traceparent: str | None = Field(None, description="As the entry gave it.")
 
 
 class DuplicateMessage(Versioned):
@@ -146,6 +153,7 @@ class DuplicateMessage(Versioned):
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     first: int = Field(ge=0, description="`seq` of the answer that the id got.")
+    traceparent: str | None = Field(None, description="As the entry gave it.")
 
 
 class LabelMessage(Versioned):
@@ -165,6 +173,7 @@ class LabelMessage(Versioned):
         description="`accepted`: the example had no label. `repeated`: it had the same label. "
         "`corrected`: it had another; the next refit uses the new label, and figures stay."
     )
+    traceparent: str | None = Field(None, description="As the entry gave it.")
 
 
 class CombinedSource(Message):
@@ -297,6 +306,11 @@ class InputEntry(BaseModel):
         None,
         description="The answer that a scorer gave, in full, to be scored in place of the "
         "worker's own. Only with `given_answers`.",
+    )
+    traceparent: str | None = Field(
+        None,
+        description="Trace context (W3C), which the answer repeats; it changes nothing else. "
+        "Another form is ignored. Rejected in feeds of semantics 4 and 5.",
     )
 
 

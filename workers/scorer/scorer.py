@@ -29,11 +29,12 @@ from workers.message import entry_decode
 from workers.message.compact_encode import encode_answers
 from workers.message.decode import Decoded, decode
 from workers.message.encode import encode_rejected, encode_unavailable, reply_head
+from workers.message.trace import FIELD, traced
 from workers.scorer.newest_state import LoadedState, NewestState
 from workers.scorer.settings import ScorerCounts, ScorerSettings
 from workers.stop import Stop
 
-_FIELDS = frozenset((b"x", b"xb", b"id", b"score", b"score_version"))
+_FIELDS = frozenset((b"x", b"xb", b"id", b"score", b"score_version", FIELD))
 
 MAX_DELIVERIES = 5
 """Deliveries after which a request is not answered: it may be what crashes scorers."""
@@ -49,7 +50,7 @@ def answered(
     replies: list[AnsweredRequest | None] = [None] * len(requests)
     for row, sent, payload in _accepted(state, seq, decoded, limits):
         i = usable[row]
-        replies[i] = _reply(requests[i], sent, payload)
+        replies[i] = _reply(requests[i], sent, traced(payload, decoded.traces.get(row)))
     refused |= {usable[row]: error for row, error in decoded.rejected.items()}
     for i, error in refused.items():
         sent = _id(requests[i])

@@ -5,7 +5,7 @@ the committed ones.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from online_svm.errors import InvalidExample
@@ -30,6 +30,7 @@ from workers.message.encode import (
     rejection,
 )
 from workers.message.entry_decode import EntryFields
+from workers.message.trace import traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Outcome:
     alarms: list[tuple[bytes, bytes]]  # likewise; all alarms of an entry share a payload
     dlq: list[RejectedEntry]
     reports: list[ValidityReport]  # the reports of `met`, for progress lines
+    traces: dict[int, str] = field(default_factory=dict)  # trace contexts by index in the batch
 
 
 def process(
@@ -81,6 +83,8 @@ def processing(
         payloads = encode_answers(block, seqs, sent, limits.payload)
         for i, payload in zip(rows, payloads, strict=True):
             out[i] = payload
+    for i, trace in decoded.traces.items():
+        out[i] = traced(out[i], trace)
     reports = dict(result.reports)
     raised: dict[int, list[Alarm]] = {}
     for index, alarm in result.alarms:
@@ -91,7 +95,8 @@ def processing(
     alarms = [(ids[i], encode_alarms(found, before.seq + i)) for i, found in raised.items()]
     digest = chain(before.digest, _links(ids, out, dict(met), dict(alarms)))
     after = Position(ids[-1], before.seq + len(ids), predictor.n, digest)
-    return Outcome(before, after, ids, out, met, alarms, dead_letters, list(reports.values()))
+    told = list(reports.values())
+    return Outcome(before, after, ids, out, met, alarms, dead_letters, told, decoded.traces)
 
 
 class AnsweredBatch(NamedTuple):

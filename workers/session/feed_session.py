@@ -283,10 +283,15 @@ class FeedSession(ABC, Generic[Item]):
                 self._check_entries_exist(outcome)
             self.reload()
         else:
-            if outcome is not None and self._observe is not None:
-                self._observe(outcome)
+            if outcome is not None:
+                self._report_committed(outcome)
             return True
         return False
+
+    def _report_committed(self, outcome: Outcome) -> None:
+        """Pass the outcome of a committed batch on to the observer."""
+        if self._observe is not None:
+            self._observe(outcome)
 
     @abstractmethod
     def _confirm(self, sent: SentCommit) -> None:

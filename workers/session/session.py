@@ -27,6 +27,7 @@ from workers.session.flow_control import ConsumerBackpressure, InputReader, chec
 from workers.session.publisher import Publisher
 from workers.session.recovery import Recovery
 from workers.session.snapshots import KeptSnapshots, is_due, kept_examples
+from workers.session.spans import BatchTraces
 
 log = Logger("online_svm.worker")
 
@@ -65,6 +66,7 @@ class Session(FeedSession[Entry]):
         self._publisher = publisher or Publisher(recovery.store, every=0)
         self._request = SnapshotRequest(recovery.store)
         self._answering: Waits[Outcome] | None = None  # a batch that is partly answered
+        self._traces = BatchTraces(recovery.store.keys.feed)
         self._begin_recovery(recovery.may_create)
 
     @property
@@ -131,6 +133,7 @@ class Session(FeedSession[Entry]):
     def _begin_recovery(self, may_create: bool) -> None:
         super()._begin_recovery(may_create)
         self._answering = None
+        self._traces.clear()
 
     @override
     def _recovery_steps(self, may_create: bool) -> Generator[None, None, None]:
@@ -157,8 +160,10 @@ class Session(FeedSession[Entry]):
 
     @override
     def next_now(self, limit: int) -> list[Entry]:
-        limit = min(limit, self._pace.room(self._predictor))
-        return self.input.next_now(self._answered_position.cursor, limit) if limit > 0 else []
+        limit, began = min(limit, self._pace.room(self._predictor)), time.time_ns()
+        found = self.input.next_now(self._answered_position.cursor, limit) if limit > 0 else []
+        self._traces.read(began)
+        return found
 
     @override
     def take_refit(self) -> None:
@@ -196,6 +201,7 @@ class Session(FeedSession[Entry]):
                 next(self._answering)
         except StopIteration as ended:
             self._answering, self._unsent_outcome = None, ended.value
+            self._traces.decided(ended.value)
         self._telemetry.answered(time.perf_counter() - began)
         if self._answering is None:
             self._commit_answered()
@@ -288,6 +294,11 @@ class Session(FeedSession[Entry]):
             log.warning(f"{self._store.keys.input}: {END}")
             self._store.note("input_ended", END)
         self.position = sent.commit.after
+
+    @override
+    def _report_committed(self, outcome: Outcome) -> None:
+        super()._report_committed(outcome)
+        self._traces.committed(outcome)
 
     @override
     def _publish(self) -> None:

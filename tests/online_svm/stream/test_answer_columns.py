@@ -27,7 +27,7 @@ def test_a_block_has_every_attribute_that_a_column_is_read_from_and_no_other():
 
 def test_a_message_has_the_columns_after_its_head_and_a_combination_two_more():
     names = [column.name for column in COLUMNS]
-    assert list(PredictionMessage.model_fields) == HEAD + names
+    assert list(PredictionMessage.model_fields) == [*HEAD, *names, "traceparent"]
     assert list(CombinedMessage.model_fields) == [*HEAD, *names, "rule", "sources"]
 
 

@@ -169,7 +169,8 @@ def test_an_unknown_feed_address_or_method_is_told_as_json(gateway):
         *((422, gateway.post(f"/feeds/plain/examples?timeout={text}", {"x": X}))
           for text in ("61", "nan", "", "x", "-1", "inf", "1e9")),
     ):  # fmt: skip
-        assert (reply.status, list(reply.json)) == (status, ["error"]), reply.body
+        assert (reply.status, reply.json["status"]) == (status, status), reply.body
+        assert reply.headers["Content-Type"] == "application/problem+json"
 
 
 def test_an_answer_that_cannot_come_any_more_is_not_waited_for(gateway):

@@ -28,7 +28,7 @@ def message_of(block, i, seq, id_):
     fields = {
         name: getattr(row, name)
         for name in PredictionMessage.model_fields
-        if name not in ("v", "id", "seq")
+        if name not in ("v", "id", "seq", "traceparent")
     }
     return PredictionMessage(seq=seq, id=id_, **fields)
 
