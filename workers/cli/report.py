@@ -1,6 +1,6 @@
 """`report`: write a past run of a feed to a file, or compare two feeds on the same examples."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,6 +35,10 @@ class FileOptions:
     along: Annotated[
         str, Option(metavar="n|time", help="Draw along examples learned, or along time.")
     ] = "n"
+    positive: Annotated[
+        str | None,
+        Option(metavar="LABEL", help="The class of interest; default the rare classes."),
+    ] = None
     overwrite: Overwrite = False
 
 
@@ -82,7 +86,7 @@ def report(
 def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> None:
     if file.along not in ("n", "time"):
         raise BadConfiguration(f"--along {file.along!r}: expected n or time")
-    past = _past(feed, file, redis)
+    past = replace(_past(feed, file, redis), positive=file.positive)
     with importing():
         from workers.dashboard.html_report import html_report, sentences
     text = html_report(past)

@@ -8,7 +8,6 @@ from workers.broker import commands
 from workers.broker.store import Store
 from workers.dashboard.reports import Report, parsed
 from workers.dashboard.shown_feed import (
-    MAX_ANSWERS,
     MAX_REPORTS,
     Axis,
     Excerpt,
@@ -17,10 +16,11 @@ from workers.dashboard.shown_feed import (
     shown_answers,
 )
 from workers.errors import BadConfiguration
+from workers.feed.pinned_config import stored_groups
 from workers.feed.position import last_id_at, parse_id, previous_id
 from workers.message.compact import parse
 from workers.offline.archive.reader import Archive
-from workers.reading.answers import message
+from workers.reading.answers import message, stored_values
 from workers.reading.events import known_events
 from workers.reading.incidents import (
     Incident,
@@ -33,6 +33,8 @@ from workers.reading.incidents import (
 from workers.reading.true_labels import ANSWERED, TrueLabels, Truth, features_of, is_right
 
 MAX_ALARMS = 10_000
+MAX_ANSWERS = 20_000
+"""Newest answers of a past run that are read: ten times those of the live page."""
 
 
 class NothingKept(BadConfiguration):
@@ -109,7 +111,7 @@ def read_past(
     times = commit_times(store.entries(keys.raised))
     return Excerpt(
         keys.feed, axis, reports, answers, [], alarms, events, committed=times,
-        incidents=found_incidents,
+        incidents=found_incidents, settings=stored_values(store),
     )  # fmt: skip
 
 
@@ -136,7 +138,9 @@ def read_archive(
             f"{archive.directory}: holds no answers and no reports of this time: choose another "
             "--since or --until"
         )
-    return Excerpt(archive.identity.feed, axis, reports, answers, [], alarms, incidents=found)
+    feed, pinned = archive.identity.feed, archive.identity.pinned
+    settings = stored_groups(feed, pinned)
+    return Excerpt(feed, axis, reports, answers, [], alarms, incidents=found, settings=settings)
 
 
 def _archived_answers(archive: Archive, after: bytes, upto: bytes | None) -> list[ShownAnswer]:
