@@ -4,14 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
-import yaml
+import yaml  # type: ignore[import-untyped]  # ships no type information
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 SOURCE, TARGET = DEPLOY / "prometheus/rules.yml", DEPLOY / "kubernetes/monitoring/rules.yaml"
 
-_HEAD = (
-    "# Made by scripts/make_prometheus_rule.py from deploy/prometheus/rules.yml: edit that.\n"
-)
+_HEAD = "# Made by scripts/make_prometheus_rule.py from deploy/prometheus/rules.yml: edit that.\n"
 
 
 def render() -> str:

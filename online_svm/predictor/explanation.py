@@ -180,7 +180,7 @@ def contributions(predictor: "OnlinePredictor", x: ArrayLike) -> tuple[Contribut
         rows[np.arange(len(part)), part] = [typical[f][0] for f in part]
         effects += (own.point[0, label] - frozen.answer(rows).point[:, label]).tolist()
     found = [
-        Contribution(f, None if np.isnan(shown := typical[f][1]) else shown, effect)
+        Contribution(f, _number_or_none(typical[f][1]), effect)
         for f, effect in zip(known, effects, strict=True)
     ]
     return tuple(sorted(found, key=lambda one: (-abs(one.effect), one.feature)))
@@ -210,6 +210,10 @@ def typical_row(scaling: Scaling, n_features: int) -> list[tuple[float, float | 
         else:
             found[f] = np.nan, np.nan
     return found
+
+
+def _number_or_none(value: float | None) -> float | None:
+    return None if value is None or np.isnan(value) else value
 
 
 def _are_same(cell: float, typical: float) -> bool:

@@ -90,7 +90,8 @@ def _basis(found: "Explained", basis: "Explanation") -> list[str]:
 
 def _contributions(found: "Explained") -> list[str]:
     """Return a line for each of the largest contributions."""
-    lines, names = [], found.features
+    lines: list[str] = []
+    names = found.features
     for one in found.contributions[:_MAX_CONTRIBUTIONS]:
         name = str(one.feature) if names is None else names[one.feature]
         sent = found.values[one.feature]

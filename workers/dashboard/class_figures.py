@@ -70,6 +70,15 @@ def detections(answers: Sequence[ShownAnswer], positive: str | None = None) -> l
     return [_detection(name, decided) for name in classes_of_interest(decided, positive)]
 
 
+def of_every_class(answers: Sequence[ShownAnswer], most: int) -> list[ClassDetection]:
+    """Return the figures of the classes with the most examples; likewise none below a minimum."""
+    decided = decided_answers(answers)
+    if len(decided) < MIN_LABELLED:
+        return []
+    names = Counter(each.truth for each in decided).most_common(most)
+    return [_detection(name, decided) for name, _ in names]
+
+
 def _detection(label: str, decided: Sequence[Decided]) -> ClassDetection:
     found = detection(
         [each.probabilities.get(label, 0.0) for each in decided],

@@ -210,6 +210,7 @@ class Excerpt:
     incidents: list[Incident] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)  # stored settings, by group
     positive: str | None = None  # the class of interest; None for the rare ones
+    digest: str = ""  # of all answers, with their number; empty if the source has none
 
     @classmethod
     def of(cls, shown: ShownFeed, choice: Choice) -> Self:
