@@ -32,14 +32,6 @@ _MAX_ROWS = 20  # rows of a table
 _MAX_CHARS = 200  # characters of a cell or an item
 _PURPOSE = "purpose:"
 
-_STYLE = """
-h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin: 1.2rem 0 .3rem; }
-li, p { overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; }
-th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line);
-  font-variant-numeric: tabular-nums; } th { color: var(--soft); }
-"""
-
 
 class Section(NamedTuple):
     """A part of the card."""
@@ -170,7 +162,9 @@ def _alarms(past: Excerpt) -> Iterator[str]:
         until = "open" if incident.until is None else f"ended at example {incident.until:,}"
         yield f"Incident since example {incident.since:,}, {until}: {incident.cause}"
     for raised in past.alarms[-_MAX_ROWS:]:
-        yield f"{moment(raised.time)}: {alarm_line(raised.alarm)}; action {raised.alarm.action}"
+        done = {"report": "no other action", "refit": "refits from later examples"}
+        action = done.get(raised.alarm.action, "a new model, no answers of the old one")
+        yield f"{moment(raised.time)}: {alarm_line(raised.alarm)}; done: {action}"
     notes = [e for e in past.events if e.is_note and not e.detail.lower().startswith(_PURPOSE)]
     for event in notes[-_MAX_ROWS:]:
         yield f"{event.writer} noted at example {event.n:,.0f}: {event.detail}"
@@ -209,7 +203,7 @@ def _escaped(text: str) -> str:
 
 def as_html(title: str, sections: Sequence[Section]) -> str:
     """Return a card as one HTML file without scripts."""
-    style = f"<style>{asset('page.css')}{_STYLE}</style>"
+    style = f"<style>{asset('page.css')}{asset('card.css')}</style>"
     parts = [
         '<!DOCTYPE html>\n<html lang="en" data-theme="auto"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -64,7 +64,7 @@ def test_each_question_of_a_card_has_its_facts():
     assert any("between -0.010 and +0.010" in text for text in card["Known limits"].items)
     told = "\n".join(card["Alarms and what was done"].items)
     assert "Incident since example 440, ended at example 600: " in told
-    assert "action refit" in told
+    assert "done: refits from later examples" in told
     assert card["Digest"].items[0] == "SHA-256 abc of 1200"
 
 
