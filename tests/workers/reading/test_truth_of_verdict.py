@@ -100,6 +100,10 @@ KINDS = {
 }
 
 
+def test_the_default_tolerance_is_that_of_the_setting():
+    assert MonitorConfig().tolerance == DEFAULT_TOLERANCE
+
+
 def share_right(kind, feeds):
     """Return the share of feeds whose sentence begins as it should."""
     right = 0
