@@ -53,7 +53,8 @@ from online_svm.stream.cells import (
 from online_svm.stream.validity_report import FeatureReport
 from online_svm.types import Arrays, Bools, Floats, Ints
 
-_NUMBER, _BOOLEAN, _CATEGORY, _TIME, _TEXT = range(len(KINDS))
+NUMBER, BOOLEAN, CATEGORY, TIME, TEXT = range(len(KINDS))
+"""Codes of the kinds, in the order of `KINDS`."""
 
 MAX_CATEGORY_COLUMNS = 8192
 """Number of columns that all categorical features share equally; may lower `max_categories`."""
@@ -159,14 +160,14 @@ class FeatureEncoder:
         max_categories: int,
     ) -> Self:
         """Return the encoder of features given as (index, kind)."""
-        n_categorical = sum(kind == _CATEGORY for _, kind in known)
+        n_categorical = sum(kind == CATEGORY for _, kind in known)
         limit = min(max_categories, max(2, MAX_CATEGORY_COLUMNS // max(1, n_categorical)))
         starts, firsts, gaps = [0], [0], list[int]()
         cells, places, missing = list[Floats](), list[Ints](), list[float]()
         for f, kind in known:
             categories, columns, width = _columns(T[:, f], kind, limit)
             count = int(np.count_nonzero(_are_gaps(T[:, f], kind)))
-            has_gaps = kind != _TEXT and count > 0
+            has_gaps = kind != TEXT and count > 0
             missing.append(count / len(T))
             gaps.append(width if has_gaps else -1)
             cells.append(categories)
@@ -195,7 +196,7 @@ class FeatureEncoder:
     @property
     def has_times(self) -> bool:
         """Whether a feature is a time."""
-        return bool((self.kinds == _TIME).any())
+        return bool((self.kinds == TIME).any())
 
     @property
     def lacks_names(self) -> bool:
@@ -206,8 +207,8 @@ class FeatureEncoder:
     def are_scaled(self) -> Bools:
         """Whether each encoded column is numeric, and so scaled; shape (width,)."""
         scaled = np.zeros(self.width, dtype=np.bool_)
-        scaled[self.starts[:-1][self.kinds == _NUMBER]] = True
-        scaled[self.starts[:-1][self.kinds == _TIME] + WAVES] = True
+        scaled[self.starts[:-1][self.kinds == NUMBER]] = True
+        scaled[self.starts[:-1][self.kinds == TIME] + WAVES] = True
         return scaled
 
     @property
@@ -217,7 +218,7 @@ class FeatureEncoder:
         It is -1 for columns of numbers and times; None is returned if there are no others. The
         column of missing values belongs to its category.
         """
-        of = np.isin(self.kinds, (_BOOLEAN, _CATEGORY)) & (np.diff(self.starts) > 0)
+        of = np.isin(self.kinds, (BOOLEAN, CATEGORY)) & (np.diff(self.starts) > 0)
         if not of.any():
             return None
         return np.repeat(np.where(of, np.cumsum(of) - 1, -1), np.diff(self.starts))
@@ -258,9 +259,9 @@ class FeatureEncoder:
         for c, f in enumerate(self.sources.tolist()):
             if f >= n_features:
                 continue
-            if self.kinds[c] == _NUMBER:
+            if self.kinds[c] == NUMBER:
                 values[f] = encoded[self.starts[c]]
-            elif self.kinds[c] != _TEXT:
+            elif self.kinds[c] != TEXT:
                 same[f] = bool(is_same[self.starts[c] : self.starts[c + 1]].all())
         return values, same
 
@@ -291,7 +292,7 @@ class FeatureEncoder:
                 missing = _are_gaps(T[:, f], kind)
                 if int(missing.sum()) >= min_rows:
                     return True
-            if kind == _CATEGORY:
+            if kind == CATEGORY:
                 found, counts = np.unique(T[~np.isnan(T[:, f]), f], return_counts=True)
                 known = self.cells[self.firsts[at] : self.firsts[at + 1]]
                 if np.isin(found[counts >= min_rows], known, invert=True).any():
@@ -313,7 +314,7 @@ class FeatureEncoder:
             require(last is None or edges[-1] == last, "coding")
         widths, held = np.diff(encoder.starts), np.diff(encoder.firsts)
         required = np.where(
-            encoder.kinds == _NUMBER, 1, np.where(encoder.kinds == _TIME, WAVES + 1, 0)
+            encoder.kinds == NUMBER, 1, np.where(encoder.kinds == TIME, WAVES + 1, 0)
         )
         require(bool((widths >= required).all() and (encoder.gaps < widths).all()), "coding")
         require(bool((encoder.places < np.repeat(widths, held)).all()), "coding")
@@ -346,13 +347,13 @@ def _columns(cells: Floats, kind: int, limit: int) -> tuple[Floats, Ints, int]:
     The number excludes the column of missing values.
     """
     none = np.empty(0), np.empty(0, dtype=np.int64)
-    if kind == _NUMBER:
+    if kind == NUMBER:
         return *none, 1
-    if kind == _TIME:
+    if kind == TIME:
         return *none, WAVES + 1
-    if kind == _TEXT:
+    if kind == TEXT:
         return *none, 0
-    if kind == _BOOLEAN:
+    if kind == BOOLEAN:
         order = np.argsort(_TRUTHS)
         return _TRUTHS[order], _TRUTH_PLACES[order], 2
     found, counts = np.unique(cells[~np.isnan(cells)], return_counts=True)
@@ -367,11 +368,11 @@ def _columns(cells: Floats, kind: int, limit: int) -> tuple[Floats, Ints, int]:
 
 def _are_gaps(cells: Floats, kind: int) -> Bools:
     """Return which cells of a feature are missing."""
-    if kind in (_CATEGORY, _TEXT):
+    if kind in (CATEGORY, TEXT):
         return np.isnan(cells)
-    if kind == _BOOLEAN:
+    if kind == BOOLEAN:
         return np.isin(cells, _TRUTHS, invert=True)
-    if kind == _NUMBER:
+    if kind == NUMBER:
         return ~(np.abs(cells) <= MAX_FEATURE_SIZE)
     times = np.empty(len(cells))
     fill_times(np.ascontiguousarray(cells), times)

@@ -107,7 +107,7 @@ deviations'
 
     @property
     def gist(self) -> str:
-        """The finding without its confidence sequence and its beginning."""
+        """The finding without its beginning."""
         if self.kind == "exchangeability":
             return self._changed
         if self.kind == "comparison":
@@ -115,7 +115,11 @@ deviations'
         if self.estimate is None or self.lower is None or self.upper is None:
             return f"the probability {self._part} was off by more than the tolerance"
         way = "low" if self.estimate > 0.0 else "high"
-        return f"the probability {self._part} is too {way} by {abs(self.estimate):.3f}"
+        size = f"{abs(self.estimate):.3f}"
+        if not self.lower <= 0.0 <= self.upper:
+            smaller, larger = sorted((abs(self.lower), abs(self.upper)))
+            size = f"{smaller:.3f} to {larger:.3f}"
+        return f"the probability {self._part} is too {way} by {size}"
 
     @property
     def finding(self) -> str:

@@ -1,6 +1,7 @@
 """`make release-check`: build a release twice, compare, look inside, install it and use it.
 
-`python -m scripts.release` builds the source archive and a wheel for each platform, on any of them.
+`python -m scripts.release` builds the source archive and a wheel for each platform, on any of them,
+and writes a bill of materials and the checksums next to them.
 """
 
 import argparse
@@ -8,8 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from online_svm import __version__
 from scripts.building.targets import TARGETS
-from scripts.release import archives, inspected, installed, licences
+from scripts.release import archives, inspected, installed, licences, sbom
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
                 for python in given.python or [sys.executable]:
                     installed.check(python, wheel, folder, is_quick=given.quick)
         licences.check()
+        sdists = given.out.glob(f"*-{__version__}.tar.gz")
+        for path in sbom.write(given.out, [*wheels, *sdists]):
+            print(f"{path.name}: written")
     except archives.NotReleasable as error:
         print(f"release: {error}", file=sys.stderr)
         return 1

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from workers.offline.explain import Explained, Value
 
 _MAX_FEATURES, _MAX_CHARS = 12, 40  # features in a line, characters of a name or a text
+_MAX_CONTRIBUTIONS = 6  # features whose contribution is shown
 _MISMATCH = 5  # exit code
 
 
@@ -59,6 +60,7 @@ def describe(found: "Explained") -> list[str]:
         lines.append(f"  said       {answer.get('status')}{_because(answer)}")
     if found.values:
         lines.append(f"  features   {_features(found, found.values)}")
+    lines += _contributions(found)
     if found.rests_on is not None:
         lines += _basis(found, found.rests_on)
     if found.noted is not None:
@@ -84,6 +86,22 @@ def _basis(found: "Explained", basis: "Explanation") -> list[str]:
             for vector in basis.support_vectors
         ),
     ]
+
+
+def _contributions(found: "Explained") -> list[str]:
+    """Return a line for each of the largest contributions."""
+    lines: list[str] = []
+    names = found.features
+    for one in found.contributions[:_MAX_CONTRIBUTIONS]:
+        name = str(one.feature) if names is None else names[one.feature]
+        sent = found.values[one.feature]
+        value = f"{sent:.4g}" if isinstance(sent, float) else str(sent)
+        typical = "the usual value" if one.typical is None else f"{one.typical:.4g}"
+        lines.append(
+            f"  {'because' if not lines else '':<9}  {name[:_MAX_CHARS]}={value[:_MAX_CHARS]}: "
+            f"{one.effect:+.3f} compared with {typical}"
+        )
+    return lines
 
 
 def _counts(basis: "Explanation", counts: tuple[int, ...]) -> str:

@@ -1,6 +1,6 @@
 """`report`: write a past run of a feed to a file, or compare two feeds on the same examples."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,6 +35,18 @@ class FileOptions:
     along: Annotated[
         str, Option(metavar="n|time", help="Draw along examples learned, or along time.")
     ] = "n"
+    positive: Annotated[
+        str | None,
+        Option(metavar="LABEL", help="The class of interest; default the rare classes."),
+    ] = None
+    card: Annotated[
+        bool,
+        Option(
+            "--card",
+            help="Write a model card instead: one page of facts for auditors, as Markdown and HTML "
+            "beside each other (report.md, report.html).",
+        ),
+    ] = False
     overwrite: Overwrite = False
 
 
@@ -82,9 +94,12 @@ def report(
 def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> None:
     if file.along not in ("n", "time"):
         raise BadConfiguration(f"--along {file.along!r}: expected n or time")
-    past = _past(feed, file, redis)
+    past = replace(_past(feed, file, redis), positive=file.positive)
     with importing():
         from workers.dashboard.html_report import html_report, sentences
+    if file.card:
+        _write_card(past, file, feed, as_json)
+        return
     text = html_report(past)
     with writing(file.out), replacing(file.out, file.overwrite) as target:
         target.write(text)
@@ -94,6 +109,20 @@ def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> 
     for sentence in sentences(past):
         print(sentence)
     note(f"the report is in {file.out}")
+
+
+def _write_card(past: "Excerpt", file: FileOptions, feed: str, as_json: bool) -> None:
+    from workers.dashboard.model_card import as_html, as_markdown, model_card
+
+    title, sections = f"Model card of feed {past.feed}", model_card(past)
+    written = [file.out.with_suffix(".md"), file.out.with_suffix(".html")]
+    for path, render in zip(written, (as_markdown, as_html), strict=True):
+        with writing(path), replacing(path, file.overwrite) as target:
+            target.write(render(title, sections))
+    if as_json:
+        show_json({"feed": feed, "files": [str(path) for path in written]})
+    else:
+        note(f"the card is in {written[0]} and {written[1]}")
 
 
 def _compare(first: str, second: str, level: float, redis: RedisOptions, as_json: bool) -> None:

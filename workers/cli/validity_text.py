@@ -132,6 +132,7 @@ def _windowed(windowed: Figures) -> Iterator[str]:
     yield f"log loss {overall['log_loss']:.3f}, Brier score {overall['brier']:.3f} {parts}"
     if overall["calibration_error"] is not None:
         yield f"calibration error {overall['calibration_error']:.3f}, debiased"
+    yield from _rare(windowed["classes"], overall["scored"])
     worst = _farthest_off(windowed["classes"])
     if worst is not None:
         label = "a label not seen yet" if worst["label"] is None else worst["label"]
@@ -151,6 +152,20 @@ def _windowed(windowed: Figures) -> Iterator[str]:
             f"worst slice {worst['name']} {value}: {_accuracy(worst)} over {worst['scored']:,}"
             f"{_z(worst)}"
         )
+
+
+def _rare(classes: list[Figures], scored: int) -> Iterator[str]:
+    """Yield recall and precision of the rarest class, if it has less than half an equal share."""
+    found = [each for each in classes if each["label"] is not None and each["examples"]]
+    rarest = min(found, key=lambda each: int(each["examples"]), default=None)
+    if rarest is None or rarest["examples"] * 2 * len(found) >= scored:
+        return
+    from online_svm.metrics.detection import proportion
+
+    taken, examples = rarest["predicted"], rarest["examples"]
+    hits = round((rarest["accuracy"] or 0.0) * taken)
+    recall, precision = proportion(hits, examples), proportion(hits, taken)
+    yield f"rare class {rarest['label']}: recall {recall} of {examples:,}, precision {precision}"
 
 
 def _accuracy(own: Figures) -> str:

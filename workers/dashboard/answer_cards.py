@@ -11,6 +11,7 @@ from typing_extensions import override
 from online_svm.metrics.feature_shift import feature_shift
 from online_svm.types import Floats
 from workers.dashboard.card import COUNTS, Card, TextCard, band, plot, source
+from workers.dashboard.class_figures import MIN_LABELLED
 from workers.dashboard.reports import Report, as_dict, as_list, windows
 from workers.dashboard.shown_feed import MAX_FEATURES, Excerpt, ShownAnswer
 from workers.dashboard.text import (
@@ -27,9 +28,6 @@ from workers.dashboard.text import (
 from workers.feed.position import parse_id
 from workers.reading.answers import number
 
-MIN_LABELLED = 50
-"""Labelled answers needed to draw the reliability diagram from them."""
-
 MIN_COMPARED = 100
 """Examples needed to compare the features of older and newer ones."""
 
@@ -38,7 +36,7 @@ _MAX_SHOWN_FEATURES = 8
 _MAX_SHOWN_PARTS = 12
 _MAX_PARTS = 2000  # classes, values of a slice and slices that are read of a report
 
-_BIN = ("count", "probability", "frequency", "lower", "upper")
+BIN = ("count", "probability", "frequency", "lower", "upper")
 
 _COUNTS = {
     "pending": "wait to be learned",
@@ -78,8 +76,9 @@ class ReliabilityCard(Card):
 
     def body(self) -> Sequence[UIElement]:
         """Make the diagram, and the bars of the counts below it."""
-        self._source = source(*_BIN)
+        self._source = source(*BIN)
         drawn = plot(None, "share that came true", x_range=Range1d(0, 1), y_range=Range1d(0, 1))
+        self.drawn = drawn
         drawn.line([0, 1], [0, 1], color=ANNOUNCED, line_dash="dashed")
         band(drawn, "probability", self._source)
         drawn.line("probability", "frequency", source=self._source, color=ACCURACY)
@@ -100,15 +99,19 @@ class ReliabilityCard(Card):
                 f"Nothing to draw yet: the reports carry no bins, and fewer than {MIN_LABELLED} of "
                 "the answers read here have a label whose input is still kept."
             )
-        self._source.data = {
-            name: list(cells) for name, cells in zip(_BIN, zip(*bins, strict=True), strict=True)
-        }
+        self.draw(bins)
         return ""
+
+    def draw(self, bins: Sequence[Sequence[float]]) -> None:
+        """Draw bins, each with the values of `BIN`."""
+        self._source.data = {
+            name: list(cells) for name, cells in zip(BIN, zip(*bins, strict=True), strict=True)
+        }
 
 
 def _reported_bins(excerpt: Excerpt) -> list[list[float]]:
     given = as_list(windows(excerpt.reports[-1]).get("reliability")) if excerpt.reports else []
-    rows = [[number(as_dict(each).get(name)) for name in _BIN] for each in given[:100]]
+    rows = [[number(as_dict(each).get(name)) for name in BIN] for each in given[:100]]
     return [row for row in rows if all(value >= 0 for value in row)]
 
 
@@ -125,7 +128,7 @@ def _bins_of(answers: Sequence[ShownAnswer]) -> list[list[float]]:
 
     probabilities, hits = zip(*pairs, strict=True)
     bins = reliability_bins(probabilities, hits)
-    return [[float(getattr(each, name)) for name in _BIN] for each in bins]
+    return [[float(getattr(each, name)) for name in BIN] for each in bins]
 
 
 class PartFigures(NamedTuple):

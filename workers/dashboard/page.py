@@ -15,6 +15,7 @@ from workers.dashboard.answer_cards import (
     ReliabilityCard,
 )
 from workers.dashboard.card import Card, choice_of, grid, markup
+from workers.dashboard.class_cards import ActionsCard, DetectionCard, RareClassCard
 from workers.dashboard.curve_cards import (
     AccuracyCard,
     CostCard,
@@ -34,10 +35,10 @@ PICTURES: Sequence[type[Card]] = (AccuracyCard, ReliabilityCard, EvidenceCard, L
 
 TABS: Mapping[str, Sequence[type[Card]]] = {
     "incidents": (AlarmsCard,),
-    "parts": (PartsCard, DeviationCard),
+    "parts": (DetectionCard, RareClassCard, PartsCard, DeviationCard),
     "answers": (AnswersCard, LabelsCard, FeaturesCard),
     "methods": (WidthCard, MapsCard),
-    "rate and costs": (RateCard, CostCard),
+    "rate and costs": (RateCard, CostCard, ActionsCard),
 }
 """The other cards, by the tab that shows them."""
 

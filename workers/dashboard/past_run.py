@@ -2,13 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from workers.broker import commands
 from workers.broker.store import Store
 from workers.dashboard.reports import Report, parsed
 from workers.dashboard.shown_feed import (
-    MAX_ANSWERS,
     MAX_REPORTS,
     Axis,
     Excerpt,
@@ -16,11 +16,12 @@ from workers.dashboard.shown_feed import (
     bounded,
     shown_answers,
 )
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, StateLost
+from workers.feed.pinned_config import Groups, stored_groups
 from workers.feed.position import last_id_at, parse_id, previous_id
 from workers.message.compact import parse
 from workers.offline.archive.reader import Archive
-from workers.reading.answers import message
+from workers.reading.answers import message, stored_values
 from workers.reading.events import known_events
 from workers.reading.incidents import (
     Incident,
@@ -33,6 +34,8 @@ from workers.reading.incidents import (
 from workers.reading.true_labels import ANSWERED, TrueLabels, Truth, features_of, is_right
 
 MAX_ALARMS = 10_000
+MAX_ANSWERS = 20_000
+"""Newest answers of a past run that are read: ten times those of the live page."""
 
 
 class NothingKept(BadConfiguration):
@@ -107,10 +110,19 @@ def read_past(
     pages = _parsed_pages(store, keys.events, after, upto)
     events = [event for found in pages for event in known_events(found)]
     times = commit_times(store.entries(keys.raised))
+    digest = store.state_fields("seq", "digest")
     return Excerpt(
         keys.feed, axis, reports, answers, [], alarms, events, committed=times,
-        incidents=found_incidents,
+        incidents=found_incidents, settings=stored_values(store), digest=_digest(*digest),
     )  # fmt: skip
+
+
+def _digest(seq: bytes | None, digest: bytes | None) -> str:
+    """Return the digest of all answers so far, and their number; "" if none is stored."""
+    if seq is None or digest is None:
+        return ""
+    text = digest.decode(errors="replace") if len(digest) == 64 else digest.hex()
+    return f"{text} of {seq.decode(errors='replace')} answered entries"
 
 
 def _parsed_pages(
@@ -136,7 +148,11 @@ def read_archive(
             f"{archive.directory}: holds no answers and no reports of this time: choose another "
             "--since or --until"
         )
-    return Excerpt(archive.identity.feed, axis, reports, answers, [], alarms, incidents=found)
+    feed = archive.identity.feed
+    settings: Groups = {}
+    with suppress(BadConfiguration, StateLost):  # of an earlier version: the rest is still shown
+        settings = stored_groups(feed, archive.identity.pinned)
+    return Excerpt(feed, axis, reports, answers, [], alarms, incidents=found, settings=settings)
 
 
 def _archived_answers(archive: Archive, after: bytes, upto: bytes | None) -> list[ShownAnswer]:

@@ -208,6 +208,9 @@ class Excerpt:
     committed: dict[bytes, int] = field(default_factory=dict)  # see `incidents.commit_times`
     pending: PendingLabels | None = None  # None for a past run, or without delayed labels
     incidents: list[Incident] = field(default_factory=list)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # stored settings, by group
+    positive: str | None = None  # the class of interest; None for the rare ones
+    digest: str = ""  # of all answers, with their number; empty if the source has none
 
     @classmethod
     def of(cls, shown: ShownFeed, choice: Choice) -> Self:
@@ -223,7 +226,7 @@ class Excerpt:
         return cls(
             shown.feed, choice.axis, drawn, answers, flow, alarms, events,
             committed=shown.committed, pending=shown.status.lag.labels,
-            incidents=shown.incidents,
+            incidents=shown.incidents, settings=shown.status.settings,
         )  # fmt: skip
 
     @property
@@ -241,11 +244,12 @@ class Excerpt:
                 answer=newest_answer(answers),
                 report=self.reports[-1].message if self.reports else None,
                 incident=last if last is not None and last.until is None else None,
+                settings=self.settings,
             )
         )
         if self.has_alarms or found.level != "well":
             return found
-        sentence = found.sentence.replace("Probabilities hold", "As far as an exported file tells")
+        sentence = f"As far as an exported file tells: {found.sentence}"
         return Verdict("wait", sentence, "It holds answers alone, and nothing of alarms.")
 
     def x(self) -> Floats:

@@ -158,7 +158,7 @@ def _probability(sent: Mapping[str, Any], where: str) -> str | None:
 def _version(sent: Mapping[str, Any], where: str) -> str | int | None:
     version = sent.get("score_version")
     if isinstance(version, bool) or not isinstance(version, str | int | None):
-        raise Refused(422, f"{where}score_version: send a text or an integer")
+        raise wrong(f"{where}score_version", "send a text or an integer")
     return version
 
 

@@ -16,7 +16,7 @@ from workers.feed.keys import FeedKeys
 from workers.log import Logger
 from workers.monitor.delivery_queue import AlarmQueue, End, IncidentEnds
 from workers.monitor.webhook_post import Delivery, PostFailed, Receiver, ReceiverGone, delivery
-from workers.reading.answers import message
+from workers.reading.answers import message, stored_values
 from workers.reading.events import Silences
 from workers.reading.incidents import (
     Incident,
@@ -138,7 +138,7 @@ class FeedAlarms:
 
     def _deliver_end(self, end: End) -> float:
         """Post the end of an incident; return the seconds until the next turn."""
-        verdict = of_end(end.event.incident, end.report)
+        verdict = of_end(end.event.incident, end.report, stored_values(self._reader))
         wait = self._deliver(delivery(self.feed, end.event, verdict))
         if wait is not None:
             self._ends.reset()

@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from online_svm.predictor.explanation import Explanation, explain
+from online_svm.predictor.explanation import (
+    Contribution,
+    Explanation,
+    contributions,
+    explain,
+)
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import no_answers
 from workers.broker.store import Store
@@ -35,6 +40,7 @@ class Explained:
     features: tuple[str, ...] | None  # names of the features; None for an array
     values: tuple[Value, ...]  # the features of the example, as they were sent
     rests_on: Explanation | None  # None while warming up, and for a rejected entry
+    contributions: tuple[Contribution, ...]  # of the features, the largest first; likewise empty
     noted: dict[str, Any] | None  # `n`, `writer`, `detail` of the last note before it
 
 
@@ -57,11 +63,11 @@ def explain_answer(store: Store, name: str) -> Explained:
     replay = restored(store, state, early) or Replay.of(feed, state)
     from_seq = replay.position.seq
     before = _answer_until(store, replay, target)
-    rests_on, names, values = _basis(replay.predictor, replay.limits, given)
+    rests_on, moved, names, values = _basis(replay.predictor, replay.limits, given)
     outcome = replay.answer(given)
     data = payload(committed)
     if data != outcome.out[0]:
-        rests_on = None
+        rests_on, moved = None, ()
     return Explained(
         entry=target.decode(),
         answer=answer(committed),
@@ -71,6 +77,7 @@ def explain_answer(store: Store, name: str) -> Explained:
         features=names,
         values=values,
         rests_on=rests_on,
+        contributions=moved,
         noted=_noted(store, before.n),
     )
 
@@ -111,17 +118,19 @@ def _answer_until(store: Store, replay: Replay, target: bytes) -> Position:
 
 def _basis(
     predictor: OnlinePredictor, limits: Limits, given: Sequence[Entry]
-) -> tuple[Explanation | None, tuple[str, ...] | None, tuple[Value, ...]]:
-    """Return the basis of the answer to an entry, and the names and values of its features."""
+) -> tuple[Explanation | None, tuple[Contribution, ...], tuple[str, ...] | None, tuple[Value, ...]]:
+    """Return the basis of the answer to an entry, and its features: effects, names and values."""
     decoded = decode(given, predictor.schema, limits)
     if not len(decoded.X):
-        return None, None, ()
+        return None, (), None, ()
     names = decoded.schema.names
     values: tuple[Value, ...] = tuple(decoded.X[0].tolist())
     if decoded.schema.is_mixed and names is not None:
         values = _sent(given[0], names) or values
     active = predictor.active
-    return (None if active is None else explain(active, decoded.X[0])), names, values
+    basis = None if active is None else explain(active, decoded.X[0])
+    moved = () if active is None else contributions(predictor, decoded.X[0])
+    return basis, moved, names, values
 
 
 def _sent(entry: Entry, names: tuple[str, ...]) -> tuple[Value, ...] | None:

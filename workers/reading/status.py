@@ -18,7 +18,13 @@ from workers.errors import InvalidPublication, StateLost, WrongKeyType
 from workers.feed.pinned_config import check_supported, stored_groups
 from workers.feed.state import FeedState, Publication
 from workers.feed.state_fields import count
-from workers.reading.answers import is_prediction, message, newest_answer, newest_label
+from workers.reading.answers import (
+    is_prediction,
+    message,
+    newest_answer,
+    newest_label,
+    stored_values,
+)
 from workers.reading.events import Event, known_events
 from workers.reading.incidents import Incident, open_alarms, open_incident
 from workers.reading.lag import NO_LAG, Lag, backlog, damaged, lag, lags
@@ -200,6 +206,8 @@ def with_outputs(
         report=payload if isinstance(payload, dict) else None,
         incident=open_incident(reader, report),
     )
+    known = {} if before is None or before.epoch != status.epoch else before.settings
+    status = replace(status, settings=known or stored_values(reader))
     is_same = before is not None and (before.holder, before.epoch) == (status.holder, status.epoch)
     if before is not None and is_same and status.seq > before.seq and not before.is_replayed:
         return replace(status, events=before.events)

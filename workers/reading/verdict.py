@@ -7,9 +7,12 @@ decides: whether a worker answers, then whether the answers can be trusted.
     no worker, parked, stuck, replaying     nothing is answered now
     an incident is open                     do not trust the answers, or take care
     no label for long, behind               the figures are old
-    no guarantee, accuracy far off          take care
-    warming up, too early to judge          wait
-    probabilities hold                      all is well
+    no guarantee, or off by A to B          take care
+    warming up, too early to say            wait
+    holds, but helps no more than a rule    take care
+    holds and helps                         all is well
+
+`evidence.py` has the statistics of the last four.
 """
 
 from collections.abc import Mapping
@@ -17,6 +20,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from workers.reading.answers import number
+from workers.reading.evidence import (
+    DEFAULT_TOLERANCE,
+    MIN_SCORED,
+    Benefit,
+    Precision,
+    benefit,
+    deviation,
+    precision,
+    share,
+)
 from workers.reading.incidents import Incident
 from workers.reading.status import FeedStatus
 from workers.text import counted
@@ -33,12 +46,6 @@ PARKED_SECONDS = 660.0
 minutes."""
 
 _NO_LABEL_SECONDS = 600.0  # without a label, while answers wait for theirs
-_MIN_SCORED = 100  # scored answers needed to compare accuracy and probability
-
-# Accuracy is far from the announced probability beyond both this many standard deviations and this
-# difference, even if no test has raised an alarm.
-_FAR_Z, _FAR_DIFFERENCE = 4.0, 0.05
-
 _TEXT_LENGTH = 300  # characters shown of a text that another program may have written
 
 _PRINTED = (
@@ -63,10 +70,10 @@ def verdict(status: FeedStatus) -> Verdict:
 
     Examples
     --------
-    >>> overall = {"scored": 1000, "accuracy": 0.757, "probability": 0.739, "z": 1.3}
-    >>> report = {"n": 5000, "scored": 4900, "windowed": {"overall": overall}}
+    >>> predicted = {"accuracy": 0.757, "probability": 0.752}
+    >>> report = {"n": 5000, "scored": 4900, "headline": {"predicted": predicted}}
     >>> verdict(FeedStatus(feed="mail", holder="host-1", report=report)).sentence
-    'Probabilities hold: .757 right where .739 was announced, over the last 1,000'
+    'Probabilities hold: .757 right where .752 was announced, over all 4,900'
     >>> from workers.reading.lag import Lag
     >>> verdict(FeedStatus(feed="mail", lag=Lag(12, False, 180.0))).sentence
     'No worker; 12 entries wait, the oldest for 3 minutes'
@@ -96,23 +103,66 @@ def trust(status: FeedStatus) -> Verdict:
     guarantee, reason = answer.get("guarantee"), _text(answer.get("reason"))
     if answer.get("status") == "warming":
         return Verdict("wait", "Warming up", "The first model needs examples of two classes.")
-    figures, over, span = _figures(report or {})
-    if answer.get("status") == "rejected" and not over:
+    figures, settings = report or {}, _predictor(status.settings)
+    tolerance = number(settings.get("tolerance", DEFAULT_TOLERANCE))
+    agreed = precision(figures, tolerance)
+    if answer.get("status") == "rejected" and not agreed.scored:
         advice = f"The newest was rejected: {reason or _text(answer.get('code'))}."
         return Verdict("bad", "No example could be used yet", advice)
     if guarantee == "none":
         return Verdict("care", "Take care: the answers have no guarantee", f"{_upper(reason)}.")
-    accuracy, announced = number(figures.get("accuracy")), number(figures.get("probability"))
-    if over < _MIN_SCORED or accuracy != accuracy or announced != announced:
-        scored = counted(over, "answer")
-        return Verdict(
-            "wait", f"Too early to say: {scored} scored", f"A verdict needs {_MIN_SCORED}."
-        )
-    compared = f"{_share(accuracy)} right where {_share(announced)} was announced, {span}"
-    if abs(accuracy - announced) > _FAR_DIFFERENCE and abs(number(figures.get("z"))) > _FAR_Z:
-        return Verdict("care", f"Take care: {compared}", "No test has raised an alarm.")
+    off = deviation(figures, tolerance)
+    if off is not None:
+        return Verdict("care", f"Off by {off.words}", "No test has raised an alarm.")
+    if not agreed.holds:
+        return Verdict("wait", f"Too early to say ({_needs(agreed.needed)}): {_compared(agreed)}")
     why = f"The guarantee is approximate: {reason}." if guarantee == "approximate" else ""
-    return Verdict("well", f"Probabilities hold: {compared}", why)
+    return _of_benefit(agreed, benefit(figures, settings), why)
+
+
+def _of_benefit(agreed: Precision, gain: Benefit | None, why: str) -> Verdict:
+    """Return the verdict on probabilities that hold: whether the decisions help."""
+    if gain is None:
+        return Verdict("well", f"Probabilities hold: {_compared(agreed)}", why)
+    rule, compared = _text(gain.rule), f"{_compared(agreed)}; {_against(gain)}"
+    if gain.helps:
+        return Verdict("well", f"Holds and helps: {compared}", why)
+    if gain.helps is None:
+        unsure = f"too early to say whether it helps more than always {rule}"
+        return Verdict("well", f"Holds; {unsure} ({_needs(gain.needed)}): {compared}", why)
+    advice = (
+        "Take that action always, or look for features that tell the labels apart."
+        if gain.in_money
+        else "The label alone is of no use. Decide by the probability: the setting costs does."
+    )
+    return Verdict("care", f"Holds, but helps no more than always {rule}: {compared}", advice)
+
+
+def _against(gain: Benefit) -> str:
+    if gain.in_money:
+        return f"{gain.own:.4g} an example, {gain.other:.4g} always {_text(gain.rule)}"
+    if gain.own == gain.other:
+        return f"always {_text(gain.rule)} is right as often"
+    return f"always {_text(gain.rule)} is right in {share(gain.other)}"
+
+
+def _compared(agreed: Precision) -> str:
+    is_known = agreed.accuracy == agreed.accuracy and agreed.announced == agreed.announced
+    if agreed.scored < MIN_SCORED or not is_known:
+        return f"{counted(agreed.scored, 'answer')} scored"
+    return (
+        f"{share(agreed.accuracy)} right where {share(agreed.announced)} was announced, "
+        f"{agreed.span}"
+    )
+
+
+def _needs(count: int) -> str:
+    return f"needs about {counted(count, 'more label')}"
+
+
+def _predictor(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = settings.get("predictor")
+    return found if isinstance(found, dict) else {}
 
 
 def of_incident(incident: Incident) -> Verdict:
@@ -126,9 +176,11 @@ def incident_sentence(incident: Incident) -> str:
     return f"{first} since example {incident.since:,}: {_text(incident.cause)}"
 
 
-def of_end(incident: Incident, report: Mapping[str, Any] | None) -> Verdict:
+def of_end(
+    incident: Incident, report: Mapping[str, Any] | None, settings: Mapping[str, Any]
+) -> Verdict:
     """Return the verdict when an incident ends, given the report that ends it."""
-    now = trust(FeedStatus(feed="", report=report))
+    now = trust(FeedStatus(feed="", report=report, settings=settings))
     back = f"The guarantee is back since example {incident.until or 0:,}"
     return Verdict(now.level, f"{back}. {now.sentence}", now.advice)
 
@@ -241,33 +293,6 @@ def _advice(incident: Incident) -> str:
     if incident.kinds == {"exchangeability"}:
         return f"{parts}. The probabilities may still hold: see which features moved, and why."
     return f"{parts}. The others hold: see what that part is, and give it a feature of its own."
-
-
-def _figures(report: Mapping[str, Any]) -> tuple[Mapping[str, Any], int, str]:
-    """Return figures, the number of scored examples they cover, and that span in words.
-
-    They are of the last scored examples, or of all if the report has no window.
-    """
-    recent = _object(_object(report.get("windowed")).get("overall"))
-    if recent:
-        over = _count(recent.get("scored"))
-        return recent, over, f"over the last {over:,}"
-    over = _count(report.get("scored"))
-    return _object(_object(report.get("headline")).get("predicted")), over, f"over all {over:,}"
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: Any) -> int:
-    found = number(value)
-    return int(found) if found >= 0 else 0
-
-
-def _share(value: float) -> str:
-    """Return a share without the leading zero: .757."""
-    return f"{value:.3f}".removeprefix("0")
 
 
 def _text(value: Any) -> str:

@@ -124,17 +124,18 @@ def test_all_feeds_are_one_table_with_a_line_a_feed(run, url):
     report = made_report(["yes", "no"] * 60, np.full(120, 0.5)) | {"headline": REPORT["headline"]}
     begin(url, "recent", holder="host-2", report=report)
     lines = [re.split(r"  +", line.strip()) for line in run()[1].splitlines()]
-    assert lines[0] == ["1 well, 2 not, 1 to be seen"]
+    assert lines[0] == ["0 well, 2 not, 2 to be seen"]
     assert lines[1] == ["verdict", "feed", "answered", "waiting", "rejected"]
     assert [line[1:] for line in lines[2:]] == [  # the worst first
         ["mail", "0", "3", "0"],
         ["web", "0", "1", "0"],
-        ["young", "0", "0", "0"],
         ["recent", "0", "0", "0"],
+        ["young", "0", "0", "0"],
     ]
-    assert lines[4][0] == "Too early to say: 0 answers scored"
-    assert lines[5][0] == (
-        "Probabilities hold: .500 right where .500 was announced, over the last 120"
+    assert lines[5][0] == "Too early to say (needs about 100 more labels): 0 answers scored"
+    assert lines[4][0] == (
+        "Too early to say (needs about 2,300 more labels): .500 right where .500 was announced, "
+        "over the last 120"
     )
     found = [orjson.loads(line) for line in run("--json")[1].splitlines()]
     told = {one["feed"]: one["verdict"]["sentence"] for one in found}

@@ -222,11 +222,11 @@ def test_the_alarms_of_a_change_are_one_incident_until_a_report_has_none_open(ma
     follower.update()
     assert len(follower.shown.incidents) == 1
     mail.answer()
-    mail.report(120, monitors={"open": []})
+    mail.report(12_000, monitors={"open": []})
     follower.update()
-    assert [(one.since, one.until) for one in follower.shown.incidents] == [(7, 120)]
+    assert [(one.since, one.until) for one in follower.shown.incidents] == [(7, 12_000)]
     assert said(follower.shown) == (
-        "Probabilities hold: .800 right where .800 was announced, over all 120"
+        "Probabilities hold: .800 right where .800 was announced, over all 12,000"
     )
 
 

@@ -122,3 +122,33 @@ def test_the_command_says_it_in_lines(kept, run):
     assert "answer 101-0, entry 100 of the feed" in text
     assert "the bytes are the committed ones" in text
     assert "support vector (rbf) at distance" in text
+
+
+def test_contributions_are_differences_of_replayed_answers(kept):
+    found = explain_answer(kept, "101-0")
+    predictor = OnlinePredictor(CONFIG)
+    predictor.step_many(*learned_before(100))
+    label = found.answer["classes"].index(found.answer["label"])
+    state, row = predictor.frozen(), np.array([[100.0 % 7, 100.0 % 5]])
+    typical = predictor.active.result.scaling.fill
+    assert found.contributions
+    for one in found.contributions:
+        changed = row.copy()
+        changed[0, one.feature] = typical[one.feature]
+        effect = state.answer(row).point[0, label] - state.answer(changed).point[0, label]
+        assert (one.effect, one.typical) == (effect, typical[one.feature])
+    sizes = [abs(one.effect) for one in found.contributions]
+    assert sizes == sorted(sizes, reverse=True)
+    first = found.contributions[0]
+    text = f"  because    {first.feature}={found.values[first.feature]:.4g}: {first.effect:+.3f}"
+    assert any(line.startswith(text) for line in describe(found))
+
+
+def learned_before(seq):
+    kept = [i for i in range(seq) if i % 40 != 39]
+    return np.array([[i % 7, i % 5] for i in kept], dtype=float), ["ab"[i % 2] for i in kept]
+
+
+def test_warming_and_refused_entries_have_no_contributions(kept):
+    assert explain_answer(kept, "3-0").contributions == ()
+    assert explain_answer(kept, "40-0").contributions == ()

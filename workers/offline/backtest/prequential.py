@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from online_svm.errors import InvalidExample
+from online_svm.metrics.cost_matrix import CostMatrix
 from online_svm.predictor.batch import BatchResult
 from online_svm.predictor.delayed_labels import DelayedLabels
 from online_svm.predictor.online_predictor import OnlinePredictor
@@ -62,6 +63,7 @@ class HistoryOutcome:
     reason: str | None = None  # reason of the first rejection
     seconds: float = 0.0  # processor time of decoding, answering and learning
     older_rows: OlderRows | None = None  # None without a window, or with too few examples
+    costs: CostMatrix | None = None  # None without the setting `costs`
 
 
 def answer(
@@ -96,6 +98,7 @@ def answer(
         found.n_entries = replay.position.seq
         progress(found.n_entries)
     found.n_learned = replay.predictor.n
+    found.costs = CostMatrix.of(configuration.predictor)
     found.older_rows = None if check is None else check.result()
     scored.finish(found)
     return found

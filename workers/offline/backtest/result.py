@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from online_svm.metrics.scores import (
     MIN_SCORED_PROBABILITY,
@@ -19,6 +19,7 @@ from online_svm.metrics.scores import (
     squared_calibration_error,
 )
 from online_svm.types import Bools, Floats, Ints
+from workers.offline.backtest.money import MoneyResult, money_of
 from workers.offline.backtest.prequential import HEADLINE, Classes, HistoryOutcome, Published
 
 CURVE_POINTS = 200  # points of a cumulative curve, at most
@@ -111,6 +112,8 @@ class BacktestResult(_Kept):
     loss: CumulativeLoss
     reliability: Reliability
     older_rows: OlderRowsResult | None = None  # None without a window, or with too few examples
+    # None without costs; then absent from stored results
+    money: MoneyResult | None = Field(None, exclude_if=lambda value: value is None)
 
 
 def result_of(answered: HistoryOutcome) -> BacktestResult:
@@ -137,6 +140,7 @@ def result_of(answered: HistoryOutcome) -> BacktestResult:
         loss=_cumulative(answered, methods.get(HEADLINE)),
         reliability=_reliability(answered, methods.get(HEADLINE)),
         older_rows=_older_rows(answered, figures.get(HEADLINE)),
+        money=money_of(answered) if is_enough else None,
     )
 
 

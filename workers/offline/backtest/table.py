@@ -5,6 +5,7 @@ from functools import partial
 from textwrap import wrap
 
 from online_svm.config import SCORE
+from workers.offline.backtest.money import best_by_money
 from workers.offline.backtest.prequential import HEADLINE
 from workers.offline.backtest.result import SURE_STANDARD_ERRORS, EntryCounts, Scores
 from workers.offline.backtest.run import Finished
@@ -35,7 +36,15 @@ def table(finished: Sequence[Finished]) -> list[str]:
         lines += _heading(each)
         for name, scores in each.result.methods.items():
             lines.append(f"  {name:<{_NAME - 2}}{_figures(scores, base)}".rstrip())
-    return [*lines, "", *_best(finished), *_given_score(finished), *_older_rows(finished), *LEGEND]
+    return [
+        *lines,
+        "",
+        *_best(finished),
+        *_given_score(finished),
+        *_money(finished),
+        *_older_rows(finished),
+        *LEGEND,
+    ]
 
 
 def _headline_loss(finished: Finished) -> float:
@@ -73,6 +82,41 @@ def _given_score(finished: Sequence[Finished]) -> Iterator[str]:
     yield from _wrapped(
         f"Calibrating the score {paid}: log loss {stated:.4f} as it came, {ours_of}"
     )
+    yield ""
+
+
+def _money(finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield the cost of each configuration, what it saves, and which one to take."""
+    names = [each.configuration.name for each in finished]
+    costs = finished[0].configuration.predictor.costs
+    comparable = [
+        each.result.money if each.configuration.predictor.costs == costs else None
+        for each in finished
+    ]
+    base = comparable[0]
+    if base is None:
+        return
+    rule = min(base.always, key=lambda action: base.always[action])
+    yield from _wrapped(
+        f"cost an example: {names[0]} {base.mean:.4g}, by the most probable label "
+        f"{base.by_label:.4g}, always {rule} {base.always[rule]:.4g}"
+    )
+    chosen, savings = best_by_money(comparable)
+    for name, money, saved in list(zip(names, comparable, savings, strict=True))[1:]:
+        if money is None:
+            yield from _wrapped(f"{name}: not compared by cost, because its costs are others")
+        elif saved is None:
+            yield from _wrapped(f"{name} {money.mean:.4g}: too few examples to compare")
+        else:
+            yield from _wrapped(
+                f"{name} {money.mean:.4g}: saves {saved.mean:+.4g} an example, at 95 % between "
+                f"{saved.lower:+.4g} and {saved.upper:+.4g}"
+            )
+    if len(finished) > 1:
+        why = "saves most" if chosen else "no other is shown to cost less"
+        yield from _wrapped(f"Take {names[chosen]}: {why}.")
+    if base.mean >= base.always[rule] and not chosen:
+        yield from _wrapped(f"It costs no less than always {rule}.")
     yield ""
 
 

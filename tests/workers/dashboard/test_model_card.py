@@ -1,0 +1,124 @@
+"""The model card: facts alone, and text of the feed has no effect as markup."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from dashboard_feed import answer
+from markdown_it import MarkdownIt
+
+from online_svm.stream.alarm import Alarm
+from workers.admin.notes import note
+from workers.dashboard.model_card import as_html, as_markdown, model_card
+from workers.dashboard.past_run import read_past
+from workers.dashboard.reports import parsed
+from workers.dashboard.shown_feed import Excerpt, ShownAnswer
+from workers.reading.incidents import Incident, RaisedAlarm
+from workers.reading.true_labels import Truth
+
+HOSTILE = "<script>alert(1)</script>|`x`\x1b[2J"
+
+
+def card_of(past):
+    return {section.title: section for section in model_card(past)}
+
+
+def answers(count=100):
+    more = {"classes": ["ham", HOSTILE], "probabilities": [0.8, 0.2]}
+    labels = ["ham" if i % 5 else HOSTILE for i in range(count)]
+    return [ShownAnswer(b"1-0", answer(1, **more), Truth(True, label)) for label in labels]
+
+
+def whole():
+    scores = {"scored": 1000, "accuracy": 0.8, "probability": 0.79, "log_loss": 0.4, "brier": 0.15}
+    test = {"kind": "calibration", "scope": "class", "name": "b", "log_wealth": 1, "threshold": 5,
+            "deviation": {"since": 0, "lower": -0.01, "estimate": 0.0, "upper": 0.01}}  # fmt: skip
+    report = {
+        "n": 1200, "scored": 1000, "features": {HOSTILE: {"kind": "number", "missing": 0.25}},
+        "windowed": {"overall": scores, "slices": {"land": [{"value": "DE", "scores": scores}]}},
+        "monitors": {"tests": [test]},
+        "costs": {"scored": 1000, "mean": 0.4, "by_label": 0.6, "always": {"ham": 0.7},
+                  "taken": {"ham": 800}},
+    }  # fmt: skip
+    alarm = Alarm(440, "calibration", "class", "b", "bets", 5.7, 5.3, 10, 0.06, 0.03, 0.09, "refit")
+    return Excerpt(
+        "mail", reports=parsed([(b"1700000000000-0", report)]), answers=answers(),
+        alarms=[RaisedAlarm(b"1700000000000-0", 439, alarm)], incidents=[Incident((alarm,), 600)],
+        settings={"predictor": {"classes": ["ham", "spam"], "window": None}}, digest="abc of 1200",
+    )  # fmt: skip
+
+
+def test_each_question_of_a_card_has_its_facts():
+    card = card_of(whole())
+    assert list(card) == [
+        "Verdict", "Purpose", "Data seen", "Settings", "Figures", "Classes", "Slices", "Decisions",
+        "Known limits", "Alarms and what was done", "Digest",
+    ]  # fmt: skip
+    assert "1,200 examples learned, 1,000 of them scored after warm-up." in card["Data seen"].items
+    assert card["Data seen"].rows == [[HOSTILE, "number", "25.0 %"]]
+    assert card["Settings"].items == ['predictor.classes = ["ham", "spam"]']
+    assert card["Figures"].items[0].startswith("Accuracy 0.800 [0.774, 0.824] over the last 1,000")
+    assert [row[1] for row in card["Classes"].rows] == ["80 of 100", "20 of 100"]
+    assert card["Slices"].rows[0][:3] == ["land = DE", "1,000", "0.800 [0.774, 0.824]"]
+    assert card["Decisions"].rows[0] == ["the actions taken", "1,000", "0.4"]
+    assert any("between -0.010 and +0.010" in text for text in card["Known limits"].items)
+    told = "\n".join(card["Alarms and what was done"].items)
+    assert "Incident since example 440, ended at example 600: " in told
+    assert "done: refits from later examples" in told
+    assert card["Digest"].items[0] == "SHA-256 abc of 1200"
+
+
+def test_the_purpose_is_a_note_and_else_told_to_be_missing(feeds, embedded_url, feed):
+    made = feeds(embedded_url, feed)
+    made.answer()
+    made.report(1)
+    assert card_of(read_past(made.store))["Purpose"].items[0].startswith("Not recorded.")
+    note(made.store, "purpose: stop fraud", 1, "ann@desk")
+    note(made.store, "deployed v2", 1, "ann@desk")
+    card = card_of(read_past(made.store))
+    assert card["Purpose"].items == ["stop fraud"]
+    assert "ann@desk noted at example 1: deployed v2" in card["Alarms and what was done"].items
+    made.delete()
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def handle_starttag(self, tag, _attributes):
+        self.seen.add(tag)
+
+
+@pytest.mark.parametrize("past", [whole(), Excerpt("mail")], ids=["whole", "empty"])
+def test_text_of_a_feed_is_text_in_both_forms(past):
+    sections = model_card(past)
+    plain, page = as_markdown("Model card", sections), as_html("Model card", sections)
+    tags = Tags()
+    tags.feed(page)
+    assert "script" not in tags.seen
+    rendered = MarkdownIt("commonmark").enable("table").render(plain)
+    assert "<script>" not in rendered
+    assert "\x1b" not in plain + page
+    columns = [
+        len(re.findall(r"(?<!\\)\|", line)) for line in plain.splitlines() if line[:1] == "|"
+    ]
+    assert all(count in (4, 5, 8) for count in columns)
+    for section in sections:
+        assert f"## {section.title}\n" in plain
+        assert f"<h2>{section.title}</h2>" in page
+        assert section.items or section.rows
+
+
+def test_the_command_writes_both_files(feeds, embedded_url, feed, run_command, tmp_path):
+    made = feeds(embedded_url, feed)
+    made.answer()
+    made.report(1)
+    out = tmp_path / "card.html"
+    where = (made.name, "--card", "--out", str(out), "--redis", embedded_url)
+    code, _, told = run_command("report", *where)
+    assert code == 0, told
+    assert out.read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert out.with_suffix(".md").read_text("utf-8").startswith("# Model card of feed ")
+    assert run_command("report", *where)[0] != 0  # they are there
+    made.delete()
