@@ -113,8 +113,8 @@ class SourceOptions:
         ),
     ] = None
     label_case: Annotated[
-        Literal["lower"] | None,
-        Option(metavar="lower", help="Make labels lower case, so that Fraud and FRAUD are one."),
+        Literal["lower", "keep"] | None,
+        Option(help="lower makes labels lower case, so that Fraud and FRAUD are one class."),
     ] = None
     data_dir: DataDir = None
 

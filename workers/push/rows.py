@@ -71,7 +71,7 @@ class Reading:
     decimal: "Decimal | None" = None
     order: "Order | None" = None  # of day, month and year
     encoding: str | None = None  # of a CSV file
-    label_case: Literal["lower"] | None = None
+    label_case: Literal["lower", "keep"] | None = None
     known: "Convention | None" = None  # what earlier tables of the feed proved
     examined: int = 1000  # rows that are read before the first one is converted
 

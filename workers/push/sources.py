@@ -130,7 +130,7 @@ def _lines(binary: IO[bytes], format_: Format, reading: Reading) -> Lines:
 def _with_label_case(found: Iterator[Row], reading: Reading) -> Iterator[Row]:
     """Return the rows with labels in lower case, if the user or the feed wants that."""
     known = None if reading.known is None else reading.known.label_case
-    if (reading.label_case or known) is None:
+    if (reading.label_case or known) != "lower":
         return found
     return (replace(row, y=row.y and row.y.strip().lower()) for row in found)
 

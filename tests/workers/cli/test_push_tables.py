@@ -71,6 +71,21 @@ def test_an_answer_to_a_question_is_stored_with_the_feed(run, store, feed, tmp_p
     assert stored_convention(store) is None
 
 
+@pytest.mark.parametrize(("option", "read"), [
+    ("--month-first", "2025-01-02"), ("--day-first", "2025-02-01"),
+])  # fmt: skip
+def test_the_order_of_a_date_is_an_option_and_labels_may_keep_their_case(
+    run, store, feed, tmp_path, option, read
+):
+    path = tmp_path / "a.csv"
+    path.write_bytes("at;y\n01/02/2025;É\n".encode("cp850"))
+    options = (option, "--encoding", "cp850", "--label-case")
+    assert run("push", feed, path, *options, "lower")[0] == 0
+    assert run("push", feed, path)[0] == 0
+    assert run("push", feed, path, "--label-case", "keep")[0] == 0
+    assert sent(store) == [({"at": read}, "é"), ({"at": read}, "é"), ({"at": read}, "É")]
+
+
 def test_a_proof_after_the_examined_rows_is_stored_as_well(run, store, feed, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("q;r;y\n" + "1;2;a\n" * 1200 + "2,5;2;b\n")
