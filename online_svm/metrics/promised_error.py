@@ -25,6 +25,7 @@ from online_svm.config.groups import REVIEW, Promised
 from online_svm.metrics.label_weights import most_examples
 from online_svm.storage.state import State, require
 from online_svm.storage.state_schema import StateSchema, flag, ints, number
+from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import PromiseReport
 from online_svm.types import Bools, Floats, Ints
@@ -154,7 +155,7 @@ class PromisedErrorRate:
         assert config.promise is not None
         assert config.classes is not None
         self.most = most_examples(config.label_budget)
-        self._classes = tuple(sorted(config.classes))
+        self._classes = tuple(map(str, LabelIndex(config.classes).view().classes))
         self._tests = _tests(config.promise)
         self._tested = sorted({test.group for test in self._tests})
         self._groups = 2 if any(test.kind != "error" for test in self._tests) else 1
