@@ -56,7 +56,7 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
     >>> y = rng.uniform(size=3000) < truth
     >>> scores = truth**3  # far too low
     >>> model = OnlineCalibrator().partial_fit(scores[:2000], y[:2000])
-    >>> bool(abs(model.predict_proba(scores)[2000:, 1] - truth[2000:]).mean() < 0.03)
+    >>> bool(abs(model.predict_proba(scores)[2000:, 1] - truth[2000:]).mean() < 0.05)
     True
     >>> lower, upper = model.predict_interval([0.125])[0, 1]
     >>> bool(lower < 0.5 < upper)

@@ -32,8 +32,8 @@ CASES: dict[str, dict[str, str]] = {
         "score_of_classes": "score is neither a number, for two classes, nor one number for each "
         "class: {declared}",
         "score_not_json": "score is not JSON",
-        "score_version_of_type": "score_version is not an integer or a text of at most {most} "
-        "characters",
+        "score_version_of_type": "the version of a score is not an integer or a text of at most "
+        "{most} characters",
         "field_with_nul": "{field} contains NUL",
         "field_not_utf8": "{field} is not UTF-8; send its text in UTF-8",
     },

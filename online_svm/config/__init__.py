@@ -239,7 +239,7 @@ class PredictorConfig(PredictorFields):
         if isinstance(self.features, dict) and any(
             name.split(".")[0] in (SCORE, SCORE_VERSION) for name in self.features
         ):
-            raise ValueError("features: score and score_version are names of the score's columns")
+            raise ValueError("features: a name is of the columns of the score; rename it")
         if self.score_role == "alone" and self.committee is not None:
             raise ValueError("committee: score_use = 'alone' trains no machines; leave it out")
         if not self.members:

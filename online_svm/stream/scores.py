@@ -171,12 +171,13 @@ to margin
         """Return the probabilities that the scores state, shape (m, n_classes); NaN for gaps."""
         odds = self.given(X)
         if self.n_scores == 1:
-            p = logistics(odds[:, 0])
+            p = np.where(np.isnan(odds[:, 0]), GAP, logistics(odds[:, 0]))
             return np.column_stack((1.0 - p, p))
         weights = exps(odds - odds.max(axis=1, keepdims=True))
         total = np.zeros(len(weights))
         for k in range(weights.shape[1]):
             total += weights[:, k]
+        weights[np.isnan(odds[:, 0])] = GAP
         return np.asarray(weights / total[:, None])
 
     def rows(self, scores: Floats, versions: Sequence[Any] | None = None) -> Floats:

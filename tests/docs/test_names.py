@@ -183,8 +183,8 @@ OF_OTHERS = {"maxmemory", "--no-", "--head", "--num-cpus", "--card", "--ink", "-
 NO_SETTINGS = {
     "binary_data", "cb_obj", "config_hash", "default_rng", "download_data", "false_alarm",
     "inverse_pignistic", "is_right", "log_wealth", "max_steps", "n_bins", "n_classes", "n_features",
-    "n_splits", "online_svm", "partial_fit", "sample_weight", "set_data_from_numpy",
-    "taxonomy_bins", "true_label",
+    "n_splits", "online_svm", "partial_fit", "sample_weight", "score_version",
+    "set_data_from_numpy", "taxonomy_bins", "true_label",
 }  # fmt: skip
 """Names with an underscore: parameters and attributes of the library and of others, columns."""
 

@@ -24,7 +24,7 @@ GIVEN = {
 }  # fmt: skip
 """A value of each parameter."""
 
-BYTES_OF_4 = "97608937ca2ce5ce"
+BYTES_OF_4 = "1ca2e1d43b725ca2"
 BYTES_OF_5 = "9c21741083c6fdbe"
 
 

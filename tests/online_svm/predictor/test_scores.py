@@ -182,6 +182,8 @@ def test_a_missing_score_is_answered_and_counted():
     missing, sent = predictor.step(Example()), predictor.step(Example(score=0.4))
     assert missing.imputed == sent.imputed + 1
     assert abs(missing.probabilities[1] - 0.5) < 0.2
+    lower, upper = missing.venn[1]
+    assert lower <= missing.maps["score"][1] <= upper
 
 
 def test_scores_of_an_earlier_version_keep_their_calibration():
@@ -211,8 +213,8 @@ def test_a_score_is_checked_before_anything_is_learned():
         (Example([1.0], "a", score=[0.1, 0.2, 0.7]), "neither a number"),
         (Example([1.0], "a", score={"a": 0.1}), "neither a number"),
         (Example({"score": 1.0}, "a", score=0.1), "rename it"),
-        (Example([1.0], "a", score=0.1, score_version=1.5), "score_version"),
-        (Example([1.0], "a", score=0.1, score_version="v" * 65), "score_version"),
+        (Example([1.0], "a", score=0.1, score_version=1.5), "version of a score"),
+        (Example([1.0], "a", score=0.1, score_version="v" * 65), "version of a score"),
     ]:
         with pytest.raises(InvalidExample, match=reason):
             predictor.step(one)
