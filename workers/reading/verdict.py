@@ -286,12 +286,14 @@ def _advice(incident: Incident) -> str:
     parts = counted(len(incident.parts), "alarm")
     if incident.is_broken:
         return f"{parts}. See what changed at the source, and what the labels mean now."
-    if any(part.scope == "labels" for part in incident.parts):
-        return (
-            f"{parts}. The probabilities may still hold: see why a class comes more or less often."
-        )
     if incident.kinds == {"exchangeability"}:
-        return f"{parts}. The probabilities may still hold: see which features moved, and why."
+        has_labels = any(part.scope == "labels" for part in incident.parts)
+        see = (
+            "why a class comes more or less often"
+            if has_labels
+            else "which features moved, and why"
+        )
+        return f"{parts}. The probabilities may still hold: see {see}."
     return f"{parts}. The others hold: see what that part is, and give it a feature of its own."
 
 

@@ -54,6 +54,17 @@ def test_a_part_that_concerns_all_answers_worsens_one_that_did_not():
     assert told([scores, overall], []) == [("began", b"50-0"), ("worsened", b"60-0")]
 
 
+def test_a_share_that_changed_is_named_and_breaks_no_probability():
+    share, scores = (
+        alarm(50, "exchangeability", "labels", "b"),
+        alarm(40, "exchangeability", "scores"),
+    )
+    (only,) = incidents(raised(scores, share), [])
+    assert only.cause == "the share of class b has changed"
+    assert not only.is_broken
+    assert told([share, SAME], []) == [("began", b"50-0"), ("worsened", b"60-0")]
+
+
 def test_an_alarm_after_the_end_begins_another_incident():
     reports = [report(55), report(65, SAME), report(80)]
     found = incidents(raised(FIRST, SAME), reports)
