@@ -30,7 +30,7 @@ python scripts/bench river --examples 5000 --streams \\
 
 The command continues where it stopped. A dash is a run that was not made, or a figure that a model
 does not have. Measured on 26 November 2026: two noisy cores shared with much other work, at a low
-priority (`nice -n 10`), one run of each model. online-svm has semantics 6; river is 0.26.1,
+priority (`nice -n 10`), one run of each model, semantics 6; river is 0.26.1,
 CapyMOA 0.15.1 on Java 17.
 
 **How.** [River's own benchmark](https://riverml.xyz/latest/benchmarks/Binary%20classification/):
