@@ -181,11 +181,10 @@ OF_OTHERS = {"maxmemory", "--no-", "--head", "--num-cpus", "--card", "--ink", "-
 """A setting of Redis, the beginning of a switch, options of Ray, colours of the page."""
 
 NO_SETTINGS = {
-    "score_version",
-    "binary_data", "cb_obj", "config_hash", "default_rng", "download_data", "inverse_pignistic",
-    "is_right", "log_wealth", "max_steps", "n_bins", "n_classes", "n_features", "n_splits",
-    "online_svm", "partial_fit", "sample_weight", "set_data_from_numpy", "taxonomy_bins",
-    "true_label",
+    "binary_data", "cb_obj", "config_hash", "default_rng", "download_data", "false_alarm",
+    "inverse_pignistic", "is_right", "log_wealth", "max_steps", "n_bins", "n_classes", "n_features",
+    "n_splits", "online_svm", "partial_fit", "sample_weight", "score_version",
+    "set_data_from_numpy", "taxonomy_bins", "true_label",
 }  # fmt: skip
 """Names with an underscore: parameters and attributes of the library and of others, columns."""
 
