@@ -199,7 +199,7 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         """The settings that are fixed for a feed, by group, as JSON values; not checked."""
         values = self.model_dump(mode="json")
         return {
-            group: {name: values[name] for name in model.model_fields}
+            group: {name: values[name] for name in model.model_fields if name in values}
             for group, model in _PINNED.items()
         }
 
