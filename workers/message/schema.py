@@ -25,6 +25,7 @@ from online_svm.stream.validity_report import (
     MeanBounds,
     MethodReport,
     MonitorsReport,
+    PromiseReport,
     ReliabilityBin,
     SliceScores,
     ValidityReport,
@@ -397,7 +398,7 @@ STREAMS: dict[str, tuple[type, ...]] = {
     "met": (
         MetricsMessage, MethodReport, LabelReport, WindowedReport, WindowScores, WeightedScores,
         ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, LateLabelReport,
-        LabelCounts, MeanBounds, CostReport, FeatureReport,
+        LabelCounts, MeanBounds, CostReport, PromiseReport, FeatureReport,
     ),
     "alarms": (AlarmsMessage, Alarm, Moved),
     "dlq": (DeadLetter,),
