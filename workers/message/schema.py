@@ -26,6 +26,7 @@ from online_svm.stream.validity_report import (
     MeanBounds,
     MethodReport,
     MonitorsReport,
+    PromiseReport,
     ReliabilityBin,
     SliceScores,
     ValidityReport,
@@ -429,7 +430,7 @@ STREAMS: dict[str, tuple[type, ...]] = {
     "met": (
         MetricsMessage, MethodReport, LabelReport, WindowedReport, WindowScores, WeightedScores,
         ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, LateLabelReport,
-        LabelCounts, MeanBounds, CostReport, FeatureReport, LabelBudgetReport,
+        LabelCounts, MeanBounds, CostReport, PromiseReport, FeatureReport, LabelBudgetReport,
     ),
     "alarms": (AlarmsMessage, Alarm, Moved),
     "dlq": (DeadLetter,),
