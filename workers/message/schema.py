@@ -394,6 +394,7 @@ class RequestEntry(BaseModel):
         description="The key of the answer is `osvm:{F}:ans:<id>`; without a readable id, it has "
         "the entry ID instead. A repeated id gets the first answer while that is kept.",
     )
+    traceparent: str | None = Field(None, description="As in `in`.")
 
 
 class ReplyMessage(Versioned):
