@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 NAVIGATION = {
     "Learn": ["tutorial"],
     "How to": sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
-    "Explained": ["guide", "operate", "scale", "monitoring", "guarantees",
+    "Explained": ["guide", "operate", "scale", "monitoring", "guarantees", "where-it-does-not-help",
                   "explanation/architecture", "explanation/extending"],
     "Look up": ["settings", "errors", "messages", "http", "measured", "river-benchmark", "python",
                 "glossary"],
