@@ -33,7 +33,7 @@ NAVIGATION["More"] = sorted(
 )
 """Headings of the navigation, and the pages below each, by their paths from docs/."""
 
-INHERITED = "set_fit_request, set_partial_fit_request, set_score_request"
+INHERITED = "set_fit_request, set_partial_fit_request, set_predict_proba_request, set_score_request"
 """Methods that scikit-learn makes, whose docstrings refer to its own pages."""
 
 project = "online-svm"
