@@ -62,7 +62,6 @@ _TITLES = {
 _TYPES = {
     Any: "any value",
     str: "text",
-    bool: "boolean",
     int: "integer",
     float: "number",
     bytes: "bytes",

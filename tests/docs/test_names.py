@@ -169,7 +169,7 @@ def test_each_exit_code_has_a_line():
 
 # Commands and settings
 
-PROSE = {"authors", "bench", "below", "feed", "has", "in", "needs", "says", "with"}
+PROSE = {"authors", "bench", "below", "feed", "in", "needs", "says", "with"}
 """Words that follow the name of the project in sentences; `bench` was a command once."""
 
 SETTINGS = {*WorkerSettings.model_fields, *CombinerConfig.model_fields}
