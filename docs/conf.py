@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 NAVIGATION = {
     "Learn": ["tutorial"],
     "How to": sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
-    "Explained": ["guide", "operate", "scale", "monitoring", "guarantees",
+    "Explained": ["guide", "operate", "scale", "monitoring", "guarantees", "where-it-does-not-help",
                   "explanation/architecture", "explanation/extending"],
     "Look up": ["settings", "errors", "messages", "http", "measured", "river-benchmark", "python",
                 "glossary"],
@@ -33,7 +33,7 @@ NAVIGATION["More"] = sorted(
 )
 """Headings of the navigation, and the pages below each, by their paths from docs/."""
 
-INHERITED = "set_fit_request, set_partial_fit_request, set_score_request"
+INHERITED = "set_fit_request, set_partial_fit_request, set_predict_proba_request, set_score_request"
 """Methods that scikit-learn makes, whose docstrings refer to its own pages."""
 
 project = "online-svm"

@@ -92,9 +92,10 @@ def test_ours_is_what_the_predictor_answers_one_by_one(examples):
     answers = [predictor.step(Example(x, str(code))) for x, code in zip(X, codes, strict=True)]
     found = ours(X, codes, 2)
     for i, answer in enumerate(answers):
-        expected = {HEADLINE: answer.probabilities} | (answer.maps or {})
+        is_scored = answer.status == "ok"  # answers while warming are not
+        expected = {HEADLINE: answer.probabilities} | (answer.maps or {}) if is_scored else {}
         label = int(answer.label or 0)
-        interval = [answer.lower, answer.upper] if answer.label else [0.0, 1.0]
+        interval = [answer.lower, answer.upper] if is_scored else [0.0, 1.0]
         for name in (HEADLINE, *predictor.config.published):
             said = found[name].probabilities[i].tolist()
             assert said == list(expected.get(name) or (0.5, 0.5))
