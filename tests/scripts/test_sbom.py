@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from system_tools import package
 
 from online_svm import __version__
 from scripts import make_lock
@@ -65,9 +66,9 @@ def test_two_builds_of_the_same_files_are_equal_and_other_files_have_another_num
 
 
 def test_the_bill_is_one_by_the_schema_of_cyclonedx(release):
-    strict = pytest.importorskip("cyclonedx.validation.json", reason="no cyclonedx-python-lib")
-    schema = pytest.importorskip("cyclonedx.schema")
-    pytest.importorskip("fqdn", reason="no cyclonedx-python-lib[json-validation]")
+    package("fqdn", "pip install 'cyclonedx-python-lib[json-validation]'")
+    strict = package("cyclonedx.validation.json", "pip install cyclonedx-python-lib")
+    schema = package("cyclonedx.schema", "pip install cyclonedx-python-lib")
     validator = strict.JsonStrictValidator(schema.SchemaVersion.V1_6)
     assert validator.validate_str(json.dumps(bill(release))) is None
 

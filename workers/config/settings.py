@@ -236,8 +236,8 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         return one_line("alarm_secret_file", self.alarm_secret_file)
 
     def shown(self) -> dict[str, Any]:
-        """Return the settings as JSON values, without the credentials in URLs."""
-        shown = self.model_dump(mode="json")
+        """Return all settings as JSON values, without the credentials in URLs."""
+        shown = dict.fromkeys(type(self).model_fields) | self.model_dump(mode="json")
         shown["redis"] = self.redis and redacted(self.redis.get_secret_value())
         shown["alarm_url"] = self.alarm_url and _shown_receiver(self.alarm_url.get_secret_value())
         return shown

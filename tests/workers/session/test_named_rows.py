@@ -96,7 +96,8 @@ def test_kinds_are_told_by_status(world, files):
         code, told, _ = world.run("explain", world.feed, "120-0")
         assert code == 0
         assert "the bytes are the committed ones" in told
-        given, *near = [line for line in told.splitlines() if "country=" in line]
+        given, because, *near = [line for line in told.splitlines() if "country=" in line]
+        assert "because" in because
         assert len(near) == 5  # support vectors
         country = given.split("country=")[1].split()[0]
         assert {line.split("country=")[1].split()[0] for line in near} <= {country, "(another)"}
