@@ -62,6 +62,7 @@ _TITLES = {
 _TYPES = {
     Any: "any value",
     str: "text",
+    bool: "true or false",
     int: "integer",
     float: "number",
     bytes: "bytes",

@@ -326,7 +326,7 @@ class PromisedErrorRate:
         # Difference of the labelled shares, times both counts.
         lack = n * below[:, 1] - n_below * above[:, 1]
         is_large = np.abs(lack) >= MIN_LACK * np.where(lack > 0, n_below, n)
-        is_sure = lack**2 * total >= MAX_Z_SQUARED * n * n_below * labels * (total - labels)
+        is_sure = lack * lack * total >= MAX_Z_SQUARED * n * n_below * labels * (total - labels)
         return np.where(is_large & is_sure, np.sign(lack), 0)
 
     def _upper_bounds(self, candidate: Ints, shares: Ints) -> dict[str, float]:

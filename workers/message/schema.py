@@ -26,6 +26,7 @@ from online_svm.stream.validity_report import (
     MeanBounds,
     MethodReport,
     MonitorsReport,
+    PromiseReport,
     ReliabilityBin,
     SliceScores,
     ValidityReport,
@@ -393,6 +394,7 @@ class RequestEntry(BaseModel):
         description="The key of the answer is `osvm:{F}:ans:<id>`; without a readable id, it has "
         "the entry ID instead. A repeated id gets the first answer while that is kept.",
     )
+    traceparent: str | None = Field(None, description="As in `in`.")
 
 
 class ReplyMessage(Versioned):
@@ -429,7 +431,7 @@ STREAMS: dict[str, tuple[type, ...]] = {
     "met": (
         MetricsMessage, MethodReport, LabelReport, WindowedReport, WindowScores, WeightedScores,
         ReliabilityBin, ClassFigures, SliceScores, Descriptive, MonitorsReport, LateLabelReport,
-        LabelCounts, MeanBounds, CostReport, FeatureReport, LabelBudgetReport,
+        LabelCounts, MeanBounds, CostReport, PromiseReport, FeatureReport, LabelBudgetReport,
     ),
     "alarms": (AlarmsMessage, Alarm, Moved),
     "dlq": (DeadLetter,),

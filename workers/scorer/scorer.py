@@ -47,15 +47,16 @@ def answered(
     refused = _refused(requests)
     usable = [i for i in range(len(requests)) if i not in refused]
     decoded = decode([requests[i].entry for i in usable], state.schema, limits)
+    traces = {usable[row]: trace for row, trace in decoded.traces.items()}
     replies: list[AnsweredRequest | None] = [None] * len(requests)
     for row, sent, payload in _accepted(state, seq, decoded, limits):
         i = usable[row]
-        replies[i] = _reply(requests[i], sent, traced(payload, decoded.traces.get(row)))
+        replies[i] = _reply(requests[i], sent, traced(payload, traces.get(i)))
     refused |= {usable[row]: error for row, error in decoded.rejected.items()}
     for i, error in refused.items():
         sent = _id(requests[i])
         payload = encode_rejected(error, seq, state.n, sent, state.config.semantics)
-        replies[i] = _reply(requests[i], sent, payload)
+        replies[i] = _reply(requests[i], sent, traced(payload, traces.get(i)))
     return [reply for reply in replies if reply is not None]
 
 

@@ -215,7 +215,8 @@ static void rank_labels(IntVector labels, uint64_t seed, int64_t before, bool ha
         for (int64_t c = 0; c < held.columns.n; c++) {
             double u = uniform(seed, before + i + 1, RANKED + c);
             double p = label_p_value(held.counts + 2 * c, labels.at[i] == c, u);
-            if (has_scorer && held.columns.at[c] >= 0) row[held.columns.at[c]] = of_zone(p, held.zones + 2 * c);
+            bool is_bet_on = has_scorer && held.counts[2 * c + 1] > PLACED; /* early ranks are little but chance */
+            if (is_bet_on && held.columns.at[c] >= 0) row[held.columns.at[c]] = of_zone(p, held.zones + 2 * c);
         }
         if (!isnan(row[0])) row[0] = of_tail(0.5 * (1.0 - row[0])); /* `of_one_end` gave 1 - 2 p */
     }

@@ -26,6 +26,7 @@ DRAWS = {"random", "interp", "polyfit", "quantile", "percentile"}
 REFUSED = TRANSCENDENTAL | LINEAR_ALGEBRA | MOMENTS | DRAWS
 
 OUTSIDE = {
+    "metrics/detection.py": "of stored answers, for pages and reports",
     "metrics/scores.py": "of whole runs; a feed takes CLIP alone",
     "predictor/explanation.py": "explains an answer, which it does not change",
     "refit/older_rows.py": "of whole runs: the advice of a backtest",

@@ -7,7 +7,7 @@ from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import DelayedLabel, InputBatch
 
-COUNT = 300
+COUNT = 400
 
 
 def made(**changes):
@@ -17,10 +17,10 @@ def made(**changes):
 
 
 def rows():
-    """Return rows, and labels that turn over half way: alarms are sure to come."""
+    """Return rows, and labels that turn over again and again: alarms are sure to come."""
     X = np.random.default_rng(3).normal(size=(COUNT, 2))
     codes = (X[:, 0] > 0).astype(int)
-    codes[COUNT // 2 :] = 1 - codes[COUNT // 2 :]
+    codes ^= np.arange(COUNT) // 45 % 2
     return X, ["ab"[code] for code in codes]
 
 

@@ -152,7 +152,7 @@ def test_no_batch_size_and_no_restart_changes_a_bit(on_drift):
     X, labels, approved = stream(800, 3)
     labels[300:] = np.where(labels[300:] == "yes", "no", "yes")
     config = settings(
-        monitors="default", on_drift=on_drift, label_budget=0.6, alarm_level=0.3,
+        monitors="default", on_drift=on_drift, label_budget=0.6, alarm_level=0.5,
         costs={"no": {"no": 0, "yes": 1}, "yes": {"no": 3, "yes": 0}},
     )  # fmt: skip
     predictor = OnlinePredictor(config)

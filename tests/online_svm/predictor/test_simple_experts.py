@@ -15,6 +15,7 @@ from online_svm.predictor.simple_experts import (
     PENALTIES,
     SimpleExperts,
     bounded,
+    most_fitted,
     next_fit,
 )
 from online_svm.refit.scaling import Scaling
@@ -183,7 +184,7 @@ def test_only_the_newest_examples_are_fitted(monkeypatch):
     ("columns", "rows"), [(1, MAX_ROWS), (60, MAX_ROWS), (100, MAX_CELLS // 100), (10_000, 50)]
 )
 def test_wide_rows_are_fitted_with_fewer_examples(columns, rows):
-    assert SimpleExperts._room(Scaling.identity(columns)) == rows
+    assert most_fitted(columns) == rows
 
 
 def test_fits_begin_where_the_last_ones_ended():

@@ -65,7 +65,9 @@ def test_a_dead_letter_is_stored_with_the_fields_of_the_schema():
 
 def test_the_input_schema_has_the_fields_that_are_decoded():
     names = {field.alias or name for name, field in InputEntry.model_fields.items()}
-    assert names == {"x", "xb", "y", "p", "id", "s", "for", "time", "a", "traceparent"}
+    assert names == {
+        "x", "xb", "y", "p", "id", "s", "for", "time", "a", "score", "score_version", "traceparent"
+    }  # fmt: skip
 
 
 def test_the_published_maps_are_named_as_in_the_configuration():

@@ -21,6 +21,7 @@ from workers.config.settings import Limits
 from workers.errors import Unavailable
 from workers.feed.position import Position
 from workers.message.schema import PredictionMessage, RejectedMessage, UnavailableMessage
+from workers.message.trace import FIELD, traced
 from workers.scorer import newest_state
 from workers.scorer.scorer import answered
 from workers.session.answer import process
@@ -54,6 +55,14 @@ def test_an_answer_has_the_form_of_the_feeds_answers():
         entry = (b"5-0", {b"id": b"a", b"x": b"[0.25,-1.0,3.0]"})
         own = process(predictor_at(rows, 60), limits, Position(b"4-0", 60, 60, bytes(32)), [entry])
         assert [reply.payload] == own.out
+
+
+def test_an_answer_repeats_the_trace_of_its_request():
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for x in (b"[0.25,-1.0,3.0]", b"[1]"):
+        asked = [Request((b"5-0", [b"x", x, *more])) for more in ([], [FIELD, trace.encode()])]
+        plain, with_trace = answered(state_at_60(), 60, asked, Limits())
+        assert with_trace.payload == traced(plain.payload, trace)
 
 
 def test_the_next_answer_is_of_the_state_that_was_published_meanwhile(desk):
