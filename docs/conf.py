@@ -23,8 +23,8 @@ NAVIGATION = {
     "How to": sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
     "Explained": ["guide", "operate", "scale", "monitoring", "guarantees", "where-it-does-not-help",
                   "explanation/architecture", "explanation/extending"],
-    "Look up": ["settings", "errors", "messages", "http", "measured", "river-benchmark", "python",
-                "glossary"],
+    "Look up": ["settings", "errors", "messages", "http", "measured", "river-benchmark",
+                "own-score-benchmark", "python", "glossary"],
     "The project": ["../CHANGELOG", "../CONTRIBUTING", "../SECURITY", "../deploy/README",
                     "../deploy/redis/README", "../deploy/licences"],
 }  # fmt: skip

@@ -186,6 +186,9 @@ class ExpertEnsemble:
         self._simple.answer(rows.X, scaled, rows.columns, sources, own, has_model=point is not None)
         if self._scores is not None:
             self._scores.answer(rows.X, rows.columns, own[1], sources, of_scores)
+            if point is None:
+                is_new = sources != np.arange(len(sources))
+                own[0][is_new] = of_scores[0][is_new]
         average = self._experts.answer(experts, rows.columns)
         corrected = self._history.answer(average, rows.columns, sources, features)
         mixed = self._corrected.answer([average, corrected], rows.columns)

@@ -17,13 +17,13 @@ from workers.cli.common import Json, show_json
 
 IN_FOLDERS = {
     "feeds": "feeds.run", "quality": "quality.run", "kinds": "quality.kinds",
-    "monitors": "monitors.run", "river": "quality.river_track",
+    "monitors": "monitors.run", "river": "quality.river_track", "calibration": "quality.own_score",
 }  # fmt: skip
 MODULES = {
     name: IN_FOLDERS.get(name, name)
     for name in (
         "pairs", "worker", "profile", "solver", "latency", "start", "soak", "scorers", "gateway",
-        "feeds", "nodes", "quality", "kinds", "river", "monitors", "policies", "svc",
+        "feeds", "nodes", "quality", "kinds", "river", "calibration", "monitors", "policies", "svc",
     )
 }  # fmt: skip
 

@@ -167,15 +167,20 @@ BINS = 10
 MIN_PROBABILITY = 1e-6  # probabilities nearer than this to 0 or 1 count as so far
 
 
-def online_platt(scores: Floats, happened: Ints) -> Floats:
-    """Return sigmoid(a s + b) of each score, a and b moved by each label after its answer."""
-    found = np.empty(len(scores))
+def online_platt(scores: Floats, happened: Ints, late: int = 0) -> Floats:
+    """Return sigmoid(a s + b) of each score, a and b moved by each label after its answer.
+
+    `late`: answers that follow an example's own before its label comes.
+    """
+    found, rows = np.empty(len(scores)), np.column_stack((scores, np.ones(len(scores))))
     weights, curvature = np.array([1.0, 0.0]), np.eye(2) / GAMMA**2
-    for n, row in enumerate(np.column_stack((scores, np.ones(len(scores))))):
+    for n, row in enumerate(rows):
         found[n] = expit(row @ weights)
-        gradient = (found[n] - happened[n]) * row
-        curvature += np.outer(gradient, gradient)
-        weights = _into_ball(weights - np.linalg.solve(curvature, gradient) / GAMMA, curvature)
+        if n >= late:
+            labelled = rows[n - late]
+            gradient = (expit(labelled @ weights) - happened[n - late]) * labelled
+            curvature += np.outer(gradient, gradient)
+            weights = _into_ball(weights - np.linalg.solve(curvature, gradient) / GAMMA, curvature)
     return found
 
 
@@ -198,15 +203,19 @@ def _into_ball(weights: Floats, curvature: Floats) -> Floats:
     return at(high)
 
 
-def calibeaten(probabilities: Floats, happened: Ints) -> Floats:
-    """Return the frequency so far among answers whose probability was in the same tenth."""
+def calibeaten(probabilities: Floats, happened: Ints, late: int = 0) -> Floats:
+    """Return the frequency so far among answers whose probability was in the same tenth.
+
+    `late`: as for `online_platt`.
+    """
     sums, counts = (np.arange(BINS) + 0.5) / BINS, np.ones(BINS)
     bins = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
     found = np.empty(len(probabilities))
     for n, b in enumerate(bins.tolist()):
         found[n] = sums[b] / counts[b]
-        sums[b] += happened[n]
-        counts[b] += 1.0
+        if n >= late:
+            sums[bins[n - late]] += happened[n - late]
+            counts[bins[n - late]] += 1.0
     return found
 
 

@@ -140,6 +140,7 @@ CLUSTER = ["nodes", "--redis", "redis+cluster://localhost:1", "--feeds"]
         (["policies", "--rows", "resett"], "unknown; one of report,refit,reset,river ARF"),
         (["river", "--streams", "SMTP"], "--streams SMTP: unknown; one of Phishing,Bananas,"),
         (["river", "--rows", "river ARF"], "--rows river ARF: unknown; one of online-svm;"),
+        (["calibration", "--streams", "phishing"], "--streams phishing: unknown; one of elec2,"),
         (["svc", "--sets", "iris"], "--sets iris: unknown; one of australian,"),
         (["monitors", "--detectors", "river KSWIN"], "--detectors river KSWIN: unknown; one of"),
         (["feeds", "--parts", "idling"], "unknown; one of idle,learning,busy,sizes"),

@@ -1,0 +1,197 @@
+"""Methods that calibrate the scores of a frozen model of two classes, as labels come.
+
+Each answers every example before its label comes: `late` answers follow its own before that. The
+rolling ones are fitted to the newest labels at every 50th example, and answer the next 50 at once.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.isotonic import IsotonicRegression
+from venn_abers import VennAbers
+
+from online_svm import OnlineCalibrator
+from online_svm.config import PredictorConfig
+from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.stream.input_batch import DelayedLabel, InputBatch
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.types import Floats, Ints
+from scripts.bench.quality.methods import MIN_PROBABILITY, Predict, calibeaten, online_platt
+
+Answer = Callable[[Floats, Ints, int], Floats]
+"""Returns probabilities of the second class or, with intervals, (p, lower, upper) as columns.
+
+Given the probabilities that the scores state, the codes, and how late labels are.
+"""
+
+Fit = Callable[[Floats, Ints], Predict]
+
+FIT_EVERY = 50  # examples between two fits
+MIN_LABELS = 20  # before them a rolling method answers the score as it is
+WINDOWS = (500, 1000, 5000)
+BATCH = 1000
+RIDGE = 1e-6  # of a regression's weights, so that they are unique
+STEPS = 50  # of Newton's method, at most
+
+
+def rolling(fit: Fit, window: int) -> Answer:
+    """Return the method that fits to a window of the newest labels."""
+
+    def answer(p: Floats, happened: Ints, late: int) -> Floats:
+        found = p.copy()
+        for n in range(FIT_EVERY, len(p), FIT_EVERY):
+            known, asked = n - late, slice(n, n + FIT_EVERY)
+            if known >= MIN_LABELS:
+                used = slice(max(0, known - window), known)
+                found[asked] = _of_window(fit, p[used], happened[used], p[asked])
+        return found
+
+    return answer
+
+
+def _of_window(fit: Fit, p: Floats, happened: Ints, asked: Floats) -> Floats:
+    """Return the answers of a fit, no surer than the rule of succession; of one class, that."""
+    n, hits = len(p), int(happened.sum())
+    if hits in (0, n):
+        return np.full(len(asked), (hits + 1.0) / (n + 2.0))
+    return np.clip(fit(p, happened)(asked), 1.0 / (n + 2.0), (n + 1.0) / (n + 2.0))
+
+
+def isotonic(p: Floats, happened: Ints) -> Predict:
+    """Fit the isotonic regression of the labels on p."""
+    model = IsotonicRegression(out_of_bounds="clip").fit(p, happened)
+    return lambda asked: np.asarray(model.predict(asked))
+
+
+def ivap(p: Floats, happened: Ints) -> Predict:
+    """Fit an inductive Venn-Abers predictor (the package venn-abers); its p, not its interval."""
+    with warnings.catch_warnings():  # it takes minima of no values, which it does not use
+        warnings.simplefilter("ignore", RuntimeWarning)
+        model = VennAbers().fit(np.column_stack((1.0 - p, p)), happened)
+    return lambda asked: model.predict_proba(np.column_stack((1.0 - asked, asked)))[0][:, 1]
+
+
+def _odds(p: Floats) -> Floats:
+    return np.asarray(logit(np.clip(p, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)))
+
+
+def _of_temperature(p: Floats) -> Floats:
+    return _odds(p)[:, None]
+
+
+def _of_platt(p: Floats) -> Floats:
+    return np.column_stack((_odds(p), np.ones(len(p))))
+
+
+def _of_beta(p: Floats) -> Floats:
+    inside = np.clip(p, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
+    return np.column_stack((np.log(inside), -np.log(1.0 - inside), np.ones(len(p))))
+
+
+def regression(
+    columns: Callable[[Floats], Floats], p: Floats, happened: Ints
+) -> Callable[[Floats], Floats]:
+    """Fit the logistic regression of the labels on columns of p, by Newton's method.
+
+    The labels are Platt's targets (1999): (hits + 1) / (hits + 2), and 1 / (misses + 2).
+    """
+    Z, hits = columns(p), int(happened.sum())
+    targets = np.where(happened == 1, (hits + 1.0) / (hits + 2.0), 1.0 / (len(p) - hits + 2.0))
+
+    def loss(weights: Floats) -> float:
+        s = Z @ weights
+        return float(np.sum(np.logaddexp(0.0, s) - targets * s) + 0.5 * RIDGE * weights @ weights)
+
+    weights = np.zeros(Z.shape[1])
+    for _ in range(STEPS):
+        q = expit(Z @ weights)
+        gradient = Z.T @ (q - targets) + RIDGE * weights
+        curvature = (Z.T * (q * (1.0 - q))) @ Z + RIDGE * np.eye(len(weights))
+        step, least = np.linalg.solve(curvature, gradient), loss(weights)
+        while loss(weights - step) > least and np.abs(step).max() > 1e-9:
+            step *= 0.5
+        weights = weights - step
+        if np.abs(step).max() < 1e-6:
+            break
+    return lambda asked: np.asarray(expit(columns(asked) @ weights))
+
+
+def _online_platt(p: Floats, happened: Ints, late: int) -> Floats:
+    return online_platt(_odds(p), happened, late)
+
+
+def _calibeating(p: Floats, happened: Ints, late: int) -> Floats:
+    return calibeaten(_online_platt(p, happened, late), happened, late)
+
+
+def feed(p: Floats, happened: Ints, late: int) -> Floats:
+    """Answer as a feed of scores does, with a horizon if labels are late; with intervals.
+
+    Without delay these are the answers of `OnlineCalibrator`.
+    """
+    delay = {"horizon": late + 1, "maturity": "arrival"} if late else {}
+    config = PredictorConfig.model_validate(
+        {"classes": ("0", "1"), "scores": "probability"} | delay
+    )
+    predictor = OnlinePredictor(config)
+    columns = predictor.schema.scores
+    assert columns is not None
+    X, labels = columns.rows(p[:, None]), [str(code) for code in happened.tolist()]
+    if late:
+        n = len(p)  # after its answer, an example is followed by the label that comes then
+        rows = [i + max(0, i - late) for i in range(n)]
+        come = {rows[i] + 1: DelayedLabel(str(i - late), labels[i - late]) for i in range(late, n)}
+        ids = [str(i) for i in range(n)]
+        found = predictor.process(
+            InputBatch(X, [None] * n, rows, come, schema=predictor.schema, ids=ids)
+        ).found
+    else:
+        found = predictor.step_many(X, labels, schema=predictor.schema)
+    blocks = [one for one in found if isinstance(one, PredictionBlock)]
+    return np.concatenate(
+        [np.column_stack((b.point[:, 1], b.lower[:, 1], b.upper[:, 1])) for b in blocks]
+    )
+
+
+def in_batches(p: Floats, happened: Ints, late: int) -> Floats:
+    """Answer by `OnlineCalibrator` in a loop: it is asked, then learns the labels that came.
+
+    In batches of 1,000 without delay, else of 50.
+    """
+    model, found, size = OnlineCalibrator(), p.copy(), FIT_EVERY if late else BATCH
+    for n in range(0, len(p), size):
+        asked = slice(n, n + size)
+        if not late:
+            found[asked] = model.progressive_proba(p[asked], happened[asked], [0, 1])[:, 1]
+            continue
+        if n > late:
+            found[asked] = model.predict_proba(p[asked])[:, 1]
+        new = slice(max(0, n - late), max(0, n + size - late))
+        if new.stop:
+            model.partial_fit(p[new], happened[new], [0, 1])
+    return found
+
+
+RAW, OURS, LOOP = "score as it came", "online-svm", "online-svm, OnlineCalibrator in a loop"
+FITS: dict[str, Fit] = {
+    "isotonic": isotonic,
+    "Platt": partial(regression, _of_platt),
+    "temperature": partial(regression, _of_temperature),
+    "beta": partial(regression, _of_beta),
+    "Venn-Abers": ivap,
+}
+METHODS: dict[str, Answer] = {
+    RAW: lambda p, *_: p,
+    **{
+        f"{name}, last {window:,}": rolling(fit, window)
+        for name, fit in FITS.items()
+        for window in (WINDOWS if name in ("isotonic", "Platt") else (1000,))
+    },
+    "online Platt": _online_platt,
+    "online Platt, calibeating": _calibeating,
+    OURS: feed,
+    LOOP: in_batches,
+}
