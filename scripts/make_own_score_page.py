@@ -169,9 +169,9 @@ logistic regression: no straight line separates its classes, so the probability 
 function of the score. The map of a feed need not be monotone.
 
 **With late labels others are often better.** The weights of the experts are as old as the labels,
-and move slowly, so the interval holds less, too. Without `2cdt`,
-isotonic regression on the last 5,000 has the lowest mean at 250 (.546, ours .549). "OnlineCalibrator in a loop" takes late labels for recent ones, and is worse
-than the feed: with late labels, use a feed with a horizon."""
+and move slowly, so the interval holds less, too. Without `2cdt`, isotonic regression on the last
+5,000 has the lowest mean at 250 (.546, ours .549). "OnlineCalibrator in a loop" takes late labels
+for recent ones, and is worse than the feed: with late labels, use a feed with a horizon."""
 _BESIDE = "The best of all other methods on one pair is a choice after the fact, so a hard rival."
 _COVERED = """\
 Nominal 90 %. The answers of a pair are in 15 bins of equal count by p; a bin counts as covered if
