@@ -13,8 +13,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 
 LIBRARY = (
-    {"river"},
-    {"classifier", "calibrator"},
+    {"classifier", "calibrator", "river"},
     {"predictor"},
     {"refit"},
     {"venn", "svm", "metrics"},
