@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from workers.reading.given_score import score_text
 from workers.text import counted, promise_text
 
 Figures = dict[str, Any]
@@ -33,6 +34,8 @@ def validity_lines(message: Figures) -> Iterator[tuple[str, str]]:
     if off := ", ".join(str(test["name"]) for test in tests if test.get("off")):
         yield "slices", f"off by more than the tolerance, but for one in twenty: {off}"
     yield "validity", _cumulative(message)
+    if (of_score := score_text(message)) is not None:
+        yield "score", of_score
     if message.get("costs") is not None:
         yield "costs", cost_text(message["costs"])
     if message.get("promise") is not None:

@@ -17,6 +17,7 @@ from workers.dashboard.shown_feed import Excerpt
 from workers.dashboard.text import banner, safe
 from workers.reading.answers import number
 from workers.reading.events import moment
+from workers.reading.given_score import score_text
 from workers.reading.incidents import RaisedAlarm
 from workers.text import counted, printable, promise_text
 
@@ -60,7 +61,8 @@ def html_report(past: Excerpt) -> str:
 def sentences(past: Excerpt) -> list[str]:
     """Return the summary as plain text, a line an item; the first item is the verdict."""
     parts = (
-        _verdict, _span, _accuracy, _notes, _alarms, _parts, _costs, _promise, _budget, _guarantee
+        _verdict, _span, _accuracy, _score, _notes, _alarms, _parts, _costs, _promise, _budget,
+        _guarantee,
     )  # fmt: skip
     return [printable(text) for part in parts for text in part(past)]
 
@@ -92,6 +94,12 @@ def _accuracy(past: Excerpt) -> Iterator[str]:
     yield f"Over all scored examples {_compared(overall[0], overall[2])}."
     if not math.isnan(last[0]):
         yield f"Over the last ones {_compared(last[0], last[2])}."
+
+
+def _score(past: Excerpt) -> Iterator[str]:
+    text = score_text(past.reports[-1].message) if past.reports else None
+    if text is not None:
+        yield f"The given score: {text}."
 
 
 def _compared(accuracy: float, announced: float) -> str:

@@ -103,9 +103,9 @@ def _is_outside(mean: Deviation, tolerance: float) -> bool:
 
 
 def _deviations(report: Mapping[str, Any]) -> Iterator[Deviation]:
-    tests = map(_object, _list(_object(report.get("monitors")).get("tests"))[:_MAX_TESTS])
+    tests = map(as_object, _list(as_object(report.get("monitors")).get("tests"))[:_MAX_TESTS])
     for test in tests:
-        mean, scope = _object(test.get("deviation")), test.get("scope")
+        mean, scope = as_object(test.get("deviation")), test.get("scope")
         since = number(mean.get("since"))
         if test.get("kind") == "calibration" and scope in ("overall", "class") and since >= 0:
             part = "of the SVM's class"
@@ -114,9 +114,9 @@ def _deviations(report: Mapping[str, Any]) -> Iterator[Deviation]:
             start = f"since example {since:,.0f}"
             yield Deviation(number(mean.get("lower")), number(mean.get("upper")), start, part)
     window = _window(report)
-    overall = _object(window.get("overall"))
+    overall = as_object(window.get("overall"))
     yield _of_window(overall, "accuracy", overall.get("scored"), "of the predicted label")
-    for each in map(_object, _list(window.get("classes"))):
+    for each in map(as_object, _list(window.get("classes"))):
         part = f"of class {str(each.get('label'))[:60]}"
         yield _of_window(each, "frequency", overall.get("scored"), part)
 
@@ -136,8 +136,8 @@ def _error(p: float, n: float) -> float:
 
 def precision(report: Mapping[str, Any], tolerance: float) -> Precision:
     """Return whether accuracy and announced probability agree: over the window, else over all."""
-    recent = _object(_window(report).get("overall"))
-    every = _object(_object(report.get("headline")).get("predicted"))
+    recent = as_object(_window(report).get("overall"))
+    every = as_object(as_object(report.get("headline")).get("predicted"))
     n_recent, n_every = _count(recent.get("scored")), _count(report.get("scored"))
     spans, of_class = [], _needed_by_classes(report, tolerance)
     if recent:
@@ -154,12 +154,12 @@ def _needed_by_classes(report: Mapping[str, Any], tolerance: float) -> int:
     The mean of a monitor counts if it covers at least half of the scored examples; else the window.
     """
     window, found = _window(report), [0]
-    n = number(_object(window.get("overall")).get("scored"))
+    n = number(as_object(window.get("overall")).get("scored"))
     least = number(report.get("scored")) / 2.0
     listed = {
-        str(test.get("name")): _object(test.get("deviation")) for test in _class_tests(report)
+        str(test.get("name")): as_object(test.get("deviation")) for test in _class_tests(report)
     }
-    for each in map(_object, _list(window.get("classes"))):
+    for each in map(as_object, _list(window.get("classes"))):
         p, mean = number(each.get("probability")), listed.get(str(each.get("label")), {})
         seen = [(number(each.get("frequency")) - p, n)]
         seen += [(number(mean.get("estimate")), number(mean.get("count")))]
@@ -171,7 +171,7 @@ def _needed_by_classes(report: Mapping[str, Any], tolerance: float) -> int:
 
 
 def _class_tests(report: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    tests = map(_object, _list(_object(report.get("monitors")).get("tests"))[:_MAX_TESTS])
+    tests = map(as_object, _list(as_object(report.get("monitors")).get("tests"))[:_MAX_TESTS])
     yield from (test for test in tests if test.get("scope") == "class")
 
 
@@ -209,7 +209,7 @@ def benefit(report: Mapping[str, Any], settings: Mapping[str, Any]) -> Benefit |
     >>> found.rule, found.own, found.other, found.helps
     ('legit', 0.97, 0.97, False)
     """
-    costs = _object(settings.get("costs"))
+    costs = as_object(settings.get("costs"))
     if costs and (found := _in_money(report, costs)) is not None:
         return found
     return _in_labels(report)
@@ -217,8 +217,8 @@ def benefit(report: Mapping[str, Any], settings: Mapping[str, Any]) -> Benefit |
 
 def _in_labels(report: Mapping[str, Any]) -> Benefit | None:
     window = _window(report)
-    n = _count(_object(window.get("overall")).get("scored"))
-    classes = [each for each in map(_object, _list(window.get("classes"))) if each.get("label")]
+    n = _count(as_object(window.get("overall")).get("scored"))
+    classes = [each for each in map(as_object, _list(window.get("classes"))) if each.get("label")]
     examples = [_count(each.get("examples")) for each in classes]
     if n < MIN_SCORED or sum(examples) > n or not classes:
         return None
@@ -241,10 +241,10 @@ def _hits(figures: Mapping[str, Any]) -> int:
 
 
 def _in_money(report: Mapping[str, Any], costs: Mapping[str, Any]) -> Benefit | None:
-    found = _object(report.get("costs"))
+    found = as_object(report.get("costs"))
     n, own = _count(found.get("scored")), number(found.get("mean"))
-    always = {str(name): number(mean) for name, mean in _object(found.get("always")).items()}
-    taken = {str(name): _count(count) for name, count in _object(found.get("taken")).items()}
+    always = {str(name): number(mean) for name, mean in as_object(found.get("always")).items()}
+    taken = {str(name): _count(count) for name, count in as_object(found.get("taken")).items()}
     means = [mean for mean in always.values() if not math.isnan(mean)]
     if n < MIN_SCORED or math.isnan(own) or len(means) != len(always) or not means:
         return None
@@ -284,7 +284,7 @@ def _mean_square(
 
 
 def _frequencies(report: Mapping[str, Any]) -> dict[str, float]:
-    classes = map(_object, _list(_window(report).get("classes")))
+    classes = map(as_object, _list(_window(report).get("classes")))
     found = {str(each.get("label")): number(each.get("frequency")) for each in classes}
     return {} if any(math.isnan(value) for value in found.values()) else found
 
@@ -317,10 +317,11 @@ def share(value: float) -> str:
 
 
 def _window(report: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _object(report.get("windowed"))
+    return as_object(report.get("windowed"))
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def as_object(value: Any) -> Mapping[str, Any]:
+    """Return a value that is an object of JSON; an empty one for any other."""
     return value if isinstance(value, dict) else {}
 
 
