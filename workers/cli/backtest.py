@@ -244,7 +244,7 @@ def backtest(
         _print_costs(source, how.costs, redis, json)
         return
     _check(how)
-    sections = sections_of(compared.configs, compared.set or ())
+    sections = sections_of(compared.configs, compared.set or (), has_base=history.score is None)
     given = load(redis.flags, redis.config, is_whole=False)
     with opened_source(source, history, redis, given) as (base, entries):
         chosen = configurations(base, sections)

@@ -105,6 +105,8 @@ def _features(head: Sequence[Row], names: Sequence[str], arrays: bool) -> str:
         kinds.append(counted(len(times), "time"))
     if len(others) > len(times):
         kinds.append(f"{len(others) - len(times)} of text")
+    if not names:
+        return "none"
     shown = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
     return f"{shown}, sent {form}: {_listed(names)}"
 

@@ -46,14 +46,18 @@ class Configuration:
         }
 
 
-def sections_of(path: Path | None, texts: Sequence[str] = ()) -> Sections:
+def sections_of(path: Path | None, texts: Sequence[str] = (), *, has_base: bool = True) -> Sections:
     """Return the settings of each configuration by name, the base first.
 
-    The file has a table for each; without a file the base is `BASE_NAME`, with no settings. A text
-    ``NAME:key=value,...`` adds a configuration, or settings to one. Raises BadConfiguration if the
-    file cannot be read, or a text or a name is invalid.
+    The file has a table for each; without a file the base is `BASE_NAME`, with no settings, or
+    without `has_base` the first text. A text ``NAME:key=value,...`` adds a configuration, or
+    settings to one. Raises BadConfiguration if the file cannot be read, or a text or a name is
+    invalid.
     """
-    sections = {BASE_NAME: {}} if path is None else read_sections(path)
+    if path is not None:
+        sections = read_sections(path)
+    else:
+        sections = {BASE_NAME: {}} if has_base or not texts else {}
     for text in texts:
         name, changes = _split(text)
         sections[name] = sections.get(name, {}) | changes

@@ -61,7 +61,15 @@ def _draw_losses(panel: Axes, finished: Sequence[Finished]) -> None:
 def _draw_reliability(panel: Axes, finished: Finished, colour: str) -> None:
     bins = finished.result.reliability
     panel.plot((0, 1), (0, 1), color="#999999", lw=0.8)
-    panel.plot(bins.probability, bins.frequency, color=colour, lw=1.0, marker="o", ms=3.5)
+    given = finished.result.score_reliability
+    if given is not None:
+        dashed = panel.plot(given.probability, given.frequency, label="score as it came")
+        dashed[0].set(color="#555555", linewidth=1.0, linestyle="--", marker="s", markersize=3.0)
+    panel.plot(
+        bins.probability, bins.frequency, color=colour, lw=1.0, marker="o", ms=3.5, label=HEADLINE
+    )
+    if given is not None:
+        panel.legend(fontsize="small", frameon=False)
     panel.set_title(finished.configuration.name)
     panel.set_xlabel("mean probability in the bin")
     panel.set_ylabel("frequency")

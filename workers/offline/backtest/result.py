@@ -5,6 +5,7 @@ import math
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from online_svm.config import SCORE
 from online_svm.metrics.scores import (
     MIN_SCORED_PROBABILITY,
     EqualMassBins,
@@ -111,6 +112,8 @@ class BacktestResult(_Kept):
     microseconds: float  # processor time per entry: decode, answer, learn and refit
     loss: CumulativeLoss
     reliability: Reliability
+    # Of a given score as it came; without one absent from stored results
+    score_reliability: Reliability | None = Field(None, exclude_if=lambda value: value is None)
     older_rows: OlderRowsResult | None = None  # None without a window, or with too few examples
     # None without costs; then absent from stored results
     money: MoneyResult | None = Field(None, exclude_if=lambda value: value is None)
@@ -139,6 +142,7 @@ def result_of(answered: HistoryOutcome) -> BacktestResult:
         microseconds=1e6 * answered.seconds / max(1, answered.n_entries),
         loss=_cumulative(answered, methods.get(HEADLINE)),
         reliability=_reliability(answered, methods.get(HEADLINE)),
+        score_reliability=_reliability(answered, methods[SCORE]) if SCORE in methods else None,
         older_rows=_older_rows(answered, figures.get(HEADLINE)),
         money=money_of(answered) if is_enough else None,
     )

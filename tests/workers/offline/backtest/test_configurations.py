@@ -89,3 +89,9 @@ def test_the_errors_are_those_of_a_worker(tmp_path):
     with pytest.raises(BadConfiguration) as ours:
         compared(tmp_path, "[a]\ngamma = 'wide'\n")
     assert str(ours.value) == f"configuration a: {theirs.value}"
+
+
+def test_with_a_given_score_the_first_text_is_the_base():
+    texts = ["one:scores=probability,classes=a,b", "two:scores=margin"]
+    assert [*sections_of(None, texts, has_base=False)] == ["one", "two"]
+    assert sections_of(None, [], has_base=False) == sections_of(None) == {"base": {}}

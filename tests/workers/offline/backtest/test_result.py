@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
+from online_svm.config import SCORE
 from online_svm.metrics.scores import interval_coverage, squared_calibration_error
 from workers.offline.backtest.prequential import HEADLINE, HistoryOutcome, Published
 from workers.offline.backtest.result import CURVE_POINTS, BacktestResult, result_of, scores
@@ -68,6 +69,18 @@ def test_the_curves_end_with_the_figures_and_hold_all_answers_and_survive_json()
     mean = method.probabilities[:, 1].mean()
     assert np.average(reliability.probability, weights=weights) == pytest.approx(mean)
     assert BacktestResult.model_validate_json(found.model_dump_json()) == found
+
+
+def test_a_given_score_has_a_reliability_of_its_own():
+    (ours, codes), (given, _) = said(300, ("no", "yes")), said(300, ("no", "yes"))
+    given = Published(given.probabilities**2 / (given.probabilities**2).sum(axis=1)[:, None])
+    methods = {HEADLINE: ours, SCORE: given}
+    outcome = HistoryOutcome(("no", "yes"), codes, np.arange(300), methods)
+    found = result_of(outcome)
+    alone = result_of(HistoryOutcome(("no", "yes"), codes, np.arange(300), {HEADLINE: given}))
+    assert found.score_reliability == alone.reliability != found.reliability
+    assert BacktestResult.model_validate_json(found.model_dump_json()) == found
+    assert "score_reliability" not in alone.model_dump()
 
 
 @pytest.mark.parametrize("n", [0, 1])
