@@ -86,15 +86,26 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
     def from_prefit(cls, estimator: Any, **parameters: Any) -> Self:
         """Return a calibrator of a fitted classifier, which is kept as it is.
 
+        It has the classes of the estimator, and answers before it has learned a label: mostly what
+        the score states.
+
+        Raises InvalidConfig if a parameter is invalid.
+
         Examples
         --------
         >>> from sklearn.naive_bayes import GaussianNB
         >>> X, y = np.random.default_rng(0).normal(size=(500, 2)), np.arange(500) % 2
-        >>> model = OnlineCalibrator.from_prefit(GaussianNB().fit(X, y)).partial_fit(X, y)
-        >>> model.predict_proba(X[:1]).shape
-        (1, 2)
+        >>> model = OnlineCalibrator.from_prefit(GaussianNB().fit(X, y))
+        >>> model.predict_proba(X[:1]).shape, model.partial_fit(X, y).predict(X[:1]).shape
+        ((1, 2), (1,))
         """
-        return cls(FrozenEstimator(estimator), **parameters)
+        model = cls(FrozenEstimator(estimator), **parameters)
+        model.estimator_ = model.estimator
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                setattr(model, name, getattr(estimator, name))
+        model._begin(np.asarray(estimator.classes_))
+        return model
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Discard what was learned, fit a clone of the estimator, if any, then learn these rows.
@@ -196,15 +207,19 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
         X = self._checked(X, reset=is_first)
         labels = checked_labels(X, y)
         if is_first:
-            self.classes_ = declared_classes(labels, classes, may_declare=True)
-            texts = LabelTexts(self.classes_)
-            parameters = self.get_params(deep=False)
-            del parameters["estimator"]
-            config = config_of(parameters, texts, [texts.text(k) for k in self.classes_])
-            self._model = LabelledPredictor(config, self.classes_)
+            self._begin(declared_classes(labels, classes, may_declare=True))
         check_same_classes(self.classes_, classes)
         found = self._model.learn(self._rows(X, version), labels.tolist(), self._model.schema)
         return [block for block in found if isinstance(block, PredictionBlock)]
+
+    def _begin(self, classes: NDArray[Any]) -> None:
+        """Start with these sorted classes, and without labels."""
+        self.classes_ = classes
+        texts = LabelTexts(classes)
+        parameters = self.get_params(deep=False)
+        del parameters["estimator"]
+        config = config_of(parameters, texts, [texts.text(k) for k in classes])
+        self._model = LabelledPredictor(config, classes)
 
     def _answers(self, X: ArrayLike, version: str | int | None) -> PredictionBlock:
         check_is_fitted(self, "classes_")

@@ -132,3 +132,20 @@ def test_river_counts_scores_before_the_classifier_learned_their_example():
     assert set(model.predict_proba_one(x)) == {False, True}
     low, high = model.predict_interval_one(x)[True]
     assert low <= model.predict_proba_one(x)[True] <= high
+
+
+def test_a_fitted_classifier_is_calibrated_from_its_first_score_on():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] + rng.logistic(size=400) > 0, "b", "a")
+    fitted = LogisticRegression().fit(X[:200], y[:200])
+    model = OnlineCalibrator.from_prefit(fitted)
+    before = model.predict_proba(X[200:])
+    assert np.corrcoef(before[:, 1], fitted.predict_proba(X[200:])[:, 1])[0, 1] > 0.999
+    assert model.predict_interval(X[200:]).shape == (200, 2, 2)
+    first_labels = np.flatnonzero(y == "a")[:3]  # of one class alone
+    model.partial_fit(X[first_labels], y[first_labels]).partial_fit(X[200:], y[200:])
+    late = OnlineCalibrator(LogisticRegression()).fit(X[:200], y[:200])
+    assert [*model.classes_] == [*late.classes_] == ["a", "b"]
+    with pytest.raises(InvalidInput, match="features"):
+        model.predict_proba(X[:, :2])
