@@ -59,13 +59,13 @@ def test_a_worker_killed_under_load_loses_no_request(world):
 
     world.push()
     with serving(world.url, world.feed) as client, ThreadPoolExecutor(4) as threads:
-        with world.worker("--lease", "0.5") as worker:
+        with world.worker("--lease", "0.5", "--keep-input") as worker:
             worker.wait_for(world.store, COUNT)
             asked = [threads.submit(ask, client, number) for number in range(4)]
             wait_until(lambda: len(replies) > 100)
             worker.kill()
         wait_until(lambda: any(reply.status == 202 for _, reply in list(replies)))
-        with world.worker("--lease", "0.5") as again:
+        with world.worker("--lease", "0.5", "--keep-input") as again:
             wait_until(lambda: replies[-1][1].status == 200)
             stop.set()
             for one in asked:
