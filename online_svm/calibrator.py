@@ -164,12 +164,14 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
         Raises InvalidInput or InvalidExample as `partial_fit`.
         """
         blocks = self._learn(X, y, classes, version, is_first=not hasattr(self, "_model"))
-        return self._of_classes(np.concatenate([self._model.probabilities(b) for b in blocks]))
+        found = np.concatenate([self._model.probabilities(b) for b in blocks])
+        ordered: Floats = found[:, self._order]
+        return ordered
 
     def predict_proba(self, X: ArrayLike, version: str | int | None = None) -> Floats:
         """Return the probability of each class, shape (n, K). Raises InvalidInput."""
         block = self._answers(X, version)
-        return self._of_classes(self._model.probabilities(block))
+        return self._model.probabilities(block)[:, self._order]
 
     def predict_interval(self, X: ArrayLike, version: str | int | None = None) -> Floats:
         """Return the lower and upper probability of each class, shape (n, K, 2).
@@ -177,7 +179,7 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
         Raises InvalidInput if X cannot be used.
         """
         block = self._answers(X, version)
-        return self._of_classes(self._model.intervals(block))
+        return self._model.intervals(block)[:, self._order]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,). Raises InvalidInput."""
@@ -254,8 +256,4 @@ class OnlineCalibrator(ClassifierMixin, BaseEstimator):
     @property
     def _order(self) -> list[int]:
         """The model's column of each class in `classes_`."""
-        places = {label: i for i, label in enumerate(self._model.labels)}
-        return [places[label] for label in self.classes_.tolist()]
-
-    def _of_classes(self, columns: Floats) -> Floats:
-        return columns[:, self._order]
+        return self._model.columns_of(self.classes_.tolist())

@@ -211,7 +211,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             As `partial_fit`.
         """
         blocks = self._learn(X, y, classes)
-        return self._of_classes(np.concatenate([self._model.probabilities(b) for b in blocks]))
+        found = np.concatenate([self._model.probabilities(b) for b in blocks])
+        ordered: Floats = found[:, self._order]
+        return ordered
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, shape (n, K); 1 / K before the first model.
@@ -219,7 +221,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Raises InvalidInput if X cannot be used.
         """
         block = self._answers(X)
-        return self._of_classes(self._model.probabilities(block))
+        return self._model.probabilities(block)[:, self._order]
 
     def predict_interval(self, X: Any) -> Floats:
         """Return the lower and upper probability of each class, shape (n, K, 2).
@@ -229,7 +231,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Raises InvalidInput if X cannot be used.
         """
         block = self._answers(X)
-        return self._of_classes(self._model.intervals(block))
+        return self._model.intervals(block)[:, self._order]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n,); see also `class_weight`.
@@ -250,7 +252,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Raises InvalidInput if X cannot be used.
         """
         block = self._answers(X)
-        weighed = self._of_classes(self._model.weighed(block))
+        weighed = self._model.weighed(block)[:, self._order]
         odds = logs(np.maximum(weighed, _MIN_PROBABILITY))
         return odds[:, 1] - odds[:, 0] if len(self.classes_) == 2 else odds
 
@@ -344,12 +346,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     @property
     def _order(self) -> list[int]:
         """The model's column of each class in `classes_`."""
-        places = {label: i for i, label in enumerate(self._model.labels)}
-        return [places[label] for label in self.classes_.tolist()]
-
-    def _of_classes(self, columns: Floats) -> Floats:
-        """Reorder columns to match `classes_`."""
-        return columns[:, self._order]
+        return self._model.columns_of(self.classes_.tolist())
 
     def _learn(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None, from_scratch: bool = False

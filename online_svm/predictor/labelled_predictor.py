@@ -56,6 +56,11 @@ class LabelledPredictor:
         """Declared and learned labels, in the order of the columns of probabilities."""
         return [self.texts.label(text) for text in self.predictor.classes]
 
+    def columns_of(self, classes: Iterable[Any]) -> list[int]:
+        """Return the index of each class among `labels`."""
+        places = {label: i for i, label in enumerate(self.labels)}
+        return [places[label] for label in classes]
+
     def ask(self, X: Floats) -> PredictionBlock:
         """Return the answers to rows that the schema accepted; the state is unchanged."""
         return self.frozen.answer(X)
