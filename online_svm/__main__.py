@@ -7,8 +7,7 @@ installed script `bin/online-svm` does.
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 
-NAME = "online-svm"
-"""Name of the distribution and of its command."""
+NAME = "online-svm"  # name of the distribution and of its command
 
 
 def main() -> None:

@@ -16,11 +16,7 @@ from online_svm.compiled.kernels import KernelName
 from online_svm.config import PredictorConfig
 from online_svm.config.groups import MemberName
 from online_svm.errors import InvalidConfig, InvalidInput, InvalidSnapshot
-from online_svm.predictor.labelled_predictor import (
-    LabelledPredictor,
-    config_of,
-    parameters_of,
-)
+from online_svm.predictor.labelled_predictor import LabelledPredictor, config_of, parameters_of
 from online_svm.storage.saved_model import SavedModel, stored_config
 from online_svm.stream import frames
 from online_svm.stream.labels import LabelTexts

@@ -11,8 +11,7 @@ from typing import Any
 
 from online_svm.rejections import CASES, CODES, PARSER_WORDS, SENTENCES, SENTENCES_OF_4, sentence
 
-SHOWN = 40
-"""Maximum number of characters of an input that an error message repeats."""
+SHOWN = 40  # maximum number of characters of an input that an error message repeats
 
 
 class OnlineSVMError(Exception):

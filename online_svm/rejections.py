@@ -9,13 +9,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-PARSER_WORDS = "words"
-"""Parameter that is not stored, because it is a message of another library."""
+PARSER_WORDS = "words"  # parameter that is not stored, because it is a message of another library
 
 CASES: dict[str, dict[str, str]] = {
-    "no_features": {
-        "no_x": "the entry has neither x nor xb",
-    },
+    "no_features": {"no_x": "the entry has neither x nor xb"},
     "unparsable": {
         "x_not_json": "x is not JSON",
         "x_no_collection": "x is not a JSON array or object",
@@ -79,7 +76,7 @@ CASES: dict[str, dict[str, str]] = {
         "labels_differ": "the sources carry different labels: {labels}",
     },
     "too_many_classes": {
-        "label_too_many": "label {label!r} is not among the first {most} of this feed, its limit",
+        "label_too_many": "label {label!r} is not among the first {most} of this feed, its limit"
     },
     "unknown_field": {
         "field_unknown": "field {field!r}; known: {known}",
@@ -113,15 +110,15 @@ CASES: dict[str, dict[str, str]] = {
     },
     "unknown_id": {
         "id_unknown": "no example with id {id!r} waits for a label: none came, or too long ago, or "
-        "it comes later; send a label after its example",
+        "it comes later; send a label after its example"
     },
     "after_horizon": {
         "id_given_up": "the example with id {id!r} was given up without a label before; a longer "
-        "horizon waits longer",
+        "horizon waits longer"
     },
     "after_window": {
         "id_left_window": "the example with id {id!r} has left the window: another label would "
-        "change nothing",
+        "change nothing"
     },
     "conflict": {
         "id_with_probability": "the example with id {id!r} came with a probability in the place of "
@@ -174,15 +171,11 @@ CASES: dict[str, dict[str, str]] = {
         "feature_value_of_type": "feature {feature!r}: a value is a {type}; send a number, text, "
         "boolean or null",
     },
-    "no_id": {
-        "answer_without_id": "an answer of feed {feed!r} has no own id",
-    },
+    "no_id": {"answer_without_id": "an answer of feed {feed!r} has no own id"},
     "unmatched": {
-        "answer_missing": "feed {feed!r} has no answer to id {id!r} within {places} places",
+        "answer_missing": "feed {feed!r} has no answer to id {id!r} within {places} places"
     },
-    "no_answer": {
-        "sources_rejected": "every source rejected the example",
-    },
+    "no_answer": {"sources_rejected": "every source rejected the example"},
 }
 """Sentence of each case, grouped by reason code; parameters stand in braces."""
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from workers.text import printable
 
-MAX_VALUE_CHARACTERS = 500
-"""Characters of a value in a log line, at most."""
+MAX_VALUE_CHARACTERS = 500  # characters of a value in a log line, at most
 
 Format = Literal["text", "json"]
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-SECOND_SIGNAL = 130
-"""Exit code after a second signal, which ends the graceful stop."""
+SECOND_SIGNAL = 130  # exit code after a second signal, which ends the graceful stop
 
 ONE_REQUEST_SECONDS = 0.5
 """Time in which signals count as one: a supervisor may signal a process and its whole group."""

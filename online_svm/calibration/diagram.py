@@ -15,8 +15,7 @@ from online_svm.compiled.kernel import kernel
 from online_svm.errors import InvalidInput
 from online_svm.types import Bools, Floats, Ints, Weights
 
-MAX_EXACT_EXAMPLES = 3_000_000_000
-"""Up to this many examples, products of two counts fit 64 bits."""
+MAX_EXACT_EXAMPLES = 3_000_000_000  # up to this many examples, products of two counts fit 64 bits
 
 
 def check_scores(scores: ArrayLike) -> Floats:

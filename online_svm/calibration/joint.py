@@ -20,8 +20,7 @@ from online_svm.errors import InvalidInput
 from online_svm.storage.state_schema import StateSchema, floats, one
 from online_svm.types import Arrays, Floats, Ints
 
-MAX_LOGIT = 100.0
-"""Scaled scores are clipped here: the probability is already 1 to the last bit."""
+MAX_LOGIT = 100.0  # scaled scores are clipped here: the probability is already 1 to the last bit
 
 RIDGE = 10.0
 

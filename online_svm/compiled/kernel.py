@@ -40,8 +40,7 @@ def _module(level: str) -> ModuleType:
         ) from error
 
 
-LIBRARY = _loaded()
-"""The extension module in use."""
+LIBRARY = _loaded()  # the extension module in use
 
 
 P = ParamSpec("P")

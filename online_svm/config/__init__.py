@@ -43,8 +43,7 @@ EARLY_UNTIL = 2000
 
 Answers improve fastest in this phase, and a refit is short. Equal to the default window."""
 
-REFIT_EVERY = 250
-"""Default of `refit_every`; for a committee the shortest distance between refits."""
+REFIT_EVERY = 250  # default of `refit_every`; for a committee the shortest distance between refits
 
 MAX_REPRESENTED_EXAMPLES = 100_000
 """Examples for which the labels of `metrics_window` may stand: a report costs as many steps."""

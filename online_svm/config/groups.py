@@ -124,8 +124,7 @@ class MonitorConfig(Settings):
 
 SliceName = Annotated[str, Field(min_length=1, max_length=64)]
 
-MAX_SLICES = 16
-"""Limit on the slices: each costs a pass over the window at every report."""
+MAX_SLICES = 16  # limit on the slices: each costs a pass over the window at every report
 
 
 class WindowConfig(Settings):
@@ -170,8 +169,7 @@ def _table(value: object) -> object:
 
 Cost = Annotated[float, Field(ge=-1e12, le=1e12)]
 
-REVIEW = "review"
-"""The action of asking a person, who finds the true label; its price is added."""
+REVIEW = "review"  # the action of asking a person, who finds the true label; its price is added
 
 MAX_ACTIONS = 64
 
@@ -244,8 +242,7 @@ class DecisionConfig(Settings):
 UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 """Milliseconds of each time unit of a horizon, longest first."""
 
-LONGEST_HORIZON = 10**12
-"""Largest horizon, in examples or milliseconds."""
+LONGEST_HORIZON = 10**12  # largest horizon, in examples or milliseconds
 
 _TIME = re.compile("([0-9]{1,13}) ?(ms|[smhd])")
 

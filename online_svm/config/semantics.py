@@ -39,11 +39,8 @@ COMPUTED = (4, 5, SEMANTICS)
 
 COMPUTED_SHOWN = f"{', '.join(map(str, COMPUTED[:-1]))} and {COMPUTED[-1]}"
 
-WITH_TRACES = 6
-"""First semantics of feeds whose entries may have a trace context."""
-
-_UNNUMBERED = 1
-"""Semantics of stored settings that lack the setting."""
+WITH_TRACES = 6  # first semantics of feeds whose entries may have a trace context
+_UNNUMBERED = 1  # semantics of stored settings that lack the setting
 
 Settings = Mapping[str, Any]
 

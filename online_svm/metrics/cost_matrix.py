@@ -15,8 +15,7 @@ from online_svm.stream.prediction import PredictionBlock
 from online_svm.stream.validity_report import CostReport
 from online_svm.types import Arrays, Floats, Ints
 
-NONE_BY_INTERVAL = -1
-"""Index of `review` for the kernel if intervals do not decide it."""
+NONE_BY_INTERVAL = -1  # index of `review` for the kernel if intervals do not decide it
 
 
 class Decisions(NamedTuple):

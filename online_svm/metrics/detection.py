@@ -13,9 +13,7 @@ from online_svm.metrics.reliability import check_events, reliability_bins
 from online_svm.stream.validity_report import ReliabilityBin
 from online_svm.types import Bools, Floats
 
-LEVEL = 0.95
-"""Confidence of each interval."""
-
+LEVEL = 0.95  # confidence of each interval
 _Z = 1.959963984540054  # standard normal quantile at (1 + LEVEL) / 2
 
 

@@ -35,17 +35,10 @@ CANDIDATES: Floats = np.array(
 )
 """Thresholds of the probability, the strictest first; the last decides every case."""
 
-NEVER = 2.0
-"""Threshold that no probability reaches: every case is reviewed."""
-
-FRACTIONS = (0.25, 0.5, 0.8)
-"""Error rates bet on, as fractions of the promised rate."""
-
-RECENT_EXAMPLES = 1000
-"""Examples after which the counts of recent examples are halved."""
-
-MIN_LACK = 20
-"""Labels that one side of the threshold must lack before the promise is withdrawn."""
+NEVER = 2.0  # threshold that no probability reaches: every case is reviewed
+FRACTIONS = (0.25, 0.5, 0.8)  # error rates bet on, as fractions of the promised rate
+RECENT_EXAMPLES = 1000  # examples after which the counts of recent examples are halved
+MIN_LACK = 20  # labels that one side of the threshold must lack before the promise is withdrawn
 
 MAX_Z_SQUARED = 20
 """Squared standard errors by which the labelled shares of the two sides may differ."""

@@ -7,11 +7,7 @@ import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.config.groups import WindowConfig
-from online_svm.metrics.label_weights import (
-    design_effect,
-    weighted_square,
-    with_spread_of_labels,
-)
+from online_svm.metrics.label_weights import design_effect, weighted_square, with_spread_of_labels
 from online_svm.metrics.reliability import BAND_TAIL, N_BINS, as_bins
 from online_svm.metrics.window_ring import SLICE_VALUES, SliceValues, WindowRing
 from online_svm.storage.state import State
@@ -107,8 +103,7 @@ def add_events(found: Floats, codes: Ints, events: Events, n_classes: int) -> No
     _add_events(found, codes, events, n_classes, scratch)
 
 
-Held = tuple[Floats, Ints, Ints]
-"""`values`, `truth` and `label` of a ring."""
+Held = tuple[Floats, Ints, Ints]  # `values`, `truth` and `label` of a ring
 
 
 @kernel
@@ -164,8 +159,7 @@ def root(square: float) -> float | None:
     return None if math.isnan(square) else math.sqrt(max(0.0, square))
 
 
-Figures = list[list[float]]
-"""Rows of `window_figures` or `group_figures`, as lists."""
+Figures = list[list[float]]  # rows of `window_figures` or `group_figures`, as lists
 
 MAX_REPORTED_CLASSES = 32
 """Maximum number of classes in a report: reports are frequent and must stay small."""

@@ -11,8 +11,7 @@ from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.svm.kernel_model import KernelModel
 from online_svm.types import Arrays, Floats, Ints
 
-FOLDS = 5
-"""Number of folds of the window, and of machines."""
+FOLDS = 5  # number of folds of the window, and of machines
 
 
 class FoldMachines:

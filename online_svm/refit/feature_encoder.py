@@ -153,11 +153,7 @@ class FeatureEncoder:
 
     @classmethod
     def _of_kinds(
-        cls,
-        T: Floats,
-        known: Sequence[tuple[int, int]],
-        n_values: Ints,
-        max_categories: int,
+        cls, T: Floats, known: Sequence[tuple[int, int]], n_values: Ints, max_categories: int
     ) -> Self:
         """Return the encoder of features given as (index, kind)."""
         n_categorical = sum(kind == CATEGORY for _, kind in known)

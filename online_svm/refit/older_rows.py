@@ -22,8 +22,7 @@ from online_svm.stream.available_examples import SlidingArray
 from online_svm.stream.cells import widened
 from online_svm.types import Floats, Ints
 
-OLDER_WINDOWS = 10
-"""Number of windows of rows on which the longer regression is fitted."""
+OLDER_WINDOWS = 10  # number of windows of rows on which the longer regression is fitted
 
 FIT_EVERY = 1000
 """Minimum of labelled examples between two fits, and maximum of predicted examples after a fit."""

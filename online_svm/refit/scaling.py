@@ -20,11 +20,8 @@ from online_svm.types import Arrays, Bools, Floats, Ints
 # MAX_SCALED_VALUE, because the sums of a linear machine could overflow.
 CLIP_FACTOR, MAX_SCALED_VALUE = 1e6, 1e100
 
-DEGREE, COEF0 = 3, 0.0
-"""Degree and constant of the kernel `poly`, as in scikit-learn."""
-
-RESCALE_EVERY = 20
-"""Refits between two fits of the scaling."""
+DEGREE, COEF0 = 3, 0.0  # degree and constant of the kernel `poly`, as in scikit-learn
+RESCALE_EVERY = 20  # refits between two fits of the scaling
 
 ENCODER_GROWS_EVERY, ENCODER_GROWS_FREELY_BELOW = 10, 1000
 """Minimum of refits between two larger encoders, and the size of T below which there is none.

@@ -3,8 +3,7 @@
 from online_svm.compiled.kernel import kernel
 from online_svm.types import Floats
 
-WAVES = 6
-"""Number of sine and cosine columns of a time; the column of days follows."""
+WAVES = 6  # number of sine and cosine columns of a time; the column of days follows
 
 
 @kernel

@@ -20,17 +20,13 @@ from online_svm.storage.state import State
 FORMAT = 2
 _DECODER = json.JSONDecoder()
 _DTYPES = frozenset({"<f8", "<i8", "|b1", "|u1", "<i2", "<i4"})
-_LENGTH = 8
-"""A container starts with so many bytes for the length of the safetensors header."""
-
-_NO_SUM = b"0" * 8
-"""Placeholder for the checksum while it is computed."""
+_LENGTH = 8  # bytes at the start of a container: the length of the safetensors header
+_NO_SUM = b"0" * 8  # placeholder for the checksum while it is computed
 
 _HEAD = b'{"__metadata__":{"header":"'
 """Start of the safetensors header; the checksum and our header follow as one text."""
 
-_SUM = _LENGTH + len(_HEAD)
-"""Offset of the checksum."""
+_SUM = _LENGTH + len(_HEAD)  # offset of the checksum
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:

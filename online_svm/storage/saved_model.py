@@ -18,8 +18,7 @@ from online_svm.storage.container import pack, unpack
 from online_svm.storage.state import Header, as_array
 
 BACKUP = b"osvm-backup\n"
-SNAPSHOT = b"osvm-snapshot\n"
-"""First lines of a backup and of the snapshot of the feed in it."""
+SNAPSHOT = b"osvm-snapshot\n"  # first lines of a backup and of the snapshot of the feed in it
 
 KIND = "online classifier"
 _LENGTH = 4

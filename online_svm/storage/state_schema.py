@@ -20,8 +20,7 @@ from online_svm.errors import InvalidSnapshot
 from online_svm.storage.state import Header
 from online_svm.types import Arrays
 
-INTEGER_BOUND = 1 << 62
-"""Exclusive bound of stored integers: the sum of two fits in 64 bits."""
+INTEGER_BOUND = 1 << 62  # exclusive bound of stored integers: the sum of two fits in 64 bits
 
 
 class Field(NamedTuple):

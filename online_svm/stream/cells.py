@@ -71,14 +71,12 @@ MIN_FEATURE_SIZE = float(np.finfo(np.float64).tiny)
 
 GAP = float("nan")
 
-NUMBER, TEXT, TIME, BOOLEAN, NOTHING = range(5)
-"""Sorts of cells, as `sorts` returns them."""
+NUMBER, TEXT, TIME, BOOLEAN, NOTHING = range(5)  # sorts of cells, as `sorts` returns them
 
 _TEXT, _TIME, _BOOLEAN = 0x60 << 56, 0x70 << 56, 0x701 << 52
 """Prefix bits of a text, a time and a boolean."""
 
-HASH = (1 << 60) - 1
-"""Mask of the hash bits of a text."""
+HASH = (1 << 60) - 1  # mask of the hash bits of a text
 
 BEFORE, AFTER, TIME_BITS = 1 << 46, 1 << 50, (1 << 52) - 1
 """Offset, exclusive upper bound and bit mask of the milliseconds of a time.
@@ -324,8 +322,7 @@ def stacked(rows: Sequence[Floats]) -> Floats:
 KINDS = (*get_args(KindName), "text")
 """Names of all kinds, by code; the last one cannot be declared."""
 
-FIXED_FROM = 200
-"""From this number of values in T on, the kind of a column is fixed."""
+FIXED_FROM = 200  # from this number of values in T on, the kind of a column is fixed
 
 _KIND_OF_SORT = {NUMBER: "number", BOOLEAN: "boolean", TIME: "time"}
 

@@ -15,8 +15,7 @@ from online_svm.types import Bools, Floats
 SliceValue = tuple[str | None, ...]
 """The value of one example for each slice of the feed; None for an absent value."""
 
-MAX_SLICE = 64
-"""Maximum length of a slice value in characters, because reports repeat it."""
+MAX_SLICE = 64  # maximum length of a slice value in characters, because reports repeat it
 
 
 def checked_slices(sent: object, names: tuple[str, ...]) -> SliceValue | None:

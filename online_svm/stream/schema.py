@@ -15,8 +15,7 @@ from online_svm.stream.scores import ScoreColumns
 from online_svm.types import Bools, Floats, Ints
 
 MAX_LABEL = MAX_NAME = 256
-MAX_DISCOVERED_NAMES = 10_000
-"""Default limit on the names that a feed adopts without a declaration."""
+MAX_DISCOVERED_NAMES = 10_000  # default limit on the names that a feed adopts without a declaration
 
 MAX_LATE_NAMES = 1000
 """A feed that has so many names adopts no more after its first example.

@@ -11,8 +11,7 @@ from online_svm.errors import InvalidExample
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Bools, Floats, Ints
 
-_SUM_TOLERANCE = 1e-6
-"""Allowed difference of a sum of probabilities from one, far above rounding."""
+_SUM_TOLERANCE = 1e-6  # allowed difference of a sum of probabilities from one, far above rounding
 
 
 class GivenAnswer(NamedTuple):

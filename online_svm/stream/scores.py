@@ -24,8 +24,7 @@ Score = float | Sequence[float] | Mapping[str, float] | Floats
 """A number for two classes; or one a class, in the order of the sorted classes or by name."""
 
 MIN_PROBABILITY, MAX_MARGIN = 1e-9, 1e6
-MAX_VERSION = 64
-"""Maximum length of a version in characters."""
+MAX_VERSION = 64  # maximum length of a version in characters
 
 
 class ScoreColumns:

@@ -11,8 +11,7 @@ from pydantic import ConfigDict, Field
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import STRICT, Count, Probability
 
-Done = Literal["accepted", "repeated", "corrected"]
-"""Outcome of a delayed label."""
+Done = Literal["accepted", "repeated", "corrected"]  # outcome of a delayed label
 
 
 @dataclass(slots=True)

@@ -29,13 +29,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-FLAGS = (
-    "-std=c11",
-    "-O3",
-    "-ffp-contract=off",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-)
+FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 POSIX_FLAGS = ("-fPIC", "-fvisibility=hidden")
 ZIG_LINK_FLAGS = ("-O3", "-s")
 """Zig compiles its own library with them when it links; `-s` leaves out the names of files."""

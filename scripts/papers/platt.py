@@ -8,11 +8,7 @@ import numpy as np
 from scipy.special import log_expit
 
 from online_svm import PlattScaling
-from online_svm.calibration.platt_data import (
-    LabelledScores,
-    cross_validated_scores,
-    holdout_scores,
-)
+from online_svm.calibration.platt_data import LabelledScores, cross_validated_scores, holdout_scores
 from online_svm.svm.online_svc import OnlineSVC
 from online_svm.types import Bools, Floats
 from scripts.papers import Result, Run

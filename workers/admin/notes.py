@@ -18,9 +18,7 @@ from workers.reading.incidents import raised_alarms
 from workers.reading.registry import require
 
 _SECONDS_OF_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-MAX_SILENCE_SECONDS = 30 * 86_400
-"""Longest silence, so that a forgotten one ends."""
-
+MAX_SILENCE_SECONDS = 30 * 86_400  # longest silence, so that a forgotten one ends
 MAX_NOTE_LENGTH = 200  # characters of a note, which plots show
 
 

@@ -11,8 +11,7 @@ from itertools import count
 
 VARIABLE = "ONLINE_SVM_FAILPOINT"
 
-EXIT_CODE = 86
-"""Exit code of a process that died at its failpoint, and of no other."""
+EXIT_CODE = 86  # exit code of a process that died at its failpoint, and of no other
 
 CALLS = (
     "info", "type", "hgetall", "scan", "get", "xlen", "xread", "xrange", "sadd", "xadd",

@@ -18,15 +18,9 @@ from workers.feed.position import LAST_ID
 from workers.feed.state import FeedState, Pointer, Publication
 from workers.stop import Stop
 
-PAGE = 1000
-"""Largest number of entries in a page of a stream."""
-
-BLOCK_MS = 1000
-"""Milliseconds that a read waits for input."""
-
-PAGE_BYTES = 1 << 24
-"""Approximate bytes of a page of a stream."""
-
+PAGE = 1000  # largest number of entries in a page of a stream
+BLOCK_MS = 1000  # milliseconds that a read waits for input
+PAGE_BYTES = 1 << 24  # approximate bytes of a page of a stream
 _PROTOCOL_BYTES = 1 << 16  # upper bound for what a reply has besides the value
 
 

@@ -36,9 +36,7 @@ _MAX_CUTS_OF_ENTRY = 5
 too; with the growing pauses, five attempts take about a second."""
 
 _MAX_CUTS_OF_PIECE = 2  # one may be a restart of Redis
-
-_LARGE_BYTES = 1 << 20
-"""Bytes from which an entry counts as too large if the limit is unknown."""
+_LARGE_BYTES = 1 << 20  # bytes from which an entry counts as too large if the limit is unknown
 
 _OVERHEAD_BYTES = 1 << 15
 """Redis counts up to 1.25 times the bytes of the entry, and these in addition (its allocator)."""
@@ -201,8 +199,7 @@ class BatchSize:
         return len(entries)
 
 
-MAX_SNAPSHOT_BYTES = 1 << 26
-"""Larger snapshots are not read ahead."""
+MAX_SNAPSHOT_BYTES = 1 << 26  # larger snapshots are not read ahead
 
 SILENT_SECONDS = 5.0
 """Seconds for which a server that did not answer is skipped: other feeds would wait for it."""

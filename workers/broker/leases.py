@@ -32,11 +32,8 @@ _REPLACE = Script.load("replace_lease", name="lease-replace")
 _RELEASE = Script.load("release_lease", name="lease-release")
 _RENEW = Script.load("renew_leases", name="lease-renew")
 
-FEEDS_PER_CALL = 100
-"""Leases in one call of the script, which blocks Redis for about 0.2 ms."""
-
-MAX_LEASE_BYTES = 4096
-"""Largest valid lease in bytes; names of hosts and workers are far shorter."""
+FEEDS_PER_CALL = 100  # leases in one call of the script, which blocks Redis for about 0.2 ms
+MAX_LEASE_BYTES = 4096  # largest valid lease in bytes; names of hosts and workers are far shorter
 
 
 class HeldLease(Protocol):

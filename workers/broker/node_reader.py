@@ -29,8 +29,7 @@ from workers.broker.shared_reader import (
     StreamRead,
 )
 
-BLOCKED_READS = 64
-"""Connections for blocked reads; quiet feeds get at most half of them."""
+BLOCKED_READS = 64  # connections for blocked reads; quiet feeds get at most half of them
 
 POLL_SECONDS_PER_FEED = 0.0002
 """Seconds that each feed adds to the poll interval, so that the cost of polls stays constant."""
@@ -38,8 +37,7 @@ POLL_SECONDS_PER_FEED = 0.0002
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.05, 1.0
 """Bounds of the poll interval. On average an entry waits for half an interval."""
 
-POLL_TIMEOUT = 2.5
-"""Seconds without a reply after which the connection to a node counts as dead."""
+POLL_TIMEOUT = 2.5  # seconds without a reply after which the connection to a node counts as dead
 
 _CONNECT_TIMEOUT = 1.0
 _NO_ENTRIES = b"*-1\r\n"

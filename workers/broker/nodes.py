@@ -41,8 +41,7 @@ from workers.config.redis_url import (
 )
 from workers.errors import RedisUnsuitable
 
-TOPOLOGY_TIMEOUT = 2.0
-"""Seconds for a node or sentinel to answer, before another is asked."""
+TOPOLOGY_TIMEOUT = 2.0  # seconds for a node or sentinel to answer, before another is asked
 
 TOPOLOGY_PAUSE_SECONDS = 0.1
 """Seconds between two reads of the slot table: while a node is replaced, each connection to it

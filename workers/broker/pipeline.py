@@ -29,8 +29,7 @@ _CLOSED_MESSAGE = "the connection was given up before the reply"
 # Errors of the connection; any other error is a reply.
 _BROKEN = (redis.ConnectionError, redis.TimeoutError)
 
-_WAIT_MS = 1000
-"""Milliseconds for replicas to acknowledge a command, before it is sent again."""
+_WAIT_MS = 1000  # milliseconds for replicas to acknowledge a command, before it is sent again
 
 
 class Unacknowledged(redis.ResponseError):

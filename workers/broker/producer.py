@@ -18,8 +18,7 @@ from workers.feed.keys import REGISTRY, FeedKeys
 
 Fields = Sequence[bytes | str]
 
-_MAX_MOVES = 5
-"""Redirects that are followed, before the error is reported."""
+_MAX_MOVES = 5  # redirects that are followed, before the error is reported
 
 
 class Producer:

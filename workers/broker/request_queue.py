@@ -28,8 +28,7 @@ _LEAVE = Script.load("leave_group", name="leave")
 FORGET_SCORER_AFTER_MS = 3_600_000
 """Milliseconds after which an idle scorer is removed from the group."""
 
-BATCH_BYTES = 1 << 24
-"""Approximate bytes of the requests that one read returns."""
+BATCH_BYTES = 1 << 24  # approximate bytes of the requests that one read returns
 
 MAX_REQUEST_BYTES = 1 << 20
 """Largest request in bytes, before the bound in the feed's settings is known."""

@@ -27,23 +27,15 @@ STREAMS_PER_READ = 64
 BUSY_STREAMS_PER_READ = 8
 """For busy streams, whose reads often end: about 10 microseconds each time."""
 
-SPARE_CONNECTIONS = 64
-"""Connections beyond those that full reads of all streams need."""
+SPARE_CONNECTIONS = 64  # connections beyond those that full reads of all streams need
 
 QUIET_WAIT_FACTOR = 5
 """How much longer a read of quiet streams blocks: its cost is only that it ends and restarts."""
 
-SHORT_WAIT_MS = 50
-"""Milliseconds that the read on the last free connection blocks."""
-
-ENTRIES_PER_STREAM = 16
-"""Largest number of entries of one stream that a blocked read returns."""
-
-MAX_REPLY_BYTES = 1 << 23
-"""After a larger reply each of its streams is read alone."""
-
-BUSY_SECONDS = 5.0
-"""Seconds after its last entry during which a stream counts as busy."""
+SHORT_WAIT_MS = 50  # milliseconds that the read on the last free connection blocks
+ENTRIES_PER_STREAM = 16  # largest number of entries of one stream that a blocked read returns
+MAX_REPLY_BYTES = 1 << 23  # after a larger reply each of its streams is read alone
+BUSY_SECONDS = 5.0  # seconds after its last entry during which a stream counts as busy
 
 
 class EntrySink(Protocol):

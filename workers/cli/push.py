@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from workers.push.sources import Row
 
 
-HIGH_WATER_BYTES = 1 << 28
-"""Default bound of the waiting input, in bytes of field names and values."""
+HIGH_WATER_BYTES = 1 << 28  # default bound of the waiting input, in bytes of field names and values
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +243,7 @@ def _pushed(plan: _Plan, url: str, feed: str, options: PushOptions) -> int:
     from workers.push import ingest
 
     pace = None if options.rate is None else ingest.PushRate(options.rate)
-    with (
-        push_progress(plan.total) as progress,
-        _back_pressure(url, feed, options) as wait,
-    ):
+    with push_progress(plan.total) as progress, _back_pressure(url, feed, options) as wait:
 
         def after_chunk(sent: int, size: int) -> None:
             progress(sent)

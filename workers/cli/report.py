@@ -36,8 +36,7 @@ class FileOptions:
         str, Option(metavar="n|time", help="Draw along examples learned, or along time.")
     ] = "n"
     positive: Annotated[
-        str | None,
-        Option(metavar="LABEL", help="The class of interest; default the rare classes."),
+        str | None, Option(metavar="LABEL", help="The class of interest; default the rare classes.")
     ] = None
     card: Annotated[
         bool,

@@ -69,8 +69,7 @@ class SourceOptions:
         ),
     ] = None
     score_version: Annotated[
-        str | None,
-        Option(metavar="COLUMN", help="Column of the version of that model."),
+        str | None, Option(metavar="COLUMN", help="Column of the version of that model.")
     ] = None
     na: Annotated[
         list[str] | None,

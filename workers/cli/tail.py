@@ -101,11 +101,9 @@ def _lines(
         return lambda page: text.alarm_lines(
             page, commit_times(store.last_entries(store.keys.raised, EVENTS_KEPT)), form.json
         )
-    by_page = {
-        "met": text.report_lines,
-        "dlq": text.dead_letter_lines,
-        "events": text.event_lines,
-    }[stream]
+    by_page = {"met": text.report_lines, "dlq": text.dead_letter_lines, "events": text.event_lines}[
+        stream
+    ]
     return lambda page: by_page(page, form.json)
 
 

@@ -28,9 +28,7 @@ from workers.dashboard.text import (
 from workers.feed.position import parse_id
 from workers.reading.answers import number
 
-MIN_COMPARED = 100
-"""Examples needed to compare the features of older and newer ones."""
-
+MIN_COMPARED = 100  # examples needed to compare the features of older and newer ones
 _MAX_ROWS = 12  # answers that are shown
 _MAX_SHOWN_FEATURES = 8
 _MAX_SHOWN_PARTS = 12

@@ -9,12 +9,8 @@ from workers.dashboard.reports import as_list
 from workers.dashboard.shown_feed import ShownAnswer
 from workers.reading.answers import number
 
-MIN_LABELLED = 50
-"""Labelled answers needed for figures by class."""
-
-MAX_CLASSES = 5
-"""Classes of interest, at most."""
-
+MIN_LABELLED = 50  # labelled answers needed for figures by class
+MAX_CLASSES = 5  # classes of interest, at most
 _RARE = 0.5  # a class is rare below this share of an equal division
 
 

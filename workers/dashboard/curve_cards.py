@@ -31,8 +31,7 @@ NO_REPORTS = (
     "probabilities."
 )
 
-MAX_PANELS = 16
-"""Methods that are drawn; a worker reports fewer."""
+MAX_PANELS = 16  # methods that are drawn; a worker reports fewer
 
 _LOWER, _UPPER = FIGURES.index("lower"), FIGURES.index("upper")
 _COLUMNS = ("x", "accuracy", "lower", "probability", "upper")

@@ -25,8 +25,7 @@ from workers.reading.true_labels import TrueLabels, Truth
 FIRST_REPORTS = 300
 """Newest reports that are read of a feed nobody views; for a viewer `MAX_REPORTS` are read."""
 
-MAX_NEW_ANSWERS = 500
-"""Answers that an update reads. If more are new, the older ones are skipped."""
+MAX_NEW_ANSWERS = 500  # answers that an update reads; of more, the older ones are skipped
 
 _COUNT_EVERY = 5
 """Updates between two counts of the waiting entries, if counting stopped at its bound."""

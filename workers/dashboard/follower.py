@@ -17,10 +17,7 @@ from workers.reading.registry import names
 from workers.text import printable
 
 _INTERVAL_SECONDS = 1.0  # between two updates
-
-MAX_FEEDS = 500
-"""Feeds that are followed, at most; each has a connection to Redis."""
-
+MAX_FEEDS = 500  # feeds that are followed, at most; each has a connection to Redis
 _MAX_ERROR_TEXT = 300  # characters
 
 log = Logger("online_svm.dashboard")

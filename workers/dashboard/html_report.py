@@ -21,9 +21,7 @@ from workers.reading.given_score import score_text
 from workers.reading.incidents import RaisedAlarm
 from workers.text import counted, printable, promise_text
 
-MAX_SENTENCES = 5
-"""Alarms, and notes, that get a sentence each."""
-
+MAX_SENTENCES = 5  # alarms, and notes, that get a sentence each
 _FAR_Z = 3.0  # |z| from which a part is named: chance exceeds it for three of a thousand parts
 
 _MAX_FINDING = 400  # characters of the finding of an alarm

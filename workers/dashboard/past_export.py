@@ -18,8 +18,7 @@ from workers.reading.true_labels import Truth
 
 NEEDED = ("entry", "status", "label", "probability", "lower", "upper", "is_right")
 
-_EVERY = 25
-"""Scored answers between two points of a curve, before thinning."""
+_EVERY = 25  # scored answers between two points of a curve, before thinning
 
 _TEXTS = ("status", "id", "label", "guarantee", "reason")
 _NUMBERS = ("seq", "n", "probability", "lower", "upper")

@@ -34,8 +34,7 @@ from workers.reading.incidents import (
 from workers.reading.true_labels import ANSWERED, TrueLabels, Truth, features_of, is_right
 
 MAX_ALARMS = 10_000
-MAX_ANSWERS = 20_000
-"""Newest answers of a past run that are read: ten times those of the live page."""
+MAX_ANSWERS = 20_000  # newest answers of a past run that are read: ten times those of the live page
 
 
 class NothingKept(BadConfiguration):

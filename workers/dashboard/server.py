@@ -27,9 +27,7 @@ from workers.dashboard.text import HELP
 
 PORT = 5006
 
-MAX_SESSIONS = 200
-"""Browsers at the same time; each takes memory and a refresh a second."""
-
+MAX_SESSIONS = 200  # browsers at the same time; each takes memory and a refresh a second
 _MAX_MESSAGE_BYTES = 1 << 20  # size of a message from a browser
 
 

@@ -24,15 +24,9 @@ MAX_REPORTS = 2000
 MAX_ANSWERS = 2000
 MAX_ALARMS = 1000
 MAX_EVENTS = 50
-MAX_FEATURES = 200
-"""Examples with more features are kept without them."""
-
-MAX_FLOW_POINTS = 900
-"""Points of rate and lag that are kept: a quarter of an hour, at one a second."""
-
-MAX_POINTS = 400
-"""Points of a curve: about the width of a card in pixels."""
-
+MAX_FEATURES = 200  # examples with more features are kept without them
+MAX_FLOW_POINTS = 900  # points of rate and lag that are kept: a quarter of an hour, at one a second
+MAX_POINTS = 400  # points of a curve: about the width of a card in pixels
 _RATE_SECONDS = 10.0  # time over which a rate is measured
 _MAX_NOTE = 32  # characters of a note in a plot; the table of events has the whole text
 _MS_PER_HOUR = 3_600_000.0

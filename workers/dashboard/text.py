@@ -17,12 +17,8 @@ BAND = "#56B4E9"  # sky blue
 OTHER = "#009E73"  # bluish green
 ALARM = "#CC79A7"  # reddish purple
 NOTED = "#7D7D7D"  # grey, with a text next to it
-
-MAX_CHARS = 60
-"""Characters shown of a text, at most."""
-
-HELP = "help"
-"""Path of the page with docs/monitoring.md."""
+MAX_CHARS = 60  # characters shown of a text, at most
+HELP = "help"  # path of the page with docs/monitoring.md
 
 _MAX_SENTENCE_CHARS = 500
 

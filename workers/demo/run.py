@@ -45,12 +45,7 @@ DRIFTING = DemoFeed(
 )
 PLANS = (
     DemoFeed("phishing", "Phishing", "phishing: web pages, 2 classes", 90.0),
-    DemoFeed(
-        "segments",
-        "ImageSegments",
-        "segments: image patches, 7 classes",
-        165.0,
-    ),
+    DemoFeed("segments", "ImageSegments", "segments: image patches, 7 classes", 165.0),
     DRIFTING,
 )
 METRICS_EVERY = 25

@@ -11,17 +11,10 @@ from workers.errors import InvalidFeedName
 REGISTRY = "osvm:feeds"
 """Set of the names of all feeds that were pushed to, forked or started by a worker."""
 
-SCORERS = "scorers"
-"""Consumer group of `req`, whose consumers are the scorers."""
-
-GROUP = "osvm"
-"""Consumer group of `in` at the committed cursor, for people and autoscalers."""
-
-FIELD = "p"
-"""The only field of an entry of `out`, `met`, `alarms` and `events`."""
-
-ALARM = "alarm"
-"""The only field of an entry of `raised`: the ID of an entry of `alarms`."""
+SCORERS = "scorers"  # consumer group of `req`, whose consumers are the scorers
+GROUP = "osvm"  # consumer group of `in` at the committed cursor, for people and autoscalers
+FIELD = "p"  # the only field of an entry of `out`, `met`, `alarms` and `events`
+ALARM = "alarm"  # the only field of an entry of `raised`: the ID of an entry of `alarms`
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -13,8 +13,7 @@ from workers.config.text_values import option
 from workers.errors import BadConfiguration, ConfigurationChanged, StateLost
 from workers.feed.state import PinnedConfig
 
-Groups = Mapping[str, Mapping[str, Any]]
-"""JSON values of settings, by group and name."""
+Groups = Mapping[str, Mapping[str, Any]]  # JSON values of settings, by group and name
 
 
 def pinned_config(predictor: BaseModel, limits: BaseModel) -> PinnedConfig:

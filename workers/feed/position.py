@@ -32,8 +32,7 @@ def chain(digest: Digest, links: Iterable[tuple[bytes, bytes, bytes]]) -> Digest
     return digest
 
 
-MAX_ID_PART = 2**64 - 1
-"""The largest value of either part of an entry ID."""
+MAX_ID_PART = 2**64 - 1  # the largest value of either part of an entry ID
 
 LAST_ID = b"%d-%d" % (MAX_ID_PART, MAX_ID_PART)
 """The largest ID of a stream. No entry can follow it, and Redis refuses ranges after it."""

@@ -24,8 +24,7 @@ from workers.config.retention_settings import RetentionSettings
 from workers.feed.position import parse_id
 from workers.feed.state_fields import FieldReader, Mark, count, encode_marks, parse_marks
 
-NAMES = ("out", "met", "alarms", "dlq")
-"""The output streams, in the order of a commit."""
+NAMES = ("out", "met", "alarms", "dlq")  # the output streams, in the order of a commit
 
 _MARKS_PER_BOUND = 32
 _ENTRY_OVERHEAD_BYTES = 32
@@ -169,13 +168,11 @@ def parse_four(value: bytes) -> tuple[int, ...]:
     return tuple(map(count, parts))
 
 
-DOWNSTREAM = "downstream"
-"""Consumer group of `out` that the policy `block` waits for."""
+DOWNSTREAM = "downstream"  # consumer group of `out` that the policy `block` waits for
 
 _DEFAULT = RetentionSettings()
 
-_SHARE_OF_OUT = 4
-"""`met` and `dlq` each get a fourth of the bytes of `out`."""
+_SHARE_OF_OUT = 4  # `met` and `dlq` each get a fourth of the bytes of `out`
 
 
 @dataclass(frozen=True, slots=True)

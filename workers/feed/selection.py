@@ -7,8 +7,7 @@ from fnmatch import fnmatchcase
 from workers.errors import InvalidFeedName
 from workers.feed.keys import FeedKeys
 
-_MAX_PATTERN_LENGTH = 256
-"""Largest number of characters: four for each of the longest name."""
+_MAX_PATTERN_LENGTH = 256  # largest number of characters: four for each of the longest name
 
 _WILD = frozenset("*?[")
 _ALLOWED = frozenset("*?[]!-._")

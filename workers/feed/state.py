@@ -34,8 +34,7 @@ FORMAT = 2
 `environment`, which is not read.
 """
 
-_READABLE = (1, FORMAT)
-"""Formats that this version can read."""
+_READABLE = (1, FORMAT)  # formats that this version can read
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +172,7 @@ def _pointer(value: bytes) -> Pointer | None:
     return Pointer.parse(value) if value else None
 
 
-HEAD_BYTES = 1024
-"""Bytes of a rejected entry that `dlq` keeps."""
+HEAD_BYTES = 1024  # bytes of a rejected entry that `dlq` keeps
 
 
 @dataclass(frozen=True, slots=True)

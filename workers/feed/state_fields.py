@@ -16,9 +16,7 @@ from workers.feed.position import MAX_ID_PART, parse_id
 Value = TypeVar("Value")
 
 _SHOWN = 60  # bytes of a damaged field in a message
-
-MAX_COUNT = 2**63 - 2
-"""The largest number that HINCRBY can increment."""
+MAX_COUNT = 2**63 - 2  # the largest number that HINCRBY can increment
 
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,19}")
 _ID = re.compile(rb"(?:0|[1-9][0-9]{0,19})-(?:0|[1-9][0-9]{0,19})")
@@ -149,8 +147,7 @@ def parse_marks(value: bytes) -> tuple[Mark, ...]:
     return tuple(Mark(count(n), entry_id(cursor)) for n, cursor in pairs)
 
 
-PENDING = "pending"
-"""Name of the field with `PendingLabels`, which only a feed with a horizon has."""
+PENDING = "pending"  # name of the field with `PendingLabels`, which only a feed with a horizon has
 
 
 class PendingLabels(NamedTuple):

@@ -28,9 +28,7 @@ EventCode = Literal[
 ]
 
 
-EVENTS_KEPT = 1000
-"""Approximate number of events to keep."""
-
+EVENTS_KEPT = 1000  # approximate number of events to keep
 _DETAIL = 1000  # characters
 
 

@@ -41,8 +41,7 @@ Texts = list[str | None]
 Numbers = list[float | None]
 Slices = list[SliceValue | None]
 
-_LARGE = 1 << 20
-"""Bytes of a column of features beyond which its values are counted before parsing."""
+_LARGE = 1 << 20  # bytes of a column of features beyond which its values are counted before parsing
 
 _LAYOUTS = frozenset(
     frozenset((features, *target, *id, *slices))

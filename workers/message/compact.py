@@ -13,20 +13,11 @@ from online_svm.rejections import reason_of
 from online_svm.stream.answer_columns import COLUMNS
 from workers.message import VERSION
 
-COMPACT_KEY = "c"
-"""The field that only answers in the compact form have."""
-
-MILLION = 10**6
-"""Probabilities are whole millionths. The log loss clips them at 1e-6, too."""
-
-DECIMALS = 6
-"""Decimals of a score."""
-
-NO_CODE = -1
-"""Stands for no class, and for no category."""
-
-COMPACT_NAME = "compact"
-"""Value of the field `payload` in an expanded answer."""
+COMPACT_KEY = "c"  # the field that only answers in the compact form have
+MILLION = 10**6  # probabilities are whole millionths, where the log loss clips them too
+DECIMALS = 6  # decimals of a score
+NO_CODE = -1  # stands for no class, and for no category
+COMPACT_NAME = "compact"  # value of the field `payload` in an expanded answer
 
 
 class Item(NamedTuple):
@@ -98,17 +89,10 @@ DECISION_FIELDS = ("action", "expected_cost")
 """Fields of a full answer that are sent unchanged, next to `c`: with `costs`, and the first of
 them with `promise`."""
 
-BUDGET_FIELDS = ("label_wanted", "label_probability")
-"""The same; only if `label_budget` is set."""
-
-COUNT_FIELDS = ("imputed",)
-"""Counts that are sent before `c`; only if features have names."""
-
-ABSENT = ("maps", "map_intervals")
-"""Fields of a full answer that the compact form omits."""
-
-HEAD_VALUES = len(ROWS) + len(CONSTANTS)
-"""Number of values in `c` before the other numbers."""
+BUDGET_FIELDS = ("label_wanted", "label_probability")  # likewise; only if `label_budget` is set
+COUNT_FIELDS = ("imputed",)  # counts that are sent before `c`; only if features have names
+ABSENT = ("maps", "map_intervals")  # fields of a full answer that the compact form omits
+HEAD_VALUES = len(ROWS) + len(CONSTANTS)  # number of values in `c` before the other numbers
 
 
 _NUMBERS = {text: number for number, text in enumerate(TEXTS)}

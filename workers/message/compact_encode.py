@@ -38,8 +38,7 @@ from workers.message.encode import (
 _rows = attrgetter(*(item.name for item in ROWS))
 _constant_values = attrgetter(*(item.name for item in CONSTANTS))
 
-_LARGE = 1e9
-"""From here on a 64-bit float has hardly more than six decimals."""
+_LARGE = 1e9  # from here on a 64-bit float has hardly more than six decimals
 
 
 def encode_answers(

@@ -19,11 +19,8 @@ from workers.config.settings import Limits
 EntryFields = Mapping[bytes, bytes] | Sequence[bytes]
 """Fields of a stream entry: a mapping, or the flat list of the protocol."""
 
-MAX_FIELDS = 7
-"""Fields of the largest ordinary entry."""
-
-LARGE_BYTES = 1 << 16
-"""Bytes of an `x` beyond which its values are counted before parsing."""
+MAX_FIELDS = 7  # fields of the largest ordinary entry
+LARGE_BYTES = 1 << 16  # bytes of an `x` beyond which its values are counted before parsing
 
 MAX_VALUES = 20_000
 """Most tokens (names, values, arrays, objects) in such an `x`; or twice the number of features, if
@@ -32,8 +29,7 @@ that is more."""
 MAX_LABEL_CHARS = MAX_ID_CHARS = 256
 """Largest number of characters of a label, and of a producer's id."""
 
-MAX_LABEL_BYTES = 256
-"""Largest number of bytes of a label that is not declared."""
+MAX_LABEL_BYTES = 256  # largest number of bytes of a label that is not declared
 
 _NAMES = ["x", "xb", "y", "p", "id"]
 _ALWAYS_KNOWN = frozenset(name.encode() for name in _NAMES)

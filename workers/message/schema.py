@@ -300,8 +300,7 @@ class InputEntry(BaseModel):
         ' classes or `{"a": 0.2, "b": 0.8}`. Empty or null: missing.',
     )
     score_version: str | None = Field(
-        None,
-        description="Version of that model: the scores of each are calibrated by themselves.",
+        None, description="Version of that model: the scores of each are calibrated by themselves."
     )
     a: str | None = Field(
         None,

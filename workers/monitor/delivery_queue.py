@@ -26,8 +26,7 @@ from workers.reading.incidents import (
     open_before,
 )
 
-GROUP = "osvm-webhook"
-"""Consumer group of `alarms` and `met`."""
+GROUP = "osvm-webhook"  # consumer group of `alarms` and `met`
 
 CONSUMER = "webhook"
 """The consumer name of every process, so that a process finds the pending entries of the last."""

@@ -38,8 +38,7 @@ PREFIX = "online_svm"
 MAX_DETAILED_FEEDS = 32
 """Up to so many feeds, each has histograms, values of its reports, and counters that start at 0."""
 
-_ALL_FEEDS = "*"
-"""Value of the label `feed` for all feeds together; no feed can have this name."""
+_ALL_FEEDS = "*"  # value of the label `feed` for all feeds together; no feed can have this name
 
 _DURATIONS: dict[Duration, str] = {
     "batch": "Time to answer one batch, its wait for refits included.",

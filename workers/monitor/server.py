@@ -74,12 +74,8 @@ class Address(NamedTuple):
 MAX_WAITING_CONNECTIONS = 64
 """Connections that have not sent a whole request; beyond these the oldest is closed."""
 
-MAX_SCRAPES = 8
-"""Concurrent requests other than probes; Prometheus needs one."""
-
-CLIENT_SECONDS = 5.0
-"""Timeout of a client that sends nothing, or does not read its answer."""
-
+MAX_SCRAPES = 8  # concurrent requests other than probes; Prometheus needs one
+CLIENT_SECONDS = 5.0  # timeout of a client that sends nothing, or does not read its answer
 _HEAD_BYTES = 1 << 14  # bytes read of a request line and its headers; later headers are ignored
 
 _TEXT = [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store")]

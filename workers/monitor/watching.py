@@ -22,8 +22,7 @@ from workers.python_process import importing
 if TYPE_CHECKING:
     from workers.monitor.health import Health
 
-MESSAGE_SECONDS = 1.0
-"""Time between two messages; shorter if the watchdog needs it."""
+MESSAGE_SECONDS = 1.0  # time between two messages; shorter if the watchdog needs it
 
 _STARTED = ("standby", "answering")
 """Stages that systemd shows as started: a standby may wait for the lease for ever."""

@@ -23,8 +23,7 @@ from workers.stop import Stop
 FIRST_DELAY, MAX_DELAY = 0.5, 300.0
 """Seconds before the second attempt (about), and the longest delay between attempts."""
 
-POLL_SECONDS = 1.0
-"""Time between two polls of idle feeds."""
+POLL_SECONDS = 1.0  # time between two polls of idle feeds
 
 POLLS_PER_ROUND = 60
 """An idle feed is polled every so many `POLL_SECONDS` as there are feeds, up to this number."""

@@ -17,8 +17,7 @@ from workers.feed.position import parse_id
 from workers.reading.incidents import IncidentEvent
 from workers.reading.verdict import Verdict
 
-TIMEOUT_SECONDS = 10.0
-"""Time to connect, and to wait for each part of a reply."""
+TIMEOUT_SECONDS = 10.0  # time to connect, and to wait for each part of a reply
 
 SIGNATURE_HEADER = "X-Online-SVM-Signature"
 """Header with `sha256=` and the HMAC-SHA256 of the body in hexadecimal; only with a secret."""

@@ -24,8 +24,7 @@ MAX_ANSWERS = 2_000_000
 
 _LARGEST_LOG_LOSS = -math.log(MIN_SCORED_PROBABILITY)
 
-Losses = tuple[float, float, float]
-"""Brier score, log loss, and the largest possible Brier score."""
+Losses = tuple[float, float, float]  # Brier score, log loss, and the largest possible Brier score
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from online_svm.predictor.explanation import (
-    Contribution,
-    Explanation,
-    contributions,
-    explain,
-)
+from online_svm.predictor.explanation import Contribution, Explanation, contributions, explain
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.admin.verify import no_answers
 from workers.broker.store import Store

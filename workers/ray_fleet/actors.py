@@ -15,8 +15,7 @@ from workers.errors import Unavailable
 from workers.ray_fleet.definition import FleetDefinition, FleetStore
 from workers.ray_fleet.host import ShardHost
 
-STATUS_SECONDS = 5.0
-"""Seconds for an actor to answer; a running actor takes milliseconds."""
+STATUS_SECONDS = 5.0  # seconds for an actor to answer; a running actor takes milliseconds
 
 CONCURRENT_CALLS = 4
 """Concurrent calls of an actor: a drain takes seconds, and `status` must not wait for it."""

@@ -18,8 +18,7 @@ from workers.offline.backtest.prequential import answer
 from workers.offline.backtest.result import BacktestResult, result_of
 from workers.offline.backtest.run import Finish, ProcessDied, Progress
 
-POLL_SECONDS = 2.0
-"""Seconds between two reports of progress while no task ends."""
+POLL_SECONDS = 2.0  # seconds between two reports of progress while no task ends
 
 
 class RayTasks:

@@ -10,11 +10,8 @@ from typing import Any
 from workers.errors import BadConfiguration
 from workers.python_process import importing
 
-NAMESPACE = "online-svm"
-"""Ray's namespace of the actors."""
-
-CONNECT_SECONDS = 5.0
-"""Seconds to connect to the head of the cluster."""
+NAMESPACE = "online-svm"  # Ray's namespace of the actors
+CONNECT_SECONDS = 5.0  # seconds to connect to the head of the cluster
 
 _HOST_AND_PORT = re.compile(r"([^/@\s]+):([0-9]{1,5})")
 

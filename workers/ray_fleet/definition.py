@@ -14,8 +14,7 @@ from workers.errors import BadConfiguration, EmbeddedFailed
 from workers.feed.keys import fleet_key
 from workers.runner.shard import MAX_SHARDS
 
-_MAX_DEFINITION_BYTES = 1 << 20
-"""Largest definition in bytes."""
+_MAX_DEFINITION_BYTES = 1 << 20  # largest definition in bytes
 
 _SECRET = ("alarm_url", "alarm_secret")
 """Settings that may contain a secret, which must not be stored in Ray or in this key."""

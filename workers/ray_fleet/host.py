@@ -29,11 +29,8 @@ from workers.stop import Stop
 
 log = Logger("online_svm.fleet")
 
-REGISTRY_SECONDS = 1.0
-"""Seconds between two reads of the definition, and of the list of feeds."""
-
-RETRY_SECONDS = 5.0
-"""Seconds until the shard tries again after an error."""
+REGISTRY_SECONDS = 1.0  # seconds between two reads of the definition, and of the list of feeds
+RETRY_SECONDS = 5.0  # seconds until the shard tries again after an error
 
 
 class ShardHost:

@@ -33,8 +33,7 @@ from workers.refit.schedule import (
 )
 from workers.stop import Stop
 
-MAX_ATTEMPTS = 3
-"""Number of processes in which a task is tried."""
+MAX_ATTEMPTS = 3  # number of processes in which a task is tried
 
 REPLY_TIMEOUT = 300.0
 """Seconds without a reply after which a process counts as hung; only large windows come near."""

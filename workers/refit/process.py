@@ -26,21 +26,15 @@ SELECT, FORGET, WEIGH = b"U", b"X", b"W"
 DONE, FAILED = b"D", b"F"
 
 Message = tuple[bytes, bytes]  # kind and body
-
-HEAD = struct.Struct(">cQd")
-"""The header of a message: kind, length and seconds."""
-
-WEIGHT = struct.Struct(">Q")
-"""The reply to `WEIGH`: the bytes of a learner."""
+HEAD = struct.Struct(">cQd")  # the header of a message: kind, length and seconds
+WEIGHT = struct.Struct(">Q")  # the reply to `WEIGH`: the bytes of a learner
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 _CHECK_SECONDS = 0.05  # between two checks for a cancellation during a wait
 
 _PIPE_BYTES = 1 << 20  # the largest size that Linux allows without privileges
-
-IN_TIME_SECONDS = 0.0005
-"""A result that was waited for no longer than this is in time."""
+IN_TIME_SECONDS = 0.0005  # a result that was waited for no longer is in time
 
 LOW_PRIORITY_CREDIT = 4
 """Credit at which the priority becomes low: a result in time adds one, a late one takes two."""

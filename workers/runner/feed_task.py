@@ -20,24 +20,19 @@ from workers.session.telemetry import Telemetry
 
 log = Logger("online_svm.worker")
 
-FAIR_SLICE = 128
-"""Most entries of one feed answered at once while other feeds have input."""
+FAIR_SLICE = 128  # most entries of one feed answered at once while other feeds have input
 
 SLICE_SECONDS = 0.01
 """Approximate seconds of answering one feed at once while other feeds have input."""
 
-_MIN_SLICE = 4
-"""Smallest slice in entries: the overhead of a slice is about as large."""
+_MIN_SLICE = 4  # smallest slice in entries: the overhead of a slice is about as large
 
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds until a parked feed is tried again: the first delay, which doubles with each failure, and
 the longest."""
 
-_DONE = object()
-"""Marks the end of the steps of a start."""
-
-_ASSUMED_ENTRY_SECONDS = 1e-3
-"""Seconds per entry, before any is measured."""
+_DONE = object()  # marks the end of the steps of a start
+_ASSUMED_ENTRY_SECONDS = 1e-3  # seconds per entry, before any is measured
 
 Stage = Literal["lease", "starting", "working", "waiting", "parked"]
 """What a feed does: it waits for its lease, is taken over, is answered, waits for its node of a

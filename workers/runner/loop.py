@@ -23,18 +23,14 @@ from workers.session.flow_control import CHECK_SECONDS
 
 log = Logger("online_svm.worker")
 
-SERVE_SECONDS = 0.01
-"""Seconds of answering in one turn of the loop."""
+SERVE_SECONDS = 0.01  # seconds of answering in one turn of the loop
 
 REFIT_CHECK_SECONDS = 0.05
 """Seconds between two checks of the refits that feeds wait for. A result also wakes the loop; the
 check raises the priority of a refit that is awaited for so long."""
 
-REPLAY_CHECK_SECONDS = 0.002
-"""Seconds between two checks of the refits that replays wait for."""
-
-MAX_STARTS = 4
-"""Feeds that are taken over at a time; the others wait without using memory."""
+REPLAY_CHECK_SECONDS = 0.002  # seconds between two checks of the refits that replays wait for
+MAX_STARTS = 4  # feeds that are taken over at a time; the others wait without using memory
 
 UNCONFIRMED_SECONDS = 1.0
 """Seconds without the reply to a commit after which the loop blocks until it arrives."""

@@ -118,8 +118,7 @@ class FeedOpening(Protocol):
         """
 
 
-FeedFactory = Callable[[str, RedisContext], FeedOpening]
-"""Returns the opening of a feed."""
+FeedFactory = Callable[[str, RedisContext], FeedOpening]  # returns the opening of a feed
 
 
 class StreamOpening:

@@ -29,8 +29,7 @@ Replicas have one of these seconds to acknowledge a write."""
 FAIL_FAST_SECONDS = 10.0
 """Seconds for which commands to a silent node fail at once, while the thread probes the node."""
 
-PROBE_PAUSE_SECONDS = 0.1
-"""Seconds between two probes of a silent node."""
+PROBE_PAUSE_SECONDS = 0.1  # seconds between two probes of a silent node
 
 log = Logger("online_svm.worker")
 

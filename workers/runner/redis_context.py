@@ -25,11 +25,8 @@ from workers.stop import Stop
 
 log = Logger("online_svm.worker")
 
-SLICE_ENTRIES = 256
-"""Most entries of one feed in one batch."""
-
-_MAX_CACHED = 64
-"""Most entries of a `SettingsCache`; most processes need one or two."""
+SLICE_ENTRIES = 256  # most entries of one feed in one batch
+_MAX_CACHED = 64  # most entries of a `SettingsCache`; most processes need one or two
 
 
 _Key = tuple[int, str, str, RetentionSettings | None]

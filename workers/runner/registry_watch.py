@@ -26,17 +26,13 @@ log = Logger("online_svm.worker")
 PAGE_NAMES = 1000
 """Approximate names in a page of the list, or keys in a page of SCAN; blocks Redis for 0.3 ms."""
 
-PAGES_PER_POLL = 2
-"""Pages of the list in one poll: a few milliseconds."""
+PAGES_PER_POLL = 2  # pages of the list in one poll: a few milliseconds
 
 SCAN_PAGES_PER_POLL = 10
 """Pages of SCAN of each server in one poll: a scan of a million keys takes nine minutes."""
 
-MAX_NAME_BYTES = 64
-"""Bytes of the longest valid name; longer ones are not transferred."""
-
-FEEDS_PER_CALL = 200
-"""Feeds in one call of the script, which blocks Redis for about 0.2 ms."""
+MAX_NAME_BYTES = 64  # bytes of the longest valid name; longer ones are not transferred
+FEEDS_PER_CALL = 200  # feeds in one call of the script, which blocks Redis for about 0.2 ms
 
 _PAGE = Script.load("registry_page")
 _SCAN = Script.load("input_page")

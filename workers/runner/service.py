@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 log = Logger("online_svm.worker")
 
-POLL_SECONDS = 5.0
-"""Seconds between two checks of which feeds exist and belong to this process."""
+POLL_SECONDS = 5.0  # seconds between two checks of which feeds exist and belong to this process
 
 SettingsOf = Callable[[str], WorkerSettings]
 

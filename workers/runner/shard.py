@@ -14,8 +14,7 @@ from typing import Self
 
 from workers.errors import BadConfiguration
 
-MAX_SHARDS = 10_000
-"""Largest number of shards: a feed name is hashed once for each shard."""
+MAX_SHARDS = 10_000  # largest number of shards: a feed name is hashed once for each shard
 
 _TEXT = re.compile(r"(auto|[0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 _ORDINAL = re.compile(r".*-([0-9]{1,9})", re.ASCII)

@@ -14,8 +14,7 @@ from workers.feed.state import FeedState, Publication
 from workers.feed.stored_settings import stored_settings
 from workers.log import Logger
 
-RETRY_SECONDS = 1.0
-"""Seconds after which an unusable state is tried again."""
+RETRY_SECONDS = 1.0  # seconds after which an unusable state is tried again
 
 log = Logger("online_svm.scorer")
 

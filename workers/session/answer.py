@@ -160,10 +160,7 @@ def dead_letter(
 
 
 def _links(
-    ids: list[bytes],
-    out: list[bytes],
-    met: dict[bytes, bytes],
-    alarms: dict[bytes, bytes],
+    ids: list[bytes], out: list[bytes], met: dict[bytes, bytes], alarms: dict[bytes, bytes]
 ) -> Iterator[tuple[bytes, bytes, bytes]]:
     for entry_id, payload in zip(ids, out, strict=True):
         yield OUT, entry_id, payload

@@ -29,8 +29,7 @@ log = Logger("online_svm.worker")
 
 Observer = Callable[[Outcome], None]
 
-Item = TypeVar("Item")
-"""What is answered: an entry of the input, or a row of a join."""
+Item = TypeVar("Item")  # what is answered: an entry of the input, or a row of a join
 
 
 class FeedSession(ABC, Generic[Item]):

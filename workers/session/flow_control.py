@@ -129,8 +129,7 @@ def check_entries_exist(store: Store, after: bytes, held: Sequence[bytes]) -> No
         )
 
 
-CHECK_SECONDS = 0.5
-"""Seconds between two checks of a consumer group that lags."""
+CHECK_SECONDS = 0.5  # seconds between two checks of a consumer group that lags
 
 # Indices of `FeedKeys.outputs`.
 _OUT, _REPORTS_AND_ALARMS = 0, (1, 2)

@@ -18,11 +18,8 @@ from workers.feed.position import Position
 from workers.feed.state import Publication
 from workers.log import Logger
 
-MAX_TIME_SHARE = 0.05
-"""Largest fraction of the worker's time for publishing."""
-
-PAUSE_SECONDS = 0.1
-"""Smallest time between two publications."""
+MAX_TIME_SHARE = 0.05  # largest fraction of the worker's time for publishing
+PAUSE_SECONDS = 0.1  # smallest time between two publications
 
 PART_BYTES = 1 << 20
 """Largest number of bytes under one key: other clients wait while Redis receives a part."""

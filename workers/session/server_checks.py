@@ -11,8 +11,7 @@ from workers.broker.permissions import of_commit
 from workers.config.redis_url import CLUSTER, kind_of
 from workers.errors import RedisUnsuitable, Stopped, Unavailable, WorkerError
 
-OLDEST_REDIS = (6, 2)
-"""6.2 introduced exclusive ranges and XTRIM MINID, which the commit needs."""
+OLDEST_REDIS = (6, 2)  # 6.2 introduced exclusive ranges and XTRIM MINID, which the commit needs
 
 _FIRST_AFFECTED = (7, 0)
 _FIXED_REDIS = (8, 6)

@@ -31,8 +31,7 @@ from workers.session.spans import BatchTraces
 
 log = Logger("online_svm.worker")
 
-BATCH_BYTES = 1 << 22
-"""Approximate bytes of input that are read, and answered, at once."""
+BATCH_BYTES = 1 << 22  # approximate bytes of input that are read, and answered, at once
 
 
 @dataclass(frozen=True, slots=True)

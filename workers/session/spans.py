@@ -20,8 +20,7 @@ from workers.session.answer import Outcome
 EXPORTER = "OTEL_TRACES_EXPORTER"
 """OpenTelemetry's own setting: `otlp` or `console`; here the default is `none`."""
 
-MAX_TRACES = 128
-"""Traces of a batch that get spans; more would take longer than the batch."""
+MAX_TRACES = 128  # traces of a batch that get spans; more would take longer than the batch
 
 _STAGES = ("read", "decide", "commit")
 _MISSING = "spans need OpenTelemetry: pip install 'online-svm[otel]'"

@@ -15,8 +15,7 @@ from online_svm.stream.alarm import AlarmScope
 from online_svm.stream.scored_rows import ScoredRows
 from online_svm.types import Arrays, Floats, Ints
 
-N_PROBABILITY_BINS = 5
-"""Number of equal-width bins of [0, 1], by probability."""
+N_PROBABILITY_BINS = 5  # number of equal-width bins of [0, 1], by probability
 
 
 class Columns(NamedTuple):
@@ -81,12 +80,8 @@ alarm after the first steps of 2cht comes 140 examples later.
 INTERVAL_LEVEL = 0.05
 """One minus the confidence of the reported intervals; they do not affect alarms."""
 
-COOLDOWN_ROWS = 250
-"""Rows without bets after a finding; by default the feed is refitted meanwhile."""
-
-SLICE_RATE = 0.05
-"""False discovery rate of the slices that a report marks as off."""
-
+COOLDOWN_ROWS = 250  # rows without bets after a finding; by default the feed is refitted meanwhile
+SLICE_RATE = 0.05  # false discovery rate of the slices that a report marks as off
 N_REPORTED_TESTS = 4  # few, because by default a report is made every hundred examples
 
 

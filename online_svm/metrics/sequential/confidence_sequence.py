@@ -61,8 +61,7 @@ _STEP = math.sqrt(math.sqrt(math.sqrt(math.sqrt(2.0))))
 _OCTAVE = list(accumulate([1.0] + [_STEP] * (POINTS_PER_OCTAVE - 1), mul))
 _RHO = np.array([RHO])
 
-USUAL_LEVEL = 0.05
-"""One minus the confidence of the intervals in the file."""
+USUAL_LEVEL = 0.05  # one minus the confidence of the intervals in the file
 
 TABLE_FILE = Path(__file__).with_name("interval_reach.npy")
 """Half widths times count, by group and point; written by `scripts/make_interval_reach.py`."""

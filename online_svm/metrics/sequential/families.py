@@ -222,8 +222,7 @@ MAX_TESTS_PER_SCOPE = 64
 _HARMONIC = sum(1.0 / k for k in range(1, MAX_TESTS_PER_SCOPE + 1))
 
 
-_SUM_OF_SQUARES = math.pi * math.pi / 6.0
-"""The sum of 1 / k^2 over k = 1, 2, ..."""
+_SUM_OF_SQUARES = math.pi * math.pi / 6.0  # the sum of 1 / k^2 over k = 1, 2,
 
 
 class Subject(NamedTuple):

@@ -17,8 +17,7 @@ from online_svm.types import Arrays, Bools
 CALIBRATION_SHARE, CALIBRATION_SHARE_BEFORE_6 = 0.5, 0.7
 """Share of the level for the calibration tests; the exchangeability tests get the rest."""
 
-ROWS_PER_SCORER = 10_000
-"""Scored examples for which the exchangeability tests keep one scorer."""
+ROWS_PER_SCORER = 10_000  # scored examples for which the exchangeability tests keep one scorer
 
 
 class MonitorSet:

@@ -51,9 +51,7 @@ from online_svm.types import Bools, Floats, Ints
 # tolerance it ends closer to the optimum than a cold start with the whole.
 TOLERANCE_FACTOR = 0.5
 
-TOLERANCE = 1e-3
-"""Tolerance of the solver in every refit of a feed, as in scikit-learn."""
-
+TOLERANCE = 1e-3  # tolerance of the solver in every refit of a feed, as in scikit-learn
 MAX_STEPS = 10_000_000  # limit on the pair steps of one machine in one solve
 
 # F is recomputed after so many pair steps: each step adds at most two rounding errors to F, so the

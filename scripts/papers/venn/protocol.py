@@ -102,11 +102,7 @@ class Step:
 
 
 def follow(
-    setting: Setting,
-    data_dir: Path | None,
-    seed: int,
-    length: int | None = None,
-    stride: int = 1,
+    setting: Setting, data_dir: Path | None, seed: int, length: int | None = None, stride: int = 1
 ) -> Stream:
     """Answer a shuffled data set example by example, each before it is learned.
 

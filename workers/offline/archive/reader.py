@@ -47,11 +47,7 @@ class Archive:
         arrow()  # raises if pyarrow is missing
 
     def pages(
-        self,
-        kind: str,
-        columns: Sequence[str],
-        after: bytes = b"0-0",
-        upto: bytes | None = None,
+        self, kind: str, columns: Sequence[str], after: bytes = b"0-0", upto: bytes | None = None
     ) -> Iterator[list[tuple[bytes, tuple[Any, ...]]]]:
         """Yield ID and values of the rows in (after, upto], a page at a time."""
         begin, end = parse_id(after), _BEYOND if upto is None else parse_id(upto)

@@ -17,13 +17,7 @@ from typing import Any
 from workers.broker import failpoints
 from workers.errors import BadConfiguration
 from workers.feed.position import parse_id
-from workers.offline.archive.layout import (
-    KINDS,
-    day_of,
-    part_name,
-    parts,
-    temporaries,
-)
+from workers.offline.archive.layout import KINDS, day_of, part_name, parts, temporaries
 from workers.offline.archive.parquet import arrow, last_row, opened
 from workers.offline.archive.rows import schema
 

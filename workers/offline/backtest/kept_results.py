@@ -29,8 +29,7 @@ MAX_FILE_BYTES = 1 << 28  # largest file; a result takes some ten thousand bytes
 
 _LOCK = ".backtest.lock"
 
-_CODE = {".py", ".so", ".pyd"}
-"""Suffixes of code files: modules, and the compiled kernels."""
+_CODE = {".py", ".so", ".pyd"}  # suffixes of code files: modules, and the compiled kernels
 
 
 def libraries() -> dict[str, str]:

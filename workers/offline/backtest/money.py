@@ -16,9 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from online_svm.types import Floats
 from workers.offline.backtest.prequential import HEADLINE, HistoryOutcome
 
-N_BLOCKS = 100
-"""Blocks of equally many learned examples."""
-
+N_BLOCKS = 100  # blocks of equally many learned examples
 _MIN_BLOCKS = 10  # common blocks needed for an interval
 _LEVEL = 0.95  # joint confidence of the intervals of all comparisons
 

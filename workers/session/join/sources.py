@@ -20,8 +20,7 @@ from workers.reading.answers import payload
 from workers.reading.registry import NoSuchFeed
 from workers.session.join.rows import Answer, Join, JoinedRow, SourceMark
 
-EVIDENTIAL = "evidential-"
-"""Maps with this prefix publish Bel and Pl."""
+EVIDENTIAL = "evidential-"  # maps with this prefix publish Bel and Pl
 
 Bounds = tuple[float, float]
 
