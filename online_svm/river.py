@@ -272,7 +272,6 @@ def calibrate(model: base.Classifier, **parameters: Any) -> OnlineCalibrator:
 
 
 def _empty_model(parameters: dict[str, Any]) -> LabelledPredictor:
-    """Return an empty model."""
     labels: Iterable[Any] | None = parameters.pop("classes")
     texts = LabelTexts(labels or ())
     declared = None if labels is None else [texts.text(label) for label in texts.labels]

@@ -131,7 +131,6 @@ def _table(found: Table, figure: Figure) -> Iterator[str]:
 
 
 def _cell(value: float | None, best: float | None, write: Write, *, is_bold: bool) -> str:
-    """Return a figure, bold if it is written like the best."""
     if value is None or best is None:
         return "-"
     return f"**{write(value)}**" if is_bold and write(value) == write(best) else write(value)

@@ -164,7 +164,6 @@ class JointMap(FittedMap):
         offsets -= _applied(shaped, centre)
 
     def _scaled(self, values: Floats) -> Floats:
-        """Return the scores divided by the temperature."""
         with np.errstate(over="ignore"):
             logits = values * self.inverse_temperature_
         return np.clip(logits, -MAX_LOGIT, MAX_LOGIT)

@@ -376,7 +376,6 @@ def decided(block: PredictionBlock, thresholds: Floats) -> PredictionBlock:
 
 
 def _of_label(block: PredictionBlock) -> Floats:
-    """Return the probability of each row's label, shape (m,)."""
     found: Floats = block.point[np.arange(len(block)), block.label]
     return found
 

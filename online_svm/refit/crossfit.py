@@ -119,7 +119,6 @@ class FoldMachines:
         return restored
 
     def _mean(self, values: list[Floats]) -> Floats:
-        """Return the mean, summed in the order of the folds."""
         total = values[0].copy()
         for of_fold in values[1:]:
             total += of_fold

@@ -181,7 +181,6 @@ class Learner:
         return Fitted(machine.model(), machine.observer_values(), machine.training_values())
 
     def _window(self, codes: Ints, trains: Bools, freeze: int) -> Window:
-        """Return the available examples for a committee."""
         encoder, X = self._scaling.scaling.encoder, self._scaling.transform(self._held.rows)
         return Window(X, codes, trains, freeze, None if encoder is None else encoder.categories)
 
@@ -228,7 +227,6 @@ class Learner:
         return RollingMachine(self._scaling.kernel, penalties, tol=TOLERANCE, window=config.window)
 
     def _train_banks(self, task: RefitTask, trains: Bools) -> tuple[PackedBank, ...]:
-        """Train the banks of the implied calibrator, if it is published."""
         if "implied" not in self.config.maps:
             return ()
         labelled, kernel = trains & (task.codes >= 0), self._scaling.kernel

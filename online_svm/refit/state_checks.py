@@ -81,7 +81,6 @@ def _check(config: PredictorConfig, own: Header, parts: Arrays) -> None:
 
 
 def _encoder(parts: Arrays) -> FeatureEncoder | None:
-    """Return the encoder of the rows; None for numeric rows without names."""
     encoder = under("scaling.coding", parts)
     return FeatureEncoder.from_state(encoder) if encoder else None
 

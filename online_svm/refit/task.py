@@ -141,7 +141,6 @@ class RefitResult:
 
 
 def _model(header: Header, state: Arrays, n_features: int) -> KernelModel | CommitteeModel:
-    """Return the model of a result; the header contains its kernels."""
     if "members" in header:
         kernels = [k if k is None else Kernel(**k) for k in header["members"]]
         return CommitteeModel.from_state(state, kernels, n_features)

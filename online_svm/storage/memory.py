@@ -29,7 +29,6 @@ def array_bytes(root: object) -> int:
 
 
 def _owner(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Return the array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

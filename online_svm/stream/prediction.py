@@ -255,7 +255,6 @@ def _pairs_by_map(block: PredictionBlock, column: Column, i: int) -> dict[str, I
 
 
 def _only(block: PredictionBlock, column: Column) -> Floats:
-    """Return the array of a column with one attribute."""
     (name,) = column.attributes
     values: Floats = getattr(block, name)
     return values

@@ -386,7 +386,6 @@ def invalid_values(values: Floats, allows_missing: bool) -> Bools:
 
 
 def _is_name(name: object) -> bool:
-    """Return whether a text may name a feature."""
     return isinstance(name, str) and 1 <= len(name) <= MAX_NAME and "\0" not in name
 
 

@@ -176,7 +176,6 @@ class ImpliedPosterior(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[codes])
 
     def _estimates(self, X: ArrayLike) -> Floats:
-        """Return the vote shares under the requested priors, shape (n, n_banks)."""
         shares = self.vote_shares(X).reshape(-1, len(self._banks))
         return adjusted(shares, self._odds_factors)
 

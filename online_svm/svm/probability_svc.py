@@ -167,7 +167,6 @@ class ProbabilitySVC(SVC):
         return interval
 
     def _labelled(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
-        """Return the training data, which `SVC.fit` has checked."""
         codes = class_codes(self.classes_, column_or_1d(y))
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return Labelled(self._rows(X), codes, len(self.classes_), weights)

@@ -97,7 +97,6 @@ class VennSet(ABC):
         return held
 
     def _leave(self, count: int) -> None:
-        """Drop the oldest examples."""
         self._scores.drop_before(self._scores.first + count)
         self._codes.drop_before(self._codes.first + count)
 
@@ -139,7 +138,6 @@ def mean_points(counts: Ints, size: Ints | None = None) -> Floats:
 
 
 def _totals(counts: Ints, size: Ints | None) -> Ints:
-    """Return N + 1 of each row, shape (n, 1)."""
     totals: Ints = (counts.sum(axis=1) if size is None else size)[:, None] + 1
     return totals
 

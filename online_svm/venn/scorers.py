@@ -139,7 +139,6 @@ class MachineScorer(ExampleScorer):
         return machine
 
     def _penalties(self, codes: Ints) -> Floats:
-        """Return C times the weight of each class, for the classes of T in `codes`."""
         return class_penalties(self._svc.C, self._svc.class_weight, self._classes, codes)
 
 

@@ -54,7 +54,6 @@ def _program(name: str) -> str:
 
 
 def _run(*command: str) -> int:
-    """Run a tool and print what it found."""
     ended = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     if ended.returncode:
         print(ended.stdout, ended.stderr)

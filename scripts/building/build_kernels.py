@@ -20,7 +20,6 @@ class BuildKernels(build_ext):
         self._built = build(into, objects=objects, target=self._target())
 
     def _target(self) -> Target | None:
-        """Return the platform that `bdist_wheel --plat-name` names; None for this machine."""
         wheel = self.distribution.get_command_obj("bdist_wheel", create=False)
         name = getattr(wheel, "plat_name", None)
         return None if name is None else TARGETS.get(str(name))

@@ -179,7 +179,6 @@ def _check_wheel(wheel: Path, platform_name: str) -> None:
 
 
 def _is_metadata(name: str) -> bool:
-    """Return whether the build wrote it."""
     first = name.partition("/")[0]
     return name in ("PKG-INFO", "setup.cfg") or first.endswith((".dist-info", ".egg-info"))
 

@@ -166,7 +166,6 @@ class Comparison:
         return compared
 
     def _beyond(self, stream: str) -> Iterator[list[Entry]]:
-        """Yield the entries of an output stream beyond the committed position."""
         last = self._store.last_entries(stream, 1)
         # Read the position after the last entry, since a running worker commits both at once.
         cursor = feed_state(self._store).position.cursor

@@ -216,5 +216,4 @@ def _is_allowed(connection: Any) -> bool:
 
 
 def _name(command: Command) -> str:
-    """Return the name of a command in ACL rules."""
     return " ".join(command[:2]) if command[0] in _WITH_SUBCOMMANDS else command[0]

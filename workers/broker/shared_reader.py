@@ -184,7 +184,6 @@ class SharedReader:
         self._covered_busy += sign * len(blocked.streams) * blocked.is_busy
 
     def _room(self) -> int:
-        """Return how many more reads may start."""
         started = len(self._reads_by_descriptor) + len(self._unsent)
         return self._spare + self._covered // self._per_read - started
 

@@ -71,7 +71,6 @@ def _checked(feed: str, loaded: "WorkerSettings") -> "WorkerSettings":
 
 
 def _compiled() -> dict[str, str]:
-    """Return the level of the compiled kernels in use, and their compiler."""
     from online_svm.compiled.kernel import LIBRARY
 
     return {"level": LIBRARY.level, "compiler": LIBRARY.compiler}

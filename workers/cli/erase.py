@@ -104,7 +104,6 @@ def _save(store: "Store") -> bool:
 
 
 def _readers(store: "Store") -> "list[str]":
-    """Return the names of the consumer groups of the answers."""
     if not store.length(store.keys.out):
         return []
     return [group.name.decode(errors="replace") for group in store.groups(store.keys.out)]

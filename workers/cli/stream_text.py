@@ -104,7 +104,6 @@ def line(data: bytes, truth: Mapping[str, Any] | None = None) -> str:
 
 
 def _parsed(data: bytes) -> Any:
-    """Return the parsed payload, with compact answers in full form; None if it is not JSON."""
     try:
         return parse(data)
     except ValueError:

@@ -157,7 +157,6 @@ def _open_page(
 
 
 def _shard(text: str) -> "Shard":
-    """Parse an option; print a note if the shard owns no feed."""
     from workers.runner.shard import Shard
 
     shard = Shard.parse(text)

@@ -134,7 +134,6 @@ class FeedFollower:
         self._answered = seq
 
     def _new_payloads(self, stream: str, limit: int, is_kept: bool) -> list[tuple[bytes, Any]]:
-        """Return the IDs and parsed payloads of the new entries."""
         return [(entry[0], message(entry)) for entry in self._new_entries(stream, limit, is_kept)]
 
     def _new_entries(self, stream: str, limit: int, is_kept: bool, count: int = 0) -> list[Entry]:

@@ -123,7 +123,6 @@ class Follower:
         return True
 
     def _disconnect(self) -> None:
-        """Close all connections, or each would fail once more before it is opened again."""
         self._list.close()
         for follower in self._followers():
             follower.close()
@@ -136,7 +135,6 @@ class Follower:
             self._wake.wait(max(0.1, _INTERVAL_SECONDS - (time.monotonic() - began)))
 
     def _followers(self) -> list[FeedFollower]:
-        """Return the followers, those of viewed feeds first."""
         with self._lock:
             return sorted(self._feeds.values(), key=lambda follower: -follower.viewers)
 

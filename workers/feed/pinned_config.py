@@ -130,7 +130,6 @@ def check_hash(feed: str, stored: PinnedConfig) -> None:
 
 
 def _restart_commands(feed: str) -> str:
-    """Return the commands that start the feed anew."""
     return (
         f"online-svm fork {feed} --to NEW (a new feed over the kept input, for other settings), "
         f"or: online-svm reset {feed}"

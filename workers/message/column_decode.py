@@ -225,7 +225,6 @@ def _named_matrix(joined: bytes, count: int, names: tuple[str, ...]) -> Floats:
 
 
 def _are_arrays(columns: Columns) -> bool:
-    """Return whether the features have no names."""
     return b"xb" in columns or columns[b"x"][0][:1] == b"["
 
 

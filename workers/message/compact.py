@@ -170,7 +170,6 @@ def expand(message: Message) -> Message:
 
 
 def _head(message: Message) -> Message:
-    """Return the fields before the columns."""
     given = message.get("id")
     _check(given is None or isinstance(given, str), "id")
     _check(_is_count(message.get("seq")), "seq")
@@ -179,7 +178,6 @@ def _head(message: Message) -> Message:
 
 
 def _decided(message: Message) -> Message:
-    """Return the fields of a decision, if any."""
     found = {name: message[name] for name in DECISION_FIELDS if name in message}
     if found:
         _check(isinstance(found.get("action"), str), "action")
@@ -188,7 +186,6 @@ def _decided(message: Message) -> Message:
 
 
 def _budgeted(message: Message) -> Message:
-    """Return the fields of a label budget, if any."""
     found = {name: message[name] for name in BUDGET_FIELDS if name in message}
     if found:
         _check(isinstance(found.get("label_wanted"), bool), "label_wanted")

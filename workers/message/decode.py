@@ -245,5 +245,4 @@ def _sent(entry_id: bytes) -> int:
 
 
 def _layout(fields: EntryFields) -> Hashable:
-    """Return the field names in order: entries with the same ones can be decoded by column."""
     return tuple(fields) if isinstance(fields, Mapping) else tuple(fields[::2])

@@ -182,7 +182,6 @@ def _left_out(block: PredictionBlock) -> tuple[str, ...]:
 
 
 def _unknown(block: PredictionBlock) -> tuple[str, ...]:
-    """Return the columns without values: the same for all rows, and none with a model."""
     if block.status == "ok":
         return ()
     return tuple(column.name for column in COLUMNS if not _is_known(block, column))

@@ -367,7 +367,6 @@ def _parse_error(raw: bytes, message: str, schema: FeatureSchema) -> InvalidExam
 
 
 def _check_adoptable(x: list[object] | dict[str, object] | Floats, limits: Limits) -> None:
-    """Raise InvalidExample if an `x` must not define the features of a feed."""
     if len(x) > limits.max_features:
         raise InvalidExample("features_too_many", found=len(x), most=limits.max_features)
     if isinstance(x, dict) and not all(1 <= len(name) <= _MAX_NAME for name in x):

@@ -252,7 +252,6 @@ class PoolThread(threading.Thread):
         return process
 
     def _end(self) -> None:
-        """End the process; its learners are then in no process."""
         with self._schedule.changed:
             process, self.slot.process = self.slot.process, None
             self.slot.learners.clear()
@@ -262,7 +261,6 @@ class PoolThread(threading.Thread):
 
 
 def _report(learner: PooledLearner, reason: str | None) -> None:
-    """Report to the feed's observer why a process failed, or that refits work again."""
     if reason is not None or learner.trouble is not None:
         learner.trouble = None if reason is None else still(learner.trouble, reason)
         learner.observer.refits_fail(learner.trouble)

@@ -166,7 +166,6 @@ class RegistryWatch:
             self._warn("the list of feeds holds more feeds than are taken up", most=self._max_names)
 
     def _warn(self, text: str, **figures: object) -> None:
-        """Log a warning, once for each text."""
         if text not in self._warned:
             self._warned.add(text)
             log.warning(text, **figures)

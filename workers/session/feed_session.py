@@ -288,7 +288,6 @@ class FeedSession(ABC, Generic[Item]):
         return False
 
     def _report_committed(self, outcome: Outcome) -> None:
-        """Pass the outcome of a committed batch on to the observer."""
         if self._observe is not None:
             self._observe(outcome)
 

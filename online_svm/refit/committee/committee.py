@@ -274,7 +274,6 @@ class Committee:
         )
 
     def _scorers(self) -> tuple[Scorer, ...]:
-        """Return the machines as scorers, built at a refit and reused by the next `score_new`."""
         if not self._models:
             self._models = tuple(machine.model() for machine in self._machines)
         return self._models

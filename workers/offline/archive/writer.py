@@ -62,7 +62,6 @@ class ArchiveWriter:
                 _sync(part.parent)
 
     def _days(self, kind: str, table: Any) -> Iterator[tuple[str, Any]]:
-        """Yield the rows of each day that are not on disk."""
         entries = [text.encode() for text in table.column("entry").to_pylist()]
         begin = bisect_right(entries, parse_id(self.last[kind]), key=parse_id)
         for day, ids in groupby(entries[begin:], key=day_of):
@@ -166,7 +165,6 @@ def _make(directory: Path) -> None:
 
 
 def _sync(directory: Path) -> None:
-    """Sync the names in a directory to disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

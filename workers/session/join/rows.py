@@ -151,7 +151,6 @@ class Join:
 
     @property
     def _first_seq(self) -> int:
-        """The seq of the next row."""
         return self._buffered[0][0].seq if self._buffered[0] else self._next[0]
 
     def _answers(self, first: Answer) -> list[Answer | None] | None:
