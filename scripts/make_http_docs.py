@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 from scripts.generated_page import write_or_check
@@ -75,9 +76,7 @@ def render() -> str:
     return "".join((_INTRODUCTION, head, *rows, _ERRORS, *problems, _TRACES))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write the page, or with --check say whether it is up to date."""
-    return write_or_check(TARGET, render, __doc__, arguments)
+main = partial(write_or_check, TARGET, render, __doc__)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -178,17 +179,11 @@ def _section(model: type, described: set[tuple[str, str]]) -> str:
     text = f"### {model.__name__}\n\n{_prose(model)}\n\n{_list(new)}"
     if again:
         text += f"\nAs above: {', '.join(f'`{name}`' for name in again)}.\n"
-    examples = {
-        PredictionMessage: _ANSWER,
-        CompactMessage: _COMPACT,
-        RejectedMessage: _REJECTION,
-        DuplicateMessage: _DUPLICATE,
-        LabelMessage: _LABEL,
-        CombinedMessage: _COMBINATION,
-        AlarmsMessage: _ALARMS,
-        EventMessage: _EVENT,
-        UnavailableMessage: _UNAVAILABLE,
-    }
+    stored = (
+        _ANSWER, _COMPACT, _REJECTION, _DUPLICATE, _LABEL, _COMBINATION, _ALARMS, _EVENT,
+        _UNAVAILABLE,
+    )  # fmt: skip
+    examples = {type(example): example for example in stored}
     if model is CompactMessage:
         text += _compact_form()
     if model in examples:
@@ -263,9 +258,7 @@ def type_text(annotation: Any) -> str:
     return _TYPES.get(annotation) or f"[{annotation.__name__}](#{annotation.__name__.lower()})"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write the page, or with --check say whether it is up to date."""
-    return write_or_check(TARGET, render, __doc__, arguments)
+main = partial(write_or_check, TARGET, render, __doc__)
 
 
 if __name__ == "__main__":

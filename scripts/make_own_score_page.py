@@ -1,7 +1,8 @@
 """Write docs/own-score-benchmark.md from the stored run of `bench calibration`, or --check it."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,7 +26,9 @@ from scripts.bench.quality.own_score import (
     table,
 )
 from scripts.bench.quality.score_methods import OURS
-from scripts.generated_page import write_or_check
+from scripts.generated_page import decimals, write_or_check
+from scripts.generated_page import sections as text_of
+from scripts.generated_page import table as lines_of
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "own-score-benchmark.md"
@@ -92,17 +95,8 @@ def read(stored: Path = STORED) -> DataFrame:
     return table(dict(sorted(found.items(), key=lambda one: str(one[0]))))
 
 
-def _rows(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[str]:
-    for cells in (heading, ["---"] * len(heading), *lines):
-        yield f"| {' | '.join(cells)} |"
-
-
 def _per_cent(value: float) -> str:
     return f"{100.0 * value:.0f} %"
-
-
-def _decimals(value: float) -> str:
-    return f"{value:.4f}".removeprefix("0")
 
 
 def _verdict(reached: bool) -> str:
@@ -114,8 +108,8 @@ def _goals(whole: DataFrame) -> Iterator[str]:
     for late in LATE:
         found = Goals.of(whole, late)
         lines += [
-            [f"{late:,} late: lowest mean log loss", f"{_decimals(found.ours)}, best other "
-             f"{_decimals(found.best_other)}", _verdict(found.ours <= found.best_other)],
+            [f"{late:,} late: lowest mean log loss", f"{decimals(found.ours)}, best other "
+             f"{decimals(found.best_other)}", _verdict(found.ours <= found.best_other)],
             [f"{late:,} late: best or within .002 on {GOAL_NEAR} of 24 pairs",
              f"{found.n_near} of {found.n_pairs}", _verdict(found.n_near >= GOAL_NEAR)],
             [f"{late:,} late: coverage at least {_per_cent(GOAL_COVERAGE)} in each range",
@@ -125,31 +119,31 @@ def _goals(whole: DataFrame) -> Iterator[str]:
     rate = speed(whole)
     lines.append([f"{GOAL_SPEED:,} examples a second of processor time, in batches of 1,000",
                   f"{rate:,.0f}", _verdict(rate >= GOAL_SPEED)])  # fmt: skip
-    yield from _rows(["goal", "measured", "reached"], lines)
+    yield from lines_of(["goal", "measured", "reached"], lines)
 
 
 def _means(whole: DataFrame, late: int) -> Iterator[str]:
     lines = [
-        [str(name), *map(_decimals, one[FIGURES[:-1]]), f"{one.microseconds:,.0f}"]
+        [str(name), *map(decimals, one[FIGURES[:-1]]), f"{one.microseconds:,.0f}"]
         for name, one in means(whole, late).iterrows()
     ]
-    yield from _rows(["", "log loss", "Brier", "calibration error", "us"], lines)
+    yield from lines_of(["", "log loss", "Brier", "calibration error", "us"], lines)
 
 
 def _pairs(whole: DataFrame, late: int) -> Iterator[str]:
     lines = [
-        [f"{stream}, {model}", _decimals(one.raw), _decimals(one.ours),
-         f"{_decimals(one.other)} ({one.best})", "yes" if one.near else "**no**"]
+        [f"{stream}, {model}", decimals(one.raw), decimals(one.ours),
+         f"{decimals(one.other)} ({one.best})", "yes" if one.near else "**no**"]
         for (stream, model), one in beside(whole, late).iterrows()
     ]  # fmt: skip
-    yield from _rows(["", "score", "ours", "best other", "best or near"], lines)
+    yield from lines_of(["", "score", "ours", "best other", "best or near"], lines)
 
 
 def _covered(whole: DataFrame) -> Iterator[str]:
     columns = [coverage(whole, late) for late in LATE]
     ranges = pairwise(RANGES)
     ours = whole[whole.method == OURS]
-    widths = [_decimals(ours[ours.late == late].width.mean()) for late in LATE]
+    widths = [decimals(ours[ours.late == late].width.mean()) for late in LATE]
     lines = [
         [
             f"{low:g} to {high:g}",
@@ -158,7 +152,7 @@ def _covered(whole: DataFrame) -> Iterator[str]:
         for (low, high), of in zip(ranges, zip(*columns, strict=True), strict=True)
     ]
     lines.append(["mean width", *widths])
-    yield from _rows(["p", *(f"{late:,} late" for late in LATE)], lines)
+    yield from lines_of(["p", *(f"{late:,} late" for late in LATE)], lines)
 
 
 _GOALS = """\
@@ -191,13 +185,10 @@ def render(stored: Path = STORED) -> str:
     for late in LATE:
         lines = [_BESIDE, "", *_pairs(whole, late)]
         sections[f"Labels {late:,} late: log loss of each pair"] = iter(lines)
-    parts = (f"## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in sections.items())
-    return _INTRODUCTION + "\n".join(parts)
+    return _INTRODUCTION + text_of(sections)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page, or compare it."""
-    return write_or_check(TARGET, render, __doc__, arguments)
+main = partial(write_or_check, TARGET, render, __doc__)
 
 
 if __name__ == "__main__":

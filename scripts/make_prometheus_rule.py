@@ -1,10 +1,12 @@
 """Write the alerts of deploy/prometheus/rules.yml as a PrometheusRule for Kubernetes."""
 
-import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]  # ships no type information
+
+from scripts.generated_page import write_or_check
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 SOURCE, TARGET = DEPLOY / "prometheus/rules.yml", DEPLOY / "kubernetes/monitoring/rules.yaml"
@@ -31,12 +33,7 @@ def render() -> str:
     return "".join(lines)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write the file."""
-    argparse.ArgumentParser(description=__doc__).parse_args(arguments)
-    TARGET.write_text(render(), "utf-8")
-    return 0
-
+main = partial(write_or_check, TARGET, render, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

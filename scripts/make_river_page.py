@@ -1,7 +1,8 @@
 """Write docs/river-benchmark.md from the stored figures of `bench river`; --check only compares."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -9,7 +10,7 @@ import orjson
 from scripts.bench.quality.river_models import LOGISTIC, MODELS, OURS, OURS_DECLARED
 from scripts.bench.quality.river_track import GENERATED, RECORDED, STREAMS, Checkpoint, figures
 from scripts.bench.report import Values
-from scripts.generated_page import write_or_check
+from scripts.generated_page import decimals, sections, table, write_or_check
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "river-benchmark.md"
@@ -102,7 +103,7 @@ def read(stored: Path = STORED) -> Table:
 
 
 def _decimals(value: float) -> str:
-    return f"{value:.4f}".removeprefix("0") if value < 1.0 else f"{value:.3f}"
+    return decimals(value) if value < 1.0 else f"{value:.3f}"
 
 
 def _times(value: float) -> str:
@@ -116,9 +117,7 @@ LOG_LOSS, COST = ("log_loss", _decimals, -1), ("cost", _times, 0)
 def _table(found: Table, figure: Figure) -> Iterator[str]:
     """Yield the lines of a table: a row a model, a column a stream; the best is bold."""
     name, write, sign = figure
-    columns = list(found)
-    yield _row(["", *(_heading(column) for column in columns)])
-    yield _row(["---"] * (1 + len(columns)))
+    columns, rows = list(found), []
     best = [
         found[column].get(_best(found[column], figure) or "", {}).get(name) for column in columns
     ]
@@ -127,7 +126,8 @@ def _table(found: Table, figure: Figure) -> Iterator[str]:
         if any(value is not None for value in values):
             pairs = zip(values, best, strict=True)
             shown = [_cell(value, most, write, is_bold=sign != 0) for value, most in pairs]
-            yield _row([method.removeprefix("river "), *shown])
+            rows.append([method.removeprefix("river "), *shown])
+    yield from table(["", *map(_heading, columns)], rows)
 
 
 def _cell(value: float | None, best: float | None, write: Write, *, is_bold: bool) -> str:
@@ -151,18 +151,14 @@ def _heading(column: Column) -> str:
     return f"{stream}, {examples:,}"
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def _verdicts(found: Table) -> Iterator[str]:
     """Yield a table of ours beside the best other model of each stream."""
-    yield _row(["", "accuracy", "best other", "", "log loss", "best other", ""])
-    yield _row(["---"] * 7)
-    for column, of_column in found.items():
-        if OURS in of_column:
-            cells = [cell for one in (ACCURACY, LOG_LOSS) for cell in _beside(of_column, one)]
-            yield _row([_heading(column), *cells])
+    rows = [
+        [_heading(column), *_beside(of_column, ACCURACY), *_beside(of_column, LOG_LOSS)]
+        for column, of_column in found.items()
+        if OURS in of_column
+    ]
+    yield from table(["", "accuracy", "best other", "", "log loss", "best other", ""], rows)
 
 
 def _beside(of_column: dict[str, Values], figure: Figure) -> list[str]:
@@ -181,7 +177,7 @@ def render(stored: Path = STORED) -> str:
     found = read(stored)
     recorded = {column: one for column, one in found.items() if column[0] in RECORDED}
     generated = {column: one for column, one in found.items() if column[0] in GENERATED}
-    sections = {
+    texts = {
         "Beside the best other model": [_BESIDE, "", *_verdicts(found)],
         "River's streams: accuracy": [*_table(recorded, ACCURACY)],
         "River's streams: kappa": [*_table(recorded, KAPPA)],
@@ -191,9 +187,8 @@ def render(stored: Path = STORED) -> str:
         "Generated streams: log loss": [*_table(generated, LOG_LOSS)],
         "Cost": [_COST, "", *_table(found, COST)],
     }
-    parts = (f"## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in sections.items())
     missing = ", ".join(one for one in STREAMS if one not in dict(found.keys()))
-    return _INTRODUCTION + (f"Not run yet: {missing}.\n\n" if missing else "") + "\n".join(parts)
+    return _INTRODUCTION + (f"Not run yet: {missing}.\n\n" if missing else "") + sections(texts)
 
 
 _BESIDE = """\
@@ -208,9 +203,7 @@ Processor time relative to river's logistic regression on the same examples, of 
 wavers by a third or more."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page, or compare it."""
-    return write_or_check(TARGET, render, __doc__, arguments)
+main = partial(write_or_check, TARGET, render, __doc__)
 
 
 if __name__ == "__main__":

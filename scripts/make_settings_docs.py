@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from pydantic_core import PydanticUndefined
@@ -81,9 +82,7 @@ def _default(name: str) -> str:
     return f"`{','.join(value) if isinstance(value, tuple) else value}`"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write the page, or with --check say whether it is up to date."""
-    return write_or_check(TARGET, render, __doc__, arguments)
+main = partial(write_or_check, TARGET, render, __doc__)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def main(paths: list[str]) -> int:
     """Return what pytest returns for the tests at some paths."""
     with tempfile.TemporaryDirectory(prefix="sanitize-") as name:
         copy = Path(name)
-        _copy_of_head(copy)
+        copy_of_head(copy)
         build = [sys.executable, "-P", "-c", _BUILD, *SANITIZERS]
         places = os.environ | {"PYTHONPATH": str(copy)}
         subprocess.run(build, cwd=copy, env=places, check=True)
@@ -40,7 +40,8 @@ def main(paths: list[str]) -> int:
         return subprocess.run(command, cwd=copy, env=_environment(copy), check=False).returncode
 
 
-def _copy_of_head(target: Path) -> None:
+def copy_of_head(target: Path) -> None:
+    """Write what is committed to a directory."""
     command = ["git", "-C", str(ROOT), "archive", "HEAD"]
     packed = subprocess.run(command, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

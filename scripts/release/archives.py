@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from scripts.building.compiler import levels
+from scripts.building.sanitize import copy_of_head
 from scripts.building.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
@@ -139,11 +140,7 @@ def _time_of_head() -> int:
 def _copy_of_head(target: Path) -> None:
     """Write what is committed, with the rights that every build gives it."""
     target.mkdir(parents=True)
-    packed = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", "HEAD"], check=True, capture_output=True
-    ).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(target, filter="data")
+    copy_of_head(target)
     for path in target.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
 

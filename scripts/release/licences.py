@@ -1,12 +1,13 @@
 """The licences of the packages that online-svm needs: a table, and a check that each is allowed."""
 
-import argparse
 import re
 import sys
+from functools import partial
 from importlib.metadata import metadata
 from typing import Any
 
 from scripts import make_lock
+from scripts.generated_page import write_or_check
 from scripts.release.archives import NotReleasable
 
 TARGET = make_lock.ROOT / "deploy" / "licences.md"
@@ -84,12 +85,7 @@ def check() -> None:
     print(f"licences: {len(found)} packages, all allowed")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write the page."""
-    argparse.ArgumentParser(description=__doc__).parse_args(arguments)
-    TARGET.write_text(render(), "utf-8")
-    return 0
-
+main = partial(write_or_check, TARGET, render, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

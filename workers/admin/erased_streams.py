@@ -4,9 +4,7 @@ The chain of digests covers the payload of every answer. For an erased answer th
 stored, so that the chain can be checked before and after the gap.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from heapq import merge
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -17,8 +15,9 @@ from workers.broker.store import Store
 from workers.broker.streams import Entry
 from workers.errors import Unavailable
 from workers.feed.erased import Erased, ErasedEntry
-from workers.feed.position import ALARMS, MET, OUT, Digest, chain, parse_id
+from workers.feed.position import Digest, parse_id
 from workers.reading.answers import payload
+from workers.session.replay import links
 
 _REPLACE = Script.load("streams", "replace_stream")
 
@@ -52,14 +51,10 @@ def ids_of_person(store: Store, sent: bytes, upto: bytes) -> tuple[set[bytes], i
     found = {
         entry[0]
         for stream, is_match in matches
-        for page in store.pages(stream, b"0-0", upto)
-        for entry in page
+        for entry in store.each(stream, b"0-0", upto)
         if is_match(entry)
     }
-    waiting = sum(
-        has_person(entry[1], sent) for page in store.pages(keys.input, upto) for entry in page
-    )
-    return found, waiting
+    return found, sum(has_person(entry[1], sent) for entry in store.each(keys.input, upto))
 
 
 def has_person(flat: list[bytes], sent: bytes) -> bool:
@@ -116,44 +111,13 @@ def _was_rejected(entry: Entry, sent: bytes) -> bool:
     return any(b"\n%b=%b\n" % (name, sent) in head for name in (b"id", b"for"))
 
 
-Entries = Iterable[Entry]
-
-
-class ChainLink(NamedTuple):
-    """One entry of the chain."""
-
-    id: bytes
-    is_answer: bool  # False: a report or alarms
-    is_erased: bool
-    digest: Digest | None  # after this entry; None after an erased entry without a stored digest
-
-
 class ChainSource(NamedTuple):
     """A point from which the chain can be followed."""
 
     digest: Digest  # at the start
     after: bytes  # ID of the start
     # Returns answers, reports and alarms after an ID, up to the committed cursor
-    entries: Callable[[bytes], Sequence[Entries]]
-
-
-def links(
-    digest: Digest, streams: Sequence[Entries], erased: Mapping[bytes, ErasedEntry]
-) -> Iterator[ChainLink]:
-    """Follow the chain from a digest through answers, reports and alarms, in that order at one ID.
-
-    `erased` are the erased entries after the start, whose answers the streams lack.
-    """
-    kinds = (OUT, MET, ALARMS)
-    present = [_numbered(stream, index) for index, stream in enumerate(streams)]
-    gaps = ((parse_id(at), 0, (at, None)) for at in sorted(erased, key=parse_id))
-    current: Digest | None = digest
-    for _, index, (at, data) in merge(gaps, *present, key=itemgetter(0, 1)):
-        if data is None:
-            current = erased[at].digest
-        elif current is not None:
-            current = chain(current, [(kinds[index], at, data)])
-        yield ChainLink(at, index == 0, data is None, current)
+    entries: Callable[[bytes], Sequence[Iterable[Entry]]]
 
 
 def link_digests(
@@ -184,10 +148,3 @@ def link_digests(
         if last == end:
             found = digests | found
     return found
-
-
-def _numbered(
-    stream: Entries, index: int
-) -> Iterator[tuple[tuple[int, int], int, tuple[bytes, bytes | None]]]:
-    for entry in stream:
-        yield parse_id(entry[0]), index, (entry[0], payload(entry))

@@ -18,14 +18,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain as joined
 from typing import Protocol
 
 from workers.admin.backup import Backup
 from workers.admin.erased_streams import (
     ChainSource,
-    Entries,
     erased_of,
     has_person,
     ids_of_person,
@@ -198,8 +195,8 @@ def _seqs(
     uncounted = [at for at, seq in found.items() if seq is None]
     if uncounted:
         first, cursor = min(uncounted, key=parse_id), state.position.cursor
-        pages = store.pages(store.keys.input, previous_id(first), cursor)
-        later = {entry[0] for page in pages for entry in page} | {*record.between(first, cursor)}
+        later = {entry[0] for entry in store.each(store.keys.input, previous_id(first), cursor)}
+        later.update(record.between(first, cursor))
         ids = sorted(map(parse_id, later | to_erase.keys()))
         before_all = state.position.seq - len(ids)
         for at in uncounted:
@@ -218,23 +215,17 @@ def _links(
     store: Store, state: FeedState, record: Erased, to_erase: set[bytes], copies: Copies | None
 ) -> dict[bytes, Digest]:
     """Return the digests of the chain after the answers to erase, where they can be computed."""
-    entries = partial(_entries, store, state)
+
+    def entries(after: bytes) -> Sequence[Iterable[Entry]]:
+        cursor = state.position.cursor
+        return [store.each(stream, after, cursor) for stream in store.keys.outputs[:-1]]
+
     sources = [ChainSource(START.digest, START.cursor, entries)]
     if copies is not None:
         sources.insert(0, copies.chain_from(store, state))
     kept = kept_positions(store, state)
     sources += [ChainSource(at.digest, at.cursor, entries) for at in kept]
     return link_digests(to_erase, record.entries, sources, state.position.digest)
-
-
-def _entries(store: Store, state: FeedState, after: bytes) -> Sequence[Entries]:
-    cursor = state.position.cursor
-    if after == cursor:
-        return [(), (), ()]
-    return [
-        joined.from_iterable(store.pages(stream, after, cursor))
-        for stream in store.keys.outputs[:-1]
-    ]
 
 
 def _learn_again(store: Store, state: FeedState, record: Erased) -> int:
@@ -245,7 +236,7 @@ def _learn_again(store: Store, state: FeedState, record: Erased) -> int:
     base, replay = learn_again(
         feed,
         state,
-        lambda: () if at.cursor == b"0-0" else store.pages(store.keys.input, b"0-0", at.cursor),
+        lambda: store.pages(store.keys.input, b"0-0", at.cursor),
         record.between(first, at.cursor),
         at,
         first,

@@ -39,7 +39,7 @@ def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     source has no input; InputLost if the source trimmed entries before they were copied.
     """
     keys = store.keys
-    last = _last(store, keys.input)
+    last = store.newest_id(keys.input)
     if last == _START:
         raise NoSuchFeed(f"feed {keys.feed!r} has no input to copy")
     state = store.state()
@@ -47,7 +47,7 @@ def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     answered = _copied_before(store, target, parse_id(cursor))
     target.register()
     before, copied = target.length(target.keys.input), 0
-    for page in unbroken_input(store, _last(target, target.keys.input), last, _trimmed):
+    for page in unbroken_input(store, target.newest_id(target.keys.input), last, _trimmed):
         target.append(target.keys.input, page)
         copied += len(page)
         answered += sum(parse_id(entry[0]) <= parse_id(cursor) for entry in page)
@@ -114,9 +114,3 @@ def _first(store: Store) -> tuple[int, int]:
     """Return the ID of the oldest entry of the input; an ID beyond all others if it is empty."""
     found = store.first_entry(store.keys.input)
     return (MAX_ID_PART + 1, 0) if found is None else parse_id(found[0])
-
-
-def _last(store: Store, stream: str) -> bytes:
-    """Return the ID of the newest entry of a stream; `_START` if it is empty."""
-    found = store.last_entry(stream)
-    return _START if found is None else found[0]

@@ -48,10 +48,9 @@ def _entry(store: Store, alarm: str) -> str | None:
     if not re.fullmatch(r"[0-9,]{1,20}", alarm):
         return None
     n, found = int(alarm.replace(",", "") or -1), None
-    for page in store.pages(stream, b"0-0"):
-        for entry in page:
-            if n in _numbers(entry):
-                found = entry[0].decode()
+    for entry in store.each(stream):
+        if n in _numbers(entry):
+            found = entry[0].decode()
     return found
 
 

@@ -118,8 +118,7 @@ def _append_missing(store: Store, state: FeedState, end: bytes, held: bytes) -> 
 def _check_stored(store: Store, outcome: Outcome) -> None:
     """Raise NotRepairable unless the streams have the entries of an outcome, and no others."""
     for stream, computed in zip(store.keys.outputs, entries_of(outcome), strict=True):
-        pages = store.pages(stream, outcome.before.cursor, outcome.ids[-1])
-        stored = (entry for page in pages for entry in page)
+        stored = store.each(stream, outcome.before.cursor, outcome.ids[-1])
         different = [pair.id for pair in compare(stored, computed) if not pair.is_same]
         if different:
             first = min(different, key=parse_id)

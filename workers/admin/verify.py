@@ -99,7 +99,7 @@ def verify_history(store: Store, entries: Iterable[EntryFields]) -> Verification
         numbered = [(b"0-%d" % (first + i), fields) for i, fields in enumerate(batch)]
         comparison.skip(replay.answer(numbered))
     last = state.position.cursor
-    for page in store.pages(store.keys.out, b"0-0", last) if state.position.seq else ():
+    for page in store.pages(store.keys.out, b"0-0", last):
         batch = list(islice(rest, len(page)))
         if not batch:
             break
@@ -141,14 +141,13 @@ class Comparison:
         """Return the result; entries beyond the committed position count as differences."""
         self.found.end = self.replay.position
         for stream in (*self._streams, self._store.keys.dlq):
-            for page in self._beyond(stream):
-                for entry in page:
-                    self._note(Difference(stream, entry[0], b" ".join(entry[1]), None))
+            for entry in self._beyond(stream):
+                self._note(Difference(stream, entry[0], b" ".join(entry[1]), None))
         return self.found
 
     def committed(self, stream: str, after: bytes, upto: bytes) -> Iterable[Entry]:
         """Return the committed entries of a stream in (after, upto]."""
-        return (entry for page in self._store.pages(stream, after, upto) for entry in page)
+        return self._store.each(stream, after, upto)
 
     def _compare(self, stream: str, computed: Sequence[Entry], outcome: Outcome) -> int:
         """Compare a stream over the span of a batch; return the number of compared entries."""
@@ -165,12 +164,12 @@ class Comparison:
                 self._note(difference)
         return compared
 
-    def _beyond(self, stream: str) -> Iterator[list[Entry]]:
+    def _beyond(self, stream: str) -> Iterator[Entry]:
         last = self._store.last_entries(stream, 1)
         # Read the position after the last entry, since a running worker commits both at once.
         cursor = feed_state(self._store).position.cursor
         if last and parse_id(cursor) < parse_id(last[0][0]):
-            yield from self._store.pages(stream, cursor, last[0][0])
+            yield from self._store.each(stream, cursor, last[0][0])
 
     def _note(self, difference: Difference) -> None:
         self.found.n_differences += 1

@@ -207,6 +207,13 @@ class FeedReader(Keys):
             if not is_full:
                 return
 
+    def each(
+        self, stream: str, after: bytes = b"0-0", upto: bytes = b"+", count: int = PAGE
+    ) -> Iterator[Entry]:
+        """Yield the entries in (after, upto] one by one; see `pages`."""
+        for page in self.pages(stream, after, upto, count):
+            yield from page
+
     def page(self, stream: str, after: bytes, upto: bytes, size: BatchSize) -> list[Entry]:
         """Return the first entries in (after, upto], as many as `size` allows.
 

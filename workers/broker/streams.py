@@ -128,6 +128,11 @@ class Keys(ABC):
         """Return the newest entry up to a bound."""
         return next(iter(self.last_entries(stream, 1, last=last)), None)
 
+    def newest_id(self, stream: str) -> bytes:
+        """Return the ID of the newest entry; b"0-0" for an empty stream."""
+        found = self.last_entry(stream)
+        return b"0-0" if found is None else found[0]
+
     def wait_for_entries(self, stream: str, after: bytes, block_ms: int) -> list[Entry]:
         """Return the entries after an ID; wait for the first up to `block_ms`."""
         reply = self.call(*commands.read_after([(stream, after)], block_ms=block_ms))

@@ -148,7 +148,7 @@ class FeedFollower:
             if after is not None:
                 found = [entry for entry in found if parse_id(entry[0]) > parse_id(after)]
         else:
-            found = [entry for page in store.pages(stream, after) for entry in page]
+            found = list(store.each(stream, after))
         self._after[stream] = found[-1][0] if found else self._after.get(stream, b"0-0")
         return found
 

@@ -25,8 +25,7 @@ class AnswerTable:
     def __init__(self, store: Store, features: bool) -> None:
         self._store, self._features, self.trimmed = store, features, 0
         self._truths = TrueLabels(store, features, with_late=True)
-        last = store.last_entries(store.keys.out, 1)
-        self._last = last[0][0] if last else b"0-0"
+        self._last = store.newest_id(store.keys.out)
         # A class may first appear in any row, so the rows are read once for the columns and again
         # to write them, both times up to `last`.
         names = (name for row in self._rows(reads_input=features) for name in row)

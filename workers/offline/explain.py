@@ -86,11 +86,10 @@ def _find(store: Store, name: str) -> Entry:
         if found is not None:
             return found
     kept = None
-    for page in store.pages(out, b"0-0"):
-        for entry in page:
-            parsed = message(entry) if sent in payload(entry) else None
-            if isinstance(parsed, dict) and parsed.get("id") == name:
-                kept = entry
+    for entry in store.each(out):
+        parsed = message(entry) if sent in payload(entry) else None
+        if isinstance(parsed, dict) and parsed.get("id") == name:
+            kept = entry
     if kept is None:
         raise BadConfiguration(
             f"feed {store.keys.feed!r} keeps no answer {name[:80]!r}: give the ID of its entry, as "
@@ -141,16 +140,12 @@ def _sent(entry: Entry, names: tuple[str, ...]) -> tuple[Value, ...] | None:
 def _noted(store: Store, n: int) -> dict[str, Any] | None:
     """Return the last note at or before `n` learned examples; None without any."""
     found: dict[str, Any] | None = None
-    for page in store.pages(store.keys.events, b"0-0"):
-        for entry in page:
-            event = message(entry)
-            if not isinstance(event, dict) or event.get("code") != "note":
-                continue
-            at = event.get("n")
-            if not isinstance(at, int) or at > n:
-                continue
-            if found is None or at >= found["n"]:
-                found = {name: event.get(name) for name in ("n", "writer", "detail")}
+    for event in map(message, store.each(store.keys.events)):
+        if not isinstance(event, dict) or event.get("code") != "note":
+            continue
+        at = event.get("n")
+        if isinstance(at, int) and at <= n and (found is None or at >= found["n"]):
+            found = {name: event.get(name) for name in ("n", "writer", "detail")}
     return found
 
 

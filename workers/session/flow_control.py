@@ -117,8 +117,7 @@ class InputReader:
 
 def check_entries_exist(store: Store, after: bytes, held: Sequence[bytes]) -> None:
     """Raise InputLost unless the stream still has the entries `held`, which follow an ID."""
-    pages = store.pages(store.keys.input, after, held[-1])
-    present = {entry[0] for page in pages for entry in page}
+    present = {entry[0] for entry in store.each(store.keys.input, after, held[-1])}
     gone = sorted((i for i in held if i not in present), key=parse_id)
     if gone:
         raise InputLost(

@@ -9,25 +9,24 @@
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from heapq import merge
 
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from workers.broker.store import Store
-from workers.broker.streams import Entry
 from workers.config.retention_settings import RetentionSettings
 from workers.config.settings import Limits
-from workers.errors import InvalidStoredSnapshot, PositionMoved, SnapshotsLost, Stopped
+from workers.errors import InvalidStoredSnapshot, PositionMoved, SnapshotsLost, StateLost, Stopped
 from workers.feed.pinned_config import check_config
-from workers.feed.position import ALARMS, MET, OUT, Digest, Position, chain, parse_id
+from workers.feed.position import Digest, Position
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import Commit, FeedState, PinnedConfig, Pointer
 from workers.log import Logger
 from workers.session.commit_writer import CommitWriter
 from workers.session.flow_control import Pace
-from workers.session.replay import Replay, check_same, restored
+from workers.session.replay import Replay, check_same, links, restored
 from workers.session.snapshots import Fetched, KeptSnapshots, is_due_in_replay, replay_pause, usable
 from workers.session.telemetry import Telemetry
 from workers.stop import Stop
@@ -36,9 +35,6 @@ log = Logger("online_svm.worker")
 
 _ENTRIES_PER_STEP = 256
 """Stored entries hashed in one step: a few milliseconds, for which other feeds wait."""
-
-_KINDS = (OUT, MET, ALARMS)
-"""Streams of the digest chain, in the order of `FeedKeys.outputs`, and of the chain at one ID."""
 
 CommitWriterFactory = Callable[[str, KeptSnapshots, OnlinePredictor], CommitWriter]
 """Returns the writer of a predictor's snapshots; gets the hash of the feed's configuration."""
@@ -239,18 +235,16 @@ class StoredChain:
 
     def _hashing(self, at: Position) -> Generator[None, None, dict[bytes, Digest]]:
         """Return the digest after each entry that is stored after a position."""
-        digest, found = at.digest, {self._committed.cursor: b"", at.cursor: at.digest}
-        streams = [self._entries(index, at.cursor) for index in range(len(_KINDS))]
-        entries = merge(*streams, key=lambda item: item[:2])
-        for number, (_, index, entry) in enumerate(entries, 1):
-            digest = chain(digest, [(_KINDS[index], entry[0], entry[1][1])])
-            found[entry[0]] = digest
-            if number % _ENTRIES_PER_STEP == 0:
-                yield
-        return found
-
-    def _entries(self, index: int, after: bytes) -> Iterator[tuple[tuple[int, int], int, Entry]]:
-        stream = self._store.keys.outputs[index]
-        for page in self._store.pages(stream, after, self._committed.cursor, _ENTRIES_PER_STEP):
-            for entry in page:
-                yield parse_id(entry[0]), index, entry
+        store, end = self._store, self._committed.cursor
+        found = {end: b"", at.cursor: at.digest}
+        streams = [
+            store.each(stream, at.cursor, end, _ENTRIES_PER_STEP)
+            for stream in store.keys.outputs[:-1]
+        ]
+        with suppress(StateLost):  # another program wrote an entry: the chain ends at no digest
+            for number, link in enumerate(links(at.digest, streams), 1):
+                found[link.id] = link.digest or b""
+                if number % _ENTRIES_PER_STEP == 0:
+                    yield
+            return found
+        return found | {end: b""}

@@ -4,9 +4,12 @@ Recovery, `verify`, `repair`, `explain`, `erase`, the check of an archive and `b
 different starts and inputs, and differ in how they treat a difference.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from heapq import merge
+from operator import itemgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from online_svm.config import PredictorConfig
@@ -23,12 +26,14 @@ from workers.errors import (
     ReplayMismatch,
     StateLost,
 )
+from workers.feed.erased import ErasedEntry
 from workers.feed.keys import FIELD
-from workers.feed.position import START, Position, parse_id
+from workers.feed.position import ALARMS, MET, OUT, START, Digest, Position, chain, parse_id
 from workers.feed.recent_ids import RecentIds
 from workers.feed.state import FeedState, Pointer
 from workers.feed.stored_settings import stored_settings
 from workers.message.entry_decode import EntryFields
+from workers.reading.answers import payload
 from workers.session import snapshots
 from workers.session.answer import AnsweredBatch, Outcome, answering, processing
 from workers.session.snapshots import Fetched, LoadedSnapshot
@@ -179,6 +184,43 @@ def compare(stored: Iterable[Entry], computed: Iterable[Entry]) -> Iterator[Comp
     new = {at: list(fields) for at, fields in computed}
     for at in dict.fromkeys((*new, *old)):
         yield Compared(at, old.get(at), new.get(at))
+
+
+class ChainLink(NamedTuple):
+    """One entry of the digest chain."""
+
+    id: bytes
+    is_answer: bool  # False: a report or alarms
+    is_erased: bool
+    digest: Digest | None  # after this entry; None after an erased entry without a stored digest
+
+
+def links(
+    digest: Digest,
+    streams: Sequence[Iterable[Entry]],
+    erased: Mapping[bytes, ErasedEntry] = MappingProxyType({}),
+) -> Iterator[ChainLink]:
+    """Follow the chain from a digest through answers, reports and alarms, in that order at one ID.
+
+    `erased` are the erased entries after the start, whose answers the streams lack.
+    """
+    kinds = (OUT, MET, ALARMS)
+    present = [_numbered(stream, index) for index, stream in enumerate(streams)]
+    gaps = ((parse_id(at), 0, (at, None)) for at in sorted(erased, key=parse_id))
+    current: Digest | None = digest
+    for _, index, (at, data) in merge(gaps, *present, key=itemgetter(0, 1)):
+        if data is None:
+            current = erased[at].digest
+        elif current is not None:
+            current = chain(current, [(kinds[index], at, data)])
+        yield ChainLink(at, index == 0, data is None, current)
+
+
+def _numbered(
+    stream: Iterable[Entry], index: int
+) -> Iterator[tuple[tuple[int, int], int, tuple[bytes, bytes | None]]]:
+    for entry in stream:
+        yield parse_id(entry[0]), index, (entry[0], payload(entry))
 
 
 def entries_of(outcome: Outcome) -> tuple[list[Entry], ...]:

@@ -83,7 +83,7 @@ class Archiver:
         group; InputLost if answers or input were trimmed before they were archived.
         """
         self._acknowledge()  # first, because it raises if another archive has the group
-        upto = b"+" if follow else _id(self._store.last_entry(self._store.keys.out))
+        upto = b"+" if follow else self._store.newest_id(self._store.keys.out)
         since = time.monotonic()
         while not stop.requested:
             is_full = self._read(stop, upto)
@@ -102,7 +102,8 @@ class Archiver:
         """Drop the held rows, and set the position after the last answer on disk."""
         self._after = self._writer.last["answers"]
         if self._seq is None:  # a new archive starts with the oldest kept answer
-            self._after = previous_id(_id(self._store.first_entry(self._store.keys.out)))
+            first = self._store.first_entry(self._store.keys.out)
+            self._after = b"0-0" if first is None else previous_id(first[0])
         self._held = HeldRows()
 
     def _read(self, stop: Stop, upto: bytes) -> bool:
@@ -191,11 +192,6 @@ class Archiver:
 
     def _acknowledge(self) -> None:
         self._group_moves.move(self._writer.last["answers"])
-
-
-def _id(entry: Entry | None) -> bytes:
-    """Return the ID of an entry; b"0-0" without one."""
-    return b"0-0" if entry is None else entry[0]
 
 
 class Acknowledgement:

@@ -1,13 +1,14 @@
 """Erase entries from an archive: its parts are rewritten without their rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from typing_extensions import override
 
-from workers.admin.erased_streams import ChainSource, Entries, answers_person, has_person
+from workers.admin.erased_streams import ChainSource, answers_person, has_person
 from workers.admin.erasure import Copies
 from workers.broker.store import Store
+from workers.broker.streams import Entry
 from workers.feed.position import START, parse_id
 from workers.feed.state import FeedState
 from workers.offline.archive import layout
@@ -63,17 +64,15 @@ class ErasableArchive(Copies):
                     self._writer.replace(part, left)
         return removed
 
-    def _all(self, store: Store, state: FeedState) -> Sequence[Entries]:
+    def _all(self, store: Store, state: FeedState) -> Sequence[Iterable[Entry]]:
         """Return answers, reports and alarms: those in the archive, then later ones in Redis."""
         end, cursor = self._archive.end, state.position.cursor
         kinds = zip(store.keys.outputs, ("answers", "reports", "alarms"), strict=False)
         is_behind = parse_id(end) < parse_id(cursor)
         return [
-            chain.from_iterable(
-                chain(
-                    self._archive.payloads(kind),
-                    store.pages(stream, end, cursor) if is_behind else (),
-                )
+            chain(
+                chain.from_iterable(self._archive.payloads(kind)),
+                store.each(stream, end, cursor) if is_behind else (),
             )
             for stream, kind in kinds
         ]

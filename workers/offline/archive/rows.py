@@ -8,6 +8,7 @@ null for text that is not UTF-8 and for numbers that do not fit.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from workers.broker.store import Store
@@ -59,19 +60,9 @@ def of_input(entry: Entry) -> Row:
     return _located(entry[0]) | texts | {"fields": list(flat)}
 
 
-def of_answer(entry_id: bytes, payload: bytes, message: Mapping[str, Any]) -> Row:
-    """Return the row of an answer."""
-    return _located(entry_id) | _columns("answers", message) | {"payload": payload.decode()}
-
-
-def of_report(entry_id: bytes, payload: bytes, message: Mapping[str, Any]) -> Row:
-    """Return the row of a report."""
-    return _located(entry_id) | _columns("reports", message) | {"payload": payload.decode()}
-
-
-def of_alarm(entry_id: bytes, payload: bytes) -> Row:
-    """Return the row of the alarms of an entry."""
-    return _located(entry_id) | {"payload": payload.decode()}
+def of_payload(kind: str, entry: Entry, message: Mapping[str, Any] = MappingProxyType({})) -> Row:
+    """Return the row of an answer, of a report, or of the alarms of an entry."""
+    return _located(entry[0]) | _columns(kind, message) | {"payload": payload(entry).decode()}
 
 
 def of_label(entry_id: bytes, message: Mapping[str, Any], truth: "Truth") -> Row | None:
@@ -161,15 +152,15 @@ class Gatherer:
             "input": [of_input(entry) for entry in given or ()],
             "labels": [row for row in labels if row is not None],
             "reports": [
-                of_report(entry[0], payload(entry), answer(entry))
-                for entry in self._entries(keys.met, after, page)
+                of_payload("reports", entry, answer(entry))
+                for entry in self._store.each(keys.met, after, page[-1][0])
             ],
             "alarms": [
-                of_alarm(entry[0], payload(entry))
-                for entry in self._entries(keys.alarms, after, page)
+                of_payload("alarms", entry)
+                for entry in self._store.each(keys.alarms, after, page[-1][0])
             ],
             "answers": [
-                of_answer(entry[0], payload(entry), message)
+                of_payload("answers", entry, message)
                 for entry, message in zip(page, messages, strict=True)
             ],
         }
@@ -189,6 +180,3 @@ class Gatherer:
             if size >= MAX_INPUT_BYTES and first:
                 return first, found
         return page, found
-
-    def _entries(self, stream: str, after: bytes, page: Sequence[Entry]) -> list[Entry]:
-        return [entry for each in self._store.pages(stream, after, page[-1][0]) for entry in each]

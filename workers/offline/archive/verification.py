@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from workers.admin.erased_streams import erased_of, links
+from workers.admin.erased_streams import erased_of
 from workers.admin.erasure import learn_again
 from workers.admin.verify import Comparison, Verification, feed_state
 from workers.broker.store import Store
@@ -20,7 +20,7 @@ from workers.feed.erased import Base, Erased
 from workers.feed.position import Digest, parse_id, previous_id
 from workers.feed.state import FeedState
 from workers.offline.archive.reader import Archive
-from workers.session.replay import Replay
+from workers.session.replay import Replay, links
 
 
 def verify_archive(store: Store, archive: Archive) -> Verification:

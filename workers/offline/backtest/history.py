@@ -99,13 +99,12 @@ class FeedHistory:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        last = store.last_entries(store.keys.input, 1)
-        if not last:
+        self._last = store.newest_id(store.keys.input)
+        if self._last == _START:
             raise NoSuchFeed(
                 f"feed {store.keys.feed!r} has no input to answer: push to it, or name a file or a "
                 "data set"
             )
-        self._last = bytes(last[0][0])
         self._state = store.state()
         self.missing = Missing(0)
 

@@ -86,8 +86,8 @@ class Source:
 
     def _labels(self, after: bytes, entries: Sequence[Any]) -> dict[bytes, str | None]:
         """Return the label of each entry, from the input entry with the same ID."""
-        pages = self._reader.pages(self._reader.keys.input, after, entries[-1][0])
-        labels = {entry_id: self._label(fields) for page in pages for entry_id, fields in page}
+        found = self._reader.each(self._reader.keys.input, after, entries[-1][0])
+        labels = {entry_id: self._label(fields) for entry_id, fields in found}
         missing = [entry for entry in entries if entry[0] not in labels]
         if missing:
             raise _input_lost(self.feed, f"the input at {missing[0][0].decode()}", "--keep-input")
