@@ -28,7 +28,7 @@ MAX_CLASSES_IN_STATE = 1_000_000
 """States with more classes are rejected; a weight matrix of this size exceeds any memory."""
 
 
-class Examples(NamedTuple):
+class CodedScores(NamedTuple):
     """Training examples of a function."""
 
     X: Floats  # shape (n, K)
@@ -55,7 +55,7 @@ def _inverse_temperature(scores: Floats, codes: Ints, highs: Floats, p: Floats) 
     """Implement `inverse_temperature`; `p`, shape (K,), is scratch."""
 
 
-def minimise(examples: Examples, theta: Floats, diagonal: bool, ridge: float) -> int:
+def minimise(examples: CodedScores, theta: Floats, diagonal: bool, ridge: float) -> int:
     """Move `theta` to the minimum of the loss, in place; return the number of iterations of L-BFGS.
 
     The loss is the summed cross-entropy plus ridge / 2 times the squared distance of a from 1, or
@@ -69,7 +69,7 @@ def minimise(examples: Examples, theta: Floats, diagonal: bool, ridge: float) ->
 
 @kernel
 def _minimise(
-    examples: Examples,
+    examples: CodedScores,
     theta: Floats,
     diagonal: bool,
     ridge: float,
@@ -94,7 +94,7 @@ class JointMap(FittedMap):
     _theta: Floats
 
     @abstractmethod
-    def _fit_theta(self, examples: Examples) -> None:
+    def _fit_theta(self, examples: CodedScores) -> None:
         """Fit the function to scaled scores, in place."""
 
     def fit(self, scores: ArrayLike, labels: ArrayLike) -> Self:
@@ -160,7 +160,7 @@ class JointMap(FittedMap):
         weights, offsets = self._theta[:-n_classes], self._theta[-n_classes:]
         shaped = weights if self._diagonal else weights.reshape(n_classes, n_classes)
         offsets += _applied(shaped, centre)
-        self._fit_theta(Examples(X - centre, codes, highs))
+        self._fit_theta(CodedScores(X - centre, codes, highs))
         offsets -= _applied(shaped, centre)
 
     def _scaled(self, values: Floats) -> Floats:
@@ -197,7 +197,7 @@ class TemperatureScaling(JointMap):
     array([[0.55, 0.22, 0.22]])
     """
 
-    def _fit_theta(self, examples: Examples) -> None:
+    def _fit_theta(self, examples: CodedScores) -> None:
         """Keep the identity: the temperature is the only parameter."""
 
 
@@ -214,7 +214,7 @@ class VectorScaling(JointMap):
     array([[0.36, 0.64]])
     """
 
-    def _fit_theta(self, examples: Examples) -> None:
+    def _fit_theta(self, examples: CodedScores) -> None:
         minimise(examples, self._theta, True, 0.0)
 
 
@@ -254,7 +254,7 @@ class MatrixScaling(JointMap):
         if not (math.isfinite(self.ridge) and self.ridge >= 0.0):
             raise InvalidInput(f"ridge: must be finite and not negative, not {self.ridge!r}")
 
-    def _fit_theta(self, examples: Examples) -> None:
+    def _fit_theta(self, examples: CodedScores) -> None:
         minimise(examples, self._theta, False, float(self.ridge))
 
 

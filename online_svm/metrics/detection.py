@@ -1,4 +1,4 @@
-"""How well one class is found: recall, precision and the areas under two curves, with intervals."""
+"""Detection of one class: recall, precision and the areas under two curves, with intervals."""
 
 import math
 from dataclasses import dataclass

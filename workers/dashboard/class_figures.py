@@ -1,4 +1,4 @@
-"""How well the classes of interest are found, computed from answers with a known label."""
+"""Detection of the classes of interest, computed from answers with a known label."""
 
 from collections import Counter
 from collections.abc import Sequence

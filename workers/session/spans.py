@@ -1,4 +1,4 @@
-"""What is told of traced entries: a log line, and spans of OpenTelemetry.
+"""Traced entries: a log line for each, and spans of OpenTelemetry.
 
 After the commit of a batch, each sampled trace of its entries gets a log line. If the environment
 names an exporter (`OTEL_TRACES_EXPORTER`), each batch also gets a span `online_svm.batch` with the

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
-from online_svm.metrics.sequential.confidence_sequence import Deviation, DeviationSums
+from online_svm.metrics.sequential.confidence_sequence import DeviationSums, MeanDeviation
 from online_svm.metrics.sequential.families import Family, Finding, Subject, e_benjamini_hochberg
 from online_svm.storage.state import nest, under
 from online_svm.storage.state_schema import StateSchema, one
@@ -226,7 +226,7 @@ class CalibrationMonitor:
             )
         return found
 
-    def _deviation(self, test: int) -> Deviation | None:
+    def _deviation(self, test: int) -> MeanDeviation | None:
         """Return the strongest deviation; its rows are the examples for which labels stand."""
         mean = self._sums.strongest(test)
         return None if mean is None else replace(mean, rows=mean.rows * self._most)

@@ -160,7 +160,7 @@ _FIELDS = StateSchema(
 
 
 @dataclass(frozen=True, slots=True)
-class Deviation:
+class MeanDeviation:
     """Mean of y - p since a start, with its confidence sequence.
 
     The intervals of all starts, at all times, jointly cover the mean of the conditional
@@ -207,7 +207,7 @@ class DeviationSums:
         held = (self._rows, self._expected, self._sums, self._starts, self._before)
         _add(values, n, sizes, held)
 
-    def strongest(self, series: int) -> Deviation | None:
+    def strongest(self, series: int) -> MeanDeviation | None:
         """Return the mean whose interval is farthest from 0; None before the first row.
 
         If all intervals contain 0, return the mean with the largest ratio to its standard error.
@@ -232,12 +232,12 @@ class DeviationSums:
                 best, chosen = distance, at
         return chosen
 
-    def _since(self, at: int, series: int) -> Deviation:
+    def _since(self, at: int, series: int) -> MeanDeviation:
         number, since = self._starts[at].tolist()
         count, total, squares = (self._sums[series] - self._before[at, series]).tolist()
         reach = self._reach.of(squares, number)
         lower, upper = max(-1.0, (total - reach) / count), min(1.0, (total + reach) / count)
-        return Deviation(since, int(count), total / count, lower, upper)
+        return MeanDeviation(since, int(count), total / count, lower, upper)
 
     def state(self) -> Arrays:
         """Return the sums, now and at each start, as arrays."""

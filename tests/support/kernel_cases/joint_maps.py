@@ -9,14 +9,14 @@ from online_svm.calibration import joint
 from online_svm.calibration.evidential import blocks, line, logistic
 
 
-def _examples(rng: np.random.Generator) -> joint.Examples:
+def _examples(rng: np.random.Generator) -> joint.CodedScores:
     n, classes = whole(rng, 1, 60), whole(rng, 2, 6)
     codes = rng.integers(0, classes, n)
     X = rng.normal(size=(n, classes)) + 2.0 * rng.random() * (codes[:, None] == np.arange(classes))
-    return joint.Examples(X, codes, rng.uniform(0.7, 1.0, classes))
+    return joint.CodedScores(X, codes, rng.uniform(0.7, 1.0, classes))
 
 
-def _start(examples: joint.Examples, diagonal: bool) -> Any:
+def _start(examples: joint.CodedScores, diagonal: bool) -> Any:
     classes = examples.X.shape[1]
     start = np.ones(classes) if diagonal else np.eye(classes).reshape(-1)
     return np.append(start, np.zeros(classes))

@@ -15,7 +15,7 @@ from workers.feed.position import OUT, Position, chain
 from workers.feed.state import HEAD_BYTES, RejectedEntry
 from workers.message.encode import dumps, encode_block, encode_rejected
 from workers.session.answer import Outcome, dead_letter
-from workers.session.join.rows import Answer, JoinedRow
+from workers.session.join.rows import JoinedRow, SourceAnswer
 
 REASON = (
     "sources that learned from the same labels are not independent evidence; the probability is "
@@ -24,7 +24,7 @@ REASON = (
 UNCALIBRATED = "no recalibration yet: the probability is the pignistic one"
 NO_EVIDENCE = "every source is still warming up"
 
-Problem = tuple[Answer, InvalidExample]
+Problem = tuple[SourceAnswer, InvalidExample]
 """A source's answer that could not be joined, and the reason."""
 
 VACUOUS = (0.0, 1.0)
@@ -91,7 +91,7 @@ class RowAnswerer:
     def _missing(self, feed: str, producer_id: str) -> InvalidExample:
         return InvalidExample("answer_missing", feed=feed, id=producer_id[:80], places=self._window)
 
-    def _dead_letter_of(self, answer: Answer, error: InvalidExample) -> RejectedEntry:
+    def _dead_letter_of(self, answer: SourceAnswer, error: InvalidExample) -> RejectedEntry:
         self.letters += 1
         size, head = len(answer.payload), answer.payload[:HEAD_BYTES]
         return dead_letter(b"%d-0" % self.letters, error, size, head, self._semantics)
@@ -101,7 +101,7 @@ class RowAnswerer:
         return self.combiner.config.semantics
 
     def _combined(
-        self, seq: int, producer_id: str | None, answers: list[Answer], label: str | None
+        self, seq: int, producer_id: str | None, answers: list[SourceAnswer], label: str | None
     ) -> bytes:
         """Return the payload of a combined answer; learn its label."""
         config = self.combiner.config

@@ -59,7 +59,7 @@ def _count(value: object) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class SourceAnswer:
     """One answer of a source feed."""
 
     entry: bytes  # entry ID
@@ -76,11 +76,11 @@ class Answer:
 class JoinedRow:
     """One answer of the first feed and the answers that are joined to it."""
 
-    answers: list[Answer | None]  # by feed; None if its answer is missing
-    dropped: list[tuple[int, Answer]]  # feed and answer: now behind the window
+    answers: list[SourceAnswer | None]  # by feed; None if its answer is missing
+    dropped: list[tuple[int, SourceAnswer]]  # feed and answer: now behind the window
 
     @property
-    def first(self) -> Answer:
+    def first(self) -> SourceAnswer:
         """The answer of the first feed."""
         first = self.answers[0]
         assert first is not None
@@ -93,7 +93,7 @@ class Join:
     Examples
     --------
     >>> def answer(seq, name):
-    ...     return Answer(b"%d-0" % (seq + 1), b"%d-0" % seq, seq, name, False, None, None, b"")
+    ...     return SourceAnswer(b"%d-0" % (seq + 1), b"%d-0" % seq, seq, name, False, None, None, b"")
     >>> join = Join([SourceMark(), SourceMark()], window=1)
     >>> join.add(0, [answer(0, "a"), answer(1, "b")])
     >>> join.add(1, [answer(0, "b"), answer(1, "a")])
@@ -106,7 +106,7 @@ class Join:
         self._cursors = [mark.cursor for mark in marks]
         self._next = [mark.seq for mark in marks]
         self._used = [set(mark.used) for mark in marks]
-        self._buffered: list[deque[Answer]] = [deque() for _ in marks]
+        self._buffered: list[deque[SourceAnswer]] = [deque() for _ in marks]
 
     @property
     def waiting(self) -> int:
@@ -127,7 +127,7 @@ class Join:
             return self.waiting < batch
         return self._next[feed] <= self._first_seq + self._window + batch
 
-    def add(self, feed: int, answers: Iterable[Answer]) -> None:
+    def add(self, feed: int, answers: Iterable[SourceAnswer]) -> None:
         """Add the next answers of a feed, in order."""
         for answer in answers:
             self._cursors[feed], self._next[feed] = answer.entry, answer.seq + 1
@@ -153,7 +153,7 @@ class Join:
     def _first_seq(self) -> int:
         return self._buffered[0][0].seq if self._buffered[0] else self._next[0]
 
-    def _answers(self, first: Answer) -> list[Answer | None] | None:
+    def _answers(self, first: SourceAnswer) -> list[SourceAnswer | None] | None:
         """Return the answers joined to one of the first feed; None if the join must wait."""
         others = range(1, len(self._buffered))
         found = [self._find(feed, first) for feed in others]
@@ -164,7 +164,7 @@ class Join:
                 return None
         return [first, *found]
 
-    def _find(self, feed: int, first: Answer) -> Answer | None:
+    def _find(self, feed: int, first: SourceAnswer) -> SourceAnswer | None:
         if first.id is None:
             return None
         low, high = first.seq - self._window, first.seq + self._window
@@ -175,7 +175,7 @@ class Join:
                 return answer
         return None
 
-    def _remove(self, answers: list[Answer | None]) -> JoinedRow:
+    def _remove(self, answers: list[SourceAnswer | None]) -> JoinedRow:
         """Remove the answers of a row, and those that no later row can use."""
         first = self._buffered[0].popleft()
         dropped = []

@@ -18,7 +18,7 @@ from workers.feed.stored_settings import stored_settings
 from workers.reading.answers import answer as parsed_answer
 from workers.reading.answers import payload
 from workers.reading.registry import NoSuchFeed
-from workers.session.join.rows import Answer, Join, JoinedRow, SourceMark
+from workers.session.join.rows import Join, JoinedRow, SourceAnswer, SourceMark
 
 EVIDENTIAL = "evidential-"  # maps with this prefix publish Bel and Pl
 
@@ -61,7 +61,7 @@ class Source:
                 "answer its input again, or reset the combination"
             )
 
-    def read(self, after: bytes, seq: int, count: int) -> list[Answer]:
+    def read(self, after: bytes, seq: int, count: int) -> list[SourceAnswer]:
         """Return up to `count` answers after an entry ID, from `seq` on, with their labels.
 
         Raises InputLost if answers, or the input with their labels, were trimmed before they were
@@ -112,9 +112,9 @@ class Source:
         after: bytes,
         message: dict[str, Any],
         labels: dict[bytes, str | None],
-    ) -> Answer:
+    ) -> SourceAnswer:
         rejected = message["status"] not in ("ok", "warming")
-        return Answer(
+        return SourceAnswer(
             entry=entry[0],
             after=after,
             seq=message["seq"],

@@ -5,13 +5,13 @@ import random
 import pytest
 
 from workers.errors import StateLost
-from workers.session.join.rows import Answer, Join, SourceMark, decode_joined, encode_joined
+from workers.session.join.rows import Join, SourceAnswer, SourceMark, decode_joined, encode_joined
 
 
 def answers(ids):
     """Answers with these ids (None for none), at places 0, 1, 2..."""
     return [
-        Answer(b"%d-0" % (i + 1), b"%d-0" % i, i, name, False, None, None, b"")
+        SourceAnswer(b"%d-0" % (i + 1), b"%d-0" % i, i, name, False, None, None, b"")
         for i, name in enumerate(ids)
     ]
 
