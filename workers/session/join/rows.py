@@ -93,7 +93,8 @@ class Join:
     Examples
     --------
     >>> def answer(seq, name):
-    ...     return SourceAnswer(b"%d-0" % (seq + 1), b"%d-0" % seq, seq, name, False, None, None, b"")
+    ...     at, after = b"%d-0" % (seq + 1), b"%d-0" % seq
+    ...     return SourceAnswer(at, after, seq, name, False, None, None, b"")
     >>> join = Join([SourceMark(), SourceMark()], window=1)
     >>> join.add(0, [answer(0, "a"), answer(1, "b")])
     >>> join.add(1, [answer(0, "b"), answer(1, "a")])
