@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
-
-from online_svm.stream.answer_columns import STRICT, Count
+from online_svm.stream.answer_columns import Count, Published, doc
 
 AlarmKind = Literal["calibration", "exchangeability", "comparison"]
 AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores", "labels"]
@@ -17,13 +15,11 @@ MIN_NAMED_SHIFT = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Published):
     """A feature whose recent mean has shifted."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    feature: Annotated[str | int, Field(description="Its name, or its number from 0 on.")]
-    shift: Annotated[float, Field(description="Shift of its recent mean, in standard deviations.")]
+    feature: Annotated[str | int, doc("Its name, or its number from 0 on.")]
+    shift: Annotated[float, doc("Shift of its recent mean, in standard deviations.")]
 
     def __str__(self) -> str:
         way = "risen" if self.shift > 0.0 else "fallen"
@@ -31,7 +27,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
+class Alarm(Published):
     """The rejection of a hypothesis by a sequential test.
 
     Examples
@@ -48,35 +44,23 @@ class Alarm:
 deviations'
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    n: Annotated[Count, Field(description="Number of examples learned at the alarm.")]
-    kind: Annotated[AlarmKind, Field(description="[Subject of the test](monitoring.md#monitors).")]
-    scope: Annotated[AlarmScope, Field(description="Part of the stream that was tested.")]
-    name: Annotated[
-        str | None, Field(description="Name of the class, category, bin or slice tested.")
-    ]
-    monitor: Annotated[str, Field(description="Name of the test.")]
-    log_wealth: Annotated[float, Field(description="Evidence: the natural log of the wealth.")]
-    threshold: Annotated[float, Field(description="`log_wealth` from which the test alarms.")]
-    since: Annotated[
-        Count, Field(description="Number of examples learned at the beginning of the test.")
-    ]
-    estimate: Annotated[float | None, Field(description="Mean of y - p since then.")] = None
-    lower: Annotated[float | None, Field(description="Lower end of its confidence sequence.")] = (
-        None
-    )
-    upper: Annotated[float | None, Field(description="Upper end.")] = None
+    n: Annotated[Count, doc("Number of examples learned at the alarm.")]
+    kind: Annotated[AlarmKind, doc("[Subject of the test](monitoring.md#monitors).")]
+    scope: Annotated[AlarmScope, doc("Part of the stream that was tested.")]
+    name: Annotated[str | None, doc("Name of the class, category, bin or slice tested.")]
+    monitor: Annotated[str, doc("Name of the test.")]
+    log_wealth: Annotated[float, doc("Evidence: the natural log of the wealth.")]
+    threshold: Annotated[float, doc("`log_wealth` from which the test alarms.")]
+    since: Annotated[Count, doc("Number of examples learned at the beginning of the test.")]
+    estimate: Annotated[float | None, doc("Mean of y - p since then.")] = None
+    lower: Annotated[float | None, doc("Lower end of its confidence sequence.")] = None
+    upper: Annotated[float | None, doc("Upper end.")] = None
     action: Annotated[
-        AlarmAction,
-        Field(description="Action taken, by [`on_drift`](monitoring.md#what-follows-an-alarm)."),
+        AlarmAction, doc("Action taken, by [`on_drift`](monitoring.md#what-follows-an-alarm).")
     ] = "report"
     moved: Annotated[
         tuple[Moved, ...],
-        Field(
-            description="For exchangeability: the three features with the largest shift. "
-            "Descriptive."
-        ),
+        doc("For exchangeability: the three features with the largest shift. Descriptive."),
     ] = ()
 
     @classmethod

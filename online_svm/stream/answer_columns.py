@@ -10,8 +10,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""Pydantic's checks of published values: no unknown fields, no NaN, no infinity."""
+
+class Published:
+    """Base of published records: pydantic refuses unknown fields, NaN and infinity."""
+
+    __slots__ = ()
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def doc(text: str) -> Any:
+    """Return the description of a published field, of which the page of messages is made."""
+    return Field(description=text)
+
 
 Count = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0, le=1)]
