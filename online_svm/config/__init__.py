@@ -21,19 +21,9 @@ from online_svm.config.semantics import SEMANTICS, check
 from online_svm.errors import InvalidConfig
 
 MapName = Literal[
-    "platt",
-    "isotonic",
-    "binning",
-    "venn-abers",
-    "temperature",
-    "vector",
-    "matrix",
-    "evidential-binning",
-    "evidential-isotonic",
-    "evidential-logistic",
-    "implied",
-    "mixed",
-]
+    "platt", "isotonic", "binning", "venn-abers", "temperature", "vector", "matrix",
+    "evidential-binning", "evidential-isotonic", "evidential-logistic", "implied", "mixed",
+]  # fmt: skip
 MIXED: MapName = "mixed"
 SCORE = "score"
 """Name of the given score, a probability, among the published maps; and of its feature."""

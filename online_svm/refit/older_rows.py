@@ -114,14 +114,10 @@ class OlderRowsCheck:
             return None
         window_loss, older_loss = losses.mean(axis=0).tolist()
         return OlderRows(
-            window=self._window,
-            most=self._max_rows,
-            is_all=self._rows.stop <= self._max_rows,
-            window_loss=window_loss,
-            older_loss=older_loss,
-            errors=float(gains.mean()) / error,
+            window=self._window, most=self._max_rows, is_all=self._rows.stop <= self._max_rows,
+            window_loss=window_loss, older_loss=older_loss, errors=float(gains.mean()) / error,
             blocks=len(losses),
-        )
+        )  # fmt: skip
 
     def _next_stop(self) -> int:
         """Return the number of examples at which a score or a fit is due."""

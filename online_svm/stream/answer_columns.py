@@ -30,21 +30,9 @@ Status = Literal["ok", "warming"]
 Guarantee = Literal["exact", "approximate", "none"]
 
 Kind = Literal[
-    "constant",
-    "count",
-    "optional",
-    "label",
-    "category",
-    "own",
-    "action",
-    "cost",
-    "wanted",
-    "share",
-    "list",
-    "pairs",
-    "lists_by_map",
-    "pairs_by_map",
-]
+    "constant", "count", "optional", "label", "category", "own", "action", "cost", "wanted",
+    "share", "list", "pairs", "lists_by_map", "pairs_by_map",
+]  # fmt: skip
 """The form in which a block stores a column, which determines its encoding.
 
 - ``constant``: one value for all rows of the block;

@@ -135,21 +135,11 @@ class ScoredRows:
         `columns`, shape (m,): index of the true label in `block.classes`; -1 for unlabelled rows.
         """
         rows = cls(
-            block.n,
-            block.classes,
-            columns,
-            block.point,
-            block.lower,
-            block.upper,
-            block.venn_point,
-            block.scores,
-            block.category,
-            block.model,
-            slices,
-            X,
+            block.n, block.classes, columns, block.point, block.lower, block.upper,
+            block.venn_point, block.scores, block.category, block.model, slices, X,
             None if block.label_probability is None else np.rint(1.0 / block.label_probability),
             block.label_draw,
-        )
+        )  # fmt: skip
         has_label = columns >= 0
         return rows if has_label.all() else rows.taken(has_label)
 

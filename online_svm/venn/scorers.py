@@ -127,12 +127,9 @@ class MachineScorer(ExampleScorer):
     def _new_machine(self, parts: Parts) -> RollingMachine:
         svc, X = self._svc, self.rows
         machine = RollingMachine(
-            kernel_for(svc, X[parts.training]),
-            np.full(len(self._classes), float(svc.C)),
-            tol=svc.tol,
-            window=self._window,
-            cache_mb=svc.cache_mb,
-        )
+            kernel_for(svc, X[parts.training]), np.full(len(self._classes), float(svc.C)),
+            tol=svc.tol, window=self._window, cache_mb=svc.cache_mb,
+        )  # fmt: skip
         mask = np.zeros(len(X), dtype=np.bool_)
         mask[parts.training] = True
         machine.extend(X, self.codes, training=mask)

@@ -20,15 +20,10 @@ from setuptools.build_meta import (
 from scripts.building.compiler import compiler
 
 __all__ = [
-    "build_editable",
-    "build_sdist",
-    "build_wheel",
-    "get_requires_for_build_editable",
-    "get_requires_for_build_sdist",
-    "get_requires_for_build_wheel",
-    "prepare_metadata_for_build_editable",
-    "prepare_metadata_for_build_wheel",
-]
+    "build_editable", "build_sdist", "build_wheel", "get_requires_for_build_editable",
+    "get_requires_for_build_sdist", "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable", "prepare_metadata_for_build_wheel",
+]  # fmt: skip
 
 ZIG = "ziglang>=0.13"
 

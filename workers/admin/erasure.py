@@ -234,13 +234,9 @@ def _learn_again(store: Store, state: FeedState, record: Erased) -> int:
     oldest = store.first_entry(store.keys.input)
     first = at.cursor if oldest is None else min(oldest[0], at.cursor, key=parse_id)
     base, replay = learn_again(
-        feed,
-        state,
-        lambda: store.pages(store.keys.input, b"0-0", at.cursor),
-        record.between(first, at.cursor),
-        at,
-        first,
-    )
+        feed, state, lambda: store.pages(store.keys.input, b"0-0", at.cursor),
+        record.between(first, at.cursor), at, first,
+    )  # fmt: skip
     body = replay.recent.prepend_to(replay.predictor.snapshot())
     pointer, data = snapshots.encode(feed, state.pinned.config_hash, base.position, body)
     record.base = base

@@ -83,18 +83,11 @@ def client(url: str, timeout: float = TIMEOUT, connect_timeout: float = TIMEOUT)
         raise unusable(url)
     try:
         connected = redis.Redis.from_url(
-            url,
-            protocol=2,
-            decode_responses=False,
-            single_connection_client=True,
-            retry=Retry(NoBackoff(), 0),
-            retry_on_timeout=False,
-            socket_timeout=timeout,
-            socket_connect_timeout=min(timeout, connect_timeout),
-            health_check_interval=0,
-            parser_class=LimitedParser,
-            **verified,
-        )
+            url, protocol=2, decode_responses=False, single_connection_client=True,
+            retry=Retry(NoBackoff(), 0), retry_on_timeout=False, socket_timeout=timeout,
+            socket_connect_timeout=min(timeout, connect_timeout), health_check_interval=0,
+            parser_class=LimitedParser, **verified,
+        )  # fmt: skip
     except ValueError:
         raise unusable(url) from None
     for command in _UNPARSED:
@@ -127,12 +120,9 @@ _CODES = {
     redis.exceptions.TryAgainError: "TRYAGAIN",
 }
 _CLUSTER_ERRORS = (
-    redis.exceptions.MovedError,
-    redis.exceptions.AskError,
-    redis.exceptions.ClusterCrossSlotError,
-    redis.exceptions.ClusterDownError,
-    redis.exceptions.TryAgainError,
-)
+    redis.exceptions.MovedError, redis.exceptions.AskError, redis.exceptions.ClusterCrossSlotError,
+    redis.exceptions.ClusterDownError, redis.exceptions.TryAgainError,
+)  # fmt: skip
 # Errors raised inside a script, and by older versions of redis-py, are recognized by their text.
 _CLUSTER_TEXT = re.compile(
     r"(?:^|\s-)(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN|TRYAGAIN)\b|non local key in a cluster"

@@ -35,12 +35,9 @@ class StreamInfo(NamedTuple):
         fields = pairs_of(reply)
         added = fields.get(b"entries-added")
         return cls(
-            int(fields[b"length"]),
-            None if added is None else int(added),
-            fields[b"first-entry"],
-            fields[b"last-entry"],
-            fields[b"last-generated-id"],
-        )
+            int(fields[b"length"]), None if added is None else int(added), fields[b"first-entry"],
+            fields[b"last-entry"], fields[b"last-generated-id"],
+        )  # fmt: skip
 
 
 class GroupInfo(NamedTuple):
@@ -58,13 +55,9 @@ class GroupInfo(NamedTuple):
         """Parse one row of a reply."""
         row = pairs_of(reply)
         return cls(
-            row[b"name"],
-            row[b"consumers"],
-            int(row[b"pending"]),
-            row[b"last-delivered-id"],
-            row.get(b"entries-read"),
-            row.get(b"lag"),
-        )
+            row[b"name"], row[b"consumers"], int(row[b"pending"]), row[b"last-delivered-id"],
+            row.get(b"entries-read"), row.get(b"lag"),
+        )  # fmt: skip
 
 
 class Keys(ABC):

@@ -23,19 +23,9 @@ _OWN_OPTIONS = frozenset(("redis", "alarm_secret"))
 could read in the list of processes."""
 
 COMMON = (
-    "classes",
-    "missing",
-    "horizon",
-    "slices",
-    "window",
-    "refit_every",
-    "on_drift",
-    "dedupe_window",
-    "keep_input",
-    "retain_bytes",
-    "metrics",
-    "alarm_url",
-)
+    "classes", "missing", "horizon", "slices", "window", "refit_every", "on_drift", "dedupe_window",
+    "keep_input", "retain_bytes", "metrics", "alarm_url",
+)  # fmt: skip
 """Settings that `--help` shows; `--help-all` shows all."""
 
 _RARE = frozenset((*WorkerSettings.model_fields, "name", "shard", "sigma"))
@@ -118,12 +108,9 @@ def _option(name: str, field: FieldInfo) -> Any:
     if field.annotation is bool:
         flag, kind = f"{flag}/--no-{name.replace('_', '-')}", bool
     option = Option(
-        flag,
-        help=_help(field),
-        metavar=None if kind is bool else metavar(field),
-        autocompletion=_completion(field),
-        rich_help_panel=_panel(name),
-    )
+        flag, help=_help(field), metavar=None if kind is bool else metavar(field),
+        autocompletion=_completion(field), rich_help_panel=_panel(name),
+    )  # fmt: skip
     return Annotated[kind | None, option]
 
 

@@ -122,24 +122,13 @@ class SourceOptions:
         from workers.push.rows import Reading
 
         return Reading(
-            format=self.format,
-            label=self.label,
-            header=not self.no_header,
-            features=self.features,
-            data_dir=self.data_dir,
-            prob=self.prob,
-            drop=tuple(self.drop or ()),
-            id=self.id,
-            na=tuple(self.na or ()),
-            time=self.time,
-            score=self.score,
-            score_version=self.score_version,
-            named=not self.arrays,
-            decimal=self.decimal,
+            format=self.format, label=self.label, header=not self.no_header, features=self.features,
+            data_dir=self.data_dir, prob=self.prob, drop=tuple(self.drop or ()), id=self.id,
+            na=tuple(self.na or ()), time=self.time, score=self.score,
+            score_version=self.score_version, named=not self.arrays, decimal=self.decimal,
             order=None if self.day_first is None else "dmy" if self.day_first else "mdy",
-            encoding=self.encoding,
-            label_case=self.label_case,
-        )
+            encoding=self.encoding, label_case=self.label_case,
+        )  # fmt: skip
 
     def chosen(
         self, rows: "Iterable[Row]", skip: int = 0, limit: int | None = None

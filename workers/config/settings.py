@@ -79,12 +79,9 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        env_prefix=PREFIX,
+        frozen=True, extra="forbid", allow_inf_nan=False, env_prefix=PREFIX,
         hide_input_in_errors=True,
-    )
+    )  # fmt: skip
 
     redis: SecretStr | None = Field(
         None, description="URL of Redis. Default: the embedded server of this user."

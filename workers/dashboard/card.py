@@ -38,12 +38,9 @@ COUNTS = 110  # pixels of the bars below the reliability diagram
 def markup(text: str = "", **properties: object) -> Div:
     """Return a piece of HTML, without rendering of formulas: a label may hold dollar signs."""
     return Div(
-        text=text,
-        disable_math=True,
-        stylesheets=[InlineStyleSheet(css=PARTS)],
-        sizing_mode="stretch_width",
-        **properties,
-    )
+        text=text, disable_math=True, stylesheets=[InlineStyleSheet(css=PARTS)],
+        sizing_mode="stretch_width", **properties,
+    )  # fmt: skip
 
 
 class Card(ABC):
@@ -109,15 +106,10 @@ def plot(axis: Axis | None, y_label: str, height: int = HEIGHT, **options: objec
     Its colours come from the style sheet, so that they fit both themes.
     """
     drawn = figure(
-        height=height,
-        sizing_mode="stretch_width",
-        x_axis_type="datetime" if axis == "time" else "linear",
-        tools="xbox_zoom,reset,save",
-        active_drag=None,
-        min_border_right=12,
-        stylesheets=[InlineStyleSheet(css=PLOTS)],
-        **options,
-    )
+        height=height, sizing_mode="stretch_width",
+        x_axis_type="datetime" if axis == "time" else "linear", tools="xbox_zoom,reset,save",
+        active_drag=None, min_border_right=12, stylesheets=[InlineStyleSheet(css=PLOTS)], **options,
+    )  # fmt: skip
     drawn.toolbar.autohide = True
     drawn.toolbar.logo = None
     drawn.yaxis.axis_label = y_label
@@ -142,17 +134,10 @@ def band(drawn: figure, x: str, columns: ColumnDataSource) -> object:
 def legend(drawn: figure, items: Sequence[tuple[str, object]]) -> None:
     """Add a legend of names and renderers above a plot, where it hides no data."""
     shown = Legend(
-        items=[(name, [renderer]) for name, renderer in items],
-        orientation="horizontal",
-        ncols=2,
-        label_text_font_size="12px",
-        border_line_color=None,
-        background_fill_alpha=0.0,
-        padding=0,
-        margin=2,
-        click_policy="hide",
-        stylesheets=[InlineStyleSheet(css=_LEGEND)],
-    )
+        items=[(name, [renderer]) for name, renderer in items], orientation="horizontal", ncols=2,
+        label_text_font_size="12px", border_line_color=None, background_fill_alpha=0.0, padding=0,
+        margin=2, click_policy="hide", stylesheets=[InlineStyleSheet(css=_LEGEND)],
+    )  # fmt: skip
     drawn.add_layout(shown, "above")
 
 
@@ -160,30 +145,18 @@ def mark_notes(drawn: figure, notes: ColumnDataSource) -> None:
     """Draw a vertical line with its text for each note in the columns `x` and `text`."""
     drawn.vspan("x", source=notes, color=NOTED, width=2, line_dash="dotted")
     texts = LabelSet(
-        x="x",
-        y=8,
-        y_units="screen",
-        text="text",
-        source=notes,
-        angle=math.pi / 2,
-        x_offset=-4,
-        text_baseline="bottom",
-        text_font_size="12px",
-        text_color=NOTED,
-    )
+        x="x", y=8, y_units="screen", text="text", source=notes, angle=math.pi / 2, x_offset=-4,
+        text_baseline="bottom", text_font_size="12px", text_color=NOTED,
+    )  # fmt: skip
     drawn.add_layout(texts)
 
 
 def choice_of(title: str, value: str, options: Sequence[tuple[str, str]]) -> Select:
     """Return a control with options, each a value and its text."""
     return Select(
-        title=title,
-        value=value,
-        options=list(options),
-        width=200,
-        sizing_mode="fixed",
+        title=title, value=value, options=list(options), width=200, sizing_mode="fixed",
         stylesheets=[InlineStyleSheet(css=_CONTROL)],
-    )
+    )  # fmt: skip
 
 
 def source(*columns: str) -> ColumnDataSource:

@@ -223,12 +223,9 @@ def _panel(name: str, cards: UIElement, is_chosen: bool) -> Column:
     """Return a panel around a grid: the CSS of a grid overrides its `visible`."""
     attributes = {"role": "tabpanel", "aria-label": name.capitalize(), "tabindex": "0"}
     return Column(
-        children=[cards],
-        name=f"tab {name}",
-        visible=is_chosen,
-        sizing_mode="stretch_width",
+        children=[cards], name=f"tab {name}", visible=is_chosen, sizing_mode="stretch_width",
         html_attributes=attributes,
-    )
+    )  # fmt: skip
 
 
 def _set_text(element: UIElement, text: str) -> None:

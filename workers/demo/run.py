@@ -36,13 +36,9 @@ from workers.stop import Stop
 from workers.text import printable
 
 DRIFTING = DemoFeed(
-    "sensors",
-    "Bananas",
-    "sensors: two measurements, 2 classes",
-    175.0,
-    limit=2400,
+    "sensors", "Bananas", "sensors: two measurements, 2 classes", 175.0, limit=2400,
     drift=Drift(1200, "2"),
-)
+)  # fmt: skip
 PLANS = (
     DemoFeed("phishing", "Phishing", "phishing: web pages, 2 classes", 90.0),
     DemoFeed("segments", "ImageSegments", "segments: image patches, 7 classes", 165.0),

@@ -196,12 +196,9 @@ class Retention:
         """Return the retention of these settings."""
         share = settings.retain_bytes // _SHARE_OF_OUT
         return cls(
-            out=settings.retain_out,
-            out_bytes=settings.retain_bytes,
-            met_bytes=share,
-            dlq_bytes=share,
-            is_held=settings.downstream == "block",
-        )
+            out=settings.retain_out, out_bytes=settings.retain_bytes, met_bytes=share,
+            dlq_bytes=share, is_held=settings.downstream == "block",
+        )  # fmt: skip
 
     @property
     def entries(self) -> tuple[int, int, int, int]:

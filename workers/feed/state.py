@@ -272,15 +272,10 @@ class Publication:
         """Parse the fields of the hash. Raises InvalidPublication."""
         try:
             parsed = cls(
-                count(fields[b"n"]),
-                count(fields[b"seq"]),
-                entry_id(fields[b"cursor"]),
-                digest(fields[b"sha256"]).hex(),
-                count(fields[b"size"]),
-                count(fields[b"parts"]),
-                digest(fields[b"config_hash"]).hex(),
-                count(fields[b"at"]),
-            )
+                count(fields[b"n"]), count(fields[b"seq"]), entry_id(fields[b"cursor"]),
+                digest(fields[b"sha256"]).hex(), count(fields[b"size"]), count(fields[b"parts"]),
+                digest(fields[b"config_hash"]).hex(), count(fields[b"at"]),
+            )  # fmt: skip
         except (KeyError, ValueError) as error:
             raise InvalidPublication(f"{key} is damaged: {error}") from error
         if not 1 <= parsed.parts <= min(_MAX_PARTS, max(1, parsed.size)) or parsed.n > parsed.seq:

@@ -13,19 +13,9 @@ from typing import Literal
 from workers.message import VERSION
 
 EventCode = Literal[
-    "began",
-    "stopped",
-    "failed",
-    "position_read_again",
-    "snapshot_not_kept",
-    "snapshot_unusable",
-    "input_uncounted",
-    "input_ended",
-    "retention",
-    "acknowledged",
-    "silenced",
-    "note",
-]
+    "began", "stopped", "failed", "position_read_again", "snapshot_not_kept", "snapshot_unusable",
+    "input_uncounted", "input_ended", "retention", "acknowledged", "silenced", "note",
+]  # fmt: skip
 
 
 EVENTS_KEPT = 1000  # approximate number of events to keep

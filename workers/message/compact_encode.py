@@ -66,16 +66,11 @@ def encode_compact(
     budgeted = budget_texts(block)
     template = _template(_constant_values(block), counted, decision, bool(budgeted))
     texts = (
-        id_parts(ids),
-        integers(np.asarray(seqs, dtype=np.int64)),
+        id_parts(ids), integers(np.asarray(seqs, dtype=np.int64)),
         *(integers(getattr(block, name)) for name in counted),
-        numbers(np.stack(_rows(block), axis=1)),
-        numbers(_millionths(_probabilities(block))),
-        numbers(rounded(block.scores)),
-        *action_texts(block),
-        *cost_texts(block),
-        *budgeted,
-    )
+        numbers(np.stack(_rows(block), axis=1)), numbers(_millionths(_probabilities(block))),
+        numbers(rounded(block.scores)), *action_texts(block), *cost_texts(block), *budgeted,
+    )  # fmt: skip
     return [template % row for row in zip(*texts, strict=True)]
 
 

@@ -106,18 +106,11 @@ class Decoded:
             pairs = zip(self.accepted, self.times, strict=True)
             times = [_sent(entries[i][0]) if at is None else at for i, at in pairs]
         return InputBatch(
-            self.X,
-            self.labels,
-            self.accepted,
-            self.late,
-            first,
-            self._probability_column(),
-            self.schema,
-            self.ids if of_all else [self.ids[i] for i in self.accepted],
-            times,
+            self.X, self.labels, self.accepted, self.late, first, self._probability_column(),
+            self.schema, self.ids if of_all else [self.ids[i] for i in self.accepted], times,
             None if self.slices.count(None) == len(self.slices) else self.slices,
             [self.given.get(i) for i in self.accepted] if self.given else None,
-        )
+        )  # fmt: skip
 
     def _probability_column(self) -> Floats | None:
         """Return the probabilities as an array, NaN if missing; None if all are missing."""
@@ -195,18 +188,11 @@ class _PartwiseDecoder:
         elif self._schema.is_mixed:
             X = widened(X, self._schema.dimension or 0)
         return Decoded(
-            X,
-            [one.label for one in rows],
-            [one.probability for one in rows],
-            [one.slices for one in rows],
-            self._ids,
-            [one.time for one in rows],
-            accepted,
-            dict(sorted(self._rejected.items())),
-            self._schema,
-            self._late,
+            X, [one.label for one in rows], [one.probability for one in rows],
+            [one.slices for one in rows], self._ids, [one.time for one in rows], accepted,
+            dict(sorted(self._rejected.items())), self._schema, self._late,
             {i: one.given for i, one in self._rows.items() if one.given is not None},
-        )
+        )  # fmt: skip
 
     def _decode_columns(self, positions: list[int]) -> None:
         if len(positions) <= _MIN_COLUMN:

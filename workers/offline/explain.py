@@ -64,17 +64,10 @@ def explain_answer(store: Store, name: str) -> Explained:
     if data != outcome.out[0]:
         rests_on, moved = None, ()
     return Explained(
-        entry=target.decode(),
-        answer=answer(committed),
-        is_identical=data == outcome.out[0],
-        from_seq=from_seq,
-        replayed=before.seq - from_seq,
-        features=names,
-        values=values,
-        rests_on=rests_on,
-        contributions=moved,
-        noted=_noted(store, before.n),
-    )
+        entry=target.decode(), answer=answer(committed), is_identical=data == outcome.out[0],
+        from_seq=from_seq, replayed=before.seq - from_seq, features=names, values=values,
+        rests_on=rests_on, contributions=moved, noted=_noted(store, before.n),
+    )  # fmt: skip
 
 
 def _find(store: Store, name: str) -> Entry:

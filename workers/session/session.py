@@ -348,10 +348,6 @@ def assemble(
     if settings.downstream == "block":
         backpressure = ConsumerBackpressure(store, DOWNSTREAM, recovery.telemetry)
     return Session(
-        recovery,
-        SessionOptions(settings.batch, settings.snapshot_every, settings.keep_input),
-        lease,
-        observe,
-        backpressure,
-        Publisher(store, settings.publish_every),
-    )
+        recovery, SessionOptions(settings.batch, settings.snapshot_every, settings.keep_input),
+        lease, observe, backpressure, Publisher(store, settings.publish_every),
+    )  # fmt: skip

@@ -67,13 +67,10 @@ def bet_until(
 MAX_COOLDOWN_ROWS = 100_000
 
 _FIELDS = StateSchema(
-    floats("_stakes"),
-    floats("_waiting"),
-    floats("_wealth"),
-    ints("ages", least=-MAX_COOLDOWN_ROWS),
-    ints("tests", below=1 << 31),
+    floats("_stakes"), floats("_waiting"), floats("_wealth"),
+    ints("ages", least=-MAX_COOLDOWN_ROWS), ints("tests", below=1 << 31),
     ints("found", below=1 << 31),
-)
+)  # fmt: skip
 
 
 class BetProcesses:

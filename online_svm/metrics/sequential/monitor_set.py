@@ -115,12 +115,9 @@ class MonitorSet:
         exchangeability = None
         if in_order:
             exchangeability = ExchangeabilityMonitor.from_state(
-                under("exchangeability", state),
-                levels.exchangeability,
-                ROWS_PER_SCORER,
-                seed,
+                under("exchangeability", state), levels.exchangeability, ROWS_PER_SCORER, seed,
                 tests_labels=semantics >= 6,
-            )
+            )  # fmt: skip
         restored = cls.__new__(cls)
         restored._most = most
         restored._set(calibration, exchangeability)

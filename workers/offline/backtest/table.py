@@ -37,14 +37,9 @@ def table(finished: Sequence[Finished]) -> list[str]:
         for name, scores in each.result.methods.items():
             lines.append(f"  {name:<{_NAME - 2}}{_figures(scores, base)}".rstrip())
     return [
-        *lines,
-        "",
-        *_best(finished),
-        *_given_score(finished),
-        *_money(finished),
-        *_older_rows(finished),
-        *LEGEND,
-    ]
+        *lines, "", *_best(finished), *_given_score(finished), *_money(finished),
+        *_older_rows(finished), *LEGEND,
+    ]  # fmt: skip
 
 
 def _headline_loss(finished: Finished) -> float:
@@ -167,15 +162,10 @@ def _not_scored(counts: EntryCounts) -> list[str]:
 def _figures(scores: Scores, base: Scores | None) -> str:
     difference = None if base is None else scores.log_loss - base.log_loss
     texts = (
-        _decimals(scores.log_loss, 4),
-        "" if difference is None else f"{difference:+.4f}",
-        _decimals(scores.brier, 4),
-        _decimals(scores.accuracy, 3),
-        _decimals(scores.auc, 3),
-        _decimals(scores.calibration_error, 3),
-        _coverage(scores),
-        _decimals(scores.width, 3),
-    )
+        _decimals(scores.log_loss, 4), "" if difference is None else f"{difference:+.4f}",
+        _decimals(scores.brier, 4), _decimals(scores.accuracy, 3), _decimals(scores.auc, 3),
+        _decimals(scores.calibration_error, 3), _coverage(scores), _decimals(scores.width, 3),
+    )  # fmt: skip
     widths = (width for _, width in (*_COLUMNS, *_COVERAGE))
     return "".join(f"{text:>{width}}" for text, width in zip(texts, widths, strict=True))
 
