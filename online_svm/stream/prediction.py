@@ -216,18 +216,9 @@ def _action(block: PredictionBlock, column: Column, i: int) -> object:
     return column.unknown if block.action is None else block.actions[int(block.action[i])]
 
 
-def _cost(block: PredictionBlock, column: Column, i: int) -> object:
-    return column.unknown if block.expected_cost is None else float(block.expected_cost[i])
-
-
-def _wanted(block: PredictionBlock, column: Column, i: int) -> object:
-    wanted = block.label_wanted
-    return column.unknown if wanted is None else bool(wanted[i])
-
-
-def _share(block: PredictionBlock, column: Column, i: int) -> object:
-    share = block.label_probability
-    return column.unknown if share is None else float(share[i])
+def _may_be_absent(block: PredictionBlock, column: Column, i: int) -> object:
+    values: Floats | Bools | None = getattr(block, column.name)
+    return column.unknown if values is None else values[i].item()
 
 
 def _list(block: PredictionBlock, column: Column, i: int) -> tuple[float, ...]:
@@ -268,9 +259,7 @@ _VALUES: dict[Kind, Callable[[PredictionBlock, Column, int], Any]] = {
     "category": _category,
     "own": _own,
     "action": _action,
-    "cost": _cost,
-    "wanted": _wanted,
-    "share": _share,
+    **dict.fromkeys(("cost", "wanted", "share"), _may_be_absent),
     "list": _list,
     "pairs": _pairs,
     "lists_by_map": _lists_by_map,
