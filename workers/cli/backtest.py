@@ -15,6 +15,7 @@ from workers.cli.common import (
     RedisOptions,
     check_picture,
     note,
+    opt,
     replacing,
     show,
     show_json,
@@ -42,7 +43,7 @@ class HistoryOptions(SourceOptions):
     """Options to read a history; those of files are refused for a feed or an archive."""
 
     feed: Annotated[
-        bool, Option("--feed", help="It is a feed, though a file or data set has the name.")
+        bool, opt("--feed", "It is a feed, though a file or data set has the name.")
     ] = False
     limit: Annotated[int | None, Option(min=1, help="Entries to answer, at most.")] = None
 
@@ -149,17 +150,17 @@ class ConfigurationOptions:
 
     configs: Annotated[
         Path | None,
-        Option(
-            metavar="FILE",
-            help="TOML file with a section for each configuration: [name], then settings of the "
+        opt(
+            "FILE",
+            "TOML file with a section for each configuration: [name], then settings of the "
             "predictor. The first is the base: the others change what they name of it.",
         ),
     ] = None
     set: Annotated[
         list[str] | None,
-        Option(
-            metavar="NAME:KEY=VALUE,...",
-            help="One more configuration, or more settings for one; may be repeated. Without "
+        opt(
+            "NAME:KEY=VALUE,...",
+            "One more configuration, or more settings for one; may be repeated. Without "
             "--configs the base is named base.",
         ),
     ] = None
@@ -171,19 +172,18 @@ class RunOptions:
 
     out: Annotated[
         Path | None,
-        Option(
-            metavar="DIR",
-            help="Keep the result of each finished configuration there; the same command goes on.",
+        opt(
+            "DIR", "Keep the result of each finished configuration there; the same command goes on."
         ),
     ] = None
-    curves: Annotated[
-        Path | None, Option(metavar="FILE.png", help="Draw cumulative log loss and reliability.")
-    ] = None
+    curves: Annotated[Path | None, opt("FILE.png", "Draw cumulative log loss and reliability.")] = (
+        None
+    )
     answers: Annotated[
         Path | None,
-        Option(
-            metavar="DIR",
-            help="Answer once more and write the answers of each configuration there, as NAME.csv "
+        opt(
+            "DIR",
+            "Answer once more and write the answers of each configuration there, as NAME.csv "
             "in the form of export: online-svm report reads it.",
         ),
     ] = None
@@ -198,16 +198,13 @@ class RunOptions:
     ] = None
     ray: Annotated[
         str | None,
-        Option(
-            metavar="HOST:PORT",
-            help="Answer them on a Ray cluster, one a processor: its head, or auto.",
-        ),
+        opt("HOST:PORT", "Answer them on a Ray cluster, one a processor: its head, or auto."),
     ] = None
     costs: Annotated[
         Path | None,
-        Option(
-            metavar="FILE",
-            help="Tell what the recorded answers of a feed would have cost: a TOML file with a "
+        opt(
+            "FILE",
+            "Tell what the recorded answers of a feed would have cost: a TOML file with a "
             "section for each matrix, [name.label] and below it action = cost. Nothing is "
             "answered.",
         ),

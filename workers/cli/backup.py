@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from workers.cli.common import RedisOptions, note, replacing_bytes, writing
+from workers.cli.common import RedisOptions, note, opt, replacing_bytes, writing
 from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
 from workers.text import counted
 
@@ -20,13 +20,10 @@ NOTE_SECONDS = 5.0  # time between two lines about waiting for a worker
 def backup(
     out: Annotated[
         Path,
-        Option(
-            metavar="FILE",
-            help="Where to; with --all a directory, which has FEED.backup of each feed then.",
-        ),
+        opt("FILE", "Where to; with --all a directory, which has FEED.backup of each feed then."),
     ],
     feed: Annotated[str | None, Argument(help="Name of the feed.")] = None,
-    all_feeds: Annotated[bool, Option("--all", help="Every listed feed.")] = False,
+    all_feeds: Annotated[bool, opt("--all", "Every listed feed.")] = False,
     timeout: Annotated[
         float,
         Option(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from workers.cli.common import RedisOptions, note
+from workers.cli.common import RedisOptions, note, opt
 
 if TYPE_CHECKING:
     from workers.session.answer import Outcome
@@ -44,7 +44,7 @@ class ServiceOptions:
         int,
         Option(min=0, max=16, help="Replicas of Redis that must have a commit before it counts."),
     ] = 0
-    once: Annotated[bool, Option("--once", help="Combine what is there, then end.")] = False
+    once: Annotated[bool, opt("--once", "Combine what is there, then end.")] = False
     metrics: Annotated[
         str | None,
         Option(
@@ -66,7 +66,7 @@ class ServiceOptions:
 
 def combine(
     feeds: Annotated[list[str], Argument(help="Feeds that score the same ids; at least two.")],
-    into: Annotated[str, Option(metavar="FEED", help="Feed to write the answers to.")],
+    into: Annotated[str, opt("FEED", "Feed to write the answers to.")],
     *,
     redis: RedisOptions,
     decision: DecisionOptions,

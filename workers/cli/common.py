@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inspect import Parameter, Signature
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import orjson
 import typer
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from workers.broker.embedded import Embedded
     from workers.broker.store import Store
 
+
+def opt(form: str, help: str, **bounds: Any) -> Any:
+    """Declare an option by its help and `form`: the flag, as "--json", or what stands for a value.
+
+    Without a flag it has the name of the parameter. `bounds` are as of `typer.Option`.
+    """
+    if form.startswith("--"):
+        return Option(form, help=help, **bounds)
+    return Option(metavar=form, help=help, **bounds)
+
+
 Feed = Annotated[str, Argument(help="Name of the feed.")]
 Redis = Annotated[
     str | None,
@@ -32,15 +43,15 @@ Redis = Annotated[
     ),
 ]
 Config = Annotated[Path | None, Option("--config", metavar="FILE", help="TOML file with settings.")]
-Json = Annotated[bool, Option("--json", help="Print JSON, one object a line.")]
+Json = Annotated[bool, opt("--json", "Print JSON, one object a line.")]
 DataDir = Annotated[
     Path | None,
     Option("--data-dir", metavar="DIR", help="Where the data files are; default $ONLINE_SVM_DATA."),
 ]
-Overwrite = Annotated[bool, Option("--overwrite", help="Replace FILE if it is there.")]
+Overwrite = Annotated[bool, opt("--overwrite", "Replace FILE if it is there.")]
 Port = Annotated[int, Option(min=0, max=65535, help="Port; 0 is any free one.")]
-Yes = Annotated[bool, Option("--yes", help="Do not ask.")]
-Force = Annotated[bool, Option("--force", help="Even if a worker holds the feed; it will exit.")]
+Yes = Annotated[bool, opt("--yes", "Do not ask.")]
+Force = Annotated[bool, opt("--force", "Even if a worker holds the feed; it will exit.")]
 
 Command = Callable[..., None]
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from workers.cli.common import Json, Port, RedisOptions, note, show_json
+from workers.cli.common import Json, Port, RedisOptions, note, opt, show_json
 from workers.python_process import importing
 
 
@@ -15,15 +15,12 @@ class ServerOptions:
     """Address of the page, and its tokens."""
 
     address: Annotated[
-        str, Option(metavar="IP", help="Address to listen on; other than loopback needs a token.")
+        str, opt("IP", "Address to listen on; other than loopback needs a token.")
     ] = "127.0.0.1"
     port: Port = 5006
     token_file: Annotated[
         Path | None,
-        Option(
-            metavar="FILE",
-            help="File with a token that a browser must send before it sees the page.",
-        ),
+        opt("FILE", "File with a token that a browser must send before it sees the page."),
     ] = None
     until_input_ends: Annotated[
         bool, Option("--until-input-ends", hidden=True, help="End with standard input.")
@@ -41,9 +38,7 @@ def dashboard(
     *,
     redis: RedisOptions,
     server: ServerOptions,
-    shard: Annotated[
-        str | None, Option(metavar="I/N", help="Show only the feeds of shard I of N.")
-    ] = None,
+    shard: Annotated[str | None, opt("I/N", "Show only the feeds of shard I of N.")] = None,
     json: Json = False,
 ) -> None:
     """Show feeds in a browser, live, until stopped: a table, and a page for each feed.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from workers.cli.common import check_picture, writing
+from workers.cli.common import check_picture, opt, writing
 
 PICTURE = Path("demo-output/curves.png")  # default path of the picture
 
@@ -21,7 +21,7 @@ def demo(
         float, Option(min=0.1, max=1000.0, help="Push this many times as fast.")
     ] = 1.0,
     page: Annotated[
-        bool, Option("--page", help="Show the feeds in a browser too, until Enter is pressed.")
+        bool, opt("--page", "Show the feeds in a browser too, until Enter is pressed.")
     ] = False,
 ) -> None:
     """Answer three real feeds live, show their validity and alarms, and draw the curves.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from workers.cli.common import Feed, Json, RedisOptions, Yes, confirm, note, show_json
+from workers.cli.common import Feed, Json, RedisOptions, Yes, confirm, note, opt, show_json
 from workers.errors import BadConfiguration, WorkerError
 from workers.text import counted
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 def erase(
     feed: Feed,
     id: Annotated[str, Option(help="The id that the producer sent.")],
-    archive: Annotated[
-        Path | None, Option(metavar="DIR", help="Its archive, if there is one.")
-    ] = None,
+    archive: Annotated[Path | None, opt("DIR", "Its archive, if there is one.")] = None,
     *,
     redis: RedisOptions,
     json: Json = False,

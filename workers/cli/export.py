@@ -14,6 +14,7 @@ from workers.cli.common import (
     Overwrite,
     RedisOptions,
     note,
+    opt,
     replacing,
     show_json,
     writing,
@@ -36,14 +37,14 @@ class TableOptions:
     """Options of the CSV table."""
 
     features: Annotated[
-        bool, Option("--features", help="Add a column for each feature, as it was sent.")
+        bool, opt("--features", "Add a column for each feature, as it was sent.")
     ] = False
     overwrite: Overwrite = False
     raw: Annotated[
         bool,
-        Option(
+        opt(
             "--raw",
-            help="Write text as it is. Without it, text that begins like a formula (= + - @) and "
+            "Write text as it is. Without it, text that begins like a formula (= + - @) and "
             "is no number gets a ' in front, and a control character is written as an escape.",
         ),
     ] = False
@@ -55,19 +56,17 @@ class ArchiveOptions:
 
     to: Annotated[
         Path | None,
-        Option(
-            metavar="DIR",
-            help="Write answers, labels, reports, alarms and input as Parquet files by day: an "
+        opt(
+            "DIR",
+            "Write answers, labels, reports, alarms and input as Parquet files by day: an "
             "archive, or what is new to one. Needs pyarrow (pip install 'online-svm[archive]').",
             rich_help_panel=_PARQUET,
         ),
     ] = None
     follow: Annotated[
         bool,
-        Option(
-            "--follow",
-            help="Go on with what comes, until Ctrl-C or SIGTERM.",
-            rich_help_panel=_PARQUET,
+        opt(
+            "--follow", "Go on with what comes, until Ctrl-C or SIGTERM.", rich_help_panel=_PARQUET
         ),
     ] = False
     every: Annotated[
@@ -89,17 +88,17 @@ class ArchiveOptions:
     ] = "downstream"
     take_group: Annotated[
         bool,
-        Option(
+        opt(
             "--take-group",
-            help="Take that group from an archive that was given up.",
+            "Take that group from an archive that was given up.",
             rich_help_panel=_PARQUET,
         ),
     ] = False
     accept_gap: Annotated[
         bool,
-        Option(
+        opt(
             "--accept-gap",
-            help="Go on where entries were trimmed before they came here.",
+            "Go on where entries were trimmed before they came here.",
             rich_help_panel=_PARQUET,
         ),
     ] = False

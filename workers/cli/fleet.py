@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from workers.cli.common import Json, RedisOptions, note, show, show_json, with_settings
+from workers.cli.common import Json, RedisOptions, note, opt, show, show_json, with_settings
 from workers.errors import BadConfiguration
 from workers.runner.shard import MAX_SHARDS
 
@@ -85,10 +85,8 @@ class FleetOptions:
     """The fleet, and the time to wait for its shards."""
 
     address: Address = AUTO
-    name: Annotated[str, Option(metavar="NAME", help="Of the fleet.")] = "fleet"
-    wait: Annotated[
-        float, Option(min=0, metavar="SECONDS", help="For all shards to have a place.")
-    ] = 60.0
+    name: Annotated[str, opt("NAME", "Of the fleet.")] = "fleet"
+    wait: Annotated[float, opt("SECONDS", "For all shards to have a place.", min=0)] = 60.0
     json: Json = False
 
 
@@ -110,10 +108,7 @@ class ShardOptions:
     ] = None
     resource: Annotated[
         list[str] | None,
-        Option(
-            metavar="NAME=AMOUNT",
-            help="Another resource of Ray that a shard needs; may be repeated.",
-        ),
+        opt("NAME=AMOUNT", "Another resource of Ray that a shard needs; may be repeated."),
     ] = None
 
 

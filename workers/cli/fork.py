@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
-
-from workers.cli.common import Feed, RedisOptions, note
+from workers.cli.common import Feed, RedisOptions, note, opt
 from workers.config.text_values import option
 from workers.errors import Unavailable
 from workers.text import counted
@@ -19,7 +17,7 @@ def fork(
     *,
     redis: RedisOptions,
     to: Annotated[
-        str | None, Option(metavar="NAME", help="Name of the new feed; default FEED-2, FEED-3...")
+        str | None, opt("NAME", "Name of the new feed; default FEED-2, FEED-3...")
     ] = None,
 ) -> None:
     """Copy the kept input of a feed to a new one, to answer it with other settings."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from workers.cli.common import Json, Port, RedisOptions, note, show_json
+from workers.cli.common import Json, Port, RedisOptions, note, opt, show_json
 from workers.errors import BadConfiguration
 from workers.python_process import importing
 
@@ -18,22 +18,19 @@ class GatewayOptions:
     """Address of the gateway, its tokens, and its limits."""
 
     address: Annotated[
-        str, Option(metavar="IP", help="Address to listen on; other than loopback needs tokens.")
+        str, opt("IP", "Address to listen on; other than loopback needs tokens.")
     ] = "127.0.0.1"
     port: Port = 8080
     token_file: Annotated[
         Path | None,
-        Option(
-            metavar="FILE",
-            help="TOML file of bearer tokens, by feed and right; read again when it changes.",
-        ),
+        opt("FILE", "TOML file of bearer tokens, by feed and right; read again when it changes."),
     ] = None
     high_water: Annotated[
         int,
-        Option(
+        opt(
+            "N",
+            "Refuse (429) while N entries of a feed or more wait for its worker; 0 never.",
             min=0,
-            metavar="N",
-            help="Refuse (429) while N entries of a feed or more wait for its worker; 0 never.",
         ),
     ] = 10_000
     max_body: Annotated[int, Option(min=1000, help="Bytes of the body of a request, at most.")] = (

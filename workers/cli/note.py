@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from workers.cli.common import Feed, RedisOptions
+from workers.cli.common import Feed, RedisOptions, opt
 from workers.cli.common import note as print_note
 from workers.errors import BadConfiguration
 
@@ -31,18 +31,15 @@ def note(
     ] = None,
     ack: Annotated[
         str | None,
-        Option(
-            metavar="ALARM",
-            help="You have seen this alarm: its n, as tail --stream alarms shows it, or the ID of "
+        opt(
+            "ALARM",
+            "You have seen this alarm: its n, as tail --stream alarms shows it, or the ID of "
             "its entry. It stays open.",
         ),
     ] = None,
     silence: Annotated[
         str | None,
-        Option(
-            metavar="TIME",
-            help="Post no alarm to the webhook for 90s, 30m, 2h or 1d; 0s ends a silence.",
-        ),
+        opt("TIME", "Post no alarm to the webhook for 90s, 30m, 2h or 1d; 0s ends a silence."),
     ] = None,
     *,
     redis: RedisOptions,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import orjson
 from typer import Argument, Option
 
-from workers.cli.common import Feed, RedisOptions, attached_url, embedded_url, note
+from workers.cli.common import Feed, RedisOptions, attached_url, embedded_url, note, opt
 from workers.cli.source_options import PushedSourceOptions
 from workers.errors import BadConfiguration, EmbeddedNotRunning
 from workers.text import counted
@@ -36,24 +36,20 @@ class PushOptions:
         int | None, Option(min=0, help="Rows to push, at most; 0 only checks all of the source.")
     ] = None
     dry_run: Annotated[
-        bool,
-        Option("--dry-run", help="Show how each column is read, check all rows, and send nothing."),
+        bool, opt("--dry-run", "Show how each column is read, check all rows, and send nothing.")
     ] = False
     rate: Annotated[float | None, Option(min=1e-3, help="Rows a second, at most.")] = None
     high_water: Annotated[
         int,
-        Option(
-            min=0,
-            metavar="N",
-            help="Wait while N entries or more are beyond the worker's cursor, until half of them "
+        opt(
+            "N",
+            "Wait while N entries or more are beyond the worker's cursor, until half of them "
             "are answered; 0 never waits.",
+            min=0,
         ),
     ] = 1_000_000
     high_water_bytes: Annotated[
-        int,
-        Option(
-            min=0, metavar="N", help="The same for N bytes of them: names and values of fields."
-        ),
+        int, opt("N", "The same for N bytes of them: names and values of fields.", min=0)
     ] = HIGH_WATER_BYTES
 
 
@@ -69,9 +65,9 @@ def push(
     ] = None,
     labels: Annotated[
         str | None,
-        Option(
-            metavar="FILE",
-            help="In the place of a source: labels of examples that were pushed before, by the id "
+        opt(
+            "FILE",
+            "In the place of a source: labels of examples that were pushed before, by the id "
             "in --id COLUMN; for a feed with a --horizon. Other columns than the id and the label "
             "are left out.",
         ),

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from workers.cli.common import Json, Overwrite, RedisOptions, note, replacing, show_json, writing
+from workers.cli.common import (
+    Json,
+    Overwrite,
+    RedisOptions,
+    note,
+    opt,
+    replacing,
+    show_json,
+    writing,
+)
 from workers.errors import BadConfiguration
 from workers.python_process import importing
 from workers.text import printable
@@ -22,27 +31,20 @@ if TYPE_CHECKING:
 class FileOptions:
     """The file of a report, and the span of time that it shows."""
 
-    out: Annotated[Path, Option(metavar="FILE", help="The HTML file to write.")] = Path(
-        "report.html"
-    )
+    out: Annotated[Path, opt("FILE", "The HTML file to write.")] = Path("report.html")
     since: Annotated[
-        str | None,
-        Option(metavar="TIME", help="Begin here, as 2026-03-12 or 2026-03-12T09:00 in UTC."),
+        str | None, opt("TIME", "Begin here, as 2026-03-12 or 2026-03-12T09:00 in UTC.")
     ] = None
-    until: Annotated[
-        str | None, Option(metavar="TIME", help="End here; a date is its last moment.")
-    ] = None
-    along: Annotated[
-        str, Option(metavar="n|time", help="Draw along examples learned, or along time.")
-    ] = "n"
+    until: Annotated[str | None, opt("TIME", "End here; a date is its last moment.")] = None
+    along: Annotated[str, opt("n|time", "Draw along examples learned, or along time.")] = "n"
     positive: Annotated[
-        str | None, Option(metavar="LABEL", help="The class of interest; default the rare classes.")
+        str | None, opt("LABEL", "The class of interest; default the rare classes.")
     ] = None
     card: Annotated[
         bool,
-        Option(
+        opt(
             "--card",
-            help="Write a model card instead: one page of facts for auditors, as Markdown and HTML "
+            "Write a model card instead: one page of facts for auditors, as Markdown and HTML "
             "beside each other (report.md, report.html).",
         ),
     ] = False
@@ -61,9 +63,9 @@ def report(
     file: FileOptions,
     against: Annotated[
         str | None,
-        Option(
-            metavar="OTHER",
-            help="Compare with this feed instead: print which of the two is better on the "
+        opt(
+            "OTHER",
+            "Compare with this feed instead: print which of the two is better on the "
             "labelled examples that both answered. No file is written.",
         ),
     ] = None,

@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
-
-from workers.cli.common import Feed, Force, RedisOptions, Yes, confirm, note
+from workers.cli.common import Feed, Force, RedisOptions, Yes, confirm, note, opt
 from workers.errors import WorkerError
 from workers.text import counted
 
@@ -17,7 +15,7 @@ def reset(
     *,
     redis: RedisOptions,
     with_input: Annotated[
-        bool, Option("--input", help="Delete the input too, not only what came of it.")
+        bool, opt("--input", "Delete the input too, not only what came of it.")
     ] = False,
     force: Force = False,
     yes: Yes = False,

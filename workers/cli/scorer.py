@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from workers.cli.common import Feed, RedisOptions, with_settings
+from workers.cli.common import Feed, RedisOptions, opt, with_settings
 from workers.python_process import importing
 from workers.scorer.settings import ScorerSettings
 
@@ -61,10 +61,7 @@ def scorer(
     options: AnswerOptions,
     name: Annotated[
         str | None,
-        Option(
-            metavar="NAME",
-            help="Name of this scorer, which no other has; default host, process and chance.",
-        ),
+        opt("NAME", "Name of this scorer, which no other has; default host, process and chance."),
     ] = None,
     **shared: Any,
 ) -> None:

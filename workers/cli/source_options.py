@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Option
 from typing_extensions import override
 
-from workers.cli.common import DataDir, note
+from workers.cli.common import DataDir, note, opt
 
 if TYPE_CHECKING:
     from workers.push.rows import Layout, Reading, Row
@@ -23,93 +23,79 @@ class SourceOptions:
         Option(help="Default: by the file's extension; jsonl for standard input."),
     ] = None
     label: Annotated[
-        str | None,
-        Option(
-            metavar="COLUMN", help="Column of the label; default the last one, y in JSON lines."
-        ),
+        str | None, opt("COLUMN", "Column of the label; default the last one, y in JSON lines.")
     ] = None
     prob: Annotated[
         str | None,
-        Option(
-            metavar="COLUMN",
-            help="Column of an annotator's probability of the second class, where there is no "
+        opt(
+            "COLUMN",
+            "Column of an annotator's probability of the second class, where there is no "
             "label; p in JSON lines. For learner psvm.",
         ),
     ] = None
-    no_header: Annotated[
-        bool, Option("--no-header", help="A CSV file begins with data: send arrays.")
-    ] = False
+    no_header: Annotated[bool, opt("--no-header", "A CSV file begins with data: send arrays.")] = (
+        False
+    )
     features: Annotated[
         int | None, Option(min=1, max=100_000, help="Features of a LIBSVM source.")
     ] = None
-    drop: Annotated[
-        list[str] | None, Option(metavar="COLUMN", help="Column to leave out; may be repeated.")
-    ] = None
+    drop: Annotated[list[str] | None, opt("COLUMN", "Column to leave out; may be repeated.")] = None
     id: Annotated[
         str | None,
-        Option(
-            metavar="COLUMN",
-            help="Column of the producer's id, which the answer repeats; id in JSON lines with x.",
+        opt(
+            "COLUMN",
+            "Column of the producer's id, which the answer repeats; id in JSON lines with x.",
         ),
     ] = None
     time: Annotated[
         str | None,
-        Option(
-            metavar="COLUMN",
-            help="Column of the time of an example, for a feed whose horizon counts time: ISO "
+        opt(
+            "COLUMN",
+            "Column of the time of an example, for a feed whose horizon counts time: ISO "
             "8601, or seconds or milliseconds since 1970; time in JSON lines with x.",
         ),
     ] = None
     score: Annotated[
         str | None,
-        Option(
-            metavar="COLUMN",
-            help="Column of another model's score, for a feed with --scores; score in JSON lines "
+        opt(
+            "COLUMN",
+            "Column of another model's score, for a feed with --scores; score in JSON lines "
             "with x.",
         ),
     ] = None
-    score_version: Annotated[
-        str | None, Option(metavar="COLUMN", help="Column of the version of that model.")
-    ] = None
+    score_version: Annotated[str | None, opt("COLUMN", "Column of the version of that model.")] = (
+        None
+    )
     na: Annotated[
         list[str] | None,
-        Option(
-            metavar="TEXT",
-            help="Text that stands for a missing value, beside an empty cell and ?; may be "
+        opt(
+            "TEXT",
+            "Text that stands for a missing value, beside an empty cell and ?; may be "
             "repeated. A missing feature is sent as null, which is a gap; in an array only a "
             "worker with --missing mean takes it. A row without a label is answered, not learned.",
         ),
     ] = None
     arrays: Annotated[
-        bool, Option("--arrays", help="Send columns as an array in their order, without names.")
+        bool, opt("--arrays", "Send columns as an array in their order, without names.")
     ] = False
     shuffle: Annotated[
         int | None,
-        Option(
-            metavar="SEED",
-            help="Push in the order of numpy.random.default_rng(SEED).permutation(n).",
-        ),
+        opt("SEED", "Push in the order of numpy.random.default_rng(SEED).permutation(n)."),
     ] = None
     decimal: Annotated[
         Literal[",", "."] | None,
-        Option(
-            metavar="SIGN",
-            help="Decimal sign of a table, comma or point, where its values do not prove one.",
-        ),
+        opt("SIGN", "Decimal sign of a table, comma or point, where its values do not prove one."),
     ] = None
     day_first: Annotated[
         bool | None,
-        Option(
+        opt(
             "--day-first/--month-first",
-            help="Whether 01/02/2025 is the first of February, where the table does not prove it.",
+            "Whether 01/02/2025 is the first of February, where the table does not prove it.",
         ),
     ] = None
     encoding: Annotated[
         str | None,
-        Option(
-            metavar="NAME",
-            help="Encoding of a CSV file; default Unicode if it is that, else Windows-1252.",
-        ),
+        opt("NAME", "Encoding of a CSV file; default Unicode if it is that, else Windows-1252."),
     ] = None
     label_case: Annotated[
         Literal["lower", "keep"] | None,
@@ -165,12 +151,12 @@ class SourceOptions:
 class PushedSourceOptions(SourceOptions):
     """Options to read a source for a feed; rows may lack labels."""
 
-    no_label: Annotated[bool, Option("--no-label", help="Every column is a feature.")] = False
+    no_label: Annotated[bool, opt("--no-label", "Every column is a feature.")] = False
     slice: Annotated[
         list[str] | None,
-        Option(
-            metavar="COLUMN",
-            help="Column of text that is sent as a slice and is no feature, for a feed with "
+        opt(
+            "COLUMN",
+            "Column of text that is sent as a slice and is no feature, for a feed with "
             "--slices COLUMN; may be repeated. s in JSON lines with x.",
         ),
     ] = None

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from orjson import dumps
-from typer import Argument, Option
+from typer import Argument
 
-from workers.cli.common import Json, RedisOptions, note
+from workers.cli.common import Json, RedisOptions, note, opt
 from workers.cli.fleet import AUTO, Address, print_fleet
 from workers.cli.validity_text import pending_lines, validity_lines
 from workers.errors import (
@@ -39,17 +39,11 @@ def status(
     redis: RedisOptions,
     json: Json = False,
     check: Annotated[
-        bool,
-        Option(
-            "--check", help="End with exit code 1 where a feed has no worker, and name the feed."
-        ),
+        bool, opt("--check", "End with exit code 1 where a feed has no worker, and name the feed.")
     ] = False,
     fleet: Annotated[
         str | None,
-        Option(
-            metavar="NAME",
-            help="Show instead where each shard of this fleet runs, and what its feeds do.",
-        ),
+        opt("NAME", "Show instead where each shard of this fleet runs, and what its feeds do."),
     ] = None,
     address: Address = AUTO,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
-from workers.cli.common import Feed, Json, RedisOptions, note
+from workers.cli.common import Feed, Json, RedisOptions, note, opt
 from workers.errors import BadConfiguration
 from workers.text import counted
 
@@ -27,10 +27,10 @@ class FormOptions:
 
     json: Json = False
     features: Annotated[
-        bool, Option("--features", help="Show the features of answers, as they were sent.")
+        bool, opt("--features", "Show the features of answers, as they were sent.")
     ] = False
     raw: Annotated[
-        bool, Option("--raw", help="Print the payloads as they are stored, and nothing else.")
+        bool, opt("--raw", "Print the payloads as they are stored, and nothing else.")
     ] = False
 
 

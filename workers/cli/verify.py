@@ -4,9 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
-
-from workers.cli.common import Feed, Json, RedisOptions, show_json
+from workers.cli.common import Feed, Json, RedisOptions, opt, show_json
 from workers.cli.source_options import PushedSourceOptions
 from workers.errors import BadConfiguration, ReplayMismatch
 from workers.text import counted, printable
@@ -25,17 +23,17 @@ def verify(
     json: Json = False,
     input: Annotated[
         str | None,
-        Option(
-            metavar="SOURCE",
-            help="Compare the whole history with this source, read as push reads it; or with an "
+        opt(
+            "SOURCE",
+            "Compare the whole history with this source, read as push reads it; or with an "
             "archive, a directory.",
         ),
     ] = None,
     repair: Annotated[
         bool,
-        Option(
+        opt(
             "--repair",
-            help="Where state and answers disagree, make them agree if a replay of the input "
+            "Where state and answers disagree, make them agree if a replay of the input "
             "proves them: a state that is behind moves to the end of the answers, missing answers "
             "are written.",
         ),

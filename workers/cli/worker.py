@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from workers.cli.common import RedisOptions, embedded_url, note, with_settings
+from workers.cli.common import RedisOptions, embedded_url, note, opt, with_settings
 from workers.errors import BadConfiguration
 from workers.python_process import importing
 from workers.text import counted
@@ -31,14 +31,13 @@ class ProcessOptions:
     """The name of the worker, its shard of the feeds, and its output."""
 
     name: Annotated[
-        str | None,
-        Option(metavar="NAME", help="Stable name of this worker; default the host's name."),
+        str | None, opt("NAME", "Stable name of this worker; default the host's name.")
     ] = None
     shard: Annotated[
         str | None,
-        Option(
-            metavar="I/N",
-            help="Answer only the feeds of shard I of N, from 0 on; auto/N takes I from the number "
+        opt(
+            "I/N",
+            "Answer only the feeds of shard I of N, from 0 on; auto/N takes I from the number "
             "that ends the host's name.",
         ),
     ] = None
@@ -51,9 +50,9 @@ class ProcessOptions:
             help="Show the feeds in a browser, on this port of loopback; 0 is any free one.",
         ),
     ] = None
-    quiet: Annotated[
-        bool, Option("--quiet", help="No progress lines: alarms, warnings and the stop.")
-    ] = False
+    quiet: Annotated[bool, opt("--quiet", "No progress lines: alarms, warnings and the stop.")] = (
+        False
+    )
 
 
 @with_settings()
