@@ -159,9 +159,7 @@ class RealisedCost:
     @classmethod
     def from_state(cls, state: Arrays, matrix: CostMatrix) -> Self:
         """Restore the sums, or raise InvalidSnapshot."""
-        restored = cls(matrix)
-        _FIELDS.fill(restored, None, state)
-        return restored
+        return _FIELDS.fill(cls(matrix), None, state)
 
     def _mean(self, total: float) -> float | None:
         return float(total) / self._scored if self._scored else None

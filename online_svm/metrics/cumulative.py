@@ -83,9 +83,7 @@ class CumulativeValidity:
     @classmethod
     def from_state(cls, state: Arrays) -> Self:
         """Restore the running sums, or raise InvalidSnapshot."""
-        restored = cls(intervals=False)
-        _FIELDS.fill(restored, None, state)
-        return restored
+        return _FIELDS.fill(cls(intervals=False), None, state)
 
     def _label_report(self, sums: Floats, hits: int) -> LabelReport:
         return LabelReport(

@@ -239,8 +239,7 @@ class PromisedErrorRate:
     @classmethod
     def from_state(cls, state: State, config: PredictorConfig) -> Self:
         """Restore the counts, or raise InvalidSnapshot."""
-        restored = cls(config)
-        _SCHEMA.fill(restored, *state)
+        restored = _SCHEMA.fill(cls(config), *state)
         require(int(restored._recent[:, 0].sum()) < RECENT_EXAMPLES, "recent")
         require(bool((restored._errors <= restored._labelled).all()), "errors")
         return restored

@@ -11,7 +11,7 @@ field. Numbers and flags are stored in the header, or as an array of one element
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from online_svm.errors import InvalidSnapshot
 from online_svm.storage.state import Header
 from online_svm.types import Arrays
+
+T = TypeVar("T")
 
 INTEGER_BOUND = 1 << 62  # exclusive bound of stored integers: the sum of two fits in 64 bits
 
@@ -77,7 +79,7 @@ class StateSchema:
     >>> table, mean = StateSchema(floats("_sums"), number("count")), Mean()
     >>> table.header_of(mean), table.arrays_of(mean)
     ({'count': 0}, {'sums': array([0., 0.])})
-    >>> table.fill(mean, {"count": 3}, {"sums": np.ones(2)})
+    >>> mean = table.fill(mean, {"count": 3}, {"sums": np.ones(2)})
     >>> mean.count, mean._sums
     (3, array([1., 1.]))
     >>> table.fill(mean, {"count": 3}, {"sums": np.ones(5)})
@@ -99,13 +101,14 @@ class StateSchema:
         """Return copies of the arrays of an object by name."""
         return {f.name: _stored(held, f) for f in self._fields if f.is_array}
 
-    def fill(self, into: object, header: Header | None, arrays: Arrays) -> None:
-        """Set the fields of a new object; if one does not fit, none is set.
+    def fill(self, into: T, header: Header | None, arrays: Arrays) -> T:
+        """Set the fields of a new object, and return it; if one does not fit, none is set.
 
         Raises InvalidSnapshot if a field is absent, or has another type, shape or range.
         """
         for attribute, value in self.values(type(into), header, arrays, into).items():
             setattr(into, attribute, value)
+        return into
 
     def values(
         self, owner: type | str, header: Header | None, arrays: Arrays, made: object = None

@@ -108,7 +108,7 @@ class ReliabilityCard(Card):
 
 
 def _reported_bins(excerpt: Excerpt) -> list[list[float]]:
-    given = as_list(windows(excerpt.reports[-1]).get("reliability")) if excerpt.reports else []
+    given = as_list(windows(excerpt.last).get("reliability"))
     rows = [[number(as_dict(each).get(name)) for name in BIN] for each in given[:100]]
     return [row for row in rows if all(value >= 0 for value in row)]
 
@@ -152,7 +152,7 @@ class PartsCard(TextCard):
 
     @override
     def fill(self, excerpt: Excerpt) -> str:
-        found = worst(excerpt.reports[-1]) if excerpt.reports else []
+        found = worst(excerpt.last)
         if not found:
             return (
                 "No windowed figures in the reports yet. A feed has them if metrics_window is set, "
@@ -249,7 +249,7 @@ class LabelsCard(TextCard):
 
     @override
     def fill(self, excerpt: Excerpt) -> str:
-        labels = as_dict(excerpt.reports[-1].message.get("labels")) if excerpt.reports else {}
+        labels = excerpt.last.part("labels")
         pending = excerpt.pending
         if not labels and pending is None:
             return (
@@ -265,7 +265,7 @@ class LabelsCard(TextCard):
             shown = [("open answers", whole(number(labels.get("open")))), _bounds(labels)]
         shown += [("oldest open answer", _oldest(excerpt))]
         shown += [(words, whole(value)) for words, value in known if value == value]
-        budget = as_dict(excerpt.reports[-1].message.get("budget")) if excerpt.reports else {}
+        budget = excerpt.last.part("budget")
         if budget:
             shown += [(words, whole(number(budget.get(k)))) for k, words in _BUDGET.items()]
         return self.show(figures(shown))

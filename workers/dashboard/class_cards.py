@@ -88,7 +88,7 @@ class ActionsCard(TextCard):
 
     @override
     def fill(self, excerpt: Excerpt) -> str:
-        rows = action_rows(excerpt.reports[-1]) if excerpt.reports else []
+        rows = action_rows(excerpt.last)
         if not rows:
             return CostCard.missing
         return self.show(table(ACTION_COLUMNS, ([safe(c, 40) for c in row] for row in rows)))
@@ -99,7 +99,7 @@ ACTION_COLUMNS = "<rule", "taken", "cost an example"
 
 def action_rows(report: Report) -> list[list[str]]:
     """Return the decisions, the most probable label and each constant action, as cells of text."""
-    costs = as_dict(report.message.get("costs"))
+    costs = report.part("costs")
     taken, scored = as_dict(costs.get("taken")), number(costs.get("scored"))
     if not scored > 0:
         return []

@@ -224,8 +224,7 @@ class CostCard(_LinesCard):
 
     @override
     def fill(self, excerpt: Excerpt) -> str:
-        last = excerpt.reports[-1].message if excerpt.reports else {}
-        promise = as_dict(last.get("promise"))
+        promise = excerpt.last.part("promise")
         return (
             f"Promised error rate: {promise_text(promise)}." if promise else super().fill(excerpt)
         )
@@ -237,7 +236,7 @@ class CostCard(_LinesCard):
 
 
 def _costs(report: Report) -> tuple[float, float, float]:
-    costs = as_dict(report.message.get("costs"))
+    costs = report.part("costs")
     always = [number(mean) for mean in as_dict(costs.get("always")).values()]
     return number(costs.get("mean")), number(costs.get("by_label")), min(always, default=np.nan)
 

@@ -95,7 +95,7 @@ def _accuracy(past: Excerpt) -> Iterator[str]:
 
 
 def _score(past: Excerpt) -> Iterator[str]:
-    text = score_text(past.reports[-1].message) if past.reports else None
+    text = score_text(past.last.message)
     if text is not None:
         yield f"The given score: {text}."
 
@@ -167,7 +167,7 @@ def _class_figures(raised: RaisedAlarm, past: Excerpt) -> str:
 
 
 def _parts(past: Excerpt) -> Iterator[str]:
-    for part in worst(past.reports[-1])[:1] if past.reports else []:
+    for part in worst(past.last)[:1]:
         if abs(part.z) >= _FAR_Z:
             yield (
                 f"Of the parts, {part.name[:_MAX_NAME]} is farthest off at the end: "
@@ -177,7 +177,7 @@ def _parts(past: Excerpt) -> Iterator[str]:
 
 
 def _costs(past: Excerpt) -> Iterator[str]:
-    costs = as_dict(past.reports[-1].message.get("costs")) if past.reports else {}
+    costs = past.last.part("costs")
     mean, by_label = number(costs.get("mean")), number(costs.get("by_label"))
     if not math.isnan(mean):
         yield (
@@ -187,7 +187,7 @@ def _costs(past: Excerpt) -> Iterator[str]:
 
 
 def _budget(past: Excerpt) -> Iterator[str]:
-    budget = as_dict(past.reports[-1].message.get("budget")) if past.reports else {}
+    budget = past.last.part("budget")
     labelled, missing = number(budget.get("labelled")), number(budget.get("missing"))
     if not math.isnan(labelled):
         yield (
@@ -197,7 +197,7 @@ def _budget(past: Excerpt) -> Iterator[str]:
 
 
 def _promise(past: Excerpt) -> Iterator[str]:
-    promise = as_dict(past.reports[-1].message.get("promise")) if past.reports else {}
+    promise = past.last.part("promise")
     if promise:
         yield f"The promised error rate: {promise_text(promise)}."
 

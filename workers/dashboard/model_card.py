@@ -45,7 +45,7 @@ class Section(NamedTuple):
 def model_card(past: Excerpt) -> list[Section]:
     """Return the sections of the card of a feed."""
     found = of_every_class(past.answers, _MAX_ROWS)
-    actions = action_rows(past.reports[-1]) if past.reports else []
+    actions = action_rows(past.last)
     detected = [detection_row(each) for each in found]
     about = f"{len(past.answers):,} newest answers of the period were read"
     return [
@@ -82,14 +82,14 @@ def _data(past: Excerpt) -> Iterator[str]:
     first, last = past.reports[0], past.reports[-1]
     yield f"Reports from {moment(first.time)} to {moment(last.time)} (UTC)."
     yield f"{counted(last.n, 'example')} learned, {last.scored:,} of them scored after warm-up."
-    counts = as_dict(as_dict(last.message.get("labels")).get("counts"))
+    counts = as_dict(last.part("labels").get("counts"))
     given = (f"{name} {value:,}" for name, value in counts.items() if isinstance(value, int))
     if text := ", ".join(given):
         yield f"Delayed labels: {text}."
 
 
 def _features(past: Excerpt) -> list[list[str]]:
-    given = as_dict(past.reports[-1].message.get("features")) if past.reports else {}
+    given = past.last.part("features")
     return [
         [name, str(as_dict(each).get("kind")), _percent(number(as_dict(each).get("missing")))]
         for name, each in list(given.items())[:_MAX_ROWS]
@@ -106,7 +106,7 @@ def _settings(past: Excerpt) -> Iterator[str]:
 
 
 def _figures(past: Excerpt) -> Iterator[str]:
-    overall = as_dict(windows(past.reports[-1]).get("overall")) if past.reports else {}
+    overall = as_dict(windows(past.last).get("overall"))
     scored, accuracy = number(overall.get("scored")), number(overall.get("accuracy"))
     if not scored > 0 or not 0.0 <= accuracy <= 1.0:
         yield "Nothing is scored yet, or the reports have no window (metrics_window)."
@@ -121,7 +121,7 @@ def _figures(past: Excerpt) -> Iterator[str]:
 
 def _slices(past: Excerpt) -> list[list[str]]:
     found = []
-    given = as_dict(windows(past.reports[-1]).get("slices")) if past.reports else {}
+    given = as_dict(windows(past.last).get("slices"))
     for name, values in given.items():
         for each in map(as_dict, as_list(values)):
             scores = as_dict(each.get("scores"))
@@ -140,7 +140,7 @@ def _limits(past: Excerpt) -> Iterator[str]:
         reason = answers[-1].get("reason")
         because = f": {reason}" if reason else ""
         yield f"Guarantee of the last answer: {answers[-1]['guarantee']}{because}"
-    tests: list[Test] = tests_of(past.reports[-1]) if past.reports else []
+    tests: list[Test] = tests_of(past.last)
     for test in tests:
         if test.lower == test.lower:
             yield (

@@ -60,7 +60,7 @@ def tests_of(report: Report) -> list[Test]:
     >>> tests_of(Report.of(b"1-0", {"n": 1, "scored": 1, "monitors": {"tests": [found]}}))[0].margin
     -3.5
     """
-    given = as_list(as_dict(report.message.get("monitors")).get("tests"))
+    given = as_list(report.part("monitors").get("tests"))
     tests = [_test(as_dict(each)) for each in given[:_MAX_TESTS]]
     return [test for test in tests if not math.isnan(test.margin)]
 

@@ -44,6 +44,13 @@ class Report:
         methods = {name: _figures(method) for name, method in named if isinstance(method, dict)}
         return cls(float(parse_id(entry_id)[0]), int(n), int(scored), methods, message)
 
+    def part(self, name: str) -> dict[str, Any]:
+        """Return a part of the payload; an empty one if the report has none."""
+        return as_dict(self.message.get(name))
+
+
+NO_REPORT = Report(math.nan, 0, 0, {}, {})
+
 
 def as_dict(value: Any) -> dict[str, Any]:
     """Return a JSON object; an empty one for anything else."""
@@ -57,7 +64,7 @@ def as_list(value: Any) -> list[Any]:
 
 def windows(report: Report) -> dict[str, Any]:
     """Return the figures of the last scored examples that a report carries."""
-    return as_dict(report.message.get("windowed"))
+    return report.part("windowed")
 
 
 def _figures(method: Mapping[str, Any]) -> tuple[float, ...]:

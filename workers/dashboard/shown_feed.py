@@ -11,7 +11,7 @@ import numpy as np
 
 from online_svm.types import Floats
 from workers.broker.streams import Entry
-from workers.dashboard.reports import Report
+from workers.dashboard.reports import NO_REPORT, Report
 from workers.feed.state_fields import PendingLabels
 from workers.reading.answers import message, newest_answer
 from workers.reading.events import Event
@@ -227,6 +227,11 @@ class Excerpt:
     def is_scored(self) -> bool:
         """Whether any report has scored examples."""
         return any(report.scored for report in self.reports)
+
+    @property
+    def last(self) -> Report:
+        """The newest report; one without figures if there is none."""
+        return self.reports[-1] if self.reports else NO_REPORT
 
     def trust(self) -> Verdict:
         """Return the verdict on the answers at the end of the excerpt."""

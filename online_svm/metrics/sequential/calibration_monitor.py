@@ -280,21 +280,15 @@ class CalibrationMonitor:
         sums = nest("sums", self._sums.state())
         return self._family.state() | sums | _FIELDS.arrays_of(self)
 
-    @classmethod
-    def from_state(cls, state: Arrays, tolerance: float, level: float, most: int = 1) -> Self:
-        """Restore the monitor from `state`.
-
-        Raises InvalidSnapshot or LookupError if an array is absent or does not fit.
-        """
-        restored = cls(tolerance, level, most)
-        restored._family = Family.from_state(state, restored._family, cls)
-        parts = restored._family.parts
+    def restore(self, state: Arrays) -> Self:
+        """Continue a new monitor from a state, or raise InvalidSnapshot or LookupError."""
+        self._family = Family.from_state(state, self._family, type(self))
+        parts = self._family.parts
         sums = under("sums", state)
-        restored._sums = DeviationSums.from_state(sums, len(parts), INTERVAL_LEVEL)
-        _FIELDS.fill(restored, None, state)
+        self._sums = DeviationSums.from_state(sums, len(parts), INTERVAL_LEVEL)
         of_categories = (int(str(p.name)) + 1 for p in parts if p.scope == "category")
-        restored._categories = max(of_categories, default=0)
-        return restored
+        self._categories = max(of_categories, default=0)
+        return _FIELDS.fill(self, None, state)
 
 
 def _of_bin(number: int) -> str:

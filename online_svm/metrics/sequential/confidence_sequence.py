@@ -246,9 +246,7 @@ class DeviationSums:
     @classmethod
     def from_state(cls, state: Arrays, m: int, level: float = 0.05) -> Self:
         """Restore the sums, or raise InvalidSnapshot."""
-        restored = cls(m, level)
-        _FIELDS.fill(restored, None, state)
-        return restored
+        return _FIELDS.fill(cls(m, level), None, state)
 
 
 @kernel

@@ -400,22 +400,18 @@ class ExchangeabilityMonitor:
             arrays |= _OF_LABELS.arrays_of(self)
         return arrays | {**self._family.state(), "numbers": np.array(numbers, dtype=np.int64)}
 
-    @classmethod
-    def from_state(
-        cls, state: Arrays, level: float, every: int, seed: int = 0, *, tests_labels: bool = True
-    ) -> Self:
-        """Restore the monitor, or raise InvalidSnapshot or LookupError."""
-        restored = cls(level, every, seed, tests_labels=tests_labels)
-        restored._family = Family.from_state(state, restored._family, cls)
-        _FIELDS.fill(restored, None, state)
-        if tests_labels:
-            _OF_LABELS.fill(restored, None, state)
-        restored._constants[restored._constants <= -1e300] = -np.inf
-        numbers = StateSchema(ints("numbers", "3")).values(cls, None, state)["numbers"]
+    def restore(self, state: Arrays) -> Self:
+        """Continue a new monitor from a state, or raise InvalidSnapshot or LookupError."""
+        self._family = Family.from_state(state, self._family, type(self))
+        _FIELDS.fill(self, None, state)
+        if self._tests_labels:
+            _OF_LABELS.fill(self, None, state)
+        self._constants[self._constants <= -1e300] = -np.inf
+        numbers = StateSchema(ints("numbers", "3")).values(type(self), None, state)["numbers"]
         # Rows of this scorer, rows until the next one, and whether a scorer exists.
-        restored._rows[0], restored._left, has_scorer = numbers.tolist()
-        restored._has_scorer = bool(has_scorer)
-        return restored
+        self._rows[0], self._left, has_scorer = numbers.tolist()
+        self._has_scorer = bool(has_scorer)
+        return self
 
 
 def _followed(recent: Floats, X: Floats) -> Floats:

@@ -181,8 +181,7 @@ class BetProcesses:
         cls, state: Arrays, tolerances: Sequence[float], levels: Sequence[float]
     ) -> Self:
         """Restore the processes, or raise InvalidSnapshot."""
-        restored = cls(tolerances, levels)
-        _FIELDS.fill(restored, None, state)
+        restored = _FIELDS.fill(cls(tolerances, levels), None, state)
         restored._set_limits()
         return restored
 

@@ -47,19 +47,12 @@ class MonitorSet:
     ) -> None:
         self._most = most
         levels = _Levels.of(config, semantics)
-        self._set(
-            CalibrationMonitor(config.tolerance, levels.calibration, most),
-            ExchangeabilityMonitor(
+        self._calibration = CalibrationMonitor(config.tolerance, levels.calibration, most)
+        self._exchangeability = None
+        if in_order:
+            self._exchangeability = ExchangeabilityMonitor(
                 levels.exchangeability, ROWS_PER_SCORER, seed, tests_labels=semantics >= 6
             )
-            if in_order
-            else None,
-        )
-
-    def _set(
-        self, calibration: CalibrationMonitor, exchangeability: ExchangeabilityMonitor | None
-    ) -> None:
-        self._calibration, self._exchangeability = calibration, exchangeability
 
     def update(self, rows: ScoredRows, since: int = 0) -> list[Finding]:
         """Add rows, in order; return the findings, in order.
@@ -98,29 +91,16 @@ class MonitorSet:
 
     @classmethod
     def from_state(
-        cls,
-        state: Arrays,
-        config: MonitorConfig,
-        seed: int = 0,
-        *,
-        in_order: bool = True,
-        semantics: int = SEMANTICS,
-        most: int = 1,
+        cls, state: Arrays, config: MonitorConfig, seed: int = 0, **options: Any
     ) -> Self:
-        """Restore the monitors, or raise InvalidSnapshot or LookupError."""
-        levels = _Levels.of(config, semantics)
-        calibration = CalibrationMonitor.from_state(
-            under("calibration", state), config.tolerance, levels.calibration, most
-        )
-        exchangeability = None
-        if in_order:
-            exchangeability = ExchangeabilityMonitor.from_state(
-                under("exchangeability", state), levels.exchangeability, ROWS_PER_SCORER, seed,
-                tests_labels=semantics >= 6,
-            )  # fmt: skip
-        restored = cls.__new__(cls)
-        restored._most = most
-        restored._set(calibration, exchangeability)
+        """Restore monitors that were made with these arguments.
+
+        Raises InvalidSnapshot or LookupError if an array is absent or does not fit.
+        """
+        restored = cls(config, seed, **options)
+        restored._calibration.restore(under("calibration", state))
+        if restored._exchangeability is not None:
+            restored._exchangeability.restore(under("exchangeability", state))
         return restored
 
 

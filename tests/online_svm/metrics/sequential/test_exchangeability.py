@@ -89,7 +89,7 @@ def test_findings_of_shift_are_independent_of_batches_and_restarts():
     for begin, stop in pairwise(edges):
         new = other.update(rows.part(begin, stop))
         found += [(begin + f.row, f.name, f.log_wealth, f.moved) for f in new]
-        other = ExchangeabilityMonitor.from_state(other.state(), 0.05, 1000, seed=3)
+        other = ExchangeabilityMonitor(0.05, 1000, seed=3).restore(other.state())
     assert expected
     assert found == [(f.row, f.name, f.log_wealth, f.moved) for f in expected]
     assert expected[0].moved[0][0] == 1
@@ -103,7 +103,7 @@ def test_rows_that_no_class_explains_are_ranked_as_the_strangest():
     X = np.random.default_rng(6).normal(size=(m, 2))
     monitor = ExchangeabilityMonitor(0.01, 600)
     assert monitor.update(rows_of(X, columns, classes)) == []
-    ExchangeabilityMonitor.from_state(monitor.state(), 0.01, 600)  # no NaN is in it
+    ExchangeabilityMonitor(0.01, 600).restore(monitor.state())  # no NaN is in it
     # 2. A value so far away that its distance is infinite in every class.
     X, columns = X[:900] * 1e-60, np.arange(900) % 2
     X[700::50] = 1e100
@@ -147,7 +147,7 @@ PARTS = ("trees", "counts", "places", "numbers", "parts", "since", "usual")
 def test_a_state_with_a_part_that_does_not_fit_is_refused(name, value):
     state = ExchangeabilityMonitor(0.01, 1000).state()
     with pytest.raises(InvalidSnapshot):
-        ExchangeabilityMonitor.from_state(state | {name: value}, 0.01, 1000)
+        ExchangeabilityMonitor(0.01, 1000).restore(state | {name: value})
 
 
 def test_the_features_that_moved_are_reported_with_their_shift():
@@ -178,7 +178,7 @@ def test_the_next_scorer_uses_a_feature_that_comes_late():
     for begin, stop in pairwise([0, 100, 300, 301, 600, 3000]):
         narrow = rows_of(X[begin:stop, : 3 if stop > 300 else 2], columns[begin:stop], first=begin)
         found += [(begin + f.row, f.log_wealth, f.moved) for f in other.update(narrow)]
-        other = ExchangeabilityMonitor.from_state(other.state(), 0.05, 10_000)
+        other = ExchangeabilityMonitor(0.05, 10_000).restore(other.state())
     assert 2200 <= expected[0].row < 2400
     assert expected[0].moved[0][0] == 2
     assert found == [(f.row, f.log_wealth, f.moved) for f in expected]
