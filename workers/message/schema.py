@@ -12,7 +12,7 @@ from typing import Any, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from online_svm.stream.alarm import Alarm, Moved
-from online_svm.stream.answer_columns import COLUMNS, Column, Probability, Status
+from online_svm.stream.answer_columns import COLUMNS, Column, Probability, Status, doc
 from online_svm.stream.validity_report import (
     ClassFigures,
     CostReport,
@@ -45,6 +45,11 @@ OPTIONAL = (
 """Keys that are omitted instead of null."""
 
 
+def optional(text: str, **bounds: Any) -> Any:
+    """Return a field that may be absent, with its description."""
+    return Field(None, description=text, **bounds)
+
+
 class Message(BaseModel):
     """A payload: compact JSON, its keys in the order of the fields."""
 
@@ -72,13 +77,13 @@ class Versioned(Message):
 class AnswerHead(Versioned):
     """The fields before the columns of a prediction."""
 
-    status: Status = Field(
-        description="`warming` until two classes were in the training set. While warming,"
+    status: Status = doc(
+        "`warming` until two classes were in the training set. While warming,"
         " the category and the SVM's own class are null; `venn`, `maps` and `scores` are empty."
         " Before a class is known, and in feeds of semantics 4 and 5, label and probability are"
         " null too, and the other lists are empty."
     )
-    id: str | None = Field(None, description="The producer's id, only if it sent one.")
+    id: str | None = optional("The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
 
 
@@ -100,7 +105,7 @@ PredictionMessage = create_model(
     **fields_of(COLUMNS),
     traceparent=(
         str | None,
-        Field(None, description="Trace context (W3C) as the entry gave it; absent without one."),
+        optional("Trace context (W3C) as the entry gave it; absent without one."),
     ),
 )
 
@@ -112,15 +117,15 @@ class CompactMessage(Versioned):
     full form. `workers.message.compact.parse` returns the fields of a full answer.
     """
 
-    id: str | None = Field(None, description="The producer's id, only if it sent one.")
+    id: str | None = optional("The producer's id, only if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
-    imputed: int | None = Field(None, ge=0, description="As in a full answer.")
-    c: list[Any] = Field(description="The values listed below, in that order.")
-    action: str | None = Field(None, description="As in a full answer.")
-    expected_cost: float | None = Field(None, description="As in a full answer.")
-    label_wanted: bool | None = Field(None, description="As in a full answer.")
-    label_probability: Probability | None = Field(None, description="As in a full answer.")
-    traceparent: str | None = Field(None, description="As the entry gave it.")
+    imputed: int | None = optional("As in a full answer.", ge=0)
+    c: list[Any] = doc("The values listed below, in that order.")
+    action: str | None = optional("As in a full answer.")
+    expected_cost: float | None = optional("As in a full answer.")
+    label_wanted: bool | None = optional("As in a full answer.")
+    label_probability: Probability | None = optional("As in a full answer.")
+    traceparent: str | None = optional("As the entry gave it.")
 
 
 class RejectedMessage(Versioned):
@@ -131,15 +136,15 @@ class RejectedMessage(Versioned):
     """
 
     status: Literal["rejected"] = Field("rejected", description="Always `rejected`.")
-    id: str | None = Field(None, description="The producer's id, if it could be read.")
+    id: str | None = optional("The producer's id, if it could be read.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
-    code: str = Field(description="[Reason code](#reason-codes).")
-    about: dict[str, Any] = Field(
-        description="The reason: `case`, the name of a [case](#cases-of-rejections), and the "
+    code: str = doc("[Reason code](#reason-codes).")
+    about: dict[str, Any] = doc(
+        "The reason: `case`, the name of a [case](#cases-of-rejections), and the "
         "parameters of its sentence."
     )
-    traceparent: str | None = Field(None, description="As the entry gave it.")
+    traceparent: str | None = optional("As the entry gave it.")
 
 
 class DuplicateMessage(Versioned):
@@ -150,11 +155,11 @@ class DuplicateMessage(Versioned):
     """
 
     status: Literal["duplicate"] = Field("duplicate", description="Always `duplicate`.")
-    id: str = Field(description="The producer's id.")
+    id: str = doc("The producer's id.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     first: int = Field(ge=0, description="`seq` of the answer that the id got.")
-    traceparent: str | None = Field(None, description="As the entry gave it.")
+    traceparent: str | None = optional("As the entry gave it.")
 
 
 class LabelMessage(Versioned):
@@ -165,23 +170,23 @@ class LabelMessage(Versioned):
     """
 
     status: Literal["label"] = Field("label", description="Always `label`.")
-    id: str | None = Field(None, description="The entry's own id, only if it has one.")
+    id: str | None = optional("The entry's own id, only if it has one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
-    example: str = Field(description="The id of the example.")
-    label: str = Field(description="The label of the example.")
-    done: Done = Field(
-        description="`accepted`: the example had no label. `repeated`: it had the same label. "
+    example: str = doc("The id of the example.")
+    label: str = doc("The label of the example.")
+    done: Done = doc(
+        "`accepted`: the example had no label. `repeated`: it had the same label. "
         "`corrected`: it had another; the next refit uses the new label, and figures stay."
     )
-    traceparent: str | None = Field(None, description="As the entry gave it.")
+    traceparent: str | None = optional("As the entry gave it.")
 
 
 class CombinedSource(Message):
     """The answer of one source of a combination about the last class."""
 
-    belief: Probability = Field(description="Bel of the last class.")
-    plausibility: Probability = Field(description="Pl of the last class.")
+    belief: Probability = doc("Bel of the last class.")
+    plausibility: Probability = doc("Pl of the last class.")
 
 
 _COMBINED = {
@@ -224,7 +229,7 @@ _OF_SOURCES = (
 class CombinedHead(AnswerHead):
     """The fields before the columns in the answer of a combination."""
 
-    status: Status = Field(description="`warming` while all sources are warming.")
+    status: Status = doc("`warming` while all sources are warming.")
     seq: int = Field(ge=0, description="Answers of the first source before this one.")
 
 
@@ -259,58 +264,46 @@ class InputEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", validate_by_name=True)
 
-    x: str | None = Field(
-        None,
-        description="Features as JSON: an array of numbers, `[0.5, 1]`, or an object of named"
-        ' cells, `{"age": 39}`.',
+    x: str | None = optional(
+        "Features as JSON: an array of numbers, `[0.5, 1]`, or an object of named"
+        ' cells, `{"age": 39}`.'
     )
-    xb: bytes | None = Field(None, description="Features as little-endian 64-bit floats.")
-    y: str | None = Field(
-        None,
-        description="Label. Without it the example is answered, not learned; with a `horizon`"
-        " the label may follow.",
+    xb: bytes | None = optional("Features as little-endian 64-bit floats.")
+    y: str | None = optional(
+        "Label. Without it the example is answered, not learned; with a `horizon`"
+        " the label may follow."
     )
-    p: str | None = Field(
-        None,
-        description="In place of `y`, for the learner `psvm`: an annotator's probability of "
+    p: str | None = optional(
+        "In place of `y`, for the learner `psvm`: an annotator's probability of "
         "the second class, in [0, 1]. It is learned, but not used for "
-        "calibration, maps or figures.",
+        "calibration, maps or figures."
     )
-    id: str | None = Field(
-        None, description="The producer's id; the answer repeats it. See `dedupe_window`."
+    id: str | None = optional("The producer's id; the answer repeats it. See `dedupe_window`.")
+    for_: str | None = optional(
+        "Id of an earlier example; `y` is its label. Only with a `horizon`.", alias="for"
     )
-    for_: str | None = Field(
-        None,
-        alias="for",
-        description="Id of an earlier example; `y` is its label. Only with a `horizon`.",
+    time: str | None = optional(
+        "Time of the example by the producer's clock, in milliseconds. Required if the "
+        "`horizon` counts time, else not allowed."
     )
-    time: str | None = Field(
-        None,
-        description="Time of the example by the producer's clock, in milliseconds. Required if the "
-        "`horizon` counts time, else not allowed.",
+    s: str | None = optional(
+        'Values of the feed\'s `slices`: `{"country": "DE"}`. They are no features.',
     )
-    s: str | None = Field(
-        None,
-        description='Values of the feed\'s `slices`: `{"country": "DE"}`. They are no features.',
-    )
-    score: str | None = Field(
-        None,
-        description="Output of another model, with the setting `scores`: a number about the second"
+    score: str | None = optional(
+        "Output of another model, with the setting `scores`: a number about the second"
         " of two classes, or numbers of all classes as JSON, an array in the order of the sorted"
-        ' classes or `{"a": 0.2, "b": 0.8}`. Empty or null: missing.',
+        ' classes or `{"a": 0.2, "b": 0.8}`. Empty or null: missing.'
     )
-    score_version: str | None = Field(
-        None, description="Version of that model: the scores of each are calibrated by themselves."
+    score_version: str | None = optional(
+        "Version of that model: the scores of each are calibrated by themselves."
     )
-    a: str | None = Field(
-        None,
-        description="The answer that a scorer gave, in full, to be scored in place of the "
-        "worker's own. Only with `given_answers`.",
+    a: str | None = optional(
+        "The answer that a scorer gave, in full, to be scored in place of the "
+        "worker's own. Only with `given_answers`."
     )
-    traceparent: str | None = Field(
-        None,
-        description="Trace context (W3C), which the answer repeats; it changes nothing else. "
-        "Another form is ignored. Rejected in feeds of semantics 4 and 5.",
+    traceparent: str | None = optional(
+        "Trace context (W3C), which the answer repeats; it changes nothing else. "
+        "Another form is ignored. Rejected in feeds of semantics 4 and 5."
     )
 
 
@@ -322,8 +315,8 @@ class DeadLetter(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    code: str = Field(description="[Reason code](#reason-codes).")
-    about: str = Field(description="`about` of the answer, as JSON.")
+    code: str = doc("[Reason code](#reason-codes).")
+    about: str = doc("`about` of the answer, as JSON.")
     size: int = Field(ge=0, description="Bytes of the entry.")
     head: bytes = Field(
         max_length=1024, description="The entry's fields as lines `name=value`, up to 1 KiB."
@@ -356,7 +349,7 @@ class AlarmsMessage(Versioned):
     """The alarms that one entry raised, in `alarms`; its entry ID is the ID of the input entry."""
 
     seq: int = Field(ge=0, description="`seq` of the input entry.")
-    alarms: list[Alarm] = Field(description="The alarms that the entry raised, at least one.")
+    alarms: list[Alarm] = doc("The alarms that the entry raised, at least one.")
 
 
 class EventMessage(Versioned):
@@ -366,17 +359,13 @@ class EventMessage(Versioned):
     no part of the digest.
     """
 
-    code: EventCode = Field(description="[Code of the event](#codes-of-events).")
-    writer: str = Field(description="Name of the worker, or user and host of a person.")
+    code: EventCode = doc("[Code of the event](#codes-of-events).")
+    writer: str = doc("Name of the worker, or user and host of a person.")
     epoch: int = Field(ge=0, description="Number of writers so far.")
-    detail: str = Field(description="The event in words.")
-    alarm: str | None = Field(None, description="Of an acknowledgement: the ID in `alarms`.")
-    until: int | None = Field(
-        None, description="Of a silence: its end, in milliseconds since 1970."
-    )
-    n: int | None = Field(
-        None, ge=0, description="Of a note: examples learned before the noted event."
-    )
+    detail: str = doc("The event in words.")
+    alarm: str | None = optional("Of an acknowledgement: the ID in `alarms`.")
+    until: int | None = optional("Of a silence: its end, in milliseconds since 1970.")
+    n: int | None = optional("Of a note: examples learned before the noted event.", ge=0)
 
 
 class RequestEntry(BaseModel):
@@ -384,28 +373,25 @@ class RequestEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    x: str | None = Field(None, description="Features, as in `in`.")
-    xb: bytes | None = Field(None, description="Features as raw floats, as in `in`.")
-    score: str | None = Field(None, description="As in `in`.")
-    score_version: str | None = Field(None, description="As in `in`.")
-    id: str | None = Field(
-        None,
-        description="The key of the answer is `osvm:{F}:ans:<id>`; without a readable id, it has "
-        "the entry ID instead. A repeated id gets the first answer while that is kept.",
+    x: str | None = optional("Features, as in `in`.")
+    xb: bytes | None = optional("Features as raw floats, as in `in`.")
+    score: str | None = optional("As in `in`.")
+    score_version: str | None = optional("As in `in`.")
+    id: str | None = optional(
+        "The key of the answer is `osvm:{F}:ans:<id>`; without a readable id, it has "
+        "the entry ID instead. A repeated id gets the first answer while that is kept."
     )
-    traceparent: str | None = Field(None, description="As in `in`.")
+    traceparent: str | None = optional("As in `in`.")
 
 
 class ReplyMessage(Versioned):
     """The one element of the list `ans:<id>`, which goes after a while (`scorer --keep`)."""
 
-    state: str | None = Field(
-        description="The published state: its n and eight digits of its checksum."
-    )
+    state: str | None = doc("The published state: its n and eight digits of its checksum.")
     behind: int | None = Field(ge=0, description="Examples learned since that state.")
     age: int | None = Field(ge=0, description="Milliseconds since the state was published.")
-    answer: dict[str, Any] = Field(
-        description="An answer as in `out`, `RejectedMessage` or `UnavailableMessage`. `seq` "
+    answer: dict[str, Any] = doc(
+        "An answer as in `out`, `RejectedMessage` or `UnavailableMessage`. `seq` "
         "and `n` are the state's."
     )
 
@@ -414,11 +400,9 @@ class UnavailableMessage(Versioned):
     """Answer to a request that no state can answer now. Ask again later, under a new id."""
 
     status: Literal["unavailable"] = Field("unavailable", description="Always `unavailable`.")
-    id: str | None = Field(None, description="The request's id, if it could be read.")
-    code: Literal["no_state", "stale", "failed", "late"] = Field(
-        description="[Reason code](#codes-of-requests)."
-    )
-    reason: str = Field(description="The reason in words.")
+    id: str | None = optional("The request's id, if it could be read.")
+    code: Literal["no_state", "stale", "failed", "late"] = doc("[Reason code](#codes-of-requests).")
+    reason: str = doc("The reason in words.")
 
 
 STREAMS: dict[str, tuple[type, ...]] = {
