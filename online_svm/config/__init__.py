@@ -1,6 +1,7 @@
 """All settings of the predictor, with their defaults and limits, in one model."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -180,7 +181,9 @@ class PredictorConfig(PredictorFields):
         if self.labels == "integer":
             _check_integers(self.classes or ())
         if isinstance(self.class_weight, dict) and self.classes is not None:
-            _check_declared("class_weight", self.class_weight, self.classes)
+            for label in self.class_weight:
+                if label not in self.classes:
+                    raise ValueError(f"class_weight: {label!r} is not among the declared classes")
         if self.costs is not None and set(self.costs) != set(self.classes or ()):
             raise ValueError(
                 f"costs: its rows are of {', '.join(self.costs)[:200]}, the declared classes are "
@@ -367,15 +370,9 @@ class PredictorConfig(PredictorFields):
     def paper(cls, classes: list[str] | tuple[str, ...], **changes: object) -> Self:
         """Return the settings of the online protocol of Lambrou et al. (2012), with `changes`."""
         protocol: dict[str, object] = {
-            "classes": tuple(classes),
-            "split": "oldest",
-            "refit_every": 1,
-            "refit_lag": 0,
-            "window": None,
-            "scale": "none",
-            "interval_level": None,
-            "monitors": "off",
-        }
+            "classes": tuple(classes), "split": "oldest", "refit_every": 1, "refit_lag": 0,
+            "window": None, "scale": "none", "interval_level": None, "monitors": "off",
+        }  # fmt: skip
         return cls.model_validate(protocol | changes)
 
 
@@ -397,15 +394,5 @@ def check_semantics(number: int) -> None:
 
 def _check_integers(labels: tuple[str, ...]) -> None:
     for label in labels:
-        try:
-            canonical = str(int(label))
-        except ValueError:
-            canonical = ""
-        if canonical != label:
+        if not re.fullmatch("0|-?[1-9][0-9]*", label):
             raise ValueError(f"classes: {label!r} is not an integer, but labels = 'integer'")
-
-
-def _check_declared(name: str, labels: Iterable[str], classes: tuple[str, ...]) -> None:
-    for label in labels:
-        if label not in classes:
-            raise ValueError(f"{name}: {label!r} is not among the declared classes")

@@ -40,8 +40,7 @@ FRACTIONS = (0.25, 0.5, 0.8)  # error rates bet on, as fractions of the promised
 RECENT_EXAMPLES = 1000  # examples after which the counts of recent examples are halved
 MIN_LACK = 20  # labels that one side of the threshold must lack before the promise is withdrawn
 
-MAX_Z_SQUARED = 20
-"""Squared standard errors by which the labelled shares of the two sides may differ."""
+MAX_Z_SQUARED = 20  # squared standard errors by which labelled shares of the two sides may differ
 
 MAX_LABELS_NEEDED = 10**9
 
@@ -113,9 +112,7 @@ class SettledAnswers(NamedTuple):
 
     def part(self, begin: int, stop: int) -> Self:
         """Return rows begin ... stop - 1."""
-        rows = slice(begin, stop)
-        columns = (self.n[rows], self.point[rows], self.label[rows])
-        return type(self)(*columns, self.truth[rows], self.before[rows])
+        return type(self)._make(column[begin:stop] for column in self)
 
 
 _SCHEMA = StateSchema(
@@ -155,8 +152,7 @@ class PromisedErrorRate:
         level = (1.0 - config.promise["confidence"]) / len(self._tests)
         # Bound of the log evidence, by the shares of the level that a candidate has.
         self._bounds = -logs(level / _SHARES.sum() * np.arange(_SHARES.sum() + 1.0))
-        self._labelled = np.zeros((self._groups, _NONE), dtype=np.int64)
-        self._errors = np.zeros((self._groups, _NONE), dtype=np.int64)
+        self._labelled, self._errors = np.zeros((2, self._groups, _NONE), dtype=np.int64)
         self._truths = np.zeros(2, dtype=np.int64)  # labels of the first class, and of the others
         # Recent examples without and with a label: all, then those above each candidate.
         self._recent = np.zeros((2, 1 + self._groups * _NONE), dtype=np.int64)

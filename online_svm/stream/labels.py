@@ -1,13 +1,16 @@
 """Assign codes to labels, and convert between labels of any type and the texts of a stream."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from online_svm.errors import InvalidInput
+from online_svm.errors import SHOWN, InvalidExample, InvalidInput
 from online_svm.storage.state import State
 from online_svm.types import Ints
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def sorted_labels(labels: Sequence[str]) -> tuple[str, ...]:
@@ -103,6 +106,18 @@ def text_of(label: Any) -> str:
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
+
+
+def stream_text(y: object, must_be_integer: bool) -> str:
+    """Return a label as the text that a stream holds, or raise InvalidExample."""
+    if isinstance(y, bool | np.bool_) or not isinstance(y, str | int | np.integer):
+        raise InvalidExample("label_of_type", type=type(y).__name__)
+    text = y if isinstance(y, str) else str(int(y))
+    if not must_be_integer:
+        return text
+    if not _INTEGER.fullmatch(text.strip(" ")):
+        raise InvalidExample("label_no_integer", label=text[:SHOWN])
+    return str(int(text))
 
 
 class LabelTexts:

@@ -1,6 +1,5 @@
 """Check the features and the label of an example, and convert them to a row."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
@@ -10,7 +9,7 @@ from online_svm.config import PredictorConfig
 from online_svm.config.semantics import WITH_TRACES
 from online_svm.errors import SHOWN, InvalidExample
 from online_svm.stream.cells import GAP, MAX_FEATURE_SIZE, MIN_FEATURE_SIZE, PASSED_OVER, cell
-from online_svm.stream.labels import sorted_labels
+from online_svm.stream.labels import sorted_labels, stream_text
 from online_svm.stream.scores import ScoreColumns
 from online_svm.types import Bools, Floats, Ints
 
@@ -27,7 +26,6 @@ down.
 SURPLUS_COLUMN = "\0"
 """Name of the last column once names exceed the limit; it marks rows with ignored names."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NO_NUMBERS: dict[type, str] = {
     str: "text_for_number", bool: "boolean_for_number", list: "array_for_number",
     dict: "object_for_number",
@@ -275,9 +273,7 @@ class FeatureSchema:
         """
         if y is None:
             return None
-        text = y if isinstance(y, str) else _text_of(y)
-        if self._integers:
-            text = _canonical_integer(text)
+        text = stream_text(y, self._integers)
         if not 1 <= len(text) <= MAX_LABEL:
             raise InvalidExample("label_length", most=MAX_LABEL)
         if self._declared is not None and text not in self._declared:
@@ -387,18 +383,6 @@ def invalid_values(values: Floats, allows_missing: bool) -> Bools:
 
 def _is_name(name: object) -> bool:
     return isinstance(name, str) and 1 <= len(name) <= MAX_NAME and "\0" not in name
-
-
-def _text_of(y: object) -> str:
-    if isinstance(y, bool | np.bool_) or not isinstance(y, int | np.integer):
-        raise InvalidExample("label_of_type", type=type(y).__name__)
-    return str(int(y))
-
-
-def _canonical_integer(text: str) -> str:
-    if not _INTEGER.fullmatch(text.strip(" ")):
-        raise InvalidExample("label_no_integer", label=text[:SHOWN])
-    return str(int(text))
 
 
 def value_error(value: float, feature: str | int) -> InvalidExample:

@@ -62,12 +62,8 @@ def _fill(values: Floats, answered: CalibrationRows, of_second: bool, columns: C
 
 
 LEVEL_SHARES: dict[AlarmScope, float] = {
-    "overall": 0.25,
-    "class": 0.35,
-    "category": 0.2,
-    "bin": 0.1,
-    "slice": 0.1,
-}
+    "overall": 0.25, "class": 0.35, "category": 0.2, "bin": 0.1, "slice": 0.1,
+}  # fmt: skip
 """Share of the level for the tests of each scope."""
 
 TOLERATED_STANDARD_ERRORS = 1.5
@@ -200,14 +196,13 @@ class CalibrationMonitor:
         return values
 
     def _columns_of(self, labels: tuple[str | None, ...]) -> Columns:
-        def of(scope: AlarmScope, names: list[str | None]) -> Any:
-            found = (self._family.index(Subject(scope, name)) for name in names)
-            return np.array([-1 if j is None else j for j in found], dtype=np.int64)
-
-        classes = of("class", list(labels))
-        categories = of("category", [str(k) for k in range(self._categories)])
+        of = self._family.numbers
+        categories, bins = range(self._categories), range(N_PROBABILITY_BINS)
         return Columns(
-            0, classes, categories, of("bin", [_of_bin(b) for b in range(N_PROBABILITY_BINS)])
+            0,
+            of("class", labels),
+            of("category", map(str, categories)),
+            of("bin", map(_of_bin, bins)),
         )
 
     def _found(self, row: int) -> list[Finding]:
@@ -215,15 +210,10 @@ class CalibrationMonitor:
         for j, finding in self._family.take_rejections(row, "tolerant-bets", COOLDOWN_ROWS):
             mean = self._deviation(j)
             assert mean is not None
-            found.append(
-                replace(
-                    finding,
-                    since=mean.since,
-                    estimate=mean.estimate,
-                    lower=mean.lower,
-                    upper=mean.upper,
-                )
-            )
+            found.append(replace(
+                finding, since=mean.since, estimate=mean.estimate, lower=mean.lower,
+                upper=mean.upper,
+            ))  # fmt: skip
         return found
 
     def _deviation(self, test: int) -> MeanDeviation | None:

@@ -146,11 +146,8 @@ def cell_of(score: float, centre: float, spread: float) -> int:
 FIRST_FIT_ROWS = 500
 
 LEVEL_SHARES: dict[AlarmScope, float] = {
-    "overall": 0.25,
-    "class": 0.2,
-    "scores": 0.2,
-    "labels": 0.35,
-}
+    "overall": 0.25, "class": 0.2, "scores": 0.2, "labels": 0.35,
+}  # fmt: skip
 """Share of the level for the tests of each scope."""
 
 LEVEL_SHARES_BEFORE_6: dict[AlarmScope, float] = {"overall": 0.3, "class": 0.3, "scores": 0.4}
@@ -169,17 +166,11 @@ N_REPORTED_FEATURES = 3  # the features whose means moved most
 
 _BY_CLASS = f"{MAX_CLASSES} d"
 _FIELDS = StateSchema(
-    floats("_counts", _BY_CLASS),
-    floats("_means", _BY_CLASS),
-    floats("_squares", _BY_CLASS),
-    floats("_constants", str(MAX_CLASSES)),
-    floats("_centres", _BY_CLASS),
-    floats("_precisions", _BY_CLASS),
-    floats("_places", f"{N_RANKED} 3"),
-    floats("_recent", "d"),
-    floats("_usual", "2 d"),
-    ints("_trees"),
-)
+    floats("_counts", _BY_CLASS), floats("_means", _BY_CLASS), floats("_squares", _BY_CLASS),
+    floats("_constants", str(MAX_CLASSES)), floats("_centres", _BY_CLASS),
+    floats("_precisions", _BY_CLASS), floats("_places", f"{N_RANKED} 3"), floats("_recent", "d"),
+    floats("_usual", "2 d"), ints("_trees"),
+)  # fmt: skip
 _OF_LABELS = StateSchema(
     ints("_label_counts", f"{MAX_CLASSES} 2"), floats("_zones", f"{MAX_CLASSES} 2")
 )
@@ -299,21 +290,17 @@ class ExchangeabilityMonitor:
         if labels == self._labels:
             return
         self._labels = labels
-        for label in labels:
-            if label is not None:
-                self._family.add(Subject("class", label))
-        for label in labels[1:] if len(labels) == 2 else labels:  # one of two shares says both
-            if label is not None:
-                self._family.add(Subject("labels", label))
-        tests = [j for j, part in enumerate(self._family.parts) if part.scope == "class"][
-            :MAX_CLASSES
-        ]
+        of_labels = labels[1:] if len(labels) == 2 else labels  # one of two shares says both
+        parts = [Subject("class", label) for label in labels if label is not None]
+        for part in parts + [Subject("labels", label) for label in of_labels if label is not None]:
+            self._family.add(part)
+        tests = [j for j, part in enumerate(self._family.parts) if part.scope == "class"]
+        tests = tests[:MAX_CLASSES]
         self._n_classes = len(tests)
         numbers = {self._family.parts[j].name: c for c, j in enumerate(tests)}
         self._tests = np.array(tests + [-1] * (MAX_CLASSES - len(tests)), dtype=np.int64)
         self._classes = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
-        columns = (self._family.index(Subject("labels", name)) for name in numbers)
-        self._label_columns = np.array([-1 if j is None else j for j in columns], dtype=np.int64)
+        self._label_columns = self._family.numbers("labels", numbers)
 
     def _values(self, X: Floats, labels: Ints) -> Floats:
         values = np.empty((len(X), len(self._family.parts)))

@@ -19,7 +19,7 @@ start.
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -270,9 +270,11 @@ class Family:
             found.append(self._levels[scope] / _divisor(scope, places[scope]))
         return found
 
-    def index(self, part: Subject) -> int | None:
-        """Return the number of a test, or None."""
-        return self.parts.index(part) if part in self.parts else None
+    def numbers(self, scope: AlarmScope, names: Iterable[str | None]) -> Ints:
+        """Return the numbers of the tests of these parts; -1 for a part without one."""
+        known = {part: j for j, part in enumerate(self.parts)}
+        found = [known.get(Subject(scope, name), -1) for name in names]
+        return np.array(found, dtype=np.int64)
 
     def start(self, n: int) -> None:
         """Record that the next row, answered after `n` examples, is the first of new tests."""
