@@ -104,16 +104,6 @@ class FullCollections:
     Opening a feed makes a thousand lasting objects and hardly any garbage. Python runs a full
     collection whenever the number of objects has grown by a quarter. A start with a thousand feeds
     would run a dozen of them; they took a quarter of its time.
-
-    Examples
-    --------
-    >>> collections, usual = FullCollections(), gc.get_threshold()
-    >>> collections.put_off()
-    >>> gc.get_threshold()[:2] == usual[:2], gc.get_threshold()[2] > 1_000_000
-    (True, True)
-    >>> collections.allow()
-    >>> gc.get_threshold() == usual
-    True
     """
 
     def __init__(self) -> None:

@@ -24,15 +24,6 @@ class Stop:
     Instead the request is a number, and a pipe wakes the waiting code. A byte written to
     `wakeup_fd` wakes it too; without a request, `wait` then waits on. A graceful stop may take
     `grace` seconds.
-
-    Examples
-    --------
-    >>> stop = Stop(grace=10.0)
-    >>> stop.requested, stop.wait(0.0)
-    (False, False)
-    >>> stop.request()
-    >>> stop.requested, stop.overdue
-    (True, False)
     """
 
     def __init__(self, grace: float = 10.0) -> None:

@@ -127,18 +127,6 @@ class PromisedErrorRate:
     Rates by class (`miss`, `false_alarm`) give each of two classes its own threshold. A miss is an
     example of the second class that is decided as the first; its rate is among all labels of the
     second class, decided or reviewed. A false alarm is the reverse.
-
-    Examples
-    --------
-    >>> config = PredictorConfig(classes=["no", "yes"], promise={"error": 0.05})
-    >>> promise = PromisedErrorRate(config)
-    >>> promise.report().labels_needed, promise.thresholds().tolist()
-    (156, [2.0])
-    >>> m = 400
-    >>> rows = SettledAnswers(np.arange(m), np.full(m, 0.991), *np.ones((2, m), int), np.arange(m))
-    >>> thresholds = promise.follow(rows, np.arange(m), [])
-    >>> int(np.argmax(thresholds[:, 0] < NEVER)), promise.thresholds().tolist()
-    (160, [0.0])
     """
 
     def __init__(self, config: PredictorConfig) -> None:

@@ -84,17 +84,7 @@ ENCODER_SCHEMA = StateSchema(
 
 @dataclass(frozen=True, slots=True)
 class FeatureEncoder:
-    """The encoder of named rows.
-
-    Examples
-    --------
-    >>> from online_svm.stream.cells import cell
-    >>> T = np.array([[1.0, cell("a")], [2.0, cell("b")], [3.0, cell("a")], [4.0, cell("b")]])
-    >>> encoder = FeatureEncoder.fit(T)
-    >>> encoder.encode(np.array([[5.0, cell("a")], [cell("?"), cell("c")]]))
-    array([[ 5.,  0.,  1.],
-           [nan,  0.,  0.]])
-    """
+    """The encoder of named rows."""
 
     # Shape (c,); indices of the known features in a row of cells, in the order of their names.
     sources: Ints

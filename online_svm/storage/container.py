@@ -33,12 +33,6 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
     """Return the container of `header` (JSON values) and `arrays`.
 
     Raises InvalidSnapshot if an array is not of float64, int64, int32, int16, bool or uint8.
-
-    Examples
-    --------
-    >>> header, arrays = unpack(pack({"n": 3}, {"w": np.array([1.0, 2.0])}))
-    >>> header["n"], arrays["w"]
-    (3, array([1., 2.]))
     """
     plain = {name: _plain(name, array) for name, array in arrays.items()}
     text = json.dumps({"format": FORMAT, **header}, sort_keys=True, allow_nan=False)

@@ -86,13 +86,6 @@ def is_refit_due(n: int, refit_every: int, dense_until: int = 0) -> bool:
 
     Refits are due at every multiple of `refit_every`, and before the first multiple at n = 10, 20,
     40, 80, ... With `dense_until` the early refits are the members of `DENSE_REFITS` below it.
-
-    Examples
-    --------
-    >>> [n for n in range(1, 300) if is_refit_due(n, 100)]
-    [10, 20, 40, 80, 100, 200]
-    >>> [n for n in range(30, 300) if is_refit_due(n, 100, dense_until=200)]
-    [40, 56, 80, 100, 110, 145, 180, 200]
     """
     return n % refit_every == 0 or is_early_refit(n, refit_every, dense_until)
 

@@ -143,14 +143,6 @@ class BatchSize:
     sizes: it starts small, is halved if a read returns more than `size` bytes, and doubled if it
     returns less than a quarter. Entries beyond `size` bytes are left to the next batch, which
     changes no answer.
-
-    Examples
-    --------
-    >>> size = BatchSize(entries=4, size=10)
-    >>> size.first_of([(b"1-0", [b"x", b"[1,2]"]), (b"2-0", [b"x", b"[3,4]"])])
-    1
-    >>> size.count
-    1
     """
 
     def __init__(self, entries: int, size: int) -> None:

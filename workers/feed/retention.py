@@ -64,16 +64,7 @@ def counted(payload_bytes: int, entries: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StreamBytes:
-    """The running count of one stream, and its marks.
-
-    Examples
-    --------
-    >>> stream = StreamBytes()
-    >>> for i in range(100):
-    ...     stream = stream.after(Added(10, b"%d-0" % i), bound=320)
-    >>> stream.kept, stream.marks[0]
-    (320, Mark(n=680, cursor=b'67-0'))
-    """
+    """The running count of one stream, and its marks."""
 
     total: int = 0  # bytes written since counting began
     # The oldest first; the stream is trimmed up to the first. Empty before anything is counted.
@@ -241,12 +232,6 @@ def keep(
 
     `previous` is the cursor of the previous snapshot, from which a replay must stay possible; None
     is the start of the feed. The last `window` learned examples are kept; None keeps all.
-
-    Examples
-    --------
-    >>> marks = [Mark(0, b"0-0"), Mark(40, b"50-0"), Mark(80, b"90-0")]
-    >>> keep(marks, Mark(120, b"130-0"), b"90-0", window=60).trim
-    b'50-0'
     """
     every = [mark for mark in marks if mark.n <= newest.n]
     if not every or every[-1] != newest:

@@ -16,21 +16,7 @@ _MAX_DEBT_QUANTA = 20
 
 
 class FairTurns:
-    """Decides whose turn it is among the items with work; each gets `quantum` seconds a round.
-
-    Examples
-    --------
-    >>> turns = FairTurns(quantum=1.0)
-    >>> turns.add("hot")
-    >>> served = []
-    >>> for _ in range(3):
-    ...     item = turns.next()
-    ...     served.append(item)
-    ...     turns.charge(item, seconds=2.0 if item == "hot" else 0.1, has_more=item == "hot")
-    ...     turns.add("slow")
-    >>> served
-    ['hot', 'slow', 'slow']
-    """
+    """Decides whose turn it is among the items with work; each gets `quantum` seconds a round."""
 
     def __init__(self, quantum: float = QUANTUM_SECONDS) -> None:
         self._quantum = quantum

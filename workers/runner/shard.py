@@ -41,13 +41,6 @@ class Shard:
         `auto` stands for the number at the end of the host's name: the ordinal of a pod of a
         StatefulSet. A pod with an ordinal beyond n owns no feeds. Raises BadConfiguration if the
         text is invalid, or the host's name does not end in a number.
-
-        Examples
-        --------
-        >>> Shard.parse("1/4")
-        Shard(index=1, count=4)
-        >>> Shard.parse("auto/4", host="online-svm-worker-3")
-        Shard(index=3, count=4)
         """
         found = _TEXT.fullmatch(text)
         if found is None:

@@ -132,17 +132,6 @@ class ReplayBudget:
 
     Each feed replays the entries since its newest snapshot. `is_due` bounds their number for each
     feed; this bounds the sum. Beyond it, the feed with the most entries takes a snapshot early.
-
-    Examples
-    --------
-    >>> budget = ReplayBudget(100)
-    >>> budget.note("slow", 20)
-    >>> budget.note("hot", 70)
-    >>> budget.is_exceeded
-    False
-    >>> budget.note("hot", 90)
-    >>> budget.is_exceeded, budget.total, budget.largest()
-    (True, 110, ['hot', 'slow'])
     """
 
     def __init__(self, limit: int) -> None:

@@ -88,19 +88,7 @@ class JoinedRow:
 
 
 class Join:
-    """Buffers answers until they can be joined; each feed continues at its mark.
-
-    Examples
-    --------
-    >>> def answer(seq, name):
-    ...     at, after = b"%d-0" % (seq + 1), b"%d-0" % seq
-    ...     return SourceAnswer(at, after, seq, name, False, None, None, b"")
-    >>> join = Join([SourceMark(), SourceMark()], window=1)
-    >>> join.add(0, [answer(0, "a"), answer(1, "b")])
-    >>> join.add(1, [answer(0, "b"), answer(1, "a")])
-    >>> [[found.seq for found in row.answers] for row in join.rows()]
-    [[0, 1], [1, 0]]
-    """
+    """Buffers answers until they can be joined; each feed continues at its mark."""
 
     def __init__(self, marks: list[SourceMark], window: int) -> None:
         self._window = window
