@@ -1,14 +1,12 @@
 """`combine`: several classifiers, one decision."""
 
+from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from typer import Argument, Option
 
 from workers.cli.common import RedisOptions, note, opt
-
-if TYPE_CHECKING:
-    from workers.session.answer import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +92,15 @@ def combine(
 
     configure(work.log_format)
     options = {name: value for name, value in asdict(decision).items() if value is not None}
-    counts = _Counts()
-    url = redis.url()
+    counts, url = Counter[str](), redis.url()
     with watching(url, work.metrics) as watch:
         waiting = combination.run(
             combination.Combined(feeds, into, options, join_window, work.once), url,
             settings=WorkerSettings(batch=work.batch, wait_replicas=work.wait_replicas),
-            observe=counts, watch=watch, known=KnownFeeds.of_user(url),
+            observe=lambda done: counts.update(out=len(done.out), dlq=len(done.dlq)),
+            watch=watch, known=KnownFeeds.of_user(url),
         )  # fmt: skip
     note(
-        f"{into}: {counts.answers:,} combined, {counts.letters:,} dead letters, "
+        f"{into}: {counts['out']:,} combined, {counts['dlq']:,} dead letters, "
         f"{waiting:,} wait for another feed"
     )
-
-
-class _Counts:
-    """Counts the committed answers and dead letters."""
-
-    def __init__(self) -> None:
-        self.answers = self.letters = 0
-
-    def __call__(self, outcome: "Outcome") -> None:
-        self.answers += len(outcome.out)
-        self.letters += len(outcome.dlq)

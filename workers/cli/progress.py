@@ -39,7 +39,7 @@ def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
         yield plain_progress(total)
         return
     with _bar(total, "pushing") as (bar, task):
-        speed = _Speed()
+        speed = _speed()
         yield lambda sent: bar.update(task, completed=sent, rate=f"{speed(sent):,.0f}/s")
 
 
@@ -102,7 +102,7 @@ def at_intervals(line: Callable[[Done], str], at_once: bool = False) -> Callable
 def plain_progress(total: int | None, done: str = "pushed") -> Callable[[int], None]:
     """Return a callback that prints at intervals the number of rows that are done."""
     of = ("" if total is None else f" of {total:,}") + f" {done}"
-    speed = _Speed()
+    speed = _speed()
 
     def line(count: int) -> str:
         rate = speed(count)
@@ -112,14 +112,10 @@ def plain_progress(total: int | None, done: str = "pushed") -> Callable[[int], N
     return at_intervals(line)
 
 
-class _Speed:
-    """Rows a second since the beginning."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def __call__(self, count: int) -> float:
-        return count / max(1e-3, time.monotonic() - self._began)
+def _speed() -> Callable[[int], float]:
+    """Return a function from a number of rows to rows a second since now."""
+    began = time.monotonic()
+    return lambda count: count / max(1e-3, time.monotonic() - began)
 
 
 def _duration(seconds: float) -> str:
