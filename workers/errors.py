@@ -35,6 +35,9 @@ read, else with 2. Any other exception is a bug: a traceback, and exit code 1.
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from online_svm.errors import InvalidSnapshot, OnlineSVMError
@@ -194,3 +197,15 @@ class Trouble(NamedTuple):
 def still(before: Trouble | None, reason: str) -> Trouble:
     """Return the trouble with the newest reason; it keeps the start of the one `before`."""
     return Trouble(reason, time.monotonic() if before is None else before.since)
+
+
+@contextmanager
+def writing(place: Path, advice: str = "") -> Iterator[None]:
+    """Turn an OSError in the block into BadConfiguration: a file of the user cannot be written."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = f"{place}: cannot be written: {error.strerror or error}"
+        raise BadConfiguration(f"{reason}{advice}") from None

@@ -19,11 +19,10 @@ from workers.cli.common import (
     replacing,
     show,
     show_json,
-    writing,
 )
 from workers.cli.source_options import SourceOptions
 from workers.cli.validity_text import cost_text
-from workers.errors import BadConfiguration, EmbeddedNotRunning
+from workers.errors import BadConfiguration, EmbeddedNotRunning, writing
 from workers.text import counted
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from workers.cli.common import RedisOptions, note, opt, replacing_bytes, writing
-from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost
+from workers.cli.common import RedisOptions, note, opt, replacing_bytes
+from workers.errors import BadConfiguration, InvalidStoredSnapshot, StateLost, writing
 from workers.text import counted
 
 BACKUP_SUFFIX = ".backup"

@@ -147,17 +147,6 @@ def _printed_url(server: "Embedded") -> str:
     return server.url
 
 
-@contextmanager
-def writing(path: Path) -> "Iterator[None]":
-    """Turn an OSError in the block into BadConfiguration: the user's file cannot be written."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise BadConfiguration(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
 def check_picture(option: str, path: Path) -> None:
     """Raise BadConfiguration unless the path ends in .png and its directory exists."""
     if path.suffix.lower() != ".png":

@@ -5,7 +5,8 @@ from typing import Annotated
 
 from typer import Option
 
-from workers.cli.common import check_picture, opt, writing
+from workers.cli.common import check_picture, opt
+from workers.errors import writing
 
 PICTURE = Path("demo-output/curves.png")  # default path of the picture
 

@@ -17,9 +17,8 @@ from workers.cli.common import (
     opt,
     replacing,
     show_json,
-    writing,
 )
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, writing
 from workers.text import counted
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from workers.cli.common import (
     opt,
     replacing,
     show_json,
-    writing,
 )
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, writing
 from workers.python_process import importing
 from workers.text import printable
 

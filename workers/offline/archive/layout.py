@@ -16,7 +16,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from workers.errors import BadConfiguration
+from workers.errors import BadConfiguration, writing
 from workers.feed.keys import is_feed_name
 from workers.feed.position import parse_id
 from workers.feed.state import PinnedConfig
@@ -204,11 +204,9 @@ def locked(directory: Path) -> Iterator[None]:
 
     Raises BadConfiguration if another process has locked it, or the directory cannot be written.
     """
-    try:
+    with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise BadConfiguration(f"{directory}: cannot be written: {error.strerror}") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -223,12 +221,12 @@ def locked(directory: Path) -> Iterator[None]:
 
 def _write(path: Path, data: bytes) -> None:
     partial = path.with_name(f".{path.name}.tmp")
-    try:
-        with partial.open("wb") as target:
-            target.write(data)
-            target.flush()
-            os.fsync(target.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise BadConfiguration(f"{path}: cannot be written: {error.strerror or error}") from None
+    with writing(path):
+        try:
+            with partial.open("wb") as target:
+                target.write(data)
+                target.flush()
+                os.fsync(target.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)

@@ -9,13 +9,12 @@ import os
 import secrets
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 from workers.broker import failpoints
-from workers.errors import BadConfiguration
+from workers.errors import writing
 from workers.feed.position import parse_id
 from workers.offline.archive.layout import KINDS, day_of, part_name, parts, temporaries
 from workers.offline.archive.parquet import arrow, last_row, opened
@@ -24,6 +23,9 @@ from workers.offline.archive.rows import schema
 PART_ROWS = 50_000  # size in rows up to which rows are added to a part
 PART_BYTES = 1 << 25  # likewise, in bytes in memory
 GROUP_ROWS = 8192  # rows of a row group, about; the writer holds one group at a time
+_ADVICE = (
+    ". Nothing was acknowledged that is not on disk: make room, and run the same command again"
+)
 
 
 class ArchiveWriter:
@@ -32,7 +34,7 @@ class ArchiveWriter:
     def __init__(self, directory: Path) -> None:
         self._directory, self.pyarrow = directory, arrow()
         self._schemas = {kind: schema(kind, self.pyarrow) for kind in KINDS}
-        with _writing(directory):
+        with writing(directory, _ADVICE):
             for left in temporaries(directory):
                 left.unlink()
         self.last = {kind: self._last(kind) for kind in KINDS}
@@ -54,7 +56,7 @@ class ArchiveWriter:
 
     def replace(self, part: Path, table: Any) -> None:
         """Replace a part by a table; delete it if the table has no rows."""
-        with _writing(part):
+        with writing(part, _ADVICE):
             if table.num_rows:
                 self._write(part, table.to_batches(), table.schema)
             else:
@@ -76,11 +78,11 @@ class ArchiveWriter:
         if part is None:
             directory = self._directory / f"kind={kind}" / f"day={day}"
             part = directory / part_name(first)
-            with _writing(directory):
+            with writing(directory, _ADVICE):
                 _make(directory)
         else:
             present = self._batches(part)
-        with _writing(part):
+        with writing(part, _ADVICE):
             self._write(part, chain(present, table.to_batches()), table.schema)
         self.last[kind] = last
 
@@ -142,18 +144,6 @@ class ArchiveWriter:
 def _reach(name: str) -> None:
     if failpoints.chosen is not None:
         failpoints.chosen.reach(name)
-
-
-@contextmanager
-def _writing(place: Path) -> Iterator[None]:
-    """Turn an OSError in the block into BadConfiguration."""
-    try:
-        yield
-    except OSError as error:
-        raise BadConfiguration(
-            f"{place}: cannot be written: {error.strerror or error}. Nothing was acknowledged that "
-            "is not on disk: make room, and run the same command again"
-        ) from None
 
 
 def _make(directory: Path) -> None:
