@@ -136,7 +136,7 @@ def link_digests(
         if missing <= found.keys():
             break
         begin, last = parse_id(source.after), source.digest
-        earlier = {at: entry for at, entry in erased.items() if parse_id(at) > begin}
+        earlier = {at: entry.digest for at, entry in erased.items() if parse_id(at) > begin}
         digests: dict[bytes, Digest] = {}
         for link in links(source.digest, source.entries(source.after), earlier):
             if link.digest is None:

@@ -26,7 +26,6 @@ from workers.errors import (
     ReplayMismatch,
     StateLost,
 )
-from workers.feed.erased import ErasedEntry
 from workers.feed.keys import FIELD
 from workers.feed.position import ALARMS, MET, OUT, START, Digest, Position, chain, parse_id
 from workers.feed.recent_ids import RecentIds
@@ -198,11 +197,11 @@ class ChainLink(NamedTuple):
 def links(
     digest: Digest,
     streams: Sequence[Iterable[Entry]],
-    erased: Mapping[bytes, ErasedEntry] = MappingProxyType({}),
+    erased: Mapping[bytes, Digest | None] = MappingProxyType({}),
 ) -> Iterator[ChainLink]:
     """Follow the chain from a digest through answers, reports and alarms, in that order at one ID.
 
-    `erased` are the erased entries after the start, whose answers the streams lack.
+    `erased` has the stored digests of erased entries after the start, whose answers are gone.
     """
     kinds = (OUT, MET, ALARMS)
     present = [_numbered(stream, index) for index, stream in enumerate(streams)]
@@ -210,7 +209,7 @@ def links(
     current: Digest | None = digest
     for _, index, (at, data) in merge(gaps, *present, key=itemgetter(0, 1)):
         if data is None:
-            current = erased[at].digest
+            current = erased[at]
         elif current is not None:
             current = chain(current, [(kinds[index], at, data)])
         yield ChainLink(at, index == 0, data is None, current)

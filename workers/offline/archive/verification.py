@@ -115,7 +115,7 @@ class _ArchivedComparison(Comparison):
         begin, upto = self.replay.position, base.position.cursor
         streams = [entries.take(upto) for entries in self._entries.values()]
         after = parse_id(begin.cursor)
-        erased = {at: entry for at, entry in record.entries.items() if after < parse_id(at)}
+        erased = {at: e.digest for at, e in record.entries.items() if after < parse_id(at)}
         digest: Digest | None = begin.digest
         for link in links(begin.digest, streams, erased):
             digest = link.digest
