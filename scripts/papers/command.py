@@ -11,7 +11,8 @@ from scripts import papers
 from scripts.papers import PAPERS, Result, Run
 from scripts.papers.report import report
 from scripts.tables import wide_console
-from workers.cli.common import DataDir, Json, note, writing
+from workers.cli.common import DataDir, Json, note
+from workers.errors import writing
 from workers.push.datasets import DataNotFound, missing
 
 ALL = "all"
