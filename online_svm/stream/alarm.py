@@ -18,12 +18,12 @@ MIN_NAMED_SHIFT = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A feature whose recent mean has shifted."""
+    """A feature whose recent mean shifted."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    feature: Annotated[str | int, Field(description="Its name, or its number from 0 on.")]
-    shift: Annotated[float, Field(description="Shift of its recent mean, in standard deviations.")]
+    feature: Annotated[str | int, Field(description="Name, or number from 0 on.")]
+    shift: Annotated[float, Field(description="Shift of its mean in standard deviations.")]
 
     def __str__(self) -> str:
         way = "risen" if self.shift > 0.0 else "fallen"
@@ -32,7 +32,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """The rejection of a hypothesis by a sequential test.
+    """A sequential test rejected its hypothesis.
 
     Examples
     --------
@@ -50,18 +50,20 @@ deviations'
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    n: Annotated[Count, Field(description="Number of examples learned at the alarm.")]
+    n: Annotated[Count, Field(description="Learned examples.")]
     kind: Annotated[AlarmKind, Field(description="[Subject of the test](monitoring.md#monitors).")]
-    scope: Annotated[AlarmScope, Field(description="Part of the stream that was tested.")]
-    name: Annotated[
-        str | None, Field(description="Name of the class, category, bin or slice tested.")
+    scope: Annotated[
+        AlarmScope,
+        Field(
+            description="Part tested: `overall`, `class`, `category`, `bin`, `slice`, `scores` "
+            "or `labels`."
+        ),
     ]
+    name: Annotated[str | None, Field(description="Name of that part.")]
     monitor: Annotated[str, Field(description="Name of the test.")]
-    log_wealth: Annotated[float, Field(description="Evidence: the natural log of the wealth.")]
-    threshold: Annotated[float, Field(description="`log_wealth` from which the test alarms.")]
-    since: Annotated[
-        Count, Field(description="Number of examples learned at the beginning of the test.")
-    ]
+    log_wealth: Annotated[float, Field(description="Evidence: natural log of the wealth.")]
+    threshold: Annotated[float, Field(description="`log_wealth` at which the test alarms.")]
+    since: Annotated[Count, Field(description="Learned examples when the test began.")]
     estimate: Annotated[float | None, Field(description="Mean of y - p since then.")] = None
     lower: Annotated[float | None, Field(description="Lower end of its confidence sequence.")] = (
         None
@@ -69,14 +71,11 @@ deviations'
     upper: Annotated[float | None, Field(description="Upper end.")] = None
     action: Annotated[
         AlarmAction,
-        Field(description="Action taken, by [`on_drift`](monitoring.md#what-follows-an-alarm)."),
+        Field(description="What [`on_drift`](monitoring.md#what-follows-an-alarm) did."),
     ] = "report"
     moved: Annotated[
         tuple[Moved, ...],
-        Field(
-            description="For exchangeability: the three features with the largest shift. "
-            "Descriptive."
-        ),
+        Field(description="Of exchangeability: the three features that shifted most. Descriptive."),
     ] = ()
 
     @classmethod

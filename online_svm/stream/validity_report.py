@@ -17,25 +17,23 @@ Done = Literal["accepted", "repeated", "corrected"]
 
 @dataclass(slots=True)
 class LabelCounts:
-    """Counts since the feed began, except `pending` and `unlabelled`, which are present numbers."""
+    """Counts since the feed began; `pending` and `unlabelled` are present numbers."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    pending: Annotated[Count, Field(description="Answered examples that wait to be learned.")] = 0
+    pending: Annotated[Count, Field(description="Answered examples that are not learned yet.")] = 0
     unlabelled: Annotated[Count, Field(description="Pending examples without a label.")] = 0
-    late: Annotated[Count, Field(description="Labels that arrived after their example.")] = 0
-    repeated: Annotated[Count, Field(description="Labels that were sent again.")] = 0
-    corrected: Annotated[Count, Field(description="Labels that replaced another label.")] = 0
+    late: Annotated[Count, Field(description="Labels after their example.")] = 0
+    repeated: Annotated[Count, Field(description="Labels sent again.")] = 0
+    corrected: Annotated[Count, Field(description="Labels that replaced another.")] = 0
     censored: Annotated[
-        Count, Field(description="Examples whose horizon passed without a label.")
+        Count, Field(description="Examples whose horizon passed without label.")
     ] = 0
     dropped: Annotated[Count, Field(description="Examples beyond `max_pending`.")] = 0
     early: Annotated[
-        Count, Field(description="Examples whose label arrived before them and was rejected.")
+        Count, Field(description="Labels before their example, which are rejected.")
     ] = 0
-    backwards: Annotated[
-        Count, Field(description="Examples whose `time` is before that of an earlier example.")
-    ] = 0
+    backwards: Annotated[Count, Field(description="Examples whose `time` goes back.")] = 0
 
     def copy(self) -> Self:
         """Return the counts as they are now."""
@@ -54,15 +52,15 @@ class LabelCounts:
         return counts
 
 
-_Z = "in standard deviations if all probabilities are right. Descriptive."
+_Z = "in standard deviations if probabilities are right. Descriptive."
 
 _Positive = Annotated[float, Field(ge=0)]
-_LogLoss = Annotated[
-    float | None, Field(description="Mean of -ln p(true label), p clipped at 1e-6.")
-]
+_LogLoss = Annotated[float | None, Field(description="Mean of -ln p(true label), p at least 1e-6.")]
 _Brier = Annotated[
     float | None,
-    Field(description="Brier score: (p - y)^2 for two declared classes, else summed over all."),
+    Field(
+        description="Mean of (p - y)^2; for more than two, or undeclared, classes the sum over all."
+    ),
 ]
 
 
@@ -73,96 +71,92 @@ class ReliabilityBin:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     count: Annotated[int, Field(ge=1, description="Number of examples.")]
-    probability: Annotated[Probability, Field(description="Mean of the announced probabilities.")]
+    probability: Annotated[Probability, Field(description="Mean probability.")]
     frequency: Annotated[
-        Probability, Field(description="Share of the examples in which the event happened.")
+        Probability, Field(description="Share of examples in which the event happened.")
     ]
     lower: Annotated[
         Probability,
         Field(
-            description="Lower end of the band that contains the frequency nine times of ten if "
+            description="Lower end of the band that holds the frequency in 90 % of samples if "
             "the probabilities are right."
         ),
     ]
-    upper: Annotated[Probability, Field(description="Its upper end.")]
+    upper: Annotated[Probability, Field(description="Upper end.")]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowScores:
-    """Scores of the headline over some examples; without examples, all but the count are null."""
+    """Scores of the headline over some examples; all but the count are null without examples."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    scored: Annotated[Count, Field(description="Number of examples.")]
-    accuracy: Annotated[
-        Probability | None, Field(description="Share of examples with a correct predicted label.")
-    ]
-    lower: Annotated[Probability | None, Field(description="Mean lower end announced for it.")]
-    probability: Annotated[
-        Probability | None, Field(description="Mean probability announced for it.")
-    ]
-    upper: Annotated[Probability | None, Field(description="Mean upper end announced for it.")]
+    scored: Annotated[Count, Field(description="Labelled examples answered after warm-up.")]
+    accuracy: Annotated[Probability | None, Field(description="Share of right labels.")]
+    lower: Annotated[Probability | None, Field(description="Mean lower end.")]
+    probability: Annotated[Probability | None, Field(description="Mean probability.")]
+    upper: Annotated[Probability | None, Field(description="Mean upper end.")]
     z: Annotated[float | None, Field(description=f"`accuracy` minus `probability`, {_Z}")]
     log_loss: _LogLoss
     brier: _Brier
     miscalibration: Annotated[
         float | None,
         Field(
-            description="Decrease of the score by isotonic recalibration. `brier` = "
-            "`miscalibration` - `discrimination` + `uncertainty`."
+            description="Gain by isotonic recalibration. `brier` = `miscalibration` - "
+            "`discrimination` + `uncertainty`."
         ),
     ]
     discrimination: Annotated[
         float | None,
-        Field(description="Lead of the recalibrated probabilities over the constant frequency."),
+        Field(description="Gain of recalibrated probabilities over the constant frequency."),
     ]
-    uncertainty: Annotated[float | None, Field(description="Score of the constant frequency.")]
+    uncertainty: Annotated[
+        float | None, Field(description="Brier score of the constant frequency.")
+    ]
     calibration_error: Annotated[
         float | None,
         Field(
             description="Root mean squared difference of frequency and probability in 15 bins, "
-            "minus the part due to chance; for the second of two classes, else for the predicted "
-            "label."
+            "less the part due to chance; of the second of two classes, else of the"
+            " predicted label."
         ),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedScores:
-    """The same scores, weighted: the last example has weight 1, earlier ones decreasing weights."""
+    """The same scores, with decreasing weights of earlier examples; the last has weight 1."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     weight: Annotated[_Positive, Field(description="Sum of the weights.")]
-    accuracy: Annotated[
-        Probability | None, Field(description="As in `WindowScores`, like all below.")
-    ]
+    accuracy: Annotated[Probability | None, Field(description="Share of right labels.")]
     lower: Annotated[Probability | None, Field(description="Mean lower end.")]
     probability: Annotated[Probability | None, Field(description="Mean probability.")]
     upper: Annotated[Probability | None, Field(description="Mean upper end.")]
-    log_loss: Annotated[float | None, Field(description="Mean log loss.")]
-    brier: Annotated[float | None, Field(description="Mean Brier score.")]
+    log_loss: _LogLoss
+    brier: _Brier
 
 
 @dataclass(frozen=True, slots=True)
 class ClassFigures:
-    """Observed frequency of one class, and the probabilities predicted for it."""
+    """Frequency of one class, and its probabilities."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     label: Annotated[str | None, Field(description="The class; null for unseen labels.")]
-    examples: Annotated[Count, Field(description="Number of examples with this label.")]
+    examples: Annotated[Count, Field(description="Examples with this label.")]
     frequency: Annotated[Probability, Field(description="Their share.")]
-    probability: Annotated[_Positive, Field(description="Mean probability of the class.")]
+    probability: Annotated[_Positive, Field(description="Mean probability.")]
     z: Annotated[float | None, Field(description=f"`frequency` minus `probability`, {_Z}")]
-    brier: Annotated[_Positive, Field(description="Brier score of that probability.")]
+    brier: Annotated[_Positive, Field(description="Mean of (p - y)^2.")]
     miscalibration: Annotated[_Positive, Field(description="Of this class.")]
     discrimination: Annotated[_Positive, Field(description="Of this class.")]
     uncertainty: Annotated[_Positive, Field(description="Of this class.")]
     calibration_error: Annotated[float | None, Field(description="Of this class.")]
-    predicted: Annotated[Count, Field(description="Number of predictions of this class.")]
-    accuracy: Annotated[Probability | None, Field(description="Share of correct ones.")]
-    announced: Annotated[float | None, Field(description="Their mean probability.")]
+    predicted: Annotated[Count, Field(description="Predictions of this class.")]
+    accuracy: Annotated[Probability | None, Field(description="Share of right labels.")]
+    announced: Annotated[float | None, Field(description="Mean probability of these predictions.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,17 +165,15 @@ class SliceScores:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    value: Annotated[
-        str | None, Field(description="The value; null for all values after the first 20.")
-    ]
-    scores: Annotated[WindowScores, Field(description="Their scores.")]
+    value: Annotated[str | None, Field(description="The value; null for all after the first 20.")]
+    scores: Annotated[WindowScores, Field(description="Its scores.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptive:
-    """Statistics of the window, for the same event as `calibration_error`.
+    """Statistics of the window, for the event of `calibration_error`.
 
-    They are not tests, because the window is evaluated repeatedly.
+    They are no tests, because the window is evaluated repeatedly.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -189,22 +181,20 @@ class Descriptive:
     spiegelhalter_z: Annotated[
         float | None,
         Field(
-            description="Excess of the Brier score, in standard deviations; positive if "
+            description="Excess of the Brier score in standard deviations; positive if "
             "probabilities are too extreme."
         ),
     ]
     kolmogorov_smirnov: Annotated[
         _Positive,
         Field(
-            description="Maximum over q of |sum of y - p over examples with p <= q|, divided by "
-            "the number of examples."
+            description="Maximum over q of |sum of y - p over p <= q|, divided by the number "
+            "of examples."
         ),
     ]
-    kuiper: Annotated[
-        _Positive, Field(description="The same maximum over all ranges of probability.")
-    ]
+    kuiper: Annotated[_Positive, Field(description="The same over all ranges of p.")]
     integrated_calibration_index: Annotated[
-        _Positive, Field(description="Mean of |p - r|, r the isotonic regression of y on p.")
+        _Positive, Field(description="Mean of |p - r|, with r the isotonic regression of y on p.")
     ]
 
 
@@ -217,41 +207,34 @@ class WindowedReport:
     window: Annotated[int, Field(ge=1, description="`metrics_window`.")]
     overall: Annotated[WindowScores, Field(description="Over the window.")]
     weighted: Annotated[
-        WeightedScores, Field(description="Exponentially weighted over all examples.")
+        WeightedScores, Field(description="Over all examples, exponentially weighted.")
     ]
     reliability: Annotated[list[ReliabilityBin], Field(description="A reliability diagram.")]
     classes: Annotated[
         list[ClassFigures],
-        Field(description="Each class; if there are more than 32, those with the largest |`z`|."),
+        Field(description="Each class; of more than 32 those with the largest |`z`|."),
     ]
-    slices: Annotated[
-        dict[str, list[SliceScores]], Field(description="The values of each slice in the window.")
-    ]
-    descriptive: Annotated[Descriptive | None, Field(description="Null without examples.")]
+    slices: Annotated[dict[str, list[SliceScores]], Field(description="The values of each slice.")]
+    descriptive: Annotated[Descriptive | None, Field(description="Further statistics.")]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelReport:
-    """Accuracy of a choice of label, and its announced probability.
+    """Accuracy of a choice of label, and its announced probability and interval.
 
-    All values are null before the first scored example.
+    All are null before the first scored example; the ends are null for a map.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    accuracy: Annotated[Probability | None, Field(description="Share of examples with this label.")]
-    lower: Annotated[
-        Probability | None, Field(description="Mean lower probability; null for a map.")
-    ]
-    probability: Annotated[Probability | None, Field(description="Mean point probability.")]
-    upper: Annotated[
-        Probability | None, Field(description="Mean upper probability; null for a map.")
-    ]
+    accuracy: Annotated[Probability | None, Field(description="Share of right labels.")]
+    lower: Annotated[Probability | None, Field(description="Mean lower end.")]
+    probability: Annotated[Probability | None, Field(description="Mean probability.")]
+    upper: Annotated[Probability | None, Field(description="Mean upper end.")]
     paper_p: Annotated[
         Probability | None,
         Field(
-            description="Two-sided p-value of the hits, as in the papers. Descriptive: it does not "
-            "detect drift."
+            description="Two-sided p-value of the hits, as in the papers. It does not detect drift."
         ),
     ]
 
@@ -262,13 +245,11 @@ class MethodReport:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    predicted: Annotated[
-        LabelReport, Field(description="For the label with the largest probability.")
-    ]
-    svm: Annotated[LabelReport, Field(description="For the SVM's own class.")]
+    predicted: Annotated[LabelReport, Field(description="The most probable label.")]
+    svm: Annotated[LabelReport, Field(description="The SVM's class.")]
     log_loss: _LogLoss
     brier: _Brier
-    clipped: Annotated[Count, Field(description="Number of clipped probabilities.")]
+    clipped: Annotated[Count, Field(description="Probabilities below 1e-6.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,9 +259,7 @@ class MeanBounds:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     lower: Annotated[float, Field(description="Smallest possible value.")]
-    estimate: Annotated[
-        float, Field(description="Expected value if the announced probabilities are right.")
-    ]
+    estimate: Annotated[float, Field(description="Expected value if probabilities are right.")]
     upper: Annotated[float, Field(description="Largest possible value.")]
 
 
@@ -291,26 +270,26 @@ class LateLabelReport:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     counts: Annotated[LabelCounts, Field(description="Counts of examples and labels.")]
-    open: Annotated[Count, Field(description="Answers of a model whose label has not arrived.")]
+    open: Annotated[Count, Field(description="Answers of a model without a label yet.")]
     accuracy: Annotated[
         MeanBounds | None,
-        Field(description="Accuracy if all open answers are wrong, and if all are right."),
+        Field(description="Accuracy if all open answers are wrong, or all right."),
     ]
-    brier: Annotated[MeanBounds | None, Field(description="The Brier score, likewise.")]
+    brier: Annotated[MeanBounds | None, Field(description="Brier score, likewise.")]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelBudgetReport:
-    """Which labels were wanted, with a `label_budget`, and which came.
+    """Wanted labels, with a `label_budget`.
 
-    With it, figures are weighted: a wanted label counts for as many examples as it stands for,
-    other labels for none. `scored` counts labels, the counts of classes and slices examples.
+    It weights the figures: a wanted label counts for the examples it stands for, others for none.
+    `scored` counts labels, the counts of classes and slices count examples.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     probability: Annotated[
-        Probability | None, Field(description="Mean probability with which a label was wanted.")
+        Probability | None, Field(description="Mean probability of wanting a label.")
     ]
     wanted: Annotated[Count, Field(description="Answers whose label was wanted.")]
     labelled: Annotated[
@@ -320,32 +299,30 @@ class LabelBudgetReport:
         Count,
         Field(description="Of these, given up without one: the figures hold for the others alone."),
     ]
-    unasked: Annotated[
-        Count, Field(description="Labels that came without being wanted; they are in no figure.")
-    ]
+    unasked: Annotated[Count, Field(description="Unwanted labels; they are in no figure.")]
 
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """Mean cost of a scored example, by the setting `costs`; null before the first."""
+    """Mean cost of a scored example, with `costs`; null before the first."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    scored: Annotated[Count, Field(description="Number of scored examples.")]
-    mean: Annotated[float | None, Field(description="Mean cost of the actions in the answers.")]
+    scored: Annotated[Count, Field(description="Labelled examples answered after warm-up.")]
+    mean: Annotated[float | None, Field(description="Mean cost of the actions taken.")]
     by_label: Annotated[
         float | None,
-        Field(description="Mean cost if the most probable label were always the action."),
+        Field(description="Mean cost if the most probable label were the action."),
     ]
     always: Annotated[
-        dict[str, float | None], Field(description="Mean cost if always this action were taken.")
+        dict[str, float | None], Field(description="Mean cost if it were always this action.")
     ]
-    taken: Annotated[dict[str, Count], Field(description="Number of answers with each action.")]
+    taken: Annotated[dict[str, Count], Field(description="Answers with each action.")]
 
 
 @dataclass(frozen=True, slots=True)
 class PromiseReport:
-    """What holds of the setting `promise`."""
+    """State of the `promise`."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -353,23 +330,21 @@ class PromiseReport:
     withdrawn: Annotated[str | None, Field(description="Why it cannot hold now.")]
     thresholds: Annotated[
         dict[str, Probability],
-        Field(
-            description="Probability from which a label is decided; labels without are reviewed."
-        ),
+        Field(description="Probability from which a label is decided; without one it is reviewed."),
     ]
     bounds: Annotated[
         dict[str, Probability],
-        Field(description="Upper confidence bound of each promised rate at these thresholds."),
+        Field(description="Upper confidence bound of each promised rate there."),
     ]
     decided_share: Annotated[
-        Probability, Field(description="Share of recent examples that these thresholds decide.")
+        Probability, Field(description="Share of recent examples that are decided.")
     ]
-    labels: Annotated[Count, Field(description="Labels that count: since the last alarm.")]
+    labels: Annotated[Count, Field(description="Labels since the last alarm, which count.")]
     labels_needed: Annotated[
         Count | None,
         Field(
-            description="Labels that are still needed at the present error rates; null if no "
-            "threshold has a low enough rate."
+            description="Further labels needed at the present error rates; null if no threshold"
+            " will do."
         ),
     ]
     answered: Annotated[Count, Field(description="Answers of a model so far.")]
@@ -382,21 +357,21 @@ class MonitorsReport:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    alarms: Annotated[Count, Field(description="Number of alarms so far.")]
+    alarms: Annotated[Count, Field(description="Alarms so far.")]
     open: Annotated[
         tuple[Alarm, ...],
         Field(
-            description="[Open](monitoring.md#what-follows-an-alarm) alarms, the newest of each "
-            "test."
+            description="[Open](monitoring.md#what-follows-an-alarm) alarms, the newest of each"
+            " test."
         ),
     ]
     tests: Annotated[
         list[dict[str, Any]],
         Field(
             description="The tests closest to an alarm: `kind`, `scope`, `name`, `log_wealth`, "
-            "`threshold` and `since` as of an alarm; `alarms`, their number so far; `deviation`, a "
-            "mean of y - p with its confidence sequence; for a slice `off`, at a false discovery "
-            "rate of 5 %."
+            "`threshold` and `since` as in an alarm; the number of `alarms`; "
+            "`deviation`, the mean of y - p with its confidence sequence; for a "
+            "slice `off`, at a false discovery rate of 5 %."
         ),
     ]
 
@@ -409,13 +384,11 @@ class FeatureReport:
 
     kind: Annotated[
         Literal["number", "boolean", "category", "time", "text"],
-        Field(description="Declared or found kind; a `text` is not used."),
+        Field(description="Declared or found; a `text` is not used."),
     ]
     missing: Annotated[
         Probability,
-        Field(
-            description="Share of the training examples that lack it or have it with another kind."
-        ),
+        Field(description="Share of training examples without it, or with another kind."),
     ]
 
 
@@ -423,14 +396,14 @@ class FeatureReport:
 class ValidityReport:
     """Validity, cumulative and recent, after every `metrics_every` learned examples."""
 
-    n: Annotated[Count, Field(description="Number of learned examples.")]
+    n: Annotated[Count, Field(description="Learned examples.")]
     scored: Annotated[Count, Field(description="Labelled examples answered after warm-up.")]
-    headline: Annotated[MethodReport, Field(description="Of `probabilities` and `intervals`.")]
-    venn: Annotated[MethodReport, Field(description="Of the Venn predictor.")]
+    headline: Annotated[MethodReport, Field(description="`probabilities` and `intervals`.")]
+    venn: Annotated[MethodReport, Field(description="The Venn predictor.")]
     maps: Annotated[dict[str, MethodReport], Field(description="Each published map.")]
     windowed: Annotated[
         WindowedReport | None,
-        Field(description="Over the last scored examples, with `metrics_window`."),
+        Field(description="The last scored examples, with `metrics_window`."),
     ] = None
     monitors: Annotated[MonitorsReport | None, Field(description="State of the monitors.")] = None
     labels: Annotated[
@@ -440,7 +413,7 @@ class ValidityReport:
         None
     )
     features: Annotated[
-        dict[str, FeatureReport] | None, Field(description="Named features, the first 256.")
+        dict[str, FeatureReport] | None, Field(description="The first 256 named features.")
     ] = None
     budget: Annotated[
         LabelBudgetReport | None, Field(description="Wanted labels, with a `label_budget`.")

@@ -66,19 +66,19 @@ class Message(BaseModel):
 class Versioned(Message):
     """The whole payload of an entry."""
 
-    v: Literal[2] = Field(2, description="Version of the schema.")
+    v: Literal[2] = Field(2, description="Schema version.")
 
 
 class AnswerHead(Versioned):
     """The fields before the columns of a prediction."""
 
     status: Status = Field(
-        description="`warming` until two classes were in the training set. While warming,"
-        " the category and the SVM's own class are null; `venn`, `maps` and `scores` are empty."
-        " Before a class is known, and in feeds of semantics 4 and 5, label and probability are"
-        " null too, and the other lists are empty."
+        description="`warming` until a model exists: `category` and `svm_label` are null, "
+        "`venn`, `maps` and `scores` empty. Before a class is known, and in "
+        "feeds of semantics 4 and 5, so are the label, its probability and the "
+        "other lists."
     )
-    id: str | None = Field(None, description="The producer's id, only if it sent one.")
+    id: str | None = Field(None, description="The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
 
 
@@ -96,89 +96,105 @@ def fields_of(columns: Iterable[Column]) -> dict[str, Any]:
 PredictionMessage = create_model(
     "PredictionMessage",
     __base__=AnswerHead,
-    __doc__="Answer to one accepted example, in `out`; its entry ID is the ID of the input entry.",
+    __doc__="Answer to an accepted example.",
     **fields_of(COLUMNS),
     traceparent=(
         str | None,
-        Field(None, description="Trace context (W3C) as the entry gave it; absent without one."),
+        Field(
+            None,
+            description="[Trace context](http.md#trace-context) of the entry; the answer "
+            "repeats it.",
+        ),
     ),
 )
 
 
-class CompactMessage(Versioned):
-    """The same answer in the compact form, in `out` of a feed with `payload = "compact"`.
+_OF_COLUMN = {column.name: column.description for column in COLUMNS}
 
-    Only such an answer has `c`. While warming up, and for any other entry, messages have the
-    full form. `workers.message.compact.parse` returns the fields of a full answer.
+
+class CompactMessage(Versioned):
+    """The same answer in the compact form, of a feed with `payload = "compact"`.
+
+    Only such an answer has `c`. Answers while warming, and to other entries, have the full form.
+    `workers.message.compact.parse` returns the fields of a full answer.
     """
 
-    id: str | None = Field(None, description="The producer's id, only if it sent one.")
+    id: str | None = Field(None, description="The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
-    imputed: int | None = Field(None, ge=0, description="As in a full answer.")
-    c: list[Any] = Field(description="The values listed below, in that order.")
-    action: str | None = Field(None, description="As in a full answer.")
-    expected_cost: float | None = Field(None, description="As in a full answer.")
-    label_wanted: bool | None = Field(None, description="As in a full answer.")
-    label_probability: Probability | None = Field(None, description="As in a full answer.")
-    traceparent: str | None = Field(None, description="As the entry gave it.")
+    imputed: int | None = Field(None, ge=0, description=_OF_COLUMN["imputed"])
+    c: list[Any] = Field(description="The values below, in that order.")
+    action: str | None = Field(None, description=_OF_COLUMN["action"])
+    expected_cost: float | None = Field(None, description=_OF_COLUMN["expected_cost"])
+    label_wanted: bool | None = Field(None, description=_OF_COLUMN["label_wanted"])
+    label_probability: Probability | None = Field(None, description=_OF_COLUMN["label_probability"])
+    traceparent: str | None = Field(
+        None,
+        description="[Trace context](http.md#trace-context) of the entry; the answer repeats it.",
+    )
 
 
 class RejectedMessage(Versioned):
-    """Answer to one input entry that could not be used, in `out`. It changed nothing else.
+    """Answer to an input entry that could not be used. It changed nothing else.
 
-    `tail`, `export`, the page and the gateway add `reason`, the sentence that the case and its
-    parameters make. A feed of semantics 4 stores `reason`, and no `about`.
+    `tail`, `export`, the page and the gateway add `reason`, the sentence of the case. A feed of
+    semantics 4 stores `reason` instead of `about`.
     """
 
     status: Literal["rejected"] = Field("rejected", description="Always `rejected`.")
-    id: str | None = Field(None, description="The producer's id, if it could be read.")
+    id: str | None = Field(None, description="The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     code: str = Field(description="[Reason code](#reason-codes).")
     about: dict[str, Any] = Field(
-        description="The reason: `case`, the name of a [case](#cases-of-rejections), and the "
-        "parameters of its sentence."
+        description="`case`, the name of a [case](#cases-of-rejections), and its parameters."
     )
-    traceparent: str | None = Field(None, description="As the entry gave it.")
+    traceparent: str | None = Field(
+        None,
+        description="[Trace context](http.md#trace-context) of the entry; the answer repeats it.",
+    )
 
 
 class DuplicateMessage(Versioned):
-    """Answer to one entry whose id was answered recently, in `out`. It was not learned again.
+    """Answer to an entry that repeats one of the last `dedupe_window` ids. It was not learned.
 
-    Only if `dedupe_window` is set. The window holds the ids of the last `dedupe_window` answered
-    examples that carried an id. Rejected entries are not in it, so they may be sent again.
+    Ids of rejected entries do not count, so these may be sent again.
     """
 
     status: Literal["duplicate"] = Field("duplicate", description="Always `duplicate`.")
-    id: str = Field(description="The producer's id.")
+    id: str = Field(description="The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
-    first: int = Field(ge=0, description="`seq` of the answer that the id got.")
-    traceparent: str | None = Field(None, description="As the entry gave it.")
+    first: int = Field(ge=0, description="`seq` of the first answer to the id.")
+    traceparent: str | None = Field(
+        None,
+        description="[Trace context](http.md#trace-context) of the entry; the answer repeats it.",
+    )
 
 
 class LabelMessage(Versioned):
-    """Answer to one label entry, in `out`. A label that could not be used is answered `rejected`.
+    """Answer to a label entry, or to a waiting example that is sent again with its label.
 
-    Only if `horizon` is set. An example that waits for its label and is sent again with it is
-    answered so too.
+    Only with a `horizon`.
     """
 
     status: Literal["label"] = Field("label", description="Always `label`.")
-    id: str | None = Field(None, description="The entry's own id, only if it has one.")
+    id: str | None = Field(None, description="The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
-    example: str = Field(description="The id of the example.")
-    label: str = Field(description="The label of the example.")
+    example: str = Field(description="Id of the example.")
+    label: str = Field(description="Its label.")
     done: Done = Field(
-        description="`accepted`: the example had no label. `repeated`: it had the same label. "
-        "`corrected`: it had another; the next refit uses the new label, and figures stay."
+        description="`repeated`: the example had this label before. `corrected`: it had "
+        "another; the next refit uses the new one, and figures stay."
     )
-    traceparent: str | None = Field(None, description="As the entry gave it.")
+    traceparent: str | None = Field(
+        None,
+        description="[Trace context](http.md#trace-context) of the entry; the answer repeats it.",
+    )
 
 
 class CombinedSource(Message):
-    """The answer of one source of a combination about the last class."""
+    """The answer of one source about the last class."""
 
     belief: Probability = Field(description="Bel of the last class.")
     plausibility: Probability = Field(description="Pl of the last class.")
@@ -187,15 +203,16 @@ class CombinedSource(Message):
 _COMBINED = {
     "n": "Labels learned before this entry.",
     "label": "The label with the larger probability.",
-    "lower": "Bel of it, or `probability` where that is less.",
-    "upper": "Pl of it, or `probability` where that is more.",
-    "probability": "Recalibrated; the pignistic one before the first recalibration.",
+    "lower": "Bel of the label, or `probability` if that is less.",
+    "upper": "Pl of the label, or `probability` if that is more.",
+    "probability": "Its recalibrated probability; the pignistic one before the first "
+    "recalibration.",
     "method": "`pignistic`, then `platt` or `isotonic`.",
     "interval_level": "Always null.",
     "probabilities": "Recalibrated probability of each class.",
-    "intervals": "Made as `lower` and `upper`.",
+    "intervals": "Bounds like `lower` and `upper`.",
     "venn": "Bel and Pl of each class.",
-    "maps": "`pignistic`: ignorance shared equally.",
+    "maps": "`pignistic`: ignorance is shared equally.",
     "scores": "One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)).",
     "svm_label": "The more plausible class.",
     "category": "Always null.",
@@ -206,7 +223,7 @@ _COMBINED = {
     "model": "Always 0.",
     "calibration": "Version of the recalibration.",
     "taxonomy": "Always 0.",
-    "guarantee": "Always `none`: sources that learned the same labels are no independent evidence.",
+    "guarantee": "`none`: sources that learned the same labels are not independent evidence.",
 }
 """Descriptions of the columns with another meaning in the answer of a combination."""
 
@@ -233,8 +250,8 @@ CombinedMessage = create_model(
     __base__=CombinedHead,
     __doc__="""Answer of a combination to one id, in the `out` of the feed that `combine` writes.
 
-    Its entry ID is the ID of the first source's answer. It has the fields of any answer, with
-    the meanings below, and two more.
+    Its entry ID is the ID of the first source's answer. It has the fields of any answer; these
+    have another meaning.
     """,
     **fields_of(
         replace(
@@ -248,77 +265,72 @@ CombinedMessage = create_model(
 
 
 class InputEntry(BaseModel):
-    """An entry of `in`: fields of a Redis stream entry, not JSON as a whole.
+    """An entry of `in`: fields of a Redis stream entry, each of them text or bytes.
 
     An example has exactly one of `x` and `xb`; in a feed with `scores` it may have `score` alone.
-    With a `horizon`, an entry with `for`, or one with
-    `id`, `y` and no features, is the label of an example that came before. Any other field, or one
-    sent twice, is rejected. The field `c` is kept for what is to come, and rejected as not
-    supported yet.
+    With a `horizon`, an entry with `for`, or with `id`, `y` and no features, is the label of an
+    earlier example. Any other field, or one sent twice, is rejected.
     """
 
     model_config = ConfigDict(extra="forbid", validate_by_name=True)
 
     x: str | None = Field(
         None,
-        description="Features as JSON: an array of numbers, `[0.5, 1]`, or an object of named"
-        ' cells, `{"age": 39}`.',
+        description="Features as JSON: an array of numbers, or an object of named cells, "
+        '`{"age": 39}`.',
     )
     xb: bytes | None = Field(None, description="Features as little-endian 64-bit floats.")
     y: str | None = Field(
         None,
-        description="Label. Without it the example is answered, not learned; with a `horizon`"
-        " the label may follow.",
+        description="Label. Without it the example is answered, not learned; with a "
+        "`horizon` it may follow.",
     )
     p: str | None = Field(
         None,
-        description="In place of `y`, for the learner `psvm`: an annotator's probability of "
-        "the second class, in [0, 1]. It is learned, but not used for "
-        "calibration, maps or figures.",
+        description="Instead of `y`, for the learner `psvm`: an annotator's probability of "
+        "the second class. It is learned, but not used for calibration or "
+        "figures.",
     )
-    id: str | None = Field(
-        None, description="The producer's id; the answer repeats it. See `dedupe_window`."
-    )
+    id: str | None = Field(None, description="The producer's id, if it sent one.")
     for_: str | None = Field(
         None,
         alias="for",
-        description="Id of an earlier example; `y` is its label. Only with a `horizon`.",
+        description="Id of an earlier example, whose label is `y`. Only with a `horizon`.",
     )
     time: str | None = Field(
         None,
-        description="Time of the example by the producer's clock, in milliseconds. Required if the "
-        "`horizon` counts time, else not allowed.",
+        description="The producer's time in milliseconds. Required if the `horizon` counts "
+        "time, else rejected.",
     )
     s: str | None = Field(
         None,
-        description='Values of the feed\'s `slices`: `{"country": "DE"}`. They are no features.',
+        description='Values of the `slices`: `{"country": "DE"}`.',
     )
     score: str | None = Field(
         None,
-        description="Output of another model, with the setting `scores`: a number about the second"
-        " of two classes, or numbers of all classes as JSON, an array in the order of the sorted"
-        ' classes or `{"a": 0.2, "b": 0.8}`. Empty or null: missing.',
+        description="Output of another model, with `scores`: a number for the second of two"
+        " classes, or numbers of all classes as JSON, in the order of the "
+        "sorted classes or by name. Empty or null: missing.",
     )
     score_version: str | None = Field(
         None,
-        description="Version of that model: the scores of each are calibrated by themselves.",
+        description="Version of that model; each version is calibrated separately.",
     )
     a: str | None = Field(
         None,
-        description="The answer that a scorer gave, in full, to be scored in place of the "
-        "worker's own. Only with `given_answers`.",
+        description="A scorer's whole answer, to be scored instead of the worker's. Only "
+        "with `given_answers`.",
     )
     traceparent: str | None = Field(
         None,
-        description="Trace context (W3C), which the answer repeats; it changes nothing else. "
-        "Another form is ignored. Rejected in feeds of semantics 4 and 5.",
+        description="[Trace context](http.md#trace-context) of the entry; the answer repeats it.",
     )
 
 
 class DeadLetter(BaseModel):
-    """An entry of `dlq`: a copy of a rejected input entry, as fields, under the same entry ID.
+    """An entry of `dlq`: a rejected input entry, as fields, under the same entry ID.
 
-    A feed of semantics 4 has `reason`, the sentence itself, in the place of `about`.
+    A feed of semantics 4 has `reason`, the sentence, instead of `about`.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -327,7 +339,7 @@ class DeadLetter(BaseModel):
     about: str = Field(description="`about` of the answer, as JSON.")
     size: int = Field(ge=0, description="Bytes of the entry.")
     head: bytes = Field(
-        max_length=1024, description="The entry's fields as lines `name=value`, up to 1 KiB."
+        max_length=1024, description="Its fields as lines `name=value`, up to 1 KiB."
     )
 
 
@@ -345,79 +357,80 @@ _REPORT = _fields_of(ValidityReport)
 MetricsMessage = create_model(
     "MetricsMessage",
     __base__=Versioned,
-    __doc__="Validity, in `met`: cumulative, and recent. Every `metrics_every` learned examples."
-    "\n\nIts entry ID is the ID of the last input entry it covers.",
+    __doc__="Validity, cumulative and recent, after every `metrics_every` learned examples."
+    "\n\nIts entry ID is the ID of the last input entry that it covers.",
     n=_REPORT.pop("n"),
-    seq=(int, Field(ge=0, description="`seq` of the last input entry it covers.")),
+    seq=(int, Field(ge=0, description="Input entries before this one.")),
     **_REPORT,
 )
 
 
 class AlarmsMessage(Versioned):
-    """The alarms that one entry raised, in `alarms`; its entry ID is the ID of the input entry."""
+    """The alarms that one input entry raised, under its entry ID."""
 
-    seq: int = Field(ge=0, description="`seq` of the input entry.")
-    alarms: list[Alarm] = Field(description="The alarms that the entry raised, at least one.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
+    alarms: list[Alarm] = Field(description="The alarms of this entry, at least one.")
 
 
 class EventMessage(Versioned):
-    """An operational event, in `events`, which keeps about a thousand. Best effort.
+    """An operational event, best effort; the newest thousand or so are kept.
 
-    Its entry ID is given by Redis, and holds the time. Events are no function of the examples and
-    no part of the digest.
+    Redis gives the entry ID, which holds the time. Events are not part of the digest.
     """
 
-    code: EventCode = Field(description="[Code of the event](#codes-of-events).")
-    writer: str = Field(description="Name of the worker, or user and host of a person.")
+    code: EventCode = Field(description="[Code](#codes-of-events).")
+    writer: str = Field(description="The worker, or user and host of a person.")
     epoch: int = Field(ge=0, description="Number of writers so far.")
     detail: str = Field(description="The event in words.")
-    alarm: str | None = Field(None, description="Of an acknowledgement: the ID in `alarms`.")
-    until: int | None = Field(
-        None, description="Of a silence: its end, in milliseconds since 1970."
-    )
-    n: int | None = Field(
-        None, ge=0, description="Of a note: examples learned before the noted event."
-    )
+    alarm: str | None = Field(None, description="Acknowledged: the ID in `alarms`.")
+    until: int | None = Field(None, description="Silenced: until this Unix time in milliseconds.")
+    n: int | None = Field(None, ge=0, description="Note: examples learned before the noted event.")
+
+
+def _of_input(name: str) -> Any:
+    """Return a field that means the same in `InputEntry`."""
+    return Field(None, description=InputEntry.model_fields[name].description)
 
 
 class RequestEntry(BaseModel):
-    """An entry of `req`: an example without a label, for a scorer. Any other field is rejected."""
+    """An entry of `req`: an example without a label. Any other field is rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
-    x: str | None = Field(None, description="Features, as in `in`.")
-    xb: bytes | None = Field(None, description="Features as raw floats, as in `in`.")
-    score: str | None = Field(None, description="As in `in`.")
-    score_version: str | None = Field(None, description="As in `in`.")
+    x: str | None = _of_input("x")
+    xb: bytes | None = _of_input("xb")
+    score: str | None = _of_input("score")
+    score_version: str | None = _of_input("score_version")
     id: str | None = Field(
         None,
-        description="The key of the answer is `osvm:{F}:ans:<id>`; without a readable id, it has "
-        "the entry ID instead. A repeated id gets the first answer while that is kept.",
+        description="Names the key of the answer, `osvm:{F}:ans:<id>`; without a readable "
+        "id the entry ID does. A repeated id gets the first answer while that "
+        "is kept.",
     )
-    traceparent: str | None = Field(None, description="As in `in`.")
+    traceparent: str | None = _of_input("traceparent")
 
 
 class ReplyMessage(Versioned):
-    """The one element of the list `ans:<id>`, which goes after a while (`scorer --keep`)."""
+    """The only element of the list, which is kept for `scorer --keep` seconds."""
 
     state: str | None = Field(
-        description="The published state: its n and eight digits of its checksum."
+        description="The published state: its `n` and eight digits of its checksum."
     )
     behind: int | None = Field(ge=0, description="Examples learned since that state.")
     age: int | None = Field(ge=0, description="Milliseconds since the state was published.")
     answer: dict[str, Any] = Field(
-        description="An answer as in `out`, `RejectedMessage` or `UnavailableMessage`. `seq` "
-        "and `n` are the state's."
+        description="An answer as in `out`, or an `UnavailableMessage`. `seq` and `n` are "
+        "the state's."
     )
 
 
 class UnavailableMessage(Versioned):
-    """Answer to a request that no state can answer now. Ask again later, under a new id."""
+    """Answer to a request that no state can answer now. Ask later, with a new id."""
 
     status: Literal["unavailable"] = Field("unavailable", description="Always `unavailable`.")
-    id: str | None = Field(None, description="The request's id, if it could be read.")
+    id: str | None = Field(None, description="The producer's id, if it sent one.")
     code: Literal["no_state", "stale", "failed", "late"] = Field(
-        description="[Reason code](#codes-of-requests)."
+        description="[Code](#codes-of-requests)."
     )
     reason: str = Field(description="The reason in words.")
 
