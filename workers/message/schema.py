@@ -73,7 +73,7 @@ class AnswerHead(Versioned):
     """The fields before the columns of a prediction."""
 
     status: Status = Field(
-        description="`warming` until a model exists: `category` and `svm_label` are null, "
+        description="`warming` until a model exists: `category` and the class of the SVM are null, "
         "`venn`, `maps` and `scores` empty. Before a class is known, and in "
         "feeds of semantics 4 and 5, so are the label, its probability and the "
         "other lists."

@@ -133,9 +133,18 @@ def test_a_small_run_prints_means_and_goals_and_continues(tmp_path, monkeypatch)
 def test_the_page_has_the_stored_figures(tmp_path):
     assert make_own_score_page.main(["--check"]) == 0
     lines = make_own_score_page.STORED.read_text().splitlines()
-    changed = json.loads(lines[0])
-    changed["measured"][OURS]["log_loss"] = 9.8765
+    cells = [*map(json.loads, lines)]
     other = tmp_path / "other.jsonl"
-    other.write_text("\n".join([json.dumps(changed), *lines[1:]]))
-    assert "9.8765" in make_own_score_page.render(other)
-    assert "9.8765" not in make_own_score_page.render()
+    for cell in cells:
+        cell["measured"][OURS]["log_loss"] = 9.8765
+    other.write_text("\n".join(map(json.dumps, cells)))
+    for shown in (make_own_score_page.render, make_own_score_page.tables):
+        assert "9.8765" in shown(other)
+        assert "9.8765" not in shown()
+
+
+def test_the_picture_has_a_dot_for_each_pair():
+    whole = make_own_score_page.read()
+    for axes in make_own_score_page.draw(whole).axes:
+        _, dots = axes.lines
+        assert len(dots.get_xdata()) == len(own_score.STREAMS) * len(own_score.MODELS)
