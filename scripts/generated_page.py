@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: a tenth of the bytes
     "svg.hashsalt": "online-svm",  # the same identifiers at each run
     "font.family": "sans-serif",

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from online_svm.rejections import CASES
 from scripts.generated_page import write_or_check
 from workers.message import VERSION
 from workers.message.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
@@ -45,9 +44,9 @@ no entry ID and no NaN or infinity. Each number reads back as the same 64-bit fl
 `osvm:{F}:raised` has a time for about a thousand alarms: its entry ID is Redis time, its field
 `alarm` the entry ID in `alarms`. `raised`, `req` and `ans` are not part of the digest.
 
-A field without a type is a number. `?` means null or absent, `[]` a list, `{}` an object by name;
-a pair is [lower, upper]. Fields may be added: ignore unknown ones. A change of meaning raises `v`,
-the schema version of every JSON message.
+A field without a type is a number; counts, positions and versions are integers. `?` means null or
+absent, `[]` a list, `{}` an object by name; a pair is [lower, upper]. Fields may be added: ignore
+unknown ones. A change of meaning raises `v`, the schema version of every JSON message.
 """
 _TITLES = {
     "in": "Input: `osvm:{F}:in`",
@@ -59,7 +58,7 @@ _TITLES = {
     "req": "Requests to scorers: `osvm:{F}:req`",
     "ans": "Answers of scorers: `osvm:{F}:ans:<id>`",
 }
-_TYPES = {Any: "any", str: "text", bool: "boolean", int: "integer", float: "number", bytes: "bytes"}
+_TYPES = {Any: "any", str: "text", bool: "boolean", int: "number", float: "number", bytes: "bytes"}
 
 MAX_VALUES = 6  # values of a field that are named as its type; more are in its description
 
@@ -146,7 +145,6 @@ def render() -> str:
     for stream, models in STREAMS.items():
         parts.append(f"## {_TITLES[stream]}\n")
         parts += [_section(model, described) for model in models]
-    cases = {code: ", ".join(f"`{case}`" for case in of) for code, of in CASES.items()}
     parts += [
         "## Reason codes\n",
         _list(CODES),
@@ -154,10 +152,9 @@ def render() -> str:
         "head):\n",
         _list(JOIN_CODES),
         "## Cases of rejections\n",
-        "By reason code. `online_svm.rejections` has the sentence of each and its parameters, and "
-        "`reason_of(about)`\nmakes the sentence. Sentences may be improved at any time; names and "
-        "parameters stay.\n",
-        _list(cases),
+        "`about` has the name of a case and its parameters. `online_svm.rejections.CASES` lists "
+        "all cases by reason\ncode, with the sentence of each; `reason_of(about)` makes it. "
+        "Sentences may be improved at any time; names\nand parameters stay.\n",
         "## Codes of events\n",
         _list(EVENT_CODES),
         "## Codes of requests\n",
@@ -210,13 +207,14 @@ def _compact_form() -> str:
         f"`{place.name}`" + (f" ({place.meaning})" if place.meaning else "")
         for place in (*ROWS, *CONSTANTS, *NUMBERS)
     )
+    short = ", ".join(f"{n} `{text}`" for n, text in enumerate(TEXTS) if " " not in text)
     text = (
         f"`c` has, in this order: {places}. k is the number of classes, but 1 for two classes: the "
         f"second, from which the first follows. {_listed(DERIVED)} follow from these values; "
-        f"{_listed(ABSENT)} are left out. Number 0 and on are these texts:"
+        f"{_listed(ABSENT)} are left out. The texts by number are {short}; the others are reasons, "
+        "in `TEXTS` of `workers/message/compact.py`."
     )
-    texts = "".join(f"{number}. {text}\n" for number, text in enumerate(TEXTS))
-    return f"\n{fill(text, 100, break_on_hyphens=False)}\n\n{texts}"
+    return f"\n{fill(text, 100, break_on_hyphens=False)}\n"
 
 
 def _listed(names: Sequence[str]) -> str:

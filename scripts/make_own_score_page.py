@@ -70,8 +70,8 @@ python -m scripts.make_own_score_page --all
 The last command prints every stored figure (`tests/data/own-score-benchmark.jsonl`).
 
 - **Machine**: 26 November 2026, two noisy cores shared with much other work, at `nice -n 10`, one
-  run. Semantics 6, default settings, scikit-learn 1.9.1, venn-abers 1.5.4. One rule was changed
-  after a first run: before there is a model, the stated probability is the answer.
+  run. Semantics 6, default settings, scikit-learn 1.9.1, venn-abers 1.5.4. One rule is younger
+  than a first run: before there is a model, the stated probability is the answer.
 - **Models**: `HistGradientBoostingClassifier`, `LogisticRegression` and `MLPClassifier` on scaled
   features, fitted on the first fifth of a stream, then frozen. 250 answers are not scored.
 - **Streams**, at most 8,000 examples, fixed before any result: `elec2` from its first and
@@ -83,8 +83,8 @@ The last command prints every stored figure (`tests/data/own-score-benchmark.jso
   Online Platt scaling and calibeating follow [Gupta and Ramdas
   (2023)](https://arxiv.org/abs/2305.00070). river has no online calibration, MAPIE fits once.
 - **Coverage** of the interval, nominal 90 %: share of examples in bins whose frequency lies within
-  the mean interval, for the range of p with the least. In the ranges below .03 and above .97 chance
-  keeps perfect probabilities at 84 to 97 %. [Simulated streams](measured.md#intervals) know more.
+  the mean interval, for the range of p with the least; by chance perfect ones have 84 to 97 % below
+  .03 and above .97. On [simulated streams](measured.md#intervals) the truth is known.
 """
 
 

@@ -113,38 +113,36 @@ COLUMNS = (
         "action",
         "action",
         str | None,
-        "With `costs`: the action of least expected cost; absent while warming."
-        " With `promise`: the label or `review`.",
+        "With `costs`, after warm-up: the action of least expected cost. With "
+        "`promise`: the label or `review`.",
         source=("action", "actions"),
     ),
     Column(
         "expected_cost",
         "cost",
         float | None,
-        "Mean cost of that action if `probabilities` are right, with the price "
-        "of `review`. Only with `costs`, after warm-up.",
+        "With `costs`: its expected cost, with the price of `review`.",
     ),
     Column(
         "label_wanted",
         "wanted",
         bool | None,
-        "Whether to buy the label. Only with `label_budget`.",
+        "With `label_budget`: whether to buy the label.",
         source=("label_draw",),
     ),
     Column(
         "label_probability",
         "share",
         Probability | None,
-        "Probability of wanting it, 1/k for a whole k: the label stands for k examples.",
+        "Probability of that, 1/k: the label stands for k examples.",
     ),
     Column(
         "method",
         "constant",
         str | None,
-        "Source of `probabilities` and `intervals`: `experts` (a committee, and"
-        " while warming) or `venn` (a single machine, or a given `taxonomy` "
-        "with two classes). Semantics 4 and 5: `venn-abers-mixed` or, for more "
-        "classes, `joint`. Null without probabilities.",
+        "Source of `probabilities`: `experts` (a committee, and while warming) "
+        "or `venn` (a single machine, or a given `taxonomy` with two classes). "
+        "Semantics 4 and 5: `venn-abers-mixed`, or `joint` for more classes.",
     ),
     Column(
         "interval_level",
@@ -170,7 +168,7 @@ COLUMNS = (
         "intervals",
         "pairs",
         list[Interval],
-        "Interval of each class; it contains the probability.",
+        "Interval of each class, around the probability.",
         source=("lower", "upper"),
         unknown=(),
     ),
@@ -178,7 +176,7 @@ COLUMNS = (
         "venn",
         "pairs",
         list[Interval],
-        "Smallest and largest probability of each class by the Venn predictor.",
+        "Smallest and largest probability by the Venn predictor.",
         source=("venn_lower", "venn_upper"),
         unknown=(),
     ),
@@ -187,15 +185,15 @@ COLUMNS = (
         "lists_by_map",
         dict[str, list[Probability]],
         "Probability of each class by each published map, without guarantee. "
-        "`implied` is a heuristic for more than two classes; the learner `psvm`"
-        " adds `psvm`; `mixed` is the mean of `probabilities` and the other "
-        "maps, weighted by their past probabilities of the labels.",
+        "`implied` is a heuristic for more than two classes; `psvm` is of that "
+        "learner; `mixed` is a mean, weighted by past probabilities of the "
+        "labels.",
     ),
     Column(
         "map_intervals",
         "pairs_by_map",
         dict[str, list[Interval]] | None,
-        "Interval of each class, by each map that gives one: belief and "
+        "Interval of each class by each map that has one: belief and "
         "plausibility, or the Venn-Abers pair.",
     ),
     Column(

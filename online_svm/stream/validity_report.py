@@ -79,7 +79,7 @@ class ReliabilityBin:
         Probability,
         Field(
             description="Lower end of the band that holds the frequency in 90 % of samples if "
-            "the probabilities are right."
+            "probabilities are right."
         ),
     ]
     upper: Annotated[Probability, Field(description="Upper end.")]
@@ -117,8 +117,8 @@ class WindowScores:
         float | None,
         Field(
             description="Root mean squared difference of frequency and probability in 15 bins, "
-            "less the part due to chance; of the second of two classes, else of the"
-            " predicted label."
+            "less chance; of the second of two classes, else of the predicted "
+            "label."
         ),
     ]
 
@@ -269,13 +269,13 @@ class LateLabelReport:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    counts: Annotated[LabelCounts, Field(description="Counts of examples and labels.")]
+    counts: Annotated[LabelCounts, Field(description="The counts.")]
     open: Annotated[Count, Field(description="Answers of a model without a label yet.")]
     accuracy: Annotated[
         MeanBounds | None,
-        Field(description="Accuracy if all open answers are wrong, or all right."),
+        Field(description="If all open answers are wrong, or all right."),
     ]
-    brier: Annotated[MeanBounds | None, Field(description="Brier score, likewise.")]
+    brier: Annotated[MeanBounds | None, Field(description="Likewise.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,12 +292,10 @@ class LabelBudgetReport:
         Probability | None, Field(description="Mean probability of wanting a label.")
     ]
     wanted: Annotated[Count, Field(description="Answers whose label was wanted.")]
-    labelled: Annotated[
-        Count, Field(description="Of these, learned with a label: they are in the figures.")
-    ]
+    labelled: Annotated[Count, Field(description="Of these, learned with a label.")]
     missing: Annotated[
         Count,
-        Field(description="Of these, given up without one: the figures hold for the others alone."),
+        Field(description="Of these, given up without one; the figures hold for the others."),
     ]
     unasked: Annotated[Count, Field(description="Unwanted labels; they are in no figure.")]
 
@@ -343,8 +341,7 @@ class PromiseReport:
     labels_needed: Annotated[
         Count | None,
         Field(
-            description="Further labels needed at the present error rates; null if no threshold"
-            " will do."
+            description="Further labels needed at these error rates; null if no threshold will do."
         ),
     ]
     answered: Annotated[Count, Field(description="Answers of a model so far.")]
@@ -368,10 +365,9 @@ class MonitorsReport:
     tests: Annotated[
         list[dict[str, Any]],
         Field(
-            description="The tests closest to an alarm: `kind`, `scope`, `name`, `log_wealth`, "
-            "`threshold` and `since` as in an alarm; the number of `alarms`; "
-            "`deviation`, the mean of y - p with its confidence sequence; for a "
-            "slice `off`, at a false discovery rate of 5 %."
+            description="The tests closest to an alarm, with fields of an alarm; the number of "
+            "`alarms`; `deviation`, the mean of y - p with its confidence sequence;"
+            " for a slice `off`, at a false discovery rate of 5 %."
         ),
     ]
 

@@ -73,10 +73,9 @@ class AnswerHead(Versioned):
     """The fields before the columns of a prediction."""
 
     status: Status = Field(
-        description="`warming` until a model exists: `category` and the class of the SVM are null, "
-        "`venn`, `maps` and `scores` empty. Before a class is known, and in "
-        "feeds of semantics 4 and 5, so are the label, its probability and the "
-        "other lists."
+        description="`warming` until a model exists: the fields of machines are null or "
+        "empty. Before a class is known, and in semantics 4 and 5, so are label"
+        " and probabilities."
     )
     id: str | None = Field(None, description="The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
@@ -184,8 +183,8 @@ class LabelMessage(Versioned):
     example: str = Field(description="Id of the example.")
     label: str = Field(description="Its label.")
     done: Done = Field(
-        description="`repeated`: the example had this label before. `corrected`: it had "
-        "another; the next refit uses the new one, and figures stay."
+        description="`repeated`: it had this label. `corrected`: it had another; the next "
+        "refit uses the new one, figures stay."
     )
     traceparent: str | None = Field(
         None,
@@ -202,14 +201,13 @@ class CombinedSource(Message):
 
 _COMBINED = {
     "n": "Labels learned before this entry.",
-    "label": "The label with the larger probability.",
+    "label": "The more probable label.",
     "lower": "Bel of the label, or `probability` if that is less.",
     "upper": "Pl of the label, or `probability` if that is more.",
-    "probability": "Its recalibrated probability; the pignistic one before the first "
-    "recalibration.",
+    "probability": "Recalibrated; pignistic before the first recalibration.",
     "method": "`pignistic`, then `platt` or `isotonic`.",
     "interval_level": "Always null.",
-    "probabilities": "Recalibrated probability of each class.",
+    "probabilities": "The same of each class.",
     "intervals": "Bounds like `lower` and `upper`.",
     "venn": "Bel and Pl of each class.",
     "maps": "`pignistic`: ignorance is shared equally.",
@@ -223,7 +221,7 @@ _COMBINED = {
     "model": "Always 0.",
     "calibration": "Version of the recalibration.",
     "taxonomy": "Always 0.",
-    "guarantee": "`none`: sources that learned the same labels are not independent evidence.",
+    "guarantee": "Always `none`: the sources learned the same labels.",
 }
 """Descriptions of the columns with another meaning in the answer of a combination."""
 
@@ -233,7 +231,7 @@ _OF_SOURCES = (
         "sources",
         "constant",
         dict[str, CombinedSource | None],
-        "The answer of each; null (warming, rejected) counts as ignorance.",
+        "The answer of each; null counts as ignorance.",
     ),
 )
 
@@ -282,20 +280,19 @@ class InputEntry(BaseModel):
     xb: bytes | None = Field(None, description="Features as little-endian 64-bit floats.")
     y: str | None = Field(
         None,
-        description="Label. Without it the example is answered, not learned; with a "
-        "`horizon` it may follow.",
+        description="Label. Without it the example is only answered; with a `horizon` it "
+        "may follow.",
     )
     p: str | None = Field(
         None,
-        description="Instead of `y`, for the learner `psvm`: an annotator's probability of "
-        "the second class. It is learned, but not used for calibration or "
-        "figures.",
+        description="Instead of `y`, with the learner `psvm`: a probability of the second "
+        "class. It is learned, but not scored.",
     )
     id: str | None = Field(None, description="The producer's id, if it sent one.")
     for_: str | None = Field(
         None,
         alias="for",
-        description="Id of an earlier example, whose label is `y`. Only with a `horizon`.",
+        description="With a `horizon`: id of an earlier example, whose label is `y`.",
     )
     time: str | None = Field(
         None,
@@ -308,18 +305,17 @@ class InputEntry(BaseModel):
     )
     score: str | None = Field(
         None,
-        description="Output of another model, with `scores`: a number for the second of two"
-        " classes, or numbers of all classes as JSON, in the order of the "
-        "sorted classes or by name. Empty or null: missing.",
+        description="With `scores`, output of another model: a number for the second of two"
+        " classes, or JSON numbers of all, in the order of the sorted classes "
+        "or by name. Empty or null: missing.",
     )
     score_version: str | None = Field(
         None,
-        description="Version of that model; each version is calibrated separately.",
+        description="Version of that model; each is calibrated separately.",
     )
     a: str | None = Field(
         None,
-        description="A scorer's whole answer, to be scored instead of the worker's. Only "
-        "with `given_answers`.",
+        description="With `given_answers`, a scorer's whole answer, to be scored instead.",
     )
     traceparent: str | None = Field(
         None,
@@ -403,9 +399,8 @@ class RequestEntry(BaseModel):
     score_version: str | None = _of_input("score_version")
     id: str | None = Field(
         None,
-        description="Names the key of the answer, `osvm:{F}:ans:<id>`; without a readable "
-        "id the entry ID does. A repeated id gets the first answer while that "
-        "is kept.",
+        description="Names the key of the answer; without a readable id the entry ID does. "
+        "A repeated id gets the first answer while that is kept.",
     )
     traceparent: str | None = _of_input("traceparent")
 
@@ -413,11 +408,9 @@ class RequestEntry(BaseModel):
 class ReplyMessage(Versioned):
     """The only element of the list, which is kept for `scorer --keep` seconds."""
 
-    state: str | None = Field(
-        description="The published state: its `n` and eight digits of its checksum."
-    )
+    state: str | None = Field(description="The state: its `n` and eight digits of its checksum.")
     behind: int | None = Field(ge=0, description="Examples learned since that state.")
-    age: int | None = Field(ge=0, description="Milliseconds since the state was published.")
+    age: int | None = Field(ge=0, description="Milliseconds since its publication.")
     answer: dict[str, Any] = Field(
         description="An answer as in `out`, or an `UnavailableMessage`. `seq` and `n` are "
         "the state's."
