@@ -21,7 +21,7 @@ OpenAPI 3.1 document: `GET /openapi.json`. The [guide](guide.md#http) and
 ## Operations
 
 In parentheses are the rights of which a token needs one. `timeout` and `warming` are parameters of
-the query, others are headers. Those of `/v2` are the Open Inference Protocol.
+the query, others are headers. Addresses below `/v2` follow the Open Inference Protocol.
 
 """
 

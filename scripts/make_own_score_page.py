@@ -49,14 +49,13 @@ pair is a choice after the fact, so a hard rival.
 """
 _READING = """\
 **Why it leads without delay**: a feed also uses the labels just before an example, the others its
-score alone. So the gain is large where labels resemble the ones before (`elec2`, `elec2-late`,
-`2cdt`, `mixed-drift`). Elsewhere the best other method is within .01, except on `bananas` with
-logistic regression, where the probability is no monotone function of the score.
+score alone. So the gain is large where labels resemble the ones before (`elec2`, `2cdt`,
+`mixed-drift`). Elsewhere the best other method is within .01, except on `bananas` with logistic
+regression, where the probability is no monotone function of the score.
 
 **With late labels others are often better**, because the weights of the experts are as old as the
-labels. The interval holds less, too. Without `2cdt`, isotonic regression on the last 5,000 has the
-lowest mean at 250 (.546, ours .549). `OnlineCalibrator` in a loop takes late labels for recent
-ones: with late labels use a feed with a horizon.
+labels. Without `2cdt`, isotonic regression on the last 5,000 has the lowest mean at 250 (.546, ours
+.549). `OnlineCalibrator` in a loop takes late labels for recent ones: use a feed with a horizon.
 
 ## How it was run
 
@@ -74,10 +73,10 @@ The last command prints every stored figure (`tests/data/own-score-benchmark.jso
   than a first run: before there is a model, the stated probability is the answer.
 - **Models**: `HistGradientBoostingClassifier`, `LogisticRegression` and `MLPClassifier` on scaled
   features, fitted on the first fifth of a stream, then frozen. 250 answers are not scored.
-- **Streams**, at most 8,000 examples, fixed before any result: `elec2` from its first and
-  `elec2-late` from its 30,000th example, `2cdt`, `hyperplane`, `mixed-drift`, `agrawal-gradual`,
-  `adult-by-age` (the youngest first) and `bananas`, which does not drift. The first weights of the
-  ensemble were chosen on most of them, without a score.
+- **Streams**, at most 8,000 examples, fixed before any result: `elec2`, `elec2-late` (from its
+  30,000th example), `2cdt`, `hyperplane`, `mixed-drift`, `agrawal-gradual`, `adult-by-age` (the
+  youngest first) and `bananas`, which does not drift. The first weights of the ensemble were chosen
+  on most of them, without a score.
 - **Methods**: isotonic regression, Platt's sigmoid, temperature, beta calibration and inductive
   Venn-Abers are fitted every 50 examples to the last n labels, and answer at least 1 / (n + 2).
   Online Platt scaling and calibeating follow [Gupta and Ramdas

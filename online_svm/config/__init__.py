@@ -123,8 +123,8 @@ class PredictorFields(
 
     maps: tuple[MapName, ...] = Field(
         ("platt", "isotonic", "binning"),
-        description="Probability maps published beside Venn; 'mixed' weighs them by their "
-        "past probabilities of the labels, without guarantee.",
+        description="Published probability maps; 'mixed' weighs them by their past "
+        "probabilities of the labels, without guarantee.",
     )
     map_data: Literal["calibration", "training"] = Field(
         "calibration", description="Scores the maps are fitted on ('training' as in the paper)."

@@ -28,9 +28,9 @@ class MachineConfig(Settings):
     )
     committee: Literal["single", "default"] | tuple[MemberName, ...] | None = Field(
         None,
-        description="One machine, or several different ones, weighted by how well each "
-        "predicted: 'default' or their names. Default: 'default' with learner ="
-        " 'svc', split = 'interleaved' and kernel = 'rbf', else 'single'.",
+        description="One machine, or several, weighted by how well each predicted. Default:"
+        " 'default' with learner = 'svc', split = 'interleaved' and kernel = "
+        "'rbf', else 'single'.",
     )
     kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
     C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")
@@ -69,10 +69,9 @@ class ScoreConfig(Settings):
     scores: Literal["probability", "margin"] | None = Field(
         None,
         exclude_if=is_unset,
-        description="Each example may carry `score`, the output of another model: a "
-        "probability of the second class, or a margin that grows with it; with "
-        "more classes one number a class. It is calibrated as labels come. "
-        "Needs `classes`.",
+        description="Each example may carry `score`, the output of another model, to be "
+        "calibrated: a probability of the second class, or a margin; with more "
+        "classes one number a class. Needs `classes`.",
     )
     score_use: ScoreUse | None = Field(
         None,
@@ -116,10 +115,9 @@ class MonitorConfig(Settings):
     )
     on_drift: Literal["report", "refit", "reset"] = Field(
         "report",
-        description="What follows an alarm of calibration or exchangeability: a message "
-        "alone; refits from later examples, the first after 10; or these, "
-        "without answers of the old model. It acts on two changes in 1,000 "
-        "learned examples; all alarms within 50 are one.",
+        description="What follows an alarm of calibration or exchangeability: a message; "
+        "refits from later examples, the first after 10; or these, without "
+        "answers of the old model. At most twice in 1,000 learned examples.",
     )
 
 

@@ -233,9 +233,7 @@ class LabelReport:
     upper: Annotated[Probability | None, Field(description="Mean upper end.")]
     paper_p: Annotated[
         Probability | None,
-        Field(
-            description="Two-sided p-value of the hits, as in the papers. It does not detect drift."
-        ),
+        Field(description="Two-sided p-value of the hits, as in the papers."),
     ]
 
 

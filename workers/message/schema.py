@@ -114,7 +114,7 @@ _OF_COLUMN = {column.name: column.description for column in COLUMNS}
 class CompactMessage(Versioned):
     """The same answer in the compact form, of a feed with `payload = "compact"`.
 
-    Only such an answer has `c`. Answers while warming, and to other entries, have the full form.
+    Only such an answer has `c`; answers while warming have the full form.
     `workers.message.compact.parse` returns the fields of a full answer.
     """
 
@@ -156,7 +156,7 @@ class RejectedMessage(Versioned):
 class DuplicateMessage(Versioned):
     """Answer to an entry that repeats one of the last `dedupe_window` ids. It was not learned.
 
-    Ids of rejected entries do not count, so these may be sent again.
+    Rejected entries may be sent again.
     """
 
     status: Literal["duplicate"] = Field("duplicate", description="Always `duplicate`.")
@@ -306,8 +306,8 @@ class InputEntry(BaseModel):
     score: str | None = Field(
         None,
         description="With `scores`, output of another model: a number for the second of two"
-        " classes, or JSON numbers of all, in the order of the sorted classes "
-        "or by name. Empty or null: missing.",
+        " classes, or JSON numbers of all, sorted or by name. Empty or null: "
+        "missing.",
     )
     score_version: str | None = Field(
         None,
@@ -362,7 +362,7 @@ MetricsMessage = create_model(
 
 
 class AlarmsMessage(Versioned):
-    """The alarms that one input entry raised, under its entry ID."""
+    """The alarms that an input entry raised, under its ID."""
 
     seq: int = Field(ge=0, description="Input entries before this one.")
     alarms: list[Alarm] = Field(description="The alarms of this entry, at least one.")
