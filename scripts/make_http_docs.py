@@ -1,12 +1,12 @@
 """Write docs/http.md from the operations and problems of the gateway; --check only compares."""
 
-import re
 import sys
 from functools import partial
 from pathlib import Path
+from string import Formatter
 
 from scripts.generated_page import write_or_check
-from workers.gateway.openapi import OPERATIONS, PLAIN, Operation
+from workers.gateway.openapi import OPERATIONS, Operation
 from workers.gateway.refused import MEDIA_TYPE, PROBLEMS, WORDS
 
 TARGET = Path(__file__).parents[1] / "docs" / "http.md"
@@ -14,66 +14,62 @@ TARGET = Path(__file__).parents[1] / "docs" / "http.md"
 _INTRODUCTION = """\
 # HTTP reference
 
-Made from `workers/gateway/openapi.py` and `refused.py` by `scripts/make_http_docs.py`. The same
-facts, with the schemas of all bodies, are the OpenAPI 3.1 document of a gateway:
-`GET /openapi.json`. The [guide](guide.md#http) says how to use it,
-[clients](how-to/clients.md) how from other programs.
+Made from `workers/gateway/openapi.py` and `refused.py` by `scripts/make_http_docs.py`. A gateway
+serves the same facts, with the schemas of all bodies and the sentence of each problem, as an
+OpenAPI 3.1 document: `GET /openapi.json`. The [guide](guide.md#http) and
+[clients](how-to/clients.md) show how to use it.
 
 ## Operations
 
-A token needs one of the rights. `timeout` and `warming` are parameters of the query, others are
-headers.
+In parentheses are the rights of which a token needs one. `timeout` and `warming` are parameters of
+the query, others are headers. Addresses below `/v2` follow the Open Inference Protocol.
 
 """
 
 _ERRORS = f"""
 ## Problems
 
-A refusal is a problem of RFC 9457 (`{MEDIA_TYPE}`) with `type`, `title`, `status`,
-`detail`, `code`, and the parameters in braces below as further members. `error` repeats `detail`.
-`ids` names entries that were added anyway. Programs read `code`; sentences may change. A single
-example that the worker rejects is no problem but an answer with the status 422:
-[`RejectedMessage`](messages.md#rejectedmessage).
+A refusal is a problem of RFC 9457 (`{MEDIA_TYPE}`): `type`, `title`, `status`, `detail` (repeated
+as `error`), `code`, and the members in parentheses. `ids` names entries that were added anyway.
+Programs read `code`; `detail` is the sentence for people, and may change. An example that the
+worker rejects is an answer with the status 422, [`RejectedMessage`](messages.md#rejectedmessage).
 
-| status | code | `detail` |
-|---|---|---|
 """
 
 _TRACES = """
 ## Trace context
 
-With the header `traceparent` ([W3C](https://www.w3.org/TR/trace-context/)), or a field of that name
-in an entry, the answer repeats it, and log lines about the request have it. If its last bit says
-that it is sampled, the worker logs `answered` with it after the commit. It changes nothing that is
-learned. A value of another form is ignored. Feeds of semantics 4 and 5 reject the field, so the
-gateway does not send it to them.
+The answer repeats a `traceparent` ([W3C](https://www.w3.org/TR/trace-context/)) in the header of a
+request or the field of an entry, and log lines have it. If it is marked as sampled, the worker logs
+`answered` with it after the commit. Other values are ignored. It changes nothing that is learned.
+Feeds of semantics 4 and 5 reject the field; the gateway does not send it to them.
 
 With `pip install 'online-svm[otel]'` and `OTEL_TRACES_EXPORTER=otlp` (or `console`) a worker
-exports spans of OpenTelemetry: `online_svm.batch`, and below it `read`, `decide` and `commit`. They
-belong to the traces of the entries, or to a trace of their own if no entry has one. OpenTelemetry's
-other variables name the address, the service and the sampler.
+exports OpenTelemetry spans: `online_svm.batch`, and in it `read`, `decide` and `commit`, which
+belong to the traces of the entries. OpenTelemetry's variables name address, service and sampler.
 """
 
 
-def _row(one: Operation) -> str:
-    body = "" if one.body is None else f"`{one.body.__name__}`"
+def _operation(one: Operation) -> str:
+    rights = f" ({', '.join(one.rights)})" if one.rights else ""
+    body = "" if one.body is None else f" Body: `{one.body.__name__}`."
     taken = ", ".join(f"`{name}`" for name in one.parameters)
-    group = "" if one.group == PLAIN else "OIP: "
-    cells = (f"`{one.method} {one.path}`", group + one.summary, ", ".join(one.rights), taken, body)
-    return f"| {' | '.join(cells)} |\n"
+    return f"- `{one.method} {one.path}`{rights}: {one.summary}{body}{taken and f' {taken}.'}\n"
 
 
-def _shown(sentence: str) -> str:
-    return re.sub(r"\{(\w+)[^}]*\}", r"{\1}", sentence.replace(f"{{{WORDS}}}", "..."))
+def _problem(code: str, sentence: str) -> str:
+    parameters = dict.fromkeys(part[1] for part in Formatter().parse(sentence) if part[1])
+    members = ", ".join(name for name in parameters if name != WORDS)
+    return f"`{code}`" + (f" ({members})" if members else "")
 
 
 def render() -> str:
     """Return the page."""
-    head = "| address | | rights | parameters | body |\n|---|---|---|---|---|\n"
-    ordered = sorted(PROBLEMS.items(), key=lambda item: item[1].status)
-    problems = [f"| {one.status} | `{code}` | {_shown(one.sentence)} |\n" for code, one in ordered]
-    rows = map(_row, OPERATIONS)
-    return "".join((_INTRODUCTION, head, *rows, _ERRORS, *problems, _TRACES))
+    by_status: dict[int, list[str]] = {}
+    for code, one in PROBLEMS.items():
+        by_status.setdefault(one.status, []).append(_problem(code, one.sentence))
+    problems = (f"- {status}: {', '.join(codes)}\n" for status, codes in sorted(by_status.items()))
+    return "".join((_INTRODUCTION, *map(_operation, OPERATIONS), _ERRORS, *problems, _TRACES))
 
 
 main = partial(write_or_check, TARGET, render, __doc__)

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from online_svm.rejections import CASES
 from scripts.generated_page import write_or_check
 from workers.message import VERSION
 from workers.message.codes import CODES, EVENT_CODES, JOIN_CODES, UNAVAILABLE_CODES
@@ -37,40 +37,31 @@ _HEAD = f"# Messages\n\nSchema version {VERSION}. "
 _INTRODUCTION = """\
 Made from `workers/message/schema.py` by `scripts/make_message_docs.py`.
 
-A feed `F` has six streams in Redis. Entries of `out`, `met`, `alarms` and `events` have one field,
-`p`: a compact JSON object, its keys in the order below. Each input entry has exactly one answer,
-under the same entry ID. Payloads, but for `events`, are a function of the examples alone: they hold
-no time, no entry ID, and neither NaN nor infinities. Numbers are written so that the same 64-bit
-float can be read back.
+Each stream of a feed `F` is a Redis stream. Entries of `out`, `met`, `alarms` and `events` have one
+field, `p`: a JSON object, its keys in the order below. Each input entry has exactly one answer,
+under the same entry ID. Payloads, except `events`, depend on the examples alone: they have no time,
+no entry ID and no NaN or infinity. Each number reads back as the same 64-bit float.
 
-`osvm:{F}:raised` tells when alarms were committed: the ID of the alarm in the field `alarm`, under
-an ID by the clock of Redis. It keeps about a thousand. `osvm:{F}:req` and `osvm:{F}:ans:<id>` are
-of [scorers](scale.md#scorers). Neither is part of the digest.
+`osvm:{F}:raised` has a time for about a thousand alarms: its entry ID is Redis time, its field
+`alarm` the entry ID in `alarms`. `raised`, `req` and `ans` are not part of the digest.
 
-Fields may be added: ignore those you do not know. A change of meaning raises `v`. A field that
-means the same in several messages is described once, in the first.
+A field without a type is a number; counts, positions and versions are integers. `?` means null or
+absent, `[]` a list, `{}` an object by name; a pair is [lower, upper]. Fields may be added: ignore
+unknown ones. A change of meaning raises `v`, the schema version of every JSON message.
 """
 _TITLES = {
     "in": "Input: `osvm:{F}:in`",
     "out": "Answers: `osvm:{F}:out`",
-    "met": "Validity reports: `osvm:{F}:met`",
+    "met": "Reports: `osvm:{F}:met`",
     "alarms": "Alarms: `osvm:{F}:alarms`",
     "dlq": "Rejected input: `osvm:{F}:dlq`",
     "events": "Events: `osvm:{F}:events`",
     "req": "Requests to scorers: `osvm:{F}:req`",
     "ans": "Answers of scorers: `osvm:{F}:ans:<id>`",
 }
-_TYPES = {
-    Any: "any value",
-    str: "text",
-    bool: "true or false",
-    int: "integer",
-    float: "number",
-    bytes: "bytes",
-    NoneType: "null",
-}
+_TYPES = {Any: "any", str: "text", bool: "boolean", int: "number", float: "number", bytes: "bytes"}
 
-MAX_VALUES = 6  # values of a field that are named as its type; more have a table
+MAX_VALUES = 6  # values of a field that are named as its type; more are in its description
 
 _ANSWER = PredictionMessage.model_validate(
     {
@@ -135,6 +126,18 @@ _EVENT = EventMessage(
     code="snapshot_unusable", writer="host-a", epoch=3, detail="at 1042-0: it is gone"
 )
 
+_EXAMPLES = {
+    PredictionMessage: _ANSWER,
+    CompactMessage: _COMPACT,
+    RejectedMessage: _REJECTION,
+    DuplicateMessage: _DUPLICATE,
+    LabelMessage: _LABEL,
+    CombinedMessage: _COMBINATION,
+    AlarmsMessage: _ALARMS,
+    EventMessage: _EVENT,
+    UnavailableMessage: _UNAVAILABLE,
+}
+
 
 def render() -> str:
     """Return the page."""
@@ -146,18 +149,16 @@ def render() -> str:
     parts += [
         "## Reason codes\n",
         _list(CODES),
-        "Of a combination, in `out` and `dlq` of the feed it writes; a dead letter there has the "
-        "number of\nthe letter as its entry ID, and an answer of a source as its head:\n",
+        "Of a combination (its dead letters have a number as entry ID, and the source's answer as "
+        "head):\n",
         _list(JOIN_CODES),
         "## Cases of rejections\n",
-        "By their reason code, with the sentence that `reason` is. Its parameters stand in braces, "
-        "as Python\nformats them. A sentence may be improved at any time; names and parameters "
-        "stand.\n",
-        *(f"`{code}`:\n\n{_list(cases)}" for code, cases in CASES.items()),
+        "`about` has the name of a case and its parameters. `online_svm.rejections.CASES` lists "
+        "all cases by reason\ncode, with the sentence of each; `reason_of(about)` makes it. "
+        "Sentences may be improved at any time; names\nand parameters stay.\n",
         "## Codes of events\n",
         _list(EVENT_CODES),
         "## Codes of requests\n",
-        "A request that cannot be used is `rejected`, with a code of the first table.\n",
         _list(UNAVAILABLE_CODES),
     ]
     return "\n".join(parts)
@@ -165,30 +166,31 @@ def render() -> str:
 
 def _section(model: type, described: set[tuple[str, str]]) -> str:
     """Return one model: what it is, the fields that are not described yet, and an example."""
-    fields = {
-        (field.alias or name, field.description or ""): type_text(field.annotation)
-        for name, field in fields_of(model).items()
-    }
-    new = {
-        f"{name}` ({kind})": text
-        for (name, text), kind in fields.items()
-        if (name, text) not in described
-    }
-    again = [name for name, text in fields if (name, text) in described]
-    described.update(fields)
-    text = f"### {model.__name__}\n\n{_prose(model)}\n\n{_list(new)}"
+    new: dict[tuple[str, str], list[str]] = {}
+    again: list[str] = []
+    for name, field in fields_of(model).items():
+        shown, text = field.alias or name, field.description or ""
+        if (shown, text) in described:
+            again += [shown] * (shown != "v")  # which all have
+        else:
+            kind = "" if text.startswith("Always") else type_text(field.annotation)
+            new.setdefault((kind, text), []).append(shown)
+    described.update((name, text) for (_, text), names in new.items() for name in names)
+    text = f"### {model.__name__}\n\n{_prose(model)}\n\n"
+    text += "".join(_line(names, *described_as) for described_as, names in new.items())
     if again:
-        text += f"\nAs above: {', '.join(f'`{name}`' for name in again)}.\n"
-    stored = (
-        _ANSWER, _COMPACT, _REJECTION, _DUPLICATE, _LABEL, _COMBINATION, _ALARMS, _EVENT,
-        _UNAVAILABLE,
-    )  # fmt: skip
-    examples = {type(example): example for example in stored}
+        text += f"- As above: {', '.join(f'`{name}`' for name in again)}.\n"
     if model is CompactMessage:
         text += _compact_form()
-    if model in examples:
-        text += f"\n```json\n{examples[model].payload().decode()}\n```\n"
+    if model in _EXAMPLES:
+        text += f"\n```json\n{_EXAMPLES[model].payload().decode()}\n```\n"
     return text
+
+
+def _line(names: Sequence[str], kind: str, text: str) -> str:
+    """Return the line of fields with one description."""
+    shown = ", ".join(f"`{name}`" for name in names)
+    return f"- {shown}: {text}\n" if kind in ("", "number") else f"- {shown} ({kind}): {text}\n"
 
 
 def fields_of(model: type) -> dict[str, FieldInfo]:
@@ -202,20 +204,18 @@ def fields_of(model: type) -> dict[str, FieldInfo]:
 
 def _compact_form() -> str:
     """Return what the values of `c` are, and what of a full answer is not among them."""
-    places = {place.name: place.meaning for place in (*ROWS, *CONSTANTS, *NUMBERS)}
-    texts = "".join(f"- {number}: {text}\n" for number, text in enumerate(TEXTS))
-    return f"""
-The values of `c`:
-
-{_list(places)}
-k is 1 for two classes, else the number of classes. Of two classes the numbers belong to the
-second; the first has a million less them, the ends of an interval exchanged. Of a full
-answer {_listed(DERIVED)}
-follow from these values; {_listed(ABSENT)} are left out.
-
-The texts by number:
-
-{texts}"""
+    places = ", ".join(
+        f"`{place.name}`" + (f" ({place.meaning})" if place.meaning else "")
+        for place in (*ROWS, *CONSTANTS, *NUMBERS)
+    )
+    short = ", ".join(f"{n} `{text}`" for n, text in enumerate(TEXTS) if " " not in text)
+    text = (
+        f"`c` has, in this order: {places}. k is the number of classes, but 1 for two classes: the "
+        f"second, from which the first follows. {_listed(DERIVED)} follow from these values; "
+        f"{_listed(ABSENT)} are left out. The texts by number are {short}; the others are reasons, "
+        "in `TEXTS` of `workers/message/compact.py`."
+    )
+    return f"\n{fill(text, 100, break_on_hyphens=False)}\n"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -230,14 +230,11 @@ def _prose(model: type) -> str:
 
 
 def _list(described: Mapping[Any, str]) -> str:
-    """Return names, each perhaps with its type after a backtick, and what they mean."""
-    return "".join(
-        f"- `{name}{'' if '`' in name else '`'}: {text}\n" for name, text in described.items()
-    )
+    return "".join(f"- `{name}`: {text}\n" for name, text in described.items())
 
 
 def type_text(annotation: Any) -> str:
-    """Return an annotation in the words of JSON."""
+    """Return an annotation in the notation that the page explains."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return type_text(arguments[0])
@@ -245,16 +242,14 @@ def type_text(annotation: Any) -> str:
         named = " or ".join(f"`{value}`" for value in arguments)
         return named if len(arguments) <= MAX_VALUES else "text"
     if origin in (Union, UnionType):
-        return " or ".join(type_text(part) for part in arguments)
+        kinds = " or ".join(type_text(part) for part in arguments if part is not NoneType)
+        return f"{kinds}?" if NoneType in arguments else kinds
     if origin is list or (origin is tuple and arguments[-1] is ...):
-        inner = type_text(arguments[0])
-        return f"list of ({inner})" if " or " in inner else f"list of {inner}"
+        return f"{type_text(arguments[0])}[]"
     if origin is tuple:
-        return f"[{', '.join(type_text(part) for part in arguments)}]"
+        return "pair"
     if origin is dict:
-        inner = type_text(arguments[1])
-        is_nested = get_origin(arguments[1]) is dict
-        return f"object, ({inner}) by name" if is_nested else f"object, {inner} by name"
+        return f"{{{type_text(arguments[1])}}}"
     return _TYPES.get(annotation) or f"[{annotation.__name__}](#{annotation.__name__.lower()})"
 
 

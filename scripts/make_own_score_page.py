@@ -1,11 +1,12 @@
 """Write docs/own-score-benchmark.md from the stored run of `bench calibration`, or --check it."""
 
 import sys
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import orjson
 from pandas import DataFrame
 
@@ -26,63 +27,70 @@ from scripts.bench.quality.own_score import (
     table,
 )
 from scripts.bench.quality.score_methods import OURS
-from scripts.generated_page import decimals, write_or_check
-from scripts.generated_page import sections as text_of
-from scripts.generated_page import table as lines_of
+from scripts.generated_page import (
+    OTHER_COLOUR,
+    OURS_COLOUR,
+    Picture,
+    decimals,
+    lines_of,
+    write_or_check,
+)
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "own-score-benchmark.md"
 STORED = ROOT / "tests" / "data" / "own-score-benchmark.jsonl"
 
+PICTURE = ROOT / "docs" / "images" / "own-score-benchmark.svg"
+
 _INTRODUCTION = """\
 # Calibration of another model's score, compared
 
-Made by `scripts/make_own_score_page.py` from a stored run, `tests/data/own-score-benchmark.jsonl`,
-of
+A feed with `scores=probability` next to other ways to calibrate the probabilities of a frozen model
+as labels come: 3 models on 8 streams, labels 0, 250 or 2,000 examples late.
+
+![Log loss of ours and of the best other method, for each pair](images/own-score-benchmark.svg)
+
+Each dot is a pair of model and stream; below the line ours is better. The best other method of a
+pair is a choice after the fact, so a hard rival.
+
+"""
+_READING = """\
+**Why it leads without delay**: a feed also uses the labels just before an example, the others its
+score alone. So the gain is large where labels resemble the ones before (`elec2`, `2cdt`,
+`mixed-drift`). Elsewhere the best other method is within .01, except on `bananas` with logistic
+regression, where the probability is no monotone function of the score.
+
+**With late labels others are often better**, because the weights of the experts are as old as the
+labels. Without `2cdt`, isotonic regression on the last 5,000 has the lowest mean at 250 (.546, ours
+.549). `OnlineCalibrator` in a loop takes late labels for recent ones: use a feed with a horizon.
+
+## How it was run
 
 <!-- not run: six minutes -->
 
 ```sh
 python scripts/bench calibration --jobs 2
+python -m scripts.make_own_score_page --all
 ```
 
-Measured on 26 November 2026: two noisy cores shared with much other work, at a lowered priority
-(`nice -n 10`), one run. Semantics 6, default settings; scikit-learn 1.9.1, venn-abers 1.5.4. After
-a first run one rule was changed, and ours was measured again: before there is a model, the stated
-probability stands in its place; it had been the base rate.
+The last command prints every stored figure (`tests/data/own-score-benchmark.jsonl`).
 
-**How.** Three models of scikit-learn (`HistGradientBoostingClassifier`, `LogisticRegression`,
-`MLPClassifier`, on scaled features) are fitted on the first 20 % of each stream, then frozen. Each
-method gets their probabilities of the rest, and each label 0, 250 or 2,000 answers after the
-example's own. Log loss (p at least 1e-6), Brier score, the root of the debiased squared calibration
-error, and microseconds of processor time an example. The first 250 answers are not scored. Until
-labels come a method answers the score as it is, or what it begins with.
-
-**Streams**, at most 8,000 examples each, fixed before any result: `elec2` from its first and
-`elec2-late` from its 30,000th example, `2cdt` (both in time order); `hyperplane`, `mixed-drift`
-(two classes change places every 800 examples) and `agrawal-gradual` (four laws), generated;
-`adult-by-age`, every fourth row, the youngest first: adult has no time, so the model knows young
-people alone; `bananas` in a random order, which does not drift. Phishing is left out: of its 1,250
-examples no label comes 2,000 late. **Not all of them are unseen**: the first weights of the
-ensemble were compared on the [28
-streams](measured.md#probability-quality-python-scriptsbench-quality) of another benchmark, with
-features and no score. `elec2`, `elec2-late`, `bananas`, `2cdt`, `hyperplane` and `mixed-drift` are
-among them, and so is adult in a random order; `agrawal-gradual` is not.
-
-**Methods.** Isotonic regression, Platt's sigmoid, temperature, beta calibration (logistic
-regression on log p and log(1 - p), without a constraint of sign) and inductive Venn-Abers
-prediction (venn-abers) are fitted every 50 examples to a window of the newest labels, and answer
-from 1 / (n + 2) to (n + 1) / (n + 2) for n labels, so that isotonic regression has no infinite
-loss. Online Platt scaling by online Newton steps, and calibeating in ten bins, are those of [Gupta
-and Ramdas (2023)](https://arxiv.org/abs/2305.00070). `online-svm` is a feed with
-`scores=probability`: `OnlineCalibrator` gives the same answers if labels come at once; else the
-feed has a horizon. "OnlineCalibrator in a loop" learns in batches: of 1,000 that are answered, then
-learned; or of 50 that are asked, while those are learned whose labels came. It does not know that
-its labels are late.
-
-**Not compared**: river 0.26.1 has no online calibration. MAPIE's calibrators are fitted once, and
-its package is none of this project's. The page has no figures of the service.
-
+- **Machine**: 26 November 2026, two noisy cores shared with much other work, at `nice -n 10`, one
+  run. Semantics 6, default settings, scikit-learn 1.9.1, venn-abers 1.5.4. One rule is younger
+  than a first run: before there is a model, the stated probability is the answer.
+- **Models**: `HistGradientBoostingClassifier`, `LogisticRegression` and `MLPClassifier` on scaled
+  features, fitted on the first fifth of a stream, then frozen. 250 answers are not scored.
+- **Streams**, at most 8,000 examples, fixed before any result: `elec2`, `elec2-late` (from its
+  30,000th example), `2cdt`, `hyperplane`, `mixed-drift`, `agrawal-gradual`, `adult-by-age` (the
+  youngest first) and `bananas`, which does not drift. The first weights of the ensemble were chosen
+  on most of them, without a score.
+- **Methods**: isotonic regression, Platt's sigmoid, temperature, beta calibration and inductive
+  Venn-Abers are fitted every 50 examples to the last n labels, and answer at least 1 / (n + 2).
+  Online Platt scaling and calibeating follow [Gupta and Ramdas
+  (2023)](https://arxiv.org/abs/2305.00070). river has no online calibration, MAPIE fits once.
+- **Coverage** of the interval, nominal 90 %: share of examples in bins whose frequency lies within
+  the mean interval, for the range of p with the least; by chance perfect ones have 84 to 97 % below
+  .03 and above .97. On [simulated streams](measured.md#intervals) the truth is known.
 """
 
 
@@ -99,27 +107,48 @@ def _per_cent(value: float) -> str:
     return f"{100.0 * value:.0f} %"
 
 
-def _verdict(reached: bool) -> str:
-    return "yes" if reached else "**missed**"
-
-
 def _goals(whole: DataFrame) -> Iterator[str]:
     lines = []
     for late in LATE:
         found = Goals.of(whole, late)
-        lines += [
-            [f"{late:,} late: lowest mean log loss", f"{decimals(found.ours)}, best other "
-             f"{decimals(found.best_other)}", _verdict(found.ours <= found.best_other)],
-            [f"{late:,} late: best or within .002 on {GOAL_NEAR} of 24 pairs",
-             f"{found.n_near} of {found.n_pairs}", _verdict(found.n_near >= GOAL_NEAR)],
-            [f"{late:,} late: coverage at least {_per_cent(GOAL_COVERAGE)} in each range",
-             f"{_per_cent(found.least_coverage)} at least",
-             _verdict(found.least_coverage >= GOAL_COVERAGE)],
-        ]  # fmt: skip
+        is_near, is_covered = found.n_near >= GOAL_NEAR, found.least_coverage >= GOAL_COVERAGE
+        lines.append(
+            [f"{late:,} late", decimals(found.ours), decimals(found.best_other),
+             f"{found.n_near} of {found.n_pairs}{_missed(is_near)}",
+             f"{_per_cent(found.least_coverage)}{_missed(is_covered)}"]
+        )  # fmt: skip
+    heading = ["labels", "log loss, mean", "best other", f"best or within .002 (goal {GOAL_NEAR})",
+               f"least coverage (goal {_per_cent(GOAL_COVERAGE)})"]  # fmt: skip
+    yield from lines_of(heading, lines)
     rate = speed(whole)
-    lines.append([f"{GOAL_SPEED:,} examples a second of processor time, in batches of 1,000",
-                  f"{rate:,.0f}", _verdict(rate >= GOAL_SPEED)])  # fmt: skip
-    yield from lines_of(["goal", "measured", "reached"], lines)
+    yield (
+        f"\nIn batches of 1,000 it takes {rate:,.0f} examples a second of processor time "
+        f"(goal {GOAL_SPEED:,}{_missed(rate >= GOAL_SPEED)})."
+    )
+
+
+def _missed(is_reached: bool) -> str:
+    return "" if is_reached else ", **missed**"
+
+
+FAMILIES = ("online-svm", "online Platt", "isotonic", "Venn-Abers", "Platt", "beta", "temperature",
+            "score")  # fmt: skip
+"""The first words of the names of methods; a family has its best one on the page."""
+
+
+def _best_means(whole: DataFrame) -> Iterator[str]:
+    """Yield the means of the method of each family that has the lowest one over all labels."""
+    by_late = {late: means(whole, late) for late in LATE}
+    of_all = sum(one.log_loss for one in by_late.values())
+    lines = []
+    for family in FAMILIES:
+        name = of_all[[one for one in of_all.index if one.startswith(family)]].idxmin()
+        losses = [decimals(one.log_loss[name]) for one in by_late.values()]
+        now = by_late[0].loc[name]
+        lines.append([name, *losses, decimals(now.calibration_error), f"{now.microseconds:.0f}"])
+    heading = ["log loss, mean", *(f"{late:,} late" for late in LATE), "calibration error, 0 late",
+               "us an example"]  # fmt: skip
+    yield from lines_of(heading, lines)
 
 
 def _means(whole: DataFrame, late: int) -> Iterator[str]:
@@ -155,40 +184,43 @@ def _covered(whole: DataFrame) -> Iterator[str]:
     yield from lines_of(["p", *(f"{late:,} late" for late in LATE)], lines)
 
 
-_GOALS = """\
-**Why it is ahead without delay**: a feed also uses the labels just before an example, the others
-its score alone. So the gain is large where labels resemble the ones before: `elec2`, `elec2-late`,
-`2cdt`, `mixed-drift`. On the others the best other method is within .01, except on `bananas` with
-logistic regression: no straight line separates its classes, so the probability is no monotone
-function of the score. The map of a feed need not be monotone.
-
-**With late labels others are often better.** The weights of the experts are as old as the labels,
-and move slowly, so the interval holds less, too. Without `2cdt`, isotonic regression on the last
-5,000 has the lowest mean at 250 (.546, ours .549). "OnlineCalibrator in a loop" takes late labels
-for recent ones, and is worse than the feed: with late labels, use a feed with a horizon."""
-_BESIDE = "The best of all other methods on one pair is a choice after the fact, so a hard rival."
-_COVERED = """\
-Nominal 90 %. The answers of a pair are in 15 bins of equal count by p; a bin counts as covered if
-its frequency is between the means of its intervals' ends, and belongs to the range of its mean p.
-First the share of examples in covered bins, then that of perfect probabilities, which chance keeps
-below 1, in brackets the examples. The truth of a single example is unknown here: the [simulated
-streams](measured.md#intervals) know it."""
+def draw(whole: DataFrame) -> Any:
+    """Return a picture: for each lateness the log loss of ours over the best other method's."""
+    made, panels = plt.subplots(
+        1, len(LATE), figsize=(8.0, 2.9), sharex=True, sharey=True, layout="constrained"
+    )
+    for axes, late in zip(panels, LATE, strict=True):
+        pairs = beside(whole, late)
+        axes.plot([0, 1.5], [0, 1.5], color=OTHER_COLOUR, linewidth=0.8)
+        axes.plot(pairs.other, pairs.ours, "o", color=OURS_COLOUR, markersize=4)
+        axes.set_title(f"labels {late:,} late", fontsize=9)
+        axes.set_xlabel("best other method")
+    panels[0].set_ylabel("log loss of ours")
+    return made
 
 
 def render(stored: Path = STORED) -> str:
     """Return the page."""
     whole = read(stored)
-    sections = {"Goals": iter([*_goals(whole), "", _GOALS])}
-    for late in LATE:
-        sections[f"Labels {late:,} late: means over the pairs"] = _means(whole, late)
-    sections["Coverage of the interval"] = iter([_COVERED, "", *_covered(whole)])
-    for late in LATE:
-        lines = [_BESIDE, "", *_pairs(whole, late)]
-        sections[f"Labels {late:,} late: log loss of each pair"] = iter(lines)
-    return _INTRODUCTION + text_of(sections)
+    best = "Of each kind of method the one with the lowest mean over all three:"
+    lines = [*_goals(whole), "", best, "", *_best_means(whole), ""]
+    return _INTRODUCTION + "\n".join(lines) + "\n" + _READING
 
 
-main = partial(write_or_check, TARGET, render, __doc__)
+def tables(stored: Path = STORED) -> str:
+    """Return every figure: for each lateness the means, the pairs and the coverage."""
+    whole = read(stored)
+    parts = [part for late in LATE for part in (_means(whole, late), _pairs(whole, late))]
+    titles = [f"{what}, labels {late:,} late" for late in LATE for what in ("means", "log loss")]
+    titles.append("examples in covered bins, of perfect probabilities, and their number, by p")
+    shown = ["\n".join(part) for part in (*parts, _covered(whole))]
+    return "\n\n".join(f"{title}\n\n{part}" for title, part in zip(titles, shown, strict=True))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page and its picture, or compare them."""
+    picture = Picture(PICTURE, STORED, lambda: draw(read()))
+    return write_or_check(TARGET, render, __doc__, arguments, picture, tables)
 
 
 if __name__ == "__main__":

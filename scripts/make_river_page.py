@@ -1,25 +1,48 @@
 """Write docs/river-benchmark.md from the stored figures of `bench river`; --check only compares."""
 
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
+import numpy as np
 import orjson
 
-from scripts.bench.quality.river_models import LOGISTIC, MODELS, OURS, OURS_DECLARED
-from scripts.bench.quality.river_track import GENERATED, RECORDED, STREAMS, Checkpoint, figures
+from scripts.bench.quality.river_models import HEAVY, LOGISTIC, MODELS, OURS, OURS_DECLARED
+from scripts.bench.quality.river_track import GENERATED, STREAMS, Checkpoint, figures
 from scripts.bench.report import Values
-from scripts.generated_page import decimals, sections, table, write_or_check
+from scripts.generated_page import (
+    OTHER_COLOUR,
+    OURS_COLOUR,
+    Picture,
+    decimals,
+    lines_of,
+    write_or_check,
+)
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "river-benchmark.md"
 STORED = ROOT / "tests" / "data" / "river-benchmark.jsonl"
 
+PICTURE = ROOT / "docs" / "images" / "river-benchmark.svg"
+
 _INTRODUCTION = """\
 # River's benchmark
 
-Made by `scripts/make_river_page.py` from stored runs, `tests/data/river-benchmark.jsonl`, of
+[River's own benchmark](https://riverml.xyz/latest/benchmarks/Binary%20classification/): its
+progressive validation, metrics and models, on streams in the order of the file. Every model answers
+an example, then learns it. `online-svm` is `online_svm.river.OnlineClassifier()`.
+
+"""
+_READING = """\
+**Read with care.** `online-svm` also uses the labels just before an example; the other models,
+except Last Class, use features alone. On Elec2 and the generated streams few ensembles were run, so
+a stronger model may be missing.
+
+"""
+_METHOD = """\
+## How it was run
 
 <!-- not run: hours -->
 
@@ -27,47 +50,26 @@ Made by `scripts/make_river_page.py` from stored runs, `tests/data/river-benchma
 python scripts/bench river --streams Elec2 --heavy-examples 5000
 python scripts/bench river --examples 5000 --streams \\
   Phishing,Bananas,ImageSegments,AGR_a,AGR_g,SEA,RTG,RBF_m,RBF_f,LED_a,LED_g
+python -m scripts.make_river_page --all
 ```
 
-The command continues where it stopped. A dash is a run that was not made, or a figure that a model
-does not have. Measured on 26 November 2026: two noisy cores shared with much other work, at a low
-priority (`nice -n 10`), one run of each model, semantics 6; river is 0.26.1,
-CapyMOA 0.15.1 on Java 17.
+The last command prints every stored figure (`tests/data/river-benchmark.jsonl`): each model on each
+stream, with accuracy, kappa, log loss and cost. The others continue where they stopped.
 
-**How.** [River's own benchmark](https://riverml.xyz/latest/benchmarks/Binary%20classification/):
-its progressive validation (`evaluate.iter_progressive_val_score`) with the metrics of its tracks
-for binary and multiclass classification, in the order of the file. Every model answers an example,
-then learns it. An empty answer is not scored, as river has it. Kappa is river's `CohenKappa`. Log
-loss takes probabilities of at least 1e-6; river's own counts a label that an answer leaves out as
-predicted with certainty. `python scripts/bench river` also prints F1, and with `--json` all
-figures.
-
-**Models.** Those of river's published table with its settings, and BOLE on Hoeffding trees. Left
-out are Torch and Vowpal Wabbit. Its logistic regression is for two classes; for more it is one
-against the rest here. Streaming Random Patches has a seed, which river does not give. `online-svm`
-is `online_svm.river.OnlineClassifier()`; it discovers its labels as most models do. The models for
-two classes know theirs, so a second row declares them. CapyMOA's models have its defaults: 100
-trees, where river's forests have 10.
-
-**Streams.** Phishing, Bananas and ImageSegments come with river. Elec2 is the same file without
-date and day, six columns of eight, so that its figures are not those of river's table. SMTP,
-Insects and Keystroke need a download, and were not run. The generated streams are MOA's generators
-as river has them, 5,000 examples, where papers use a million: their figures are no comparison with
-papers. `AGR` (functions 0 to 3, perturbation .05), `SEA` (variants 0 to 3, noise .1) and `LED`
-(noise .1, 17 irrelevant features; 1, 3, 5, 7 that change places) have four laws, a quarter of the
-stream each: abrupt (`_a`, `SEA`) or over 5 % of the stream (`_g`). `RBF` has 50 moving centroids
-and five classes, at a speed of .0001 (`_m`) or .001 (`_f`). `RTG` is a random tree and does not
-change.
-
-**Published by river**, the best accuracy of its table: Phishing .9135 (Streaming Random Patches),
-Bananas .8894 and ImageSegments .9017 (Aggregated Mondrian Forest), Elec2 with all eight columns
-.9064 (ALMA). Models without chance reach their published accuracy here: logistic regression and
-ALMA have .8872 and .8256 on Phishing (`tests/scripts/bench/quality/test_river_track.py`). Forests
-differ, since the published table is of an earlier version: the Mondrian forest has .7045 here on
-Bananas, and .9420 on ImageSegments.
-
-A heading has the stream and the number of examples; bold is the best.
-
+- **Machine**: 26 November 2026, two noisy cores shared with much other work, at `nice -n 10`, one
+  run of each model. Cost is processor time of all threads, relative to river's logistic regression
+  on the same examples; it wavers by a third. Semantics 6, river 0.26.1, CapyMOA 0.15.1 on Java 17.
+- **Log loss** takes probabilities of at least 1e-6; river's own counts a missing label as certain.
+- **Models**: river's published settings without Torch and Vowpal Wabbit, with BOLE. Logistic
+  regression is one against the rest for more classes. CapyMOA's have its defaults: 100 trees, where
+  river's forests have 10. Models for two classes know the labels, `online-svm` discovers them.
+- **Streams**: Phishing, Bananas and ImageSegments come with river; Elec2 is without date and day.
+  The generated ones are MOA's generators with 5,000 examples, where papers use a million. `AGR`
+  and `SEA` have four laws, a quarter each, with abrupt (`_a`, `SEA`) or gradual (`_g`) changes.
+  `RBF` has 50 moving centroids, slow (`_m`) or fast (`_f`). `RTG`, a random tree, does not change.
+- **Check**: logistic regression and ALMA have the accuracy that river publishes for Phishing
+  (`tests/scripts/bench/quality/test_river_track.py`). Forests differ, because the published table
+  is of an earlier version.
 """
 
 Column = tuple[str, int]  # a stream and a number of its examples
@@ -76,6 +78,8 @@ Write = Callable[[float], str]
 Figure = tuple[str, Write, int]  # its name, how it is written, 1 if more is better
 
 NEAR = 0.003  # a difference up to this counts as none
+_FOREST = "river Adaptive Random Forest"
+_SINGLE = ("river k-Nearest Neighbors", "river sklearn SGDClassifier")
 
 
 def read(stored: Path = STORED) -> Table:
@@ -102,22 +106,19 @@ def read(stored: Path = STORED) -> Table:
     return found
 
 
-def _decimals(value: float) -> str:
-    return decimals(value) if value < 1.0 else f"{value:.3f}"
-
-
 def _times(value: float) -> str:
     return f"{value:.1f}" if value < 10.0 else f"{value:,.0f}"
 
 
-ACCURACY, KAPPA = ("accuracy", _decimals, 1), ("kappa", _decimals, 1)
-LOG_LOSS, COST = ("log_loss", _decimals, -1), ("cost", _times, 0)
+ACCURACY, KAPPA = ("accuracy", decimals, 1), ("kappa", decimals, 1)
+LOG_LOSS, COST = ("log_loss", decimals, -1), ("cost", _times, 0)
 
 
 def _table(found: Table, figure: Figure) -> Iterator[str]:
     """Yield the lines of a table: a row a model, a column a stream; the best is bold."""
     name, write, sign = figure
-    columns, rows = list(found), []
+    columns = list(found)
+    lines = []
     best = [
         found[column].get(_best(found[column], figure) or "", {}).get(name) for column in columns
     ]
@@ -126,11 +127,12 @@ def _table(found: Table, figure: Figure) -> Iterator[str]:
         if any(value is not None for value in values):
             pairs = zip(values, best, strict=True)
             shown = [_cell(value, most, write, is_bold=sign != 0) for value, most in pairs]
-            rows.append([method.removeprefix("river "), *shown])
-    yield from table(["", *map(_heading, columns)], rows)
+            lines.append([method.removeprefix("river "), *shown])
+    yield from lines_of(["", *(_heading(column) for column in columns)], lines)
 
 
 def _cell(value: float | None, best: float | None, write: Write, *, is_bold: bool) -> str:
+    """Return a figure, bold if it is written like the best."""
     if value is None or best is None:
         return "-"
     return f"**{write(value)}**" if is_bold and write(value) == write(best) else write(value)
@@ -151,59 +153,119 @@ def _heading(column: Column) -> str:
     return f"{stream}, {examples:,}"
 
 
-def _verdicts(found: Table) -> Iterator[str]:
-    """Yield a table of ours beside the best other model of each stream."""
-    rows = [
-        [_heading(column), *_beside(of_column, ACCURACY), *_beside(of_column, LOG_LOSS)]
-        for column, of_column in found.items()
-        if OURS in of_column
-    ]
-    yield from table(["", "accuracy", "best other", "", "log loss", "best other", ""], rows)
+FAMILIES = {
+    "online-svm": (OURS,),
+    "river, no model": ("river [baseline] Last Class",),
+    "river, linear": (LOGISTIC, "river ALMA", "river sklearn SGDClassifier"),
+    "river, Bayes and neighbours": ("river Naive Bayes", "river k-Nearest Neighbors"),
+    "river, one tree": ("river Hoeffding Tree", "river Hoeffding Adaptive Tree"),
+    "river, ensembles": tuple(
+        name for name in HEAVY if name.startswith("river") and name not in _SINGLE
+    ),
+    "CapyMOA, ensembles": tuple(name for name in HEAVY if name.startswith("capymoa")),
+}
 
 
-def _beside(of_column: dict[str, Values], figure: Figure) -> list[str]:
-    name, write, sign = figure
-    best = _best(of_column, figure, ours=False)
-    if best is None:
-        return ["-"] * 3
-    ours, other = of_column[OURS][name], of_column[best][name]
-    ahead = sign * (ours - other)
-    verdict = "**better**" if ahead > NEAR else "**worse**" if ahead < -NEAR else "near"
-    return [write(ours), f"{write(other)} ({best.removeprefix('river ')})", verdict]
+def _by_family(found: Table) -> Iterator[str]:
+    """Yield a table of the best model of each family by accuracy, of means over some streams."""
+    lines = []
+    for family, models in FAMILIES.items():
+        ran = {
+            model: [of_column[model] for of_column in found.values()]
+            for model in models
+            if all(model in of_column for of_column in found.values())
+        }
+        if ran:
+            model = max(ran, key=lambda one: _mean(ran[one], ACCURACY) or 0.0)
+            cells = [_mean(ran[model], figure) for figure in (ACCURACY, KAPPA, LOG_LOSS)]
+            cost = _mean(ran[model], COST)
+            shown = ["-" if cell is None else decimals(cell) for cell in cells]
+            name = model.removeprefix("river ").removeprefix("capymoa ")
+            lines.append([family, name, *shown, "-" if cost is None else _times(cost)])
+    yield from lines_of(["", "best model", "accuracy", "kappa", "log loss", "cost"], lines)
+
+
+def _mean(values: Sequence[Values], figure: Figure) -> float | None:
+    each = [one[figure[0]] for one in values]
+    return None if None in each else float(np.mean(each))
+
+
+def _wins(found: Table, figure: Figure) -> tuple[int, int]:
+    """Return on how many streams ours is better, and is worse, than the best other model."""
+    name, _, sign = figure
+    ahead = []
+    for of_column in found.values():
+        best = _best(of_column, figure, ours=False)
+        if OURS in of_column and best is not None:
+            ahead.append(sign * (of_column[OURS][name] - of_column[best][name]))
+    return sum(one > NEAR for one in ahead), sum(one < -NEAR for one in ahead)
+
+
+def draw(found: Table) -> Any:
+    """Return a picture: a line a stream, a dot a model, ours in colour."""
+    whole, panels = plt.subplots(1, 2, figsize=(8.0, 3.4), sharey=True, layout="constrained")
+    headings = [_heading(column) for column in found]
+    for axes, (figure, title) in zip(panels, _PANELS.items(), strict=True):
+        dots = [
+            (values[figure], len(headings) - line, method == OURS)
+            for line, of_column in enumerate(found.values(), 1)
+            for method, values in of_column.items()
+            if values[figure] is not None and method != OURS_DECLARED
+        ]
+        for is_ours, look in ((False, _OTHER_LOOK), (True, _OUR_LOOK)):
+            points = [(value, y) for value, y, one in dots if one == is_ours]
+            axes.plot(*zip(*points, strict=True), "o", **look)
+        axes.set_xlabel(title)
+        axes.grid(axis="y", linewidth=0.3)
+    panels[0].set_yticks(range(len(headings)), headings[::-1])
+    panels[1].set_xscale("log")
+    panels[1].set_xticks(_LOSSES, map(str, _LOSSES))
+    panels[1].set_xticks([], minor=True)
+    whole.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return whole
+
+
+_PANELS = {"accuracy": "accuracy (more is better)", "log_loss": "log loss (less is better)"}
+_LOSSES = (0.2, 0.5, 1, 2)
+_OTHER_LOOK: dict[str, Any] = {"color": OTHER_COLOUR, "markersize": 4, "label": "another model"}
+_OUR_LOOK: dict[str, Any] = {"color": OURS_COLOUR, "markersize": 7, "label": "online-svm"}
 
 
 def render(stored: Path = STORED) -> str:
     """Return the page."""
     found = read(stored)
-    recorded = {column: one for column, one in found.items() if column[0] in RECORDED}
-    generated = {column: one for column, one in found.items() if column[0] in GENERATED}
-    texts = {
-        "Beside the best other model": [_BESIDE, "", *_verdicts(found)],
-        "River's streams: accuracy": [*_table(recorded, ACCURACY)],
-        "River's streams: kappa": [*_table(recorded, KAPPA)],
-        "River's streams: log loss": [*_table(recorded, LOG_LOSS)],
-        "Generated streams: accuracy": [*_table(generated, ACCURACY)],
-        "Generated streams: kappa": [*_table(generated, KAPPA)],
-        "Generated streams: log loss": [*_table(generated, LOG_LOSS)],
-        "Cost": [_COST, "", *_table(found, COST)],
-    }
-    missing = ", ".join(one for one in STREAMS if one not in dict(found.keys()))
-    return _INTRODUCTION + (f"Not run yet: {missing}.\n\n" if missing else "") + sections(texts)
+    (first, of_first), *_ = found.items()
+    # Streams on which a model of most families was run on the same examples.
+    shared = {column: one for column, one in found.items() if _FOREST in one}
+    (sharper, blunter), (better, worse) = (_wins(found, one) for one in (ACCURACY, LOG_LOSS))
+    parts = [
+        _INTRODUCTION,
+        "![Accuracy and log loss of every model on each stream](images/river-benchmark.svg)\n\n",
+        f"Against the best other model of each stream, `online-svm` has a higher accuracy on "
+        f"{sharper} of {len(found)}\n(lower on {blunter}) and a lower log loss on {better} "
+        f"(higher on {worse}). A difference of {NEAR} counts as none.\n\n",
+        f"Best model of each family, means over {len(shared)} streams with the same examples:\n\n",
+        *(f"{line}\n" for line in _by_family(shared)),
+        f"\nThe same on {first[0]}, where all models were run:\n\n",
+        *(f"{line}\n" for line in _by_family({first: of_first})),
+        f"\n{_READING}{_METHOD}",
+    ]
+    return "".join(parts)
 
 
-_BESIDE = """\
-`online-svm` with its defaults beside the best of the other models that were run on the same
-examples; a difference of at most .003 is "near". **Where the tables below have dashes, stronger
-models are missing**: on Elec2 and the generated streams few ensembles were run. The headline also
-uses the labels just before an example; the other models, except Last Class, use features alone."""
-
-_COST = """\
-Processor time relative to river's logistic regression on the same examples, of all threads
-(CapyMOA: with those of Java, which compiles while it runs). On a machine that does other work it
-wavers by a third or more."""
+def tables(stored: Path = STORED) -> str:
+    """Return every figure: a table for each metric, a row a model, a column a stream."""
+    found = read(stored)
+    return "\n\n".join(
+        "\n".join([figure[0].replace("_", " "), "", *_table(found, figure)])
+        for figure in (ACCURACY, KAPPA, LOG_LOSS, COST)
+    )
 
 
-main = partial(write_or_check, TARGET, render, __doc__)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page and its picture, or compare them."""
+    picture = Picture(PICTURE, STORED, lambda: draw(read()))
+    return write_or_check(TARGET, render, __doc__, arguments, picture, tables)
 
 
 if __name__ == "__main__":

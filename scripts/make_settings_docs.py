@@ -19,25 +19,22 @@ TARGET = Path(__file__).parents[1] / "docs" / "settings.md"
 _INTRODUCTION = """\
 # Settings
 
-Made from the models of the settings by `scripts/make_settings_docs.py`. `online-svm check`
-prints those in force, and where each comes from.
+Made from the models of the settings by `scripts/make_settings_docs.py`; a default is in
+parentheses. `online-svm check` prints the settings in force, and where each comes from.
 
 A setting has one name everywhere: `--refit-every` on the command line, `ONLINE_SVM_REFIT_EVERY` in
-the environment, `refit_every` in the file that `--config` names, or in a section
-`[feed."sensors-*"]` of it. Options take precedence over variables, these over the file, and the
-file over the defaults.
+the environment, and `refit_every` in the file that `--config` names, or in a section
+`[feed."sensors-*"]` of it. This is also the order of precedence.
 
 """
 
 _GROUPS = {
     "What people set first": "`online-svm worker --help` shows these; `--help-all` all.",
-    "Predictor": "How answers are computed. They are fixed for the life of a feed.",
-    "Limits of an entry": "Which entries are learned, and the form of answers. They are fixed for "
-    "the life of a feed.",
-    "What is kept": "With `keep_input` and `retain_bytes`, these are stored with the feed: a start "
-    "that gives none of them keeps what the one before kept. A start that gives another value "
-    "changes it; the log and `events` say so. They change no byte of an answer.",
-    "Service": "They change no byte of an answer, so each start may have others.",
+    "Predictor": "How answers are computed. Fixed for the life of a feed.",
+    "Limits of an entry": "What is learned, and the form of answers. Fixed for the life of a feed.",
+    "What is kept": "Stored with the feed, like `keep_input` and `retain_bytes`: a start keeps the "
+    "values that it does not give, and changes the others. Answers stay the same.",
+    "Service": "Each start may have others. Answers stay the same.",
 }
 
 
@@ -50,9 +47,9 @@ def render() -> str:
             groups[_group(name)].append(name)
     parts = [_INTRODUCTION]
     for title, names in groups.items():
-        parts.append(f"## {title}\n\n{_GROUPS[title]}\n\n{_table(names)}\n")
-    rows = "".join(f"| `{name}` | {text} |\n" for name, text in PROCESS_ENVIRONMENT.items())
-    parts.append(f"## Further variables\n\n| variable | meaning |\n| --- | --- |\n{rows}")
+        parts.append(f"## {title}\n\n{_GROUPS[title]}\n\n{_list(names)}\n")
+    lines = "".join(f"- `{name}`: {text}\n" for name, text in PROCESS_ENVIRONMENT.items())
+    parts.append(f"## Further variables\n\n{lines}")
     return "".join(parts)
 
 
@@ -64,22 +61,22 @@ def _group(name: str) -> str:
     return "Limits of an entry" if name in Limits.model_fields else "Service"
 
 
-def _table(names: Iterable[str]) -> str:
-    rows = ["| setting | default | meaning |\n| --- | --- | --- |\n"]
+def _list(names: Iterable[str]) -> str:
+    lines = []
     for name in names:
         field = WorkerSettings.model_fields[name]
-        choices = metavar(field).replace("|", " or ").strip("<>")
-        form = f" ({choices})" if " or " in choices and "VALUE" not in choices else ""
-        text = (field.description or "").replace("|", "\\|")
-        rows.append(f"| `{name}` | {_default(name)} | {text}{form} |\n")
-    return "".join(rows)
+        choices = metavar(field).strip("<>")
+        is_choice = "|" in choices and "VALUE" not in choices
+        form = f" ({choices.replace('|', ', ')})" if is_choice else ""
+        lines.append(f"- `{name}`{_default(name)}: {field.description or ''}{form}\n")
+    return "".join(lines)
 
 
 def _default(name: str) -> str:
     value = WorkerSettings.model_fields[name].get_default()
     if value in (None, PydanticUndefined, ()):
         return ""
-    return f"`{','.join(value) if isinstance(value, tuple) else value}`"
+    return f" (`{','.join(value) if isinstance(value, tuple) else value}`)"
 
 
 main = partial(write_or_check, TARGET, render, __doc__)

@@ -65,10 +65,9 @@ class PredictorFields(
         | None
     ) = Field(
         None,
-        description="Number of features; their names, all of numbers, none of which may be absent; "
-        "or their names with kinds, as amount=number,country=category. 'infer': features have "
-        "names, whose kinds are found. Default: as in the first example, 'infer' where it has "
-        "names.",
+        description="Number of features; their names, all numbers, none absent; or names "
+        "with kinds, as amount=number,country=category. 'infer': named "
+        "features, whose kinds are found. Default: as in the first example.",
     )
     max_categories: int = Field(
         64,
@@ -80,19 +79,19 @@ class PredictorFields(
         1.0,
         ge=0,
         le=1,
-        description="Share of the features, declared or of the first example, that an example with "
-        "names may lack; more reject it.",
+        description="Share of the features (declared, or of the first example) that a named"
+        " example may lack; more reject it.",
     )
     missing: Literal["reject", "mean"] = Field(
         "reject",
-        description="A missing value in an array rejects the example, or becomes the training "
-        "mean. In a row with names it is a gap, which rejects nothing.",
+        description="A missing value in an array rejects the example, or becomes the "
+        "training mean. With names it is a gap, which rejects nothing.",
     )
 
     split: Literal["interleaved", "oldest", "crossfit"] = Field(
         "interleaved",
-        description="How the window is split into proper training and calibration; 'crossfit' uses "
-        "all of it for both, each example scored by a machine that did not train on it.",
+        description="How the window is split into proper training and calibration; "
+        "'crossfit' uses all of it for both, with out-of-fold scores.",
     )
     train_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Share of the training part. Default: 0.8 of a committee, else 0.7."
@@ -102,44 +101,45 @@ class PredictorFields(
     )
     refit_every: Annotated[int, Field(ge=1)] | None = Field(
         None,
-        description="Learned examples between two refits. Default: 250, and of a committee up to "
-        "2000, as long as newer models were no better than older ones.",
+        description="Learned examples between two refits. Default: 250, and of a committee "
+        "up to 2000, as long as newer models are no better.",
     )
     refit_lag: int | None = Field(
         None,
         ge=0,
         description="Learned examples between the start of a refit and its effect; default "
-        "refit_every - 1 (249), so that a background refit has all the time there is.",
+        "refit_every - 1 (249), which gives a background refit the most time.",
     )
 
     maps: tuple[MapName, ...] = Field(
         ("platt", "isotonic", "binning"),
-        description="Probability maps published beside Venn; 'mixed' weighs Venn and the other "
-        "maps by how probable they made the labels so far, and has no guarantee.",
+        description="Published probability maps; 'mixed' weighs them by their past "
+        "probabilities of the labels, without guarantee.",
     )
     map_data: Literal["calibration", "training"] = Field(
         "calibration", description="Scores the maps are fitted on ('training' as in the paper)."
     )
     taxonomy: TaxonomyName | None = Field(
         None,
-        description="How examples are put into the categories of the Venn predictor. Default: "
-        "'class' for a single machine, for a committee 'venn-abers' while two classes are known "
-        "and 'class-rank' for more.",
+        description="How examples get the categories of the Venn predictor. Default: "
+        "'class' for a single machine; for a committee 'venn-abers' with two "
+        "known classes, else 'class-rank'.",
     )
     interval_level: float | None = Field(
         0.9,
         gt=0,
         lt=1,
-        description="Stated coverage of the headline's interval, for the frequency of a class at "
-        "probabilities like this one; none takes the hull of the Venn predictor.",
+        description="Nominal coverage of the headline's interval, for the frequency of a "
+        "class at probabilities like this; none takes the hull of the Venn "
+        "predictor.",
     )
 
     metrics_every: int = Field(100, ge=1, description="Learned examples between two reports.")
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of the split.")
     semantics: int = Field(
         SEMANTICS,
-        description="How answers are computed: raised by each version that changes a byte of them. "
-        "A feed keeps its own for life.",
+        description="Rules by which answers are computed, raised with each change of a "
+        "byte. A feed keeps its own.",
     )
 
     @model_validator(mode="after")

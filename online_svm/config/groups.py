@@ -23,14 +23,14 @@ class MachineConfig(Settings):
 
     learner: Literal["svc", "psvm"] = Field(
         "svc",
-        description="The machine that scores: the ordinary SVM, or the P-SVM, which also learns "
-        "from probabilities.",
+        description="The machine that scores: the SVM, or the P-SVM, which also learns from"
+        " probabilities.",
     )
     committee: Literal["single", "default"] | tuple[MemberName, ...] | None = Field(
         None,
-        description="One machine, or several unlike ones, weighed by their outputs for training "
-        "examples before they learned them: 'default' or their names. Default: "
-        "'default' where learner = 'svc', split = 'interleaved' and kernel = 'rbf', else 'single'.",
+        description="One machine, or several, weighted by how well each predicted. Default:"
+        " 'default' with learner = 'svc', split = 'interleaved' and kernel = "
+        "'rbf', else 'single'.",
     )
     kernel: Literal["rbf", "linear", "poly"] = Field("rbf", description="Kernel function.")
     C: float = Field(1.0, gt=0, le=1e6, description="Penalty of a margin violation.")
@@ -69,16 +69,16 @@ class ScoreConfig(Settings):
     scores: Literal["probability", "margin"] | None = Field(
         None,
         exclude_if=is_unset,
-        description="Each example may carry `score`, the output of another model: a probability of "
-        "the second of two classes, or a margin, any number that grows with it; with more classes "
-        "one number a class. It is calibrated as labels come. Needs `classes`.",
+        description="Each example may carry `score`, the output of another model, to be "
+        "calibrated: a probability of the second class, or a margin; with more "
+        "classes one number a class. Needs `classes`.",
     )
     score_use: ScoreUse | None = Field(
         None,
         exclude_if=is_unset,
-        description="'alone': the answer is the calibrated score; features are ignored and no "
-        "machine is trained. 'member': the score joins the machines of the features. 'watched': "
-        "the monitors test the score, a probability, and the answers do not use it. Default with "
+        description="'alone': the answer is the calibrated score, features are ignored. "
+        "'member': the score joins the machines. 'watched': monitors test the "
+        "score, a probability, and answers do not use it. Default with "
         "`scores`: 'alone'.",
     )
 
@@ -98,27 +98,26 @@ class MonitorConfig(Settings):
     """Settings of `MonitorSet`."""
 
     monitors: Literal["default", "off"] = Field(
-        "default", description="Sequential tests of the announced probabilities and the examples."
+        "default", description="Sequential tests of the probabilities and the examples."
     )
     tolerance: float = Field(
         0.02,
         gt=0,
         lt=0.5,
-        description="A probability may be off by so much on average before a monitor alarms.",
+        description="Largest mean error of probabilities that raises no alarm.",
     )
     alarm_level: float = Field(
         0.01,
         ge=1e-9,
         le=0.5,
-        description="Probability that any monitor ever raises a false alarm, where labels come "
-        "with their examples.",
+        description="Probability that any monitor ever raises a false alarm, if labels come"
+        " with their examples.",
     )
     on_drift: Literal["report", "refit", "reset"] = Field(
         "report",
-        description="What follows an alarm of calibration or exchangeability: nothing but a "
-        "message; refits from later examples alone, the first after 10 of them; or that and no "
-        "answers of the model of before. Of the changes within 1,000 learned examples it acts on "
-        "two; all alarms within 50 examples are one change.",
+        description="What follows an alarm of calibration or exchangeability: a message; "
+        "refits from later examples, the first after 10; or these, without "
+        "answers of the old model. At most twice in 1,000 learned examples.",
     )
 
 
@@ -132,14 +131,12 @@ class WindowConfig(Settings):
 
     metrics_window: Annotated[int, Field(ge=10, le=100_000)] | None = Field(
         1000,
-        description="Scored examples that the windowed figures of a report run over; none: a "
-        "report has no such figures.",
+        description="Scored examples of the windowed figures in a report; none: no such figures.",
     )
     slices: tuple[SliceName, ...] = Field(
         (),
-        description="Names of the text values of `s`, such as country, for each of which the "
-        "windowed figures are also given: the first 20 values that come, and all others together. "
-        "They are no features.",
+        description="Names of text values in `s`, as country, with windowed figures of the "
+        "first 20 values and all others together. They are no features.",
     )
 
     @model_validator(mode="after")
@@ -192,20 +189,20 @@ class DecisionConfig(Settings):
 
     costs: Annotated[dict[Label, dict[Label, Cost]] | None, BeforeValidator(_table)] = Field(
         None,
-        description="What an action costs, by the true label and then by the action: the labels "
-        "are actions, there may be more, and `review` asks a person at a price. Each answer then "
-        "says which action costs least. Needs `classes`. Written a:b=5,b:a=1,review=.4: action b "
-        "costs 5 where a is true, action a 1 where b is, review always .4, and what is right "
-        "nothing. Or as JSON, or as tables [costs.a] of a file.",
+        description="Cost of each action by true label; actions are labels, `review` by a "
+        "person, and others. Each answer has the action of least expected cost."
+        " Needs `classes`. As a:b=5,b:a=1,review=.4: b costs 5 if a is true, a "
+        "1 if b is, review .4, right labels nothing. Or JSON, or tables "
+        "[costs.a] of a file.",
     )
     promise: Annotated[dict[Promised, Rate] | None, AfterValidator(_whole_promise)] = Field(
         None,
         exclude_if=is_unset,
-        description="Largest error rate among decided cases, and the confidence that it holds at "
-        "all times: each answer then names a label or `review` as its action. Needs `classes`. "
-        "Written error=.03,confidence=.95; confidence is .95 if it is left out. Of two classes "
-        "also, or instead: miss, the share of the second class that is decided as the first, and "
-        "false_alarm, the reverse.",
+        description="Largest error rate among decided cases, and the confidence that it "
+        "always holds: each answer has a label or `review` as action. Needs "
+        "`classes`. As error=.03,confidence=.95 (default). For two classes also"
+        " miss, the share of the second decided as the first, and false_alarm, "
+        "the reverse.",
     )
 
     @model_validator(mode="after")
@@ -287,38 +284,38 @@ class LabelConfig(Settings):
 
     horizon: Horizon = Field(
         0,
-        description="How long the label of an example may take: so many further accepted examples, "
-        "as 500, or a time (s, m, h, d), as 30m, by the field `time`, which each example then has. "
-        "0: a label comes with its example.",
+        description="How long a label may take: further accepted examples, as 500, or a "
+        "time (s, m, h, d), as 30m, by the field `time`. 0: a label comes with "
+        "its example.",
     )
     maturity: Literal["horizon", "arrival"] = Field(
         "horizon",
-        description="When an example is scored and learned: when its horizon has passed, whether "
-        "its label came early or late; or when its label comes, which favours what is labelled "
-        "soon.",
+        description="When an example is scored and learned: after its horizon, whether its "
+        "label was early or late; or when its label comes, which favours early "
+        "labels.",
     )
     max_pending: int = Field(
         100_000,
         ge=1,
         le=10_000_000,
-        description="Answered examples that wait to be learned; beyond it the oldest is learned "
-        "if its label is there, else given up and counted. As many ids of learned ones are "
-        "remembered, to correct their labels.",
+        description="Answered examples that wait to be learned; beyond it the oldest is "
+        "learned, or dropped if it has no label. As many ids of learned ones "
+        "are remembered, to correct labels.",
     )
 
     given_answers: bool = Field(
         False,
-        description="Whether an example may carry `a`, an answer that was given before its label "
-        "came: that one is scored, in place of the worker's own.",
+        description="Whether an example may carry `a`, an answer given before its label "
+        "came, which is scored instead of the worker's.",
     )
 
     label_budget: Annotated[float, Field(ge=1e-4, le=1)] | None = Field(
         None,
         exclude_if=is_unset,
-        description="Share of the answers whose labels are bought, as .05: each answer then says "
-        "whether its label is wanted, by chance, and with which probability. Figures and monitors "
-        "use the wanted labels alone, each weighted by the inverse of its probability, so that "
-        "they hold for all examples, and not for the labelled alone. Needs a horizon.",
+        description="Share of the answers whose labels are bought, as .05. Each answer says"
+        " whether its label is wanted, by chance, and with which probability. "
+        "Figures use wanted labels alone, weighted by the inverse probability, "
+        "so they hold for all examples. Needs a horizon.",
     )
 
     @property

@@ -16,10 +16,10 @@ MIN_NAMED_SHIFT = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Moved(Published):
-    """A feature whose recent mean has shifted."""
+    """A feature whose recent mean shifted."""
 
-    feature: Annotated[str | int, doc("Its name, or its number from 0 on.")]
-    shift: Annotated[float, doc("Shift of its recent mean, in standard deviations.")]
+    feature: Annotated[str | int, doc("Name, or number from 0 on.")]
+    shift: Annotated[float, doc("Shift of its mean in standard deviations.")]
 
     def __str__(self) -> str:
         way = "risen" if self.shift > 0.0 else "fallen"
@@ -28,7 +28,7 @@ class Moved(Published):
 
 @dataclass(frozen=True, slots=True)
 class Alarm(Published):
-    """The rejection of a hypothesis by a sequential test.
+    """A sequential test rejected its hypothesis.
 
     Examples
     --------
@@ -44,23 +44,26 @@ class Alarm(Published):
 deviations'
     """
 
-    n: Annotated[Count, doc("Number of examples learned at the alarm.")]
+    n: Annotated[Count, doc("Learned examples.")]
     kind: Annotated[AlarmKind, doc("[Subject of the test](monitoring.md#monitors).")]
-    scope: Annotated[AlarmScope, doc("Part of the stream that was tested.")]
-    name: Annotated[str | None, doc("Name of the class, category, bin or slice tested.")]
+    scope: Annotated[
+        AlarmScope,
+        doc("Part tested: `overall`, `class`, `category`, `bin`, `slice`, `scores` or `labels`."),
+    ]
+    name: Annotated[str | None, doc("Name of that part.")]
     monitor: Annotated[str, doc("Name of the test.")]
-    log_wealth: Annotated[float, doc("Evidence: the natural log of the wealth.")]
-    threshold: Annotated[float, doc("`log_wealth` from which the test alarms.")]
-    since: Annotated[Count, doc("Number of examples learned at the beginning of the test.")]
+    log_wealth: Annotated[float, doc("Evidence: natural log of the wealth.")]
+    threshold: Annotated[float, doc("`log_wealth` at which the test alarms.")]
+    since: Annotated[Count, doc("Learned examples when the test began.")]
     estimate: Annotated[float | None, doc("Mean of y - p since then.")] = None
     lower: Annotated[float | None, doc("Lower end of its confidence sequence.")] = None
     upper: Annotated[float | None, doc("Upper end.")] = None
     action: Annotated[
-        AlarmAction, doc("Action taken, by [`on_drift`](monitoring.md#what-follows-an-alarm).")
+        AlarmAction, doc("What [`on_drift`](monitoring.md#what-follows-an-alarm) did.")
     ] = "report"
     moved: Annotated[
         tuple[Moved, ...],
-        doc("For exchangeability: the three features with the largest shift. Descriptive."),
+        doc("Of exchangeability: the three features that shifted most. Descriptive."),
     ] = ()
 
     @classmethod

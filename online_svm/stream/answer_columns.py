@@ -87,66 +87,61 @@ class Column:
 COLUMNS = (
     Column("n", "count", Count, "Examples learned before this entry."),
     Column("label", "label", str | None,
-        "The label with the largest of `probabilities`; null if that is the slot of unseen "
-        "labels."),
+        "The most probable label; null for unseen labels."),
     Column("lower", "own", Probability,
-        "Lower end of the interval of `label`; at most `probability`.", unknown=0.0),
-    Column("upper", "own", Probability, "Its upper end; at least `probability`.", unknown=1.0),
-    Column("probability", "own", Probability | None, "Probability of `label`, by `method`.",
+        "Lower end of its interval.", unknown=0.0),
+    Column("upper", "own", Probability, "Upper end.", unknown=1.0),
+    Column("probability", "own", Probability | None, "Probability of `label`.",
         source=("point",)),
     Column("action", "action", str | None,
-        "With `costs`, the action of least expected cost; absent while warming. With `promise`, "
-        "the label or `review`.", source=("action", "actions")),
+        ("With `costs`, after warm-up: the action of least expected cost. With "
+        "`promise`: the label or `review`."), source=("action", "actions")),
     Column("expected_cost", "cost", float | None,
-        "Mean cost of that action if `probabilities` are right; for `review` it includes the "
-        "price. Only if `costs` is set, and not while warming."),
+        "With `costs`: its expected cost, with the price of `review`."),
     Column("label_wanted", "wanted", bool | None,
-        "Whether the label of this example is to be bought. Only if `label_budget` is set.",
+        "With `label_budget`: whether to buy the label.",
         source=("label_draw",)),
     Column("label_probability", "share", Probability | None,
-        "Probability with which it was wanted, 1/k for a whole number k: the label stands for k "
-        "examples. Only if `label_budget` is set."),
+        "Probability of that, 1/k: the label stands for k examples."),
     Column("method", "constant", str | None,
-        "Method of `probabilities` and `intervals`: `experts` (a committee, and every feed while "
-        "warming) or `venn` (a single machine, or a `taxonomy` of one's own for two classes). In "
-        "feeds of semantics 4 and 5 a committee has `venn-abers-mixed` (two classes) or `joint` "
-        "(more). Null without probabilities."),
+        ("Source of `probabilities`: `experts` (a committee, and while warming) "
+        "or `venn` (a single machine, or a given `taxonomy` with two classes). "
+        "Semantics 4 and 5: `venn-abers-mixed`, or `joint` for more classes.")),
     Column("interval_level", "constant", Probability | None,
         "Nominal coverage of [`intervals`](measured.md#intervals); null if they equal `venn`."),
     Column("classes", "constant", list[str | None],
-        "The labels, sorted: the order of all lists below. A last null is the "
-        "slot of unseen labels."),
-    Column("probabilities", "list", list[Probability], "Probability of each class, by `method`.",
+        "The labels, sorted: the order of all lists. A last null is for unseen labels."),
+    Column("probabilities", "list", list[Probability], "Probability of each class.",
         source=("point",), unknown=()),
     Column("intervals", "pairs", list[Interval],
-        "Interval of each class, which contains its probability.", source=("lower", "upper"),
+        "Interval of each class, around the probability.", source=("lower", "upper"),
         unknown=()),
     Column("venn", "pairs", list[Interval],
-        "Smallest and largest probability of each class in the Venn predictor's multiprobability.",
+        "Smallest and largest probability by the Venn predictor.",
         source=("venn_lower", "venn_upper"), unknown=()),
     Column("maps", "lists_by_map", dict[str, list[Probability]],
-        "Probability of each class by each published map. None has a guarantee. `implied` is a "
-        "heuristic for more than two classes. The learner `psvm` adds `psvm`. `mixed` is the mean "
-        "of `probabilities` and the other maps, weighted by the probabilities that they gave the "
-        "labels so far."),
+        ("Probability of each class by each published map, without guarantee. "
+        "`implied` is a heuristic for more than two classes; `psvm` is of that "
+        "learner; `mixed` is a mean, weighted by past probabilities of the "
+        "labels.")),
     Column("map_intervals", "pairs_by_map", dict[str, list[Interval]] | None,
-        "Interval of each class against the rest, by each map that gives one: "
-        "belief and plausibility, or the pair of Venn-Abers."),
+        ("Interval of each class by each map that has one: belief and "
+        "plausibility, or the Venn-Abers pair.")),
     Column("scores", "list", list[float],
-        "Decision values: one for two classes, positive for `classes[1]`; else one for each class.",
+        "Decision values: one for two classes, positive for `classes[1]`; else one a class.",
         unknown=()),
     Column("svm_label", "label", str | None,
-        "The SVM's own class: by the sign of the score, or by the largest score."),
+        "The SVM's class, by `scores` alone."),
     Column("category", "category", int | None, "Category of the taxonomy."),
-    Column("category_size", "count", Count, "Number of calibration examples in it."),
+    Column("category_size", "count", Count, "Calibration examples in it."),
     Column("imputed", "optional", Count | None,
-        "Number of named features that the example lacks, or has with another kind."),
-    Column("model", "constant", Count, "Version of the machines; increases at each refit."),
+        "Named features that are missing or of another kind."),
+    Column("model", "constant", Count, "Version of the machines: increases with each refit."),
     Column("calibration", "constant", Count, "Version of the probability maps."),
     Column("taxonomy", "constant", Count, "Version of the taxonomy."),
     Column("guarantee", "constant", Guarantee,
-        "A statement about `venn` alone: see [guarantees](guarantees.md#what-guarantee-means)."),
+        "[Guarantee](guarantees.md#what-guarantee-means) of `venn` alone."),
     Column("reason", "constant", str | None,
-        "Why it is not `exact`. With `on_drift`: the small probability of a false alarm."),
+        "Why it is not `exact`; with `on_drift`, the probability of a false alarm."),
 )  # fmt: skip
 """All columns of the predictor; the service adds version, status, producer's id and `seq`."""

@@ -16,19 +16,17 @@ Done = Literal["accepted", "repeated", "corrected"]  # outcome of a delayed labe
 
 @dataclass(slots=True)
 class LabelCounts(Published):
-    """Counts since the feed began, except `pending` and `unlabelled`, which are present numbers."""
+    """Counts since the feed began; `pending` and `unlabelled` are present numbers."""
 
-    pending: Annotated[Count, doc("Answered examples that wait to be learned.")] = 0
+    pending: Annotated[Count, doc("Answered examples that are not learned yet.")] = 0
     unlabelled: Annotated[Count, doc("Pending examples without a label.")] = 0
-    late: Annotated[Count, doc("Labels that arrived after their example.")] = 0
-    repeated: Annotated[Count, doc("Labels that were sent again.")] = 0
-    corrected: Annotated[Count, doc("Labels that replaced another label.")] = 0
-    censored: Annotated[Count, doc("Examples whose horizon passed without a label.")] = 0
+    late: Annotated[Count, doc("Labels after their example.")] = 0
+    repeated: Annotated[Count, doc("Labels sent again.")] = 0
+    corrected: Annotated[Count, doc("Labels that replaced another.")] = 0
+    censored: Annotated[Count, doc("Examples whose horizon passed without label.")] = 0
     dropped: Annotated[Count, doc("Examples beyond `max_pending`.")] = 0
-    early: Annotated[Count, doc("Examples whose label arrived before them and was rejected.")] = 0
-    backwards: Annotated[
-        Count, doc("Examples whose `time` is before that of an earlier example.")
-    ] = 0
+    early: Annotated[Count, doc("Labels before their example, which are rejected.")] = 0
+    backwards: Annotated[Count, doc("Examples whose `time` goes back.")] = 0
 
     def copy(self) -> Self:
         """Return the counts as they are now."""
@@ -50,9 +48,10 @@ class LabelCounts(Published):
 _Z = "in standard deviations if all probabilities are right. Descriptive."
 
 _Positive = Annotated[float, Field(ge=0)]
-_LogLoss = Annotated[float | None, doc("Mean of -ln p(true label), p clipped at 1e-6.")]
+_LogLoss = Annotated[float | None, doc("Mean of -ln p(true label), p at least 1e-6.")]
 _Brier = Annotated[
-    float | None, doc("Brier score: (p - y)^2 for two declared classes, else summed over all.")
+    float | None,
+    doc("Mean of (p - y)^2; for more than two, or undeclared, classes the sum over all."),
 ]
 
 
@@ -61,48 +60,46 @@ class ReliabilityBin(Published):
     """One of at most ten equal-mass bins, by ascending probability."""
 
     count: Annotated[int, Field(ge=1, description="Number of examples.")]
-    probability: Annotated[Probability, doc("Mean of the announced probabilities.")]
-    frequency: Annotated[Probability, doc("Share of the examples in which the event happened.")]
+    probability: Annotated[Probability, doc("Mean probability.")]
+    frequency: Annotated[Probability, doc("Share of examples in which the event happened.")]
     lower: Annotated[
         Probability,
         doc(
-            "Lower end of the band that contains the frequency nine times of ten if "
-            "the probabilities are right."
+            "Lower end of the band that holds the frequency in 90 % of samples if "
+            "probabilities are right."
         ),
     ]
-    upper: Annotated[Probability, doc("Its upper end.")]
+    upper: Annotated[Probability, doc("Upper end.")]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowScores(Published):
-    """Scores of the headline over some examples; without examples, all but the count are null."""
+    """Scores of the headline over some examples; all but the count are null without examples."""
 
-    scored: Annotated[Count, doc("Number of examples.")]
-    accuracy: Annotated[
-        Probability | None, doc("Share of examples with a correct predicted label.")
-    ]
-    lower: Annotated[Probability | None, doc("Mean lower end announced for it.")]
-    probability: Annotated[Probability | None, doc("Mean probability announced for it.")]
-    upper: Annotated[Probability | None, doc("Mean upper end announced for it.")]
+    scored: Annotated[Count, doc("Labelled examples answered after warm-up.")]
+    accuracy: Annotated[Probability | None, doc("Share of right labels.")]
+    lower: Annotated[Probability | None, doc("Mean lower end.")]
+    probability: Annotated[Probability | None, doc("Mean probability.")]
+    upper: Annotated[Probability | None, doc("Mean upper end.")]
     z: Annotated[float | None, doc(f"`accuracy` minus `probability`, {_Z}")]
     log_loss: _LogLoss
     brier: _Brier
     miscalibration: Annotated[
         float | None,
         doc(
-            "Decrease of the score by isotonic recalibration. `brier` = "
-            "`miscalibration` - `discrimination` + `uncertainty`."
+            "Gain by isotonic recalibration. `brier` = `miscalibration` - "
+            "`discrimination` + `uncertainty`."
         ),
     ]
     discrimination: Annotated[
-        float | None, doc("Lead of the recalibrated probabilities over the constant frequency.")
+        float | None, doc("Gain of recalibrated probabilities over the constant frequency.")
     ]
-    uncertainty: Annotated[float | None, doc("Score of the constant frequency.")]
+    uncertainty: Annotated[float | None, doc("Brier score of the constant frequency.")]
     calibration_error: Annotated[
         float | None,
         doc(
             "Root mean squared difference of frequency and probability in 15 bins, "
-            "minus the part due to chance; for the second of two classes, else for the predicted "
+            "less chance; of the second of two classes, else of the predicted "
             "label."
         ),
     ]
@@ -110,10 +107,10 @@ class WindowScores(Published):
 
 @dataclass(frozen=True, slots=True)
 class WeightedScores(Published):
-    """The same scores, weighted: the last example has weight 1, earlier ones decreasing weights."""
+    """The same scores, with decreasing weights of earlier examples; the last has weight 1."""
 
     weight: Annotated[_Positive, doc("Sum of the weights.")]
-    accuracy: Annotated[Probability | None, doc("As in `WindowScores`, like all below.")]
+    accuracy: Annotated[Probability | None, doc("Share of right labels.")]
     lower: Annotated[Probability | None, doc("Mean lower end.")]
     probability: Annotated[Probability | None, doc("Mean probability.")]
     upper: Annotated[Probability | None, doc("Mean upper end.")]
@@ -123,55 +120,52 @@ class WeightedScores(Published):
 
 @dataclass(frozen=True, slots=True)
 class ClassFigures(Published):
-    """Observed frequency of one class, and the probabilities predicted for it."""
+    """Frequency of one class, and its probabilities."""
 
     label: Annotated[str | None, doc("The class; null for unseen labels.")]
-    examples: Annotated[Count, doc("Number of examples with this label.")]
+    examples: Annotated[Count, doc("Examples with this label.")]
     frequency: Annotated[Probability, doc("Their share.")]
-    probability: Annotated[_Positive, doc("Mean probability of the class.")]
+    probability: Annotated[_Positive, doc("Mean probability.")]
     z: Annotated[float | None, doc(f"`frequency` minus `probability`, {_Z}")]
-    brier: Annotated[_Positive, doc("Brier score of that probability.")]
+    brier: Annotated[_Positive, doc("Mean of (p - y)^2.")]
     miscalibration: Annotated[_Positive, doc("Of this class.")]
     discrimination: Annotated[_Positive, doc("Of this class.")]
     uncertainty: Annotated[_Positive, doc("Of this class.")]
     calibration_error: Annotated[float | None, doc("Of this class.")]
-    predicted: Annotated[Count, doc("Number of predictions of this class.")]
-    accuracy: Annotated[Probability | None, doc("Share of correct ones.")]
-    announced: Annotated[float | None, doc("Their mean probability.")]
+    predicted: Annotated[Count, doc("Predictions of this class.")]
+    accuracy: Annotated[Probability | None, doc("Share of right labels.")]
+    announced: Annotated[float | None, doc("Mean probability of these predictions.")]
 
 
 @dataclass(frozen=True, slots=True)
 class SliceScores(Published):
     """Scores of the examples of one slice."""
 
-    value: Annotated[str | None, doc("The value; null for all values after the first 20.")]
-    scores: Annotated[WindowScores, doc("Their scores.")]
+    value: Annotated[str | None, doc("The value; null for all after the first 20.")]
+    scores: Annotated[WindowScores, doc("Its scores.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptive(Published):
-    """Statistics of the window, for the same event as `calibration_error`.
+    """Statistics of the window, for the event of `calibration_error`.
 
-    They are not tests, because the window is evaluated repeatedly.
+    They are no tests, because the window is evaluated repeatedly.
     """
 
     spiegelhalter_z: Annotated[
         float | None,
         doc(
-            "Excess of the Brier score, in standard deviations; positive if "
+            "Excess of the Brier score in standard deviations; positive if "
             "probabilities are too extreme."
         ),
     ]
     kolmogorov_smirnov: Annotated[
         _Positive,
-        doc(
-            "Maximum over q of |sum of y - p over examples with p <= q|, divided by "
-            "the number of examples."
-        ),
+        doc("Maximum over q of |sum of y - p over p <= q|, divided by the number of examples."),
     ]
-    kuiper: Annotated[_Positive, doc("The same maximum over all ranges of probability.")]
+    kuiper: Annotated[_Positive, doc("The same over all ranges of p.")]
     integrated_calibration_index: Annotated[
-        _Positive, doc("Mean of |p - r|, r the isotonic regression of y on p.")
+        _Positive, doc("Mean of |p - r|, with r the isotonic regression of y on p.")
     ]
 
 
@@ -181,33 +175,30 @@ class WindowedReport(Published):
 
     window: Annotated[int, Field(ge=1, description="`metrics_window`.")]
     overall: Annotated[WindowScores, doc("Over the window.")]
-    weighted: Annotated[WeightedScores, doc("Exponentially weighted over all examples.")]
+    weighted: Annotated[WeightedScores, doc("Over all examples, exponentially weighted.")]
     reliability: Annotated[list[ReliabilityBin], doc("A reliability diagram.")]
     classes: Annotated[
         list[ClassFigures],
-        doc("Each class; if there are more than 32, those with the largest |`z`|."),
+        doc("Each class; of more than 32 those with the largest |`z`|."),
     ]
-    slices: Annotated[dict[str, list[SliceScores]], doc("The values of each slice in the window.")]
-    descriptive: Annotated[Descriptive | None, doc("Null without examples.")]
+    slices: Annotated[dict[str, list[SliceScores]], doc("The values of each slice.")]
+    descriptive: Annotated[Descriptive | None, doc("Further statistics.")]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelReport(Published):
-    """Accuracy of a choice of label, and its announced probability.
+    """Accuracy of a choice of label, and its announced probability and interval.
 
-    All values are null before the first scored example.
+    All are null before the first scored example; the ends are null for a map.
     """
 
-    accuracy: Annotated[Probability | None, doc("Share of examples with this label.")]
-    lower: Annotated[Probability | None, doc("Mean lower probability; null for a map.")]
-    probability: Annotated[Probability | None, doc("Mean point probability.")]
-    upper: Annotated[Probability | None, doc("Mean upper probability; null for a map.")]
+    accuracy: Annotated[Probability | None, doc("Share of right labels.")]
+    lower: Annotated[Probability | None, doc("Mean lower end.")]
+    probability: Annotated[Probability | None, doc("Mean probability.")]
+    upper: Annotated[Probability | None, doc("Mean upper end.")]
     paper_p: Annotated[
         Probability | None,
-        doc(
-            "Two-sided p-value of the hits, as in the papers. Descriptive: it does not "
-            "detect drift."
-        ),
+        doc("Two-sided p-value of the hits, as in the papers."),
     ]
 
 
@@ -215,11 +206,11 @@ class LabelReport(Published):
 class MethodReport(Published):
     """Cumulative validity of one method."""
 
-    predicted: Annotated[LabelReport, doc("For the label with the largest probability.")]
-    svm: Annotated[LabelReport, doc("For the SVM's own class.")]
+    predicted: Annotated[LabelReport, doc("The most probable label.")]
+    svm: Annotated[LabelReport, doc("The SVM's class.")]
     log_loss: _LogLoss
     brier: _Brier
-    clipped: Annotated[Count, doc("Number of clipped probabilities.")]
+    clipped: Annotated[Count, doc("Probabilities below 1e-6.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +218,7 @@ class MeanBounds(Published):
     """Bounds on a mean once all missing labels have arrived."""
 
     lower: Annotated[float, doc("Smallest possible value.")]
-    estimate: Annotated[float, doc("Expected value if the announced probabilities are right.")]
+    estimate: Annotated[float, doc("Expected value if probabilities are right.")]
     upper: Annotated[float, doc("Largest possible value.")]
 
 
@@ -235,70 +226,59 @@ class MeanBounds(Published):
 class LateLabelReport(Published):
     """Outcomes of delayed labels."""
 
-    counts: Annotated[LabelCounts, doc("Counts of examples and labels.")]
-    open: Annotated[Count, doc("Answers of a model whose label has not arrived.")]
-    accuracy: Annotated[
-        MeanBounds | None, doc("Accuracy if all open answers are wrong, and if all are right.")
-    ]
-    brier: Annotated[MeanBounds | None, doc("The Brier score, likewise.")]
+    counts: Annotated[LabelCounts, doc("The counts.")]
+    open: Annotated[Count, doc("Answers of a model without a label yet.")]
+    accuracy: Annotated[MeanBounds | None, doc("If all open answers are wrong, or all right.")]
+    brier: Annotated[MeanBounds | None, doc("Likewise.")]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelBudgetReport(Published):
-    """Which labels were wanted, with a `label_budget`, and which came.
+    """Wanted labels, with a `label_budget`.
 
-    With it, figures are weighted: a wanted label counts for as many examples as it stands for,
-    other labels for none. `scored` counts labels, the counts of classes and slices examples.
+    It weights the figures: a wanted label counts for the examples it stands for, others for none.
+    `scored` counts labels, the counts of classes and slices count examples.
     """
 
-    probability: Annotated[
-        Probability | None, doc("Mean probability with which a label was wanted.")
-    ]
+    probability: Annotated[Probability | None, doc("Mean probability of wanting a label.")]
     wanted: Annotated[Count, doc("Answers whose label was wanted.")]
-    labelled: Annotated[Count, doc("Of these, learned with a label: they are in the figures.")]
+    labelled: Annotated[Count, doc("Of these, learned with a label.")]
     missing: Annotated[
-        Count, doc("Of these, given up without one: the figures hold for the others alone.")
+        Count, doc("Of these, given up without one; the figures hold for the others.")
     ]
-    unasked: Annotated[Count, doc("Labels that came without being wanted; they are in no figure.")]
+    unasked: Annotated[Count, doc("Unwanted labels; they are in no figure.")]
 
 
 @dataclass(frozen=True, slots=True)
 class CostReport(Published):
-    """Mean cost of a scored example, by the setting `costs`; null before the first."""
+    """Mean cost of a scored example, with `costs`; null before the first."""
 
-    scored: Annotated[Count, doc("Number of scored examples.")]
-    mean: Annotated[float | None, doc("Mean cost of the actions in the answers.")]
-    by_label: Annotated[
-        float | None, doc("Mean cost if the most probable label were always the action.")
-    ]
-    always: Annotated[dict[str, float | None], doc("Mean cost if always this action were taken.")]
-    taken: Annotated[dict[str, Count], doc("Number of answers with each action.")]
+    scored: Annotated[Count, doc("Labelled examples answered after warm-up.")]
+    mean: Annotated[float | None, doc("Mean cost of the actions taken.")]
+    by_label: Annotated[float | None, doc("Mean cost if the most probable label were the action.")]
+    always: Annotated[dict[str, float | None], doc("Mean cost if it were always this action.")]
+    taken: Annotated[dict[str, Count], doc("Answers with each action.")]
 
 
 @dataclass(frozen=True, slots=True)
 class PromiseReport(Published):
-    """What holds of the setting `promise`."""
+    """State of the `promise`."""
 
     holds: Annotated[bool, doc("Whether cases are decided; else all are reviewed.")]
     withdrawn: Annotated[str | None, doc("Why it cannot hold now.")]
     thresholds: Annotated[
         dict[str, Probability],
-        doc("Probability from which a label is decided; labels without are reviewed."),
+        doc("Probability from which a label is decided; without one it is reviewed."),
     ]
     bounds: Annotated[
         dict[str, Probability],
-        doc("Upper confidence bound of each promised rate at these thresholds."),
+        doc("Upper confidence bound of each promised rate there."),
     ]
-    decided_share: Annotated[
-        Probability, doc("Share of recent examples that these thresholds decide.")
-    ]
-    labels: Annotated[Count, doc("Labels that count: since the last alarm.")]
+    decided_share: Annotated[Probability, doc("Share of recent examples that are decided.")]
+    labels: Annotated[Count, doc("Labels since the last alarm, which count.")]
     labels_needed: Annotated[
         Count | None,
-        doc(
-            "Labels that are still needed at the present error rates; null if no "
-            "threshold has a low enough rate."
-        ),
+        doc("Further labels needed at these error rates; null if no threshold will do."),
     ]
     answered: Annotated[Count, doc("Answers of a model so far.")]
     decided: Annotated[Count, doc("Of these, the decided ones.")]
@@ -308,7 +288,7 @@ class PromiseReport(Published):
 class MonitorsReport(Published):
     """State of the monitors."""
 
-    alarms: Annotated[Count, doc("Number of alarms so far.")]
+    alarms: Annotated[Count, doc("Alarms so far.")]
     open: Annotated[
         tuple[Alarm, ...],
         doc("[Open](monitoring.md#what-follows-an-alarm) alarms, the newest of each test."),
@@ -316,10 +296,9 @@ class MonitorsReport(Published):
     tests: Annotated[
         list[dict[str, Any]],
         doc(
-            "The tests closest to an alarm: `kind`, `scope`, `name`, `log_wealth`, "
-            "`threshold` and `since` as of an alarm; `alarms`, their number so far; `deviation`, a "
-            "mean of y - p with its confidence sequence; for a slice `off`, at a false discovery "
-            "rate of 5 %."
+            "The tests closest to an alarm, with fields of an alarm; the number of "
+            "`alarms`; `deviation`, the mean of y - p with its confidence sequence;"
+            " for a slice `off`, at a false discovery rate of 5 %."
         ),
     ]
 
@@ -330,11 +309,11 @@ class FeatureReport(Published):
 
     kind: Annotated[
         Literal["number", "boolean", "category", "time", "text"],
-        doc("Declared or found kind; a `text` is not used."),
+        doc("Declared or found; a `text` is not used."),
     ]
     missing: Annotated[
         Probability,
-        doc("Share of the training examples that lack it or have it with another kind."),
+        doc("Share of training examples without it, or with another kind."),
     ]
 
 
@@ -342,18 +321,18 @@ class FeatureReport(Published):
 class ValidityReport:
     """Validity, cumulative and recent, after every `metrics_every` learned examples."""
 
-    n: Annotated[Count, doc("Number of learned examples.")]
+    n: Annotated[Count, doc("Learned examples.")]
     scored: Annotated[Count, doc("Labelled examples answered after warm-up.")]
-    headline: Annotated[MethodReport, doc("Of `probabilities` and `intervals`.")]
-    venn: Annotated[MethodReport, doc("Of the Venn predictor.")]
+    headline: Annotated[MethodReport, doc("`probabilities` and `intervals`.")]
+    venn: Annotated[MethodReport, doc("The Venn predictor.")]
     maps: Annotated[dict[str, MethodReport], doc("Each published map.")]
     windowed: Annotated[
-        WindowedReport | None, doc("Over the last scored examples, with `metrics_window`.")
+        WindowedReport | None, doc("The last scored examples, with `metrics_window`.")
     ] = None
     monitors: Annotated[MonitorsReport | None, doc("State of the monitors.")] = None
     labels: Annotated[LateLabelReport | None, doc("Delayed labels, with a `horizon`.")] = None
     costs: Annotated[CostReport | None, doc("Costs of decisions, with `costs`.")] = None
-    features: Annotated[dict[str, FeatureReport] | None, doc("Named features, the first 256.")] = (
+    features: Annotated[dict[str, FeatureReport] | None, doc("The first 256 named features.")] = (
         None
     )
     budget: Annotated[LabelBudgetReport | None, doc("Wanted labels, with a `label_budget`.")] = None

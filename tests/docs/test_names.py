@@ -251,7 +251,7 @@ def test_each_name_in_a_message_is_one_of_a_setting_or_an_option(pattern, messag
 def test_the_page_of_the_settings_is_up_to_date_and_has_each_once():
     assert make_settings_docs.main(["--check"]) == 0
     lines = make_settings_docs.render().splitlines()
-    rows = [line.split("`")[1] for line in lines if line.startswith("| `")]
+    rows = [line.split("`")[1] for line in lines if line.startswith("- `")]
     found = [name for name in rows if name in WorkerSettings.model_fields]
     assert sorted(found) == sorted(WorkerSettings.model_fields)
 

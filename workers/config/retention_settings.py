@@ -19,15 +19,17 @@ class RetentionSettings(BaseModel):
 
     keep_input: bool = Field(
         False,
-        description="Keep all input, for fork and verify; else snapshots trim what is "
-        "older than the window. Later starts keep it too, until one has `--no-keep-input`.",
+        description="Keep all input, for fork and verify; else snapshots trim what is older"
+        " than the window. Later starts keep it, until one has "
+        "`--no-keep-input`.",
     )
-    retain_out: int = Field(1_000_000, ge=1, description="Entries kept in `out`, at most, about.")
+    retain_out: int = Field(
+        1_000_000, ge=1, description="Approximate number of entries kept in `out`."
+    )
     retain_bytes: int = Field(
         64 * MiB,
         ge=1024,
-        description="Bytes kept in `out`, at most, about; and a quarter as many in `met` and in "
-        "`dlq`.",
+        description="Approximate bytes kept in `out`; a quarter as many in `met` and in `dlq`.",
     )
     downstream: Policy = Field(
         "trim",

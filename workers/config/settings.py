@@ -46,20 +46,20 @@ class Limits(BaseModel):
     max_classes: int | None = Field(
         100,
         ge=2,
-        description="Labels of a feed that declares none: a new one is rejected when there are as "
-        "many. none: not counted.",
+        description="Labels of a feed that declares none; further ones are rejected. none: "
+        "no limit.",
     )
     dedupe_window: int = Field(
         0,
         ge=0,
         le=1_000_000,
-        description="Number of producers' ids to remember. An entry that repeats one of them is "
-        "answered `duplicate` and not learned. 0 remembers none.",
+        description="Number of producers' ids to remember. An entry that repeats one is "
+        "answered `duplicate` and not learned.",
     )
     payload: Payload = Field(
         "full",
-        description="Form of an answer: `full`, or `compact`, about a sixth of the bytes: six "
-        "decimals, and no maps.",
+        description="Form of an answer: `full`, or `compact`, a sixth of the bytes: six "
+        "decimals, no maps.",
     )
 
 
@@ -90,60 +90,60 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         None, description="File with the password of the user in the URL."
     )
     redis_sentinel_password_file: Path | None = Field(
-        None, description="File with the password that the sentinels of a redis+sentinel:// ask."
+        None, description="File with the password of the sentinels of a redis+sentinel:// URL."
     )
     redis_ca_file: Path | None = Field(
-        None, description="CA certificates, PEM, that vouch for a rediss:// server."
+        None, description="CA certificates (PEM) of a rediss:// server."
     )
     redis_cert_file: Path | None = Field(
-        None, description="Certificate, PEM, that this client shows to a rediss:// server."
+        None, description="Client certificate (PEM) for a rediss:// server."
     )
-    redis_key_file: Path | None = Field(None, description="Private key, PEM, of that certificate.")
+    redis_key_file: Path | None = Field(None, description="Private key (PEM) of that certificate.")
     batch: int = Field(256, ge=1, le=65_536, description="Entries read and committed at once.")
     wait_redis: float = Field(
-        0.0, ge=0, le=86_400, description="Seconds to wait at start for a Redis that is not up."
+        0.0, ge=0, le=86_400, description="Seconds to wait at start for Redis."
     )
     wait_replicas: int = Field(
         0,
         ge=0,
         le=16,
-        description="Replicas of Redis that must have a commit before it counts as done.",
+        description="Replicas of Redis that must have a commit before it counts.",
     )
     publish_every: int = Field(
         0,
         ge=0,
-        description="Learned examples between two states published for scorers; each new model is "
-        "published as well. 0 publishes none.",
+        description="Learned examples between two states for scorers; each new model is "
+        "published, too. 0: none.",
     )
     refit_processes: int | None = Field(
         None,
         ge=1,
         le=64,
-        description="Processes that compute the refits of all feeds; by default one less than "
-        "there are cores. The answers are the same.",
+        description="Processes that compute the refits of all feeds; default: one less than cores.",
     )
     refit_memory: int = Field(
         REFIT_MEMORY,
         ge=1 << 20,
         le=1 << 40,
-        description="Bytes that the machines of all feeds of a process take between refits, at "
-        "most, where it answers several. Beyond it the ones refitted longest ago are rebuilt for "
-        "their next refit, which takes longer; the answers are the same.",
+        description="Bytes that the machines of all feeds of a process may take. Beyond it "
+        "those refitted longest ago are rebuilt at their next refit.",
     )
     replay_budget: int = Field(
         REPLAY_BUDGET,
         ge=1,
-        description="The largest replay that a kill may cost: entries that the next start answers "
-        "again, of all feeds of a process together, about; of one feed 10,000 at most. Beyond it "
-        "the feed whose newest snapshot lacks the most leaves one; the answers are the same.",
+        description="Entries, about, that the feeds of a process replay after a kill; of "
+        "one feed 10,000 at most. Beyond it the feed whose snapshot lacks the "
+        "most writes one.",
     )
     max_feeds: int = Field(
         1000,
         ge=1,
         le=100_000,
-        description="Feeds that one process answers, at most, where patterns or several are named.",
+        description="Largest number of feeds in a process with patterns or several names.",
     )
-    lease: float = Field(5.0, ge=0.5, le=3600, description="Seconds a lease lasts unrenewed.")
+    lease: float = Field(
+        5.0, ge=0.5, le=3600, description="Seconds that a lease lasts if it is not renewed."
+    )
     metrics: str | None = Field(
         None,
         description="Address that serves /metrics for Prometheus, /livez and /readyz: a port of "
@@ -154,14 +154,10 @@ class WorkerSettings(PredictorFields, Limits, RetentionSettings, BaseSettings):
         description="http:// or https:// address to which incidents are posted, at least once.",
     )
     alarm_secret: SecretStr | None = Field(
-        None, description="Key of the signature of what is posted, HMAC-SHA256."
+        None, description="Key of the HMAC-SHA256 signature of posts."
     )
-    alarm_secret_file: Path | None = Field(
-        None, description="File with the key of the signature of what is posted, one line."
-    )
-    log_format: LogFormat = Field(
-        "text", description="Log lines as `text` for people, or as `json` objects."
-    )
+    alarm_secret_file: Path | None = Field(None, description="File with that key, one line.")
+    log_format: LogFormat = Field("text", description="Form of log lines.")
     grace: float = Field(10.0, ge=0, le=3600, description="Seconds a graceful stop may take.")
 
     @property

@@ -24,33 +24,27 @@ _DETAIL = 1000  # characters
 
 CODES: dict[str, str] = {
     "no_features": "Neither `x` nor `xb` was sent.",
-    "unparsable": "`x` is no JSON array or object, `p` no number, or text is not UTF-8 or "
-    "contains NUL.",
+    "unparsable": "`x` is no JSON array or object, `p` no number, or text is not UTF-8.",
     "not_finite": "A feature or `p` is NaN, infinite or too large.",
-    "out_of_range": "A feature beyond 1e100, or subnormal; or `p` not in [0, 1].",
+    "out_of_range": "A feature is subnormal or beyond 1e100, or `p` not in [0, 1].",
     "dimension": "The wrong number of features, or of bytes in `xb`.",
-    "unknown_feature": "A named feature that the feed does not have.",
+    "unknown_feature": "A feature that the feed does not have.",
     "missing_feature": "A feature of the feed is absent or null.",
-    "label": "`y` is empty, too long, not declared, or no integer where integers are asked for.",
-    "too_many_classes": "A new label, beyond `max_classes`.",
-    "unknown_field": "A field that the schema does not have.",
-    "duplicate_field": "A field or a feature is sent twice; or `x` and `xb`, or `y` and `p`.",
-    "too_large": "More bytes, a longer id, or more values than the "
-    "[bounds](operate.md#bounds-of-the-input).",
-    "slice": "`s` is no JSON object of text, names an unknown slice, or has a value of"
-    " more than 64 characters.",
-    "label_entry": "An entry with `for` without `y`, or with fields of an example.",
-    "unknown_id": "A label for an id that is unknown, forgotten, or comes later.",
-    "after_horizon": "A label for an example that was given up: its horizon passed, or too "
-    "many waited.",
+    "label": "`y` is empty, too long, not declared, or no integer though `labels` asks for one.",
+    "too_many_classes": "A label beyond `max_classes`.",
+    "unknown_field": "A field that is not in the schema.",
+    "duplicate_field": "A field or feature is sent twice; or both `x` and `xb`, or `y` and `p`.",
+    "too_large": "Beyond the [bounds](operate.md#bounds-of-the-input).",
+    "slice": "`s` is no JSON object of text, or has an unknown slice or more than 64 characters.",
+    "label_entry": "An entry with `for` that lacks `y`, or has fields of an example.",
+    "unknown_id": "A label for an unknown, forgotten or later id.",
+    "after_horizon": "A label for an example whose horizon has passed, or that was dropped.",
     "after_window": "A label for an example that has left the window.",
-    "conflict": "A label for an example that came with `p`; or a waiting id, sent again "
-    "with other features.",
-    "time": "`time` is absent where the horizon counts it, or no milliseconds up to the year 9999.",
-    "answer": "`a` is no answer over the declared classes, or comes without `y`.",
-    "unsupported": "The field `c`, or a feature of a type that is not taken. Or a field "
-    "whose setting is off: `for` without a `horizon`, `time` where that does "
-    "not count it, `s` without `slices`, `p` of the learner `svc`.",
+    "conflict": "A label for an example with `p`; or a waiting id with other features.",
+    "time": "`time` is needed and absent, or not milliseconds up to the year 9999.",
+    "answer": "`a` is no answer with the declared classes, or `y` is absent.",
+    "unsupported": "A type of feature that is not supported, a field whose setting is off (`for` "
+    "without `horizon`, `s` without `slices`, ...), or `c`, which is reserved.",
 }
 
 JOIN_CODES: dict[str, str] = {
@@ -73,14 +67,13 @@ EVENT_CODES: dict[EventCode, str] = {
     "began": "A worker begins to answer.",
     "stopped": "It stopped in order.",
     "failed": "It ended with the error in `detail`.",
-    "position_read_again": "Redis lost writes, or the input changed: it went back to the committed "
-    "position.",
+    "position_read_again": "Redis lost writes, or the input changed; it went back to its commit.",
     "snapshot_not_kept": "A snapshot could not be kept.",
-    "snapshot_unusable": "A snapshot is damaged or gone; another was used.",
-    "input_uncounted": "Entries may be missing that were deleted unread before.",
-    "input_ended": "The input has reached the last possible ID.",
-    "retention": "A worker was asked to keep more or less of the feed than the one before.",
-    "acknowledged": "A person has seen the alarms of `alarm`.",
+    "snapshot_unusable": "A snapshot is damaged or gone; another is used.",
+    "input_uncounted": "Entries may have been deleted unread.",
+    "input_ended": "The input reached the last possible ID.",
+    "retention": "A start changed how much of the feed is kept.",
+    "acknowledged": "A person has seen the alarms in `alarm`.",
     "silenced": "No alarm is posted before `until`.",
     "note": "A person noted `detail`.",
 }

@@ -24,15 +24,15 @@ class Item(NamedTuple):
     """One value, or one run of values, in the list `c`."""
 
     name: str
-    meaning: str
+    meaning: str = ""  # where it differs from the field of a full answer
 
 
 ROWS = (
-    Item("n", "As in a full answer."),
-    Item("label", "Index in `classes`; -1 for none."),
-    Item("svm_label", "The same."),
-    Item("category", "-1 for none."),
-    Item("category_size", "As in a full answer."),
+    Item("n"),
+    Item("label", "index in `classes`; -1 for none"),
+    Item("svm_label", "likewise"),
+    Item("category", "-1 for none"),
+    Item("category_size"),
 )
 """First, the integers that differ from row to row."""
 
@@ -59,14 +59,14 @@ TEXTS = (
 """Frequent texts of `guarantee`, `method` and `reason`, sent as their index. Append new ones."""
 
 CONSTANTS = (
-    Item("model", "As in a full answer."),
-    Item("calibration", "The same."),
-    Item("taxonomy", "The same."),
-    Item("guarantee", "A number of the texts below."),
-    Item("reason", "Null, text, or a number of the texts below."),
-    Item("method", "Null, text, or a number of the texts below."),
-    Item("interval_level", "As in a full answer."),
-    Item("classes", "A list."),
+    Item("model"),
+    Item("calibration"),
+    Item("taxonomy"),
+    Item("guarantee", "number of a text below"),
+    Item("reason", "null, text or number of a text"),
+    Item("method", "likewise"),
+    Item("interval_level"),
+    Item("classes"),
 )
 """Second, the values that change only with the model or the calibration."""
 
@@ -74,10 +74,10 @@ CODED = ("guarantee", "reason", "method")
 """Constants that are sent as an index of `TEXTS`, if possible."""
 
 NUMBERS = (
-    Item("probabilities", "k values, in millionths."),
-    Item("intervals", "k pairs, flat, in millionths."),
-    Item("venn", "k pairs, flat, in millionths."),
-    Item("scores", "The numbers that are left, with six decimals."),
+    Item("probabilities", "k millionths"),
+    Item("intervals", "2k millionths"),
+    Item("venn", "2k millionths"),
+    Item("scores", "the rest, with six decimals"),
 )
 """Last, the other numbers; k is 1 for two classes, else the number of classes."""
 

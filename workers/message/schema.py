@@ -71,19 +71,18 @@ class Message(BaseModel):
 class Versioned(Message):
     """The whole payload of an entry."""
 
-    v: Literal[2] = Field(2, description="Version of the schema.")
+    v: Literal[2] = Field(2, description="Schema version.")
 
 
 class AnswerHead(Versioned):
     """The fields before the columns of a prediction."""
 
     status: Status = doc(
-        "`warming` until two classes were in the training set. While warming,"
-        " the category and the SVM's own class are null; `venn`, `maps` and `scores` are empty."
-        " Before a class is known, and in feeds of semantics 4 and 5, label and probability are"
-        " null too, and the other lists are empty."
+        "`warming` until a model exists: the fields of machines are null or "
+        "empty. Before a class is known, and in semantics 4 and 5, so are label"
+        " and probabilities."
     )
-    id: str | None = optional("The producer's id, only if it sent one.")
+    id: str | None = optional("The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
 
 
@@ -105,85 +104,93 @@ PredictionMessage = create_model(
     **fields_of(COLUMNS),
     traceparent=(
         str | None,
-        optional("Trace context (W3C) as the entry gave it; absent without one."),
+        optional("[Trace context](http.md#trace-context) of the entry; the answer repeats it."),
     ),
 )
 
 
-class CompactMessage(Versioned):
-    """The same answer in the compact form, in `out` of a feed with `payload = "compact"`.
+_OF_COLUMN = {column.name: column.description for column in COLUMNS}
 
-    Only such an answer has `c`. While warming up, and for any other entry, messages have the
-    full form. `workers.message.compact.parse` returns the fields of a full answer.
+
+class CompactMessage(Versioned):
+    """The same answer in the compact form, of a feed with `payload = "compact"`.
+
+    Only such an answer has `c`; answers while warming have the full form.
+    `workers.message.compact.parse` returns the fields of a full answer.
     """
 
-    id: str | None = optional("The producer's id, only if it sent one.")
+    id: str | None = optional("The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
-    imputed: int | None = optional("As in a full answer.", ge=0)
-    c: list[Any] = doc("The values listed below, in that order.")
-    action: str | None = optional("As in a full answer.")
-    expected_cost: float | None = optional("As in a full answer.")
-    label_wanted: bool | None = optional("As in a full answer.")
-    label_probability: Probability | None = optional("As in a full answer.")
-    traceparent: str | None = optional("As the entry gave it.")
+    imputed: int | None = optional(_OF_COLUMN["imputed"], ge=0)
+    c: list[Any] = doc("The values below, in that order.")
+    action: str | None = optional(_OF_COLUMN["action"])
+    expected_cost: float | None = optional(_OF_COLUMN["expected_cost"])
+    label_wanted: bool | None = optional(_OF_COLUMN["label_wanted"])
+    label_probability: Probability | None = optional(_OF_COLUMN["label_probability"])
+    traceparent: str | None = optional(
+        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
+    )
 
 
 class RejectedMessage(Versioned):
-    """Answer to one input entry that could not be used, in `out`. It changed nothing else.
+    """Answer to an input entry that could not be used. It changed nothing else.
 
-    `tail`, `export`, the page and the gateway add `reason`, the sentence that the case and its
-    parameters make. A feed of semantics 4 stores `reason`, and no `about`.
+    `tail`, `export`, the page and the gateway add `reason`, the sentence of the case. A feed of
+    semantics 4 stores `reason` instead of `about`.
     """
 
     status: Literal["rejected"] = Field("rejected", description="Always `rejected`.")
-    id: str | None = optional("The producer's id, if it could be read.")
+    id: str | None = optional("The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
     code: str = doc("[Reason code](#reason-codes).")
     about: dict[str, Any] = doc(
-        "The reason: `case`, the name of a [case](#cases-of-rejections), and the "
-        "parameters of its sentence."
+        "`case`, the name of a [case](#cases-of-rejections), and its parameters."
     )
-    traceparent: str | None = optional("As the entry gave it.")
+    traceparent: str | None = optional(
+        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
+    )
 
 
 class DuplicateMessage(Versioned):
-    """Answer to one entry whose id was answered recently, in `out`. It was not learned again.
+    """Answer to an entry that repeats one of the last `dedupe_window` ids. It was not learned.
 
-    Only if `dedupe_window` is set. The window holds the ids of the last `dedupe_window` answered
-    examples that carried an id. Rejected entries are not in it, so they may be sent again.
+    Rejected entries may be sent again.
     """
 
     status: Literal["duplicate"] = Field("duplicate", description="Always `duplicate`.")
-    id: str = doc("The producer's id.")
+    id: str = doc("The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
-    first: int = Field(ge=0, description="`seq` of the answer that the id got.")
-    traceparent: str | None = optional("As the entry gave it.")
+    first: int = Field(ge=0, description="`seq` of the first answer to the id.")
+    traceparent: str | None = optional(
+        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
+    )
 
 
 class LabelMessage(Versioned):
-    """Answer to one label entry, in `out`. A label that could not be used is answered `rejected`.
+    """Answer to a label entry, or to a waiting example that is sent again with its label.
 
-    Only if `horizon` is set. An example that waits for its label and is sent again with it is
-    answered so too.
+    Only with a `horizon`.
     """
 
     status: Literal["label"] = Field("label", description="Always `label`.")
-    id: str | None = optional("The entry's own id, only if it has one.")
+    id: str | None = optional("The producer's id, if it sent one.")
     seq: int = Field(ge=0, description="Input entries before this one.")
     n: int = Field(ge=0, description="Examples learned before this entry.")
-    example: str = doc("The id of the example.")
-    label: str = doc("The label of the example.")
+    example: str = doc("Id of the example.")
+    label: str = doc("Its label.")
     done: Done = doc(
-        "`accepted`: the example had no label. `repeated`: it had the same label. "
-        "`corrected`: it had another; the next refit uses the new label, and figures stay."
+        "`repeated`: it had this label. `corrected`: it had another; the next "
+        "refit uses the new one, figures stay."
     )
-    traceparent: str | None = optional("As the entry gave it.")
+    traceparent: str | None = optional(
+        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
+    )
 
 
 class CombinedSource(Message):
-    """The answer of one source of a combination about the last class."""
+    """The answer of one source about the last class."""
 
     belief: Probability = doc("Bel of the last class.")
     plausibility: Probability = doc("Pl of the last class.")
@@ -221,7 +228,7 @@ _OF_SOURCES = (
         "sources",
         "constant",
         dict[str, CombinedSource | None],
-        "The answer of each; null (warming, rejected) counts as ignorance.",
+        "The answer of each; null counts as ignorance.",
     ),
 )
 
@@ -253,64 +260,52 @@ CombinedMessage = create_model(
 
 
 class InputEntry(BaseModel):
-    """An entry of `in`: fields of a Redis stream entry, not JSON as a whole.
+    """An entry of `in`: fields of a Redis stream entry, each of them text or bytes.
 
     An example has exactly one of `x` and `xb`; in a feed with `scores` it may have `score` alone.
-    With a `horizon`, an entry with `for`, or one with
-    `id`, `y` and no features, is the label of an example that came before. Any other field, or one
-    sent twice, is rejected. The field `c` is kept for what is to come, and rejected as not
-    supported yet.
+    With a `horizon`, an entry with `for`, or with `id`, `y` and no features, is the label of an
+    earlier example. Any other field, or one sent twice, is rejected.
     """
 
     model_config = ConfigDict(extra="forbid", validate_by_name=True)
 
     x: str | None = optional(
-        "Features as JSON: an array of numbers, `[0.5, 1]`, or an object of named"
-        ' cells, `{"age": 39}`.'
+        'Features as JSON: an array of numbers, or an object of named cells, `{"age": 39}`.'
     )
     xb: bytes | None = optional("Features as little-endian 64-bit floats.")
     y: str | None = optional(
-        "Label. Without it the example is answered, not learned; with a `horizon`"
-        " the label may follow."
+        "Label. Without it the example is only answered; with a `horizon` it may follow."
     )
     p: str | None = optional(
-        "In place of `y`, for the learner `psvm`: an annotator's probability of "
-        "the second class, in [0, 1]. It is learned, but not used for "
-        "calibration, maps or figures."
+        "Instead of `y`, with the learner `psvm`: a probability of the second "
+        "class. It is learned, but not scored."
     )
-    id: str | None = optional("The producer's id; the answer repeats it. See `dedupe_window`.")
+    id: str | None = optional("The producer's id, if it sent one.")
     for_: str | None = optional(
-        "Id of an earlier example; `y` is its label. Only with a `horizon`.", alias="for"
+        "With a `horizon`: id of an earlier example, whose label is `y`.", alias="for"
     )
     time: str | None = optional(
-        "Time of the example by the producer's clock, in milliseconds. Required if the "
-        "`horizon` counts time, else not allowed."
+        "The producer's time in milliseconds. Required if the `horizon` counts time, else rejected."
     )
     s: str | None = optional(
-        'Values of the feed\'s `slices`: `{"country": "DE"}`. They are no features.',
+        'Values of the `slices`: `{"country": "DE"}`.',
     )
     score: str | None = optional(
-        "Output of another model, with the setting `scores`: a number about the second"
-        " of two classes, or numbers of all classes as JSON, an array in the order of the sorted"
-        ' classes or `{"a": 0.2, "b": 0.8}`. Empty or null: missing.'
+        "With `scores`, output of another model: a number for the second of two"
+        " classes, or JSON numbers of all, sorted or by name. Empty or null: "
+        "missing."
     )
-    score_version: str | None = optional(
-        "Version of that model: the scores of each are calibrated by themselves."
-    )
-    a: str | None = optional(
-        "The answer that a scorer gave, in full, to be scored in place of the "
-        "worker's own. Only with `given_answers`."
-    )
+    score_version: str | None = optional("Version of that model; each is calibrated separately.")
+    a: str | None = optional("With `given_answers`, a scorer's whole answer, to be scored instead.")
     traceparent: str | None = optional(
-        "Trace context (W3C), which the answer repeats; it changes nothing else. "
-        "Another form is ignored. Rejected in feeds of semantics 4 and 5."
+        "[Trace context](http.md#trace-context) of the entry; the answer repeats it."
     )
 
 
 class DeadLetter(BaseModel):
-    """An entry of `dlq`: a copy of a rejected input entry, as fields, under the same entry ID.
+    """An entry of `dlq`: a rejected input entry, as fields, under the same entry ID.
 
-    A feed of semantics 4 has `reason`, the sentence itself, in the place of `about`.
+    A feed of semantics 4 has `reason`, the sentence, instead of `about`.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -319,7 +314,7 @@ class DeadLetter(BaseModel):
     about: str = doc("`about` of the answer, as JSON.")
     size: int = Field(ge=0, description="Bytes of the entry.")
     head: bytes = Field(
-        max_length=1024, description="The entry's fields as lines `name=value`, up to 1 KiB."
+        max_length=1024, description="Its fields as lines `name=value`, up to 1 KiB."
     )
 
 
@@ -340,68 +335,71 @@ MetricsMessage = create_model(
     __doc__="Validity, in `met`: cumulative, and recent. Every `metrics_every` learned examples."
     "\n\nIts entry ID is the ID of the last input entry it covers.",
     n=_REPORT.pop("n"),
-    seq=(int, Field(ge=0, description="`seq` of the last input entry it covers.")),
+    seq=(int, Field(ge=0, description="Input entries before this one.")),
     **_REPORT,
 )
 
 
 class AlarmsMessage(Versioned):
-    """The alarms that one entry raised, in `alarms`; its entry ID is the ID of the input entry."""
+    """The alarms that an input entry raised, under its ID."""
 
-    seq: int = Field(ge=0, description="`seq` of the input entry.")
-    alarms: list[Alarm] = doc("The alarms that the entry raised, at least one.")
+    seq: int = Field(ge=0, description="Input entries before this one.")
+    alarms: list[Alarm] = doc("The alarms of this entry, at least one.")
 
 
 class EventMessage(Versioned):
-    """An operational event, in `events`, which keeps about a thousand. Best effort.
+    """An operational event, best effort; the newest thousand or so are kept.
 
-    Its entry ID is given by Redis, and holds the time. Events are no function of the examples and
-    no part of the digest.
+    Redis gives the entry ID, which holds the time. Events are not part of the digest.
     """
 
-    code: EventCode = doc("[Code of the event](#codes-of-events).")
-    writer: str = doc("Name of the worker, or user and host of a person.")
+    code: EventCode = doc("[Code](#codes-of-events).")
+    writer: str = doc("The worker, or user and host of a person.")
     epoch: int = Field(ge=0, description="Number of writers so far.")
     detail: str = doc("The event in words.")
-    alarm: str | None = optional("Of an acknowledgement: the ID in `alarms`.")
-    until: int | None = optional("Of a silence: its end, in milliseconds since 1970.")
-    n: int | None = optional("Of a note: examples learned before the noted event.", ge=0)
+    alarm: str | None = optional("Acknowledged: the ID in `alarms`.")
+    until: int | None = optional("Silenced: until this Unix time in milliseconds.")
+    n: int | None = optional("Note: examples learned before the noted event.", ge=0)
+
+
+def _of_input(name: str) -> Any:
+    """Return a field that means the same in `InputEntry`."""
+    return optional(InputEntry.model_fields[name].description or "")
 
 
 class RequestEntry(BaseModel):
-    """An entry of `req`: an example without a label, for a scorer. Any other field is rejected."""
+    """An entry of `req`: an example without a label. Any other field is rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
-    x: str | None = optional("Features, as in `in`.")
-    xb: bytes | None = optional("Features as raw floats, as in `in`.")
-    score: str | None = optional("As in `in`.")
-    score_version: str | None = optional("As in `in`.")
+    x: str | None = _of_input("x")
+    xb: bytes | None = _of_input("xb")
+    score: str | None = _of_input("score")
+    score_version: str | None = _of_input("score_version")
     id: str | None = optional(
-        "The key of the answer is `osvm:{F}:ans:<id>`; without a readable id, it has "
-        "the entry ID instead. A repeated id gets the first answer while that is kept."
+        "Names the key of the answer; without a readable id the entry ID does. "
+        "A repeated id gets the first answer while that is kept."
     )
-    traceparent: str | None = optional("As in `in`.")
+    traceparent: str | None = _of_input("traceparent")
 
 
 class ReplyMessage(Versioned):
-    """The one element of the list `ans:<id>`, which goes after a while (`scorer --keep`)."""
+    """The only element of the list, which is kept for `scorer --keep` seconds."""
 
-    state: str | None = doc("The published state: its n and eight digits of its checksum.")
+    state: str | None = doc("The state: its `n` and eight digits of its checksum.")
     behind: int | None = Field(ge=0, description="Examples learned since that state.")
-    age: int | None = Field(ge=0, description="Milliseconds since the state was published.")
+    age: int | None = Field(ge=0, description="Milliseconds since its publication.")
     answer: dict[str, Any] = doc(
-        "An answer as in `out`, `RejectedMessage` or `UnavailableMessage`. `seq` "
-        "and `n` are the state's."
+        "An answer as in `out`, or an `UnavailableMessage`. `seq` and `n` are the state's."
     )
 
 
 class UnavailableMessage(Versioned):
-    """Answer to a request that no state can answer now. Ask again later, under a new id."""
+    """Answer to a request that no state can answer now. Ask later, with a new id."""
 
     status: Literal["unavailable"] = Field("unavailable", description="Always `unavailable`.")
-    id: str | None = optional("The request's id, if it could be read.")
-    code: Literal["no_state", "stale", "failed", "late"] = doc("[Reason code](#codes-of-requests).")
+    id: str | None = optional("The producer's id, if it sent one.")
+    code: Literal["no_state", "stale", "failed", "late"] = doc("[Code](#codes-of-requests).")
     reason: str = doc("The reason in words.")
 
 

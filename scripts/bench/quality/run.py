@@ -36,12 +36,6 @@ SHOWN = {
 """Columns after the log loss: their headings and decimal places."""
 
 HEADLINE = "headline"
-RIVALS = [
-    "rolling SVC, sigmoid", "rolling boosted trees, calibrated", "rolling LR", "river ARF",
-    "river AMF",
-]  # fmt: skip
-"""The headline should be best among these, or near the best."""
-
 NEAR_LOG_LOSS = 0.003  # excess log loss over the best that counts as near it
 
 HELD_OUT_OPTION = typer.Option("--held-out", help="Also streams on which nothing was chosen.")
@@ -71,7 +65,7 @@ def run(
     Each example is answered before it is learned: log loss, Brier score, accuracy, AUC, debiased
     calibration error, coverage (fair: of right intervals) and width of the intervals, and
     processor time; then means over the streams of two and of more classes, and the headline
-    against its best rival on each stream.
+    against the best peer on each stream.
     """
     known = sets.LONG if long else sets.DEVELOPMENT | (HELD_OUT if held_out else {})
     names = chosen("--streams", streams, ",", tuple(known))
@@ -198,24 +192,21 @@ def of_means(inside: DataFrame, group: str) -> Result:
 
 
 def of_rivals(inside: DataFrame, group: str) -> Iterator[Result]:
-    """Yield the headline beside the best of `RIVALS`, and of all peers, on each stream."""
+    """Yield the headline beside the best peer on each stream."""
     losses = inside.log_loss.unstack("row").reindex(columns=[HEADLINE, *PEERS])
-    losses = losses[losses[HEADLINE].notna() & losses[RIVALS].notna().any(axis=1)]
+    losses = losses[losses[HEADLINE].notna() & losses[[*PEERS]].notna().any(axis=1)]
     if losses.empty:
         return
     beside = DataFrame({"headline": losses[HEADLINE]})
-    for name, peers in (("rival", RIVALS), ("of_all", list(PEERS))):
-        beside[f"best_{name}"] = losses[peers].min(axis=1)
-        beside[f"row_{name}"] = losses[peers].idxmin(axis=1)
-        beside[f"near_{name}"] = beside.headline <= beside[f"best_{name}"] + NEAR_LOG_LOSS
-    near, of_all = int(beside.near_rival.sum()), int(beside.near_of_all.sum())
-    columns = ["headline", "best_rival", "row_rival", "best_of_all", "row_of_all"]
+    beside["best"], beside["row"] = losses[[*PEERS]].min(axis=1), losses[[*PEERS]].idxmin(axis=1)
+    beside["near"] = beside.headline <= beside.best + NEAR_LOG_LOSS
+    near = int(beside.near.sum())
+    columns = ["headline", "best", "row"]
     cells: list[Any] = [list(one) for one in beside[columns].reset_index().itertuples(index=False)]
-    title = f"{group}: log loss of the headline, of its best rival, and of the best of all"
+    title = f"{group}: log loss of the headline, and of the best peer"
     lines = [
         printed(title, ["", *columns], cells),
-        f"headline best, or within {NEAR_LOG_LOSS} of it: beside the rivals on {near} of "
-        f"{len(beside)} streams, beside all on {of_all}",
+        f"headline best, or within {NEAR_LOG_LOSS} of it: on {near} of {len(beside)} streams",
     ]
-    values = {"group": group, "streams": len(beside), "near": near, "near_of_all": of_all}
+    values = {"group": group, "streams": len(beside), "near": near}
     yield Result(values | {"beside": beside.reset_index().to_dict("records")}, lines)

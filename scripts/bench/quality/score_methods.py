@@ -19,7 +19,7 @@ from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.input_batch import DelayedLabel, InputBatch
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Floats, Ints
-from scripts.bench.quality.methods import MIN_PROBABILITY, Predict, calibeaten, online_platt
+from scripts.bench.quality.methods import Predict
 
 Answer = Callable[[Floats, Ints, int], Floats]
 """Returns probabilities of the second class or, with intervals, (p, lower, upper) as columns.
@@ -117,6 +117,66 @@ def regression(
         if np.abs(step).max() < 1e-6:
             break
     return lambda asked: np.asarray(expit(columns(asked) @ weights))
+
+
+# Online Platt scaling with calibeating (Gupta and Ramdas 2023).
+
+GAMMA = 0.1  # the step is 1 / GAMMA; the curvature begins as 1 / GAMMA^2: the paper's, of all data
+RADIUS = 100.0  # of the ball that slope and intercept stay in
+BINS = 10
+MIN_PROBABILITY = 1e-6  # probabilities nearer than this to 0 or 1 count as so far
+
+
+def online_platt(scores: Floats, happened: Ints, late: int = 0) -> Floats:
+    """Return sigmoid(a s + b) of each score, a and b moved by each label after its answer.
+
+    `late`: answers that follow an example's own before its label comes.
+    """
+    found, rows = np.empty(len(scores)), np.column_stack((scores, np.ones(len(scores))))
+    weights, curvature = np.array([1.0, 0.0]), np.eye(2) / GAMMA**2
+    for n, row in enumerate(rows):
+        found[n] = expit(row @ weights)
+        if n >= late:
+            labelled = rows[n - late]
+            gradient = (expit(labelled @ weights) - happened[n - late]) * labelled
+            curvature += np.outer(gradient, gradient)
+            weights = _into_ball(weights - np.linalg.solve(curvature, gradient) / GAMMA, curvature)
+    return found
+
+
+def _into_ball(weights: Floats, curvature: Floats) -> Floats:
+    """Return the point of the ball that is nearest by (x - w)' curvature (x - w)."""
+    if np.linalg.norm(weights) <= RADIUS:
+        return weights
+    target = curvature @ weights
+
+    def at(multiplier: float) -> Floats:
+        """Return the minimum under a multiplier of the constraint."""
+        return np.asarray(np.linalg.solve(curvature + multiplier * np.eye(2), target))
+
+    low, high = 0.0, 1.0
+    while np.linalg.norm(at(high)) > RADIUS:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.linalg.norm(at(middle)) > RADIUS else (low, middle)
+    return at(high)
+
+
+def calibeaten(probabilities: Floats, happened: Ints, late: int = 0) -> Floats:
+    """Return the frequency so far among answers whose probability was in the same tenth.
+
+    `late`: as for `online_platt`.
+    """
+    sums, counts = (np.arange(BINS) + 0.5) / BINS, np.ones(BINS)
+    bins = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
+    found = np.empty(len(probabilities))
+    for n, b in enumerate(bins.tolist()):
+        found[n] = sums[b] / counts[b]
+        if n >= late:
+            sums[bins[n - late]] += happened[n - late]
+            counts[bins[n - late]] += 1.0
+    return found
 
 
 def _online_platt(p: Floats, happened: Ints, late: int) -> Floats:

@@ -56,7 +56,7 @@ RUNS = {
         ["gateway", "endpoint", "rate / endpoint's rate", "median / endpoint's median"],
     ),
     "quality": (
-        {"streams": "phishing", "rows": "rolling LR;river LogisticRegression", "shuffles": 1,
+        {"streams": "phishing", "rows": "rolling LR;river AMF", "shuffles": 1,
          "examples": 500},
         {},
         ["phishing: 2 classes, 500 examples, 1 shuffle, scored from example 250",

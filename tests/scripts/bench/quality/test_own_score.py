@@ -10,15 +10,18 @@ from scipy.special import expit, logit
 from online_svm import OnlineCalibrator
 from scripts import make_own_score_page
 from scripts.bench.quality import own_score
-from scripts.bench.quality.methods import calibeaten, online_platt
 from scripts.bench.quality.score_methods import (
     FIT_EVERY,
     LOOP,
     METHODS,
     OURS,
+    RADIUS,
     RAW,
+    _into_ball,
+    calibeaten,
     feed,
     in_batches,
+    online_platt,
     rolling,
 )
 
@@ -130,12 +133,48 @@ def test_a_small_run_prints_means_and_goals_and_continues(tmp_path, monkeypatch)
     assert [one.plain() for one in own_score.run(results=tmp_path / "kept")] == plain
 
 
+def test_online_platt_scaling_reaches_the_best_slope_and_intercept():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=20_000)
+    known = 1.0 / (1.0 + np.exp(1.0 - 0.5 * values))
+    happened = rng.random(len(values)) < known
+    said = online_platt(values, happened)
+    np.testing.assert_allclose(said[-100:], known[-100:], atol=0.03)
+    beaten = calibeaten(said, happened)
+    ends = [happened[:-1][np.floor(10.0 * said[:-1]) == b] for b in range(10)]
+    last = int(10.0 * said[-1])
+    midpoint = (last + 0.5) / 10.0
+    assert beaten[-1] == pytest.approx((midpoint + ends[last].sum()) / (1 + len(ends[last])))
+
+
+def test_online_platt_scaling_stays_in_its_ball():
+    happened = np.ones(40)
+    said = online_platt(np.full(40, 1e3), happened)
+    assert (said == 1.0).all()
+    curvature, outside = np.diag([4.0, 1.0]), np.array([300.0, 400.0])
+    moved = _into_ball(outside, curvature)
+    assert np.linalg.norm(moved) == pytest.approx(RADIUS)
+    around = np.linspace(0.0, 2.0 * np.pi, 200_001)
+    ring = RADIUS * np.column_stack((np.cos(around), np.sin(around))) - outside
+    nearest = ring[np.einsum("ni,ij,nj->n", ring, curvature, ring).argmin()] + outside
+    np.testing.assert_allclose(moved, nearest, atol=0.01)
+
+
 def test_the_page_has_the_stored_figures(tmp_path):
     assert make_own_score_page.main(["--check"]) == 0
     lines = make_own_score_page.STORED.read_text().splitlines()
-    changed = json.loads(lines[0])
-    changed["measured"][OURS]["log_loss"] = 9.8765
+    cells = [*map(json.loads, lines)]
     other = tmp_path / "other.jsonl"
-    other.write_text("\n".join([json.dumps(changed), *lines[1:]]))
-    assert "9.8765" in make_own_score_page.render(other)
-    assert "9.8765" not in make_own_score_page.render()
+    for cell in cells:
+        cell["measured"][OURS]["log_loss"] = 9.8765
+    other.write_text("\n".join(map(json.dumps, cells)))
+    for shown in (make_own_score_page.render, make_own_score_page.tables):
+        assert "9.8765" in shown(other)
+        assert "9.8765" not in shown()
+
+
+def test_the_picture_has_a_dot_for_each_pair():
+    whole = make_own_score_page.read()
+    for axes in make_own_score_page.draw(whole).axes:
+        _, dots = axes.lines
+        assert len(dots.get_xdata()) == len(own_score.STREAMS) * len(own_score.MODELS)

@@ -5,6 +5,7 @@ import math
 import sys
 from itertools import islice
 
+import matplotlib.pyplot as plt
 import pytest
 from river import metrics, naive_bayes
 from river.datasets import synth
@@ -20,6 +21,7 @@ from scripts.bench.quality.river_track import (
     stream,
     validated,
 )
+from scripts.generated_page import Picture
 
 
 @pytest.mark.parametrize(("method", "published"), [(LOGISTIC, 0.8872), ("river ALMA", 0.8256)])
@@ -87,10 +89,32 @@ def test_slow_models_get_the_first_examples_of_a_recorded_stream(tmp_path):
 
 def test_the_page_has_the_stored_figures(tmp_path):
     assert make_river_page.main(["--check"]) == 0
-    lines = make_river_page.STORED.read_text().splitlines()
-    changed = json.loads(lines[0])
-    changed["measured"][-1]["metrics"]["Accuracy"] = 0.1234
+    lines = [*map(json.loads, make_river_page.STORED.read_text().splitlines())]
+    ours = [one for one in lines if (one["stream"], one["method"]) == ("Phishing", "online-svm")]
+    ours[-1]["measured"][-1]["metrics"]["Accuracy"] = 0.1234
     other = tmp_path / "other.jsonl"
-    other.write_text("\n".join([json.dumps(changed), *lines[1:]]))
-    assert ".1234" in make_river_page.render(other)
-    assert ".1234" not in make_river_page.render()
+    other.write_text("\n".join(map(json.dumps, lines)))
+    for shown in (make_river_page.render, make_river_page.tables):
+        assert ".1234" in shown(other)
+        assert ".1234" not in shown()
+
+
+def test_the_picture_has_a_dot_for_each_model_of_a_stream():
+    found = make_river_page.read()
+    others, ours = make_river_page.draw(found).axes[0].lines
+    assert len(ours.get_xdata()) == len(found)
+    declared = sum(make_river_page.OURS_DECLARED in one for one in found.values())
+    assert len(others.get_xdata()) == sum(map(len, found.values())) - len(found) - declared
+
+
+def test_a_picture_of_other_figures_is_not_current(tmp_path):
+    (tmp_path / "figures").write_text("1")
+    picture = Picture(tmp_path / "p.svg", tmp_path / "figures", lambda: plt.figure(figsize=(1, 1)))
+    assert not picture.is_current
+    picture.write()
+    first = picture.target.read_bytes()
+    picture.write()
+    assert picture.is_current
+    assert picture.target.read_bytes() == first
+    picture.stored.write_text("2")
+    assert not picture.is_current
