@@ -45,7 +45,7 @@ class LabelCounts(Published):
         return counts
 
 
-_Z = "in standard deviations if all probabilities are right. Descriptive."
+_Z = "in standard deviations if probabilities are right. Descriptive."
 
 _Positive = Annotated[float, Field(ge=0)]
 _LogLoss = Annotated[float | None, doc("Mean of -ln p(true label), p at least 1e-6.")]
@@ -114,8 +114,8 @@ class WeightedScores(Published):
     lower: Annotated[Probability | None, doc("Mean lower end.")]
     probability: Annotated[Probability | None, doc("Mean probability.")]
     upper: Annotated[Probability | None, doc("Mean upper end.")]
-    log_loss: Annotated[float | None, doc("Mean log loss.")]
-    brier: Annotated[float | None, doc("Mean Brier score.")]
+    log_loss: _LogLoss
+    brier: _Brier
 
 
 @dataclass(frozen=True, slots=True)

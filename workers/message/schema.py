@@ -100,7 +100,7 @@ def fields_of(columns: Iterable[Column]) -> dict[str, Any]:
 PredictionMessage = create_model(
     "PredictionMessage",
     __base__=AnswerHead,
-    __doc__="Answer to one accepted example, in `out`; its entry ID is the ID of the input entry.",
+    __doc__="Answer to an accepted example.",
     **fields_of(COLUMNS),
     traceparent=(
         str | None,
@@ -198,16 +198,16 @@ class CombinedSource(Message):
 
 _COMBINED = {
     "n": "Labels learned before this entry.",
-    "label": "The label with the larger probability.",
-    "lower": "Bel of it, or `probability` where that is less.",
-    "upper": "Pl of it, or `probability` where that is more.",
-    "probability": "Recalibrated; the pignistic one before the first recalibration.",
+    "label": "The more probable label.",
+    "lower": "Bel of the label, or `probability` if that is less.",
+    "upper": "Pl of the label, or `probability` if that is more.",
+    "probability": "Recalibrated; pignistic before the first recalibration.",
     "method": "`pignistic`, then `platt` or `isotonic`.",
     "interval_level": "Always null.",
-    "probabilities": "Recalibrated probability of each class.",
-    "intervals": "Made as `lower` and `upper`.",
+    "probabilities": "The same of each class.",
+    "intervals": "Bounds like `lower` and `upper`.",
     "venn": "Bel and Pl of each class.",
-    "maps": "`pignistic`: ignorance shared equally.",
+    "maps": "`pignistic`: ignorance is shared equally.",
     "scores": "One: ln(Pl(`classes[1]`) / Pl(`classes[0]`)).",
     "svm_label": "The more plausible class.",
     "category": "Always null.",
@@ -218,7 +218,7 @@ _COMBINED = {
     "model": "Always 0.",
     "calibration": "Version of the recalibration.",
     "taxonomy": "Always 0.",
-    "guarantee": "Always `none`: sources that learned the same labels are no independent evidence.",
+    "guarantee": "Always `none`: the sources learned the same labels.",
 }
 """Descriptions of the columns with another meaning in the answer of a combination."""
 
@@ -245,8 +245,8 @@ CombinedMessage = create_model(
     __base__=CombinedHead,
     __doc__="""Answer of a combination to one id, in the `out` of the feed that `combine` writes.
 
-    Its entry ID is the ID of the first source's answer. It has the fields of any answer, with
-    the meanings below, and two more.
+    Its entry ID is the ID of the first source's answer. It has the fields of any answer; these
+    have another meaning.
     """,
     **fields_of(
         replace(
@@ -332,8 +332,8 @@ _REPORT = _fields_of(ValidityReport)
 MetricsMessage = create_model(
     "MetricsMessage",
     __base__=Versioned,
-    __doc__="Validity, in `met`: cumulative, and recent. Every `metrics_every` learned examples."
-    "\n\nIts entry ID is the ID of the last input entry it covers.",
+    __doc__="Validity, cumulative and recent, after every `metrics_every` learned examples."
+    "\n\nIts entry ID is the ID of the last input entry that it covers.",
     n=_REPORT.pop("n"),
     seq=(int, Field(ge=0, description="Input entries before this one.")),
     **_REPORT,
