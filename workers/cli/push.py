@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from workers.push.back_pressure import HighWater
     from workers.push.convention import Convention
     from workers.push.ingest import Fields
-    from workers.push.rows import Layout, Reading
+    from workers.push.reading import Reading
+    from workers.push.rows import Layout
     from workers.push.sources import Row
 
 

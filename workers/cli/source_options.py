@@ -11,7 +11,8 @@ from typing_extensions import override
 from workers.cli.common import DataDir, note
 
 if TYPE_CHECKING:
-    from workers.push.rows import Layout, Reading, Row
+    from workers.push.reading import Reading
+    from workers.push.rows import Layout, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class SourceOptions:
 
     def reading(self) -> "Reading":
         """Return the options for a reader of `workers.push`."""
-        from workers.push.rows import Reading
+        from workers.push.reading import Reading
 
         return Reading(
             format=self.format,

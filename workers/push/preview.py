@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from workers.push.convention import ColumnReading, shown_value
+from workers.push.cell_reader import ColumnReading, shown_value
 from workers.push.rows import Layout, Row
 from workers.push.text_encoding import FALLBACK
 

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple, TypeVar
 from zipfile import BadZipFile
 
 from online_svm.stream.cells import is_number
+from workers.push.cell_reader import CellReader
 from workers.push.columns import not_numbers
-from workers.push.convention import CellReader
+from workers.push.reading import BadSource, Reading
 from workers.push.rows import (
-    BadSource,
     Layout,
-    Reading,
     Row,
     find_layout,
     milliseconds,
