@@ -18,15 +18,20 @@ from workers.push.cell_text import Decimal, Number, Order, number_of, times_of
 from workers.push.convention import Convention
 from workers.push.reading import BadSource, Reading
 
-GAPS = frozenset(("", "n/a", "#n/a", "nan", "null", "-", "--", "–", "—"))
+GAPS = frozenset(
+    ("", "n/a", "#n/a", "#nv", "#n/d", "n/d", "nan", "null", "(null)", "\\n", "<na>", "(blank)",
+     "(leer)", "-", "--", "–", "—")
+)  # fmt: skip
 """Texts in lower case that stand for a missing value in every column."""
 
 GAPS_AMONG_NUMBERS = frozenset(
-    ("na", "nil", "none", ".", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!")
-)
+    ("na", "n.a.", "k.a.", "nil", "none", ".", "#div/0!", "#value!", "#ref!", "#name?", "#num!",
+     "#null!", "#wert!", "#bezug!", "#zahl!", "#valeur!", "#valor!", "#nom?", "#¡valor!")
+)  # fmt: skip
 """Texts in lower case that stand for a missing value in columns of numbers and times."""
 
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
+_MONTH = re.compile(r"(?:0?[1-9]|1[0-2])\.(?:19|20)[0-9]{2}")  # 10.2025 is no number
 _MAX_REMEMBERED = 1 << 15  # texts of a column whose value is remembered
 _MAX_ASKED = 5  # columns that one question names
 
@@ -86,6 +91,7 @@ class CellReader:
         orders = self._settled("order", found)
         self.decimal = self.decimal or _only(decimals.values())
         self.order = self.order or _only(orders.values())
+        self._refuse_second_header(found)
         questions = []
         for name, evidence in found.items():
             column = self.columns[name] = ColumnReading()
@@ -100,6 +106,20 @@ class CellReader:
                 questions += self._questions(name, evidence)
         if questions:
             raise Undecided("; ".join(questions[:_MAX_ASKED]))
+
+    def _refuse_second_header(self, found: "Mapping[str, _Evidence]") -> None:
+        """Raise BadSource if the first row has words where all others have numbers or times."""
+        values = {name: one for name, one in found.items() if not one.is_text and one.values > 1}
+        firsts = {name: one for name, one in values.items() if one.first_row == 1}
+        if not all(one.first_is_word for one in firsts.values()):
+            return
+        for name, one in firsts.items():
+            if one.words == 1:
+                raise BadSource(
+                    f"row 1 has {one.first!r} where {name} has numbers or times below: if it is a "
+                    "second line of names, or of units, delete it; if it is a gap, say "
+                    f"--na {shlex.quote(one.first)}"
+                )
 
     def _units(self, name: str, evidence: "_Evidence") -> frozenset[str]:
         """Return the units of a column of values; a later currency must be one of them."""
@@ -158,11 +178,11 @@ class CellReader:
 
     def read(self, name: str, value: object) -> object:
         """Return the value of a cell. Raises BadSource if it contradicts the convention."""
-        if not isinstance(value, str):
-            return _typed(name, value)
         column = self.columns.get(name)
         if column is None:
             column = self.columns[name] = ColumnReading()
+        if not isinstance(value, str):
+            return self._typed(name, column, value)
         # Most cells are plain numbers; a point is decimal only if the column has decimal points.
         if (
             column.may_be_plain
@@ -181,6 +201,12 @@ class CellReader:
                 column.sample = text, found[1]
         column.counts[found[0]] += 1
         return found[1]
+
+    def _typed(self, name: str, column: ColumnReading, value: object) -> object:
+        found = _typed(name, value)
+        if column.units == {"%"} and found and isinstance(value, int | float):
+            raise _of_another_unit(name, value, column.units)  # 12 % is 0.12 in a spreadsheet
+        return found
 
     def _read(self, name: str, column: ColumnReading, text: str) -> tuple[str, object]:
         plain = text.lower()
@@ -202,8 +228,7 @@ class CellReader:
         unit, known = number.unit, column.units
         is_bare = unit == "" and known == {"%"} and number.point != 0
         if is_bare or (unit and known - {""} and unit not in known):
-            usual = " or ".join(sorted(known - {""}))
-            raise BadSource(f"{name} is {text!r}, but its other values are in {usual}: convert it")
+            raise _of_another_unit(name, text, known)
         if unit and not known - {""}:
             column.units = known | {unit}
 
@@ -277,20 +302,26 @@ class _Evidence:
         self.unclear_number: tuple[int, str, Number] | None = None
         self.unclear_time: tuple[int, str, dict[Order, str]] | None = None
         self.units: dict[str, tuple[int, str]] = {}  # with the first row and text
-        values = 0
+        self.values = self.words = 0  # numbers and times; other texts
+        self.first_row, self.first = texts[0] if texts else (0, "")
+        self.first_is_word = False
         orders = frozenset(get_args(Order))
         for row, text in texts:
             if (number := number_of(text)) is not None:
-                values += 1
+                self.values += 1
                 self.units.setdefault(number.unit, (row, text))
                 self._note_number(row, text, number)
             elif (times := times_of(text)) is not None:
-                values += 1
+                self.values += 1
                 orders = self._note_time(row, text, times, orders)
-        # Codes such as 01067 beside 10115 are texts; what is not all digits cannot be a code.
-        others = [text for _, text in texts if not text.isdecimal()]
-        are_codes = not others and any(len(text) > 1 and text[0] == "0" for _, text in texts)
-        self.is_text = are_codes or 2 * values < len(texts)
+            else:
+                self.words += 1
+                self.first_is_word |= self.words == 1 and row == self.first_row
+        # Codes such as 01067 beside 10115 are texts, unless amounts such as 1,50 stand beside them.
+        has_code = any(len(t) > 1 and t[0] == "0" and t.isdecimal() for _, t in texts)
+        are_codes = has_code and not self.proofs["decimal"] and not {*self.units} - {""}
+        are_months = bool(texts) and all(_MONTH.fullmatch(text) for _, text in texts)
+        self.is_text = are_codes or are_months or 2 * self.values < len(texts)
 
     def _note_number(self, row: int, text: str, number: Number) -> None:
         if number.comma == number.point:
@@ -316,6 +347,11 @@ class _Evidence:
         elif self.unclear_time is None:
             self.unclear_time = row, text, times
         return left
+
+
+def _of_another_unit(name: str, value: object, known: frozenset[str]) -> BadSource:
+    usual = " or ".join(sorted(known - {""}))
+    return BadSource(f"{name} is {value!r}, but its other values are in {usual}: convert it")
 
 
 def _by_sign(number: Number) -> dict[Decimal, float]:

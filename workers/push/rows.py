@@ -46,6 +46,7 @@ class Layout:
     cells: CellReader | None = None  # how the cells of a table are read
     form: list[str] = field(default_factory=list)  # separator and the like, for people
     encoding: str | None = None  # of text that is not Unicode
+    left_out: list[str] = field(default_factory=list)  # rows at the end that are no examples
 
     def features(self, names: Sequence[str]) -> list[str]:
         """Return the columns that are features."""
@@ -72,6 +73,15 @@ def label_text(value: object) -> str | None:
             raise BadSource(f"{value:g} has more digits than a number keeps: send it as a text")
         value = int(value)
     return orjson.dumps(value).decode()
+
+
+def with_blanks_of_names(reading: Reading, names: Sequence[str]) -> Reading:
+    """Return the options with names of columns as the table has them, with blanks around them."""
+    stripped = {name.strip(): name for name in names}
+    found = {role: getattr(reading, role) for role in ("label", "id", "prob", "time")}
+    given = {*stripped} - {*names}
+    own: dict[str, Any] = {role: stripped[name] for role, name in found.items() if name in given}
+    return replace(reading, **own) if own else reading
 
 
 def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
