@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from workers.cli.common import RedisOptions, note
+from workers.cli.progress import at_intervals
 
 if TYPE_CHECKING:
     from workers.session.answer import Outcome
@@ -94,7 +95,7 @@ def combine(
 
     configure(work.log_format)
     options = {name: value for name, value in asdict(decision).items() if value is not None}
-    counts = _Counts()
+    counts = _Counts(into)
     url = redis.url()
     with watching(url, work.metrics) as watch:
         waiting = combination.run(
@@ -109,11 +110,13 @@ def combine(
 
 
 class _Counts:
-    """Counts the committed answers and dead letters."""
+    """Counts the committed answers and dead letters, and prints the answers at intervals."""
 
-    def __init__(self) -> None:
+    def __init__(self, into: str) -> None:
         self.answers = self.letters = 0
+        self._show = at_intervals(lambda count: f"{into}: {count:,} combined")
 
     def __call__(self, outcome: "Outcome") -> None:
         self.answers += len(outcome.out)
         self.letters += len(outcome.dlq)
+        self._show(self.answers)

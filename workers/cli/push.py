@@ -184,7 +184,12 @@ def _planned(
 
 def _check(plan: _Plan, option: str) -> None:
     """Read and encode the rows without pushing them; print their number."""
-    count = sum(1 for _ in map(plan.encode, plan.rows))
+    from workers.cli.progress import doing
+
+    count = 0
+    with doing("checking", plan.total) as progress:
+        for count, _ in enumerate(map(plan.encode, plan.rows), 1):
+            progress(count)
     noun = "label" if plan.are_labels else "row"
     note(f"{counted(count, noun)} can be pushed; none was, as {option} asks")
 
