@@ -115,7 +115,7 @@ def photograph(browser: str, address: str) -> None:
 
     shots = (
         ("page", "?feed=payments", (1280, 1180)),
-        ("feeds", "", (1280, 220)),
+        ("feeds", "", (1280, 290)),
     )
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])

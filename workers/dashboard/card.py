@@ -29,7 +29,8 @@ PLOTS = (ASSETS / "plots.css").read_text("utf-8")
 _LEGEND = ":host .bk-label { color: var(--ink) !important; }"
 _CONTROL = """:host { color: var(--ink); }
 .bk-input, .bk-input option { background-color: var(--card); color: var(--ink);
-  border-color: var(--line); }"""
+  border-color: var(--line); }
+select:not([multiple]).bk-input { appearance: auto; background-image: none; }"""
 
 HEIGHT = 260  # pixels of a plot
 COUNTS = 110  # pixels of the bars below the reliability diagram
@@ -150,6 +151,7 @@ def legend(drawn: figure, items: Sequence[tuple[str, object]]) -> None:
         background_fill_alpha=0.0,
         padding=0,
         margin=2,
+        spacing=6,
         click_policy="hide",
         stylesheets=[InlineStyleSheet(css=_LEGEND)],
     )
