@@ -113,7 +113,7 @@ def photograph(browser: str, address: str) -> None:
     """Take the pictures."""
     from playwright.sync_api import sync_playwright
 
-    shots = (("page", "?feed=payments", (1280, 1180)), ("feeds", "", (1280, 220)))
+    shots = (("page", "?feed=payments", (1280, 1180)), ("feeds", "", (1280, 290)))
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for name, query, (width, height) in shots:

@@ -21,6 +21,7 @@ from hypothesis import settings
 from workers.broker import embedded, feed_reader
 from workers.broker.store import Store
 from workers.cli import app as cli
+from workers.cli import progress
 from workers.config.environment import PREFIX
 from workers.push.datasets import DataNotFound, load
 
@@ -52,6 +53,14 @@ def _short_reads():
     """Let a read wait 20 ms for input: many tests look what a feed does without any."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(feed_reader, "BLOCK_MS", 20)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_progress():
+    """A slow machine must not print how far a command is, where a test compares what it prints."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(progress, "PROGRESS_SECONDS", 60.0)
         yield
 
 

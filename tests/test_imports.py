@@ -3,6 +3,7 @@
 import ast
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -99,6 +100,21 @@ def test_the_service_imports_downwards():
 def test_no_two_parts_import_each_other(package):
     found = {(part, other) for _, part, other in edges(package) if part != other}
     assert sorted(pair for pair in found if pair[::-1] in found) == []
+
+
+@packages
+def test_no_circle_of_modules(package):
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sources(package)
+    }
+    named = {path: name for name, path in names.items()}
+    graph = {name: set() for name in names}
+    for path, name in imports(package):
+        module = name if name in names else name.rpartition(".")[0]
+        if module in names and module != named[path]:
+            graph[named[path]].add(module)
+    TopologicalSorter(graph).prepare()  # raises CycleError
 
 
 @pytest.mark.parametrize(("package", "others"), [

@@ -25,6 +25,8 @@ from workers.errors import AccessDenied, BadConfiguration, InvalidStoredSnapshot
 from workers.feed.pinned_config import check_supported, stored_groups
 from workers.feed.position import Position, parse_id
 from workers.feed.state import FeedState, PinnedConfig, Pointer
+from workers.push.convention import Convention
+from workers.push.feed_convention import readable_convention
 from workers.reading.registry import holder
 from workers.session import snapshots
 
@@ -52,6 +54,7 @@ class Backup:
     pointer: Pointer  # pointer to the snapshot
     data: bytes  # the snapshot
     retention: RetentionSettings | None = None  # the stored retention, if any
+    table: Convention | None = None  # how the feed's tables are written, if that is stored
 
     @property
     def position(self) -> Position:
@@ -75,6 +78,8 @@ class Backup:
         }
         if self.retention is not None:
             header["retention"] = self.retention.model_dump()
+        if self.table is not None:
+            header["table"] = self.table.model_dump(mode="json", exclude_defaults=True)
         text = json.dumps(header, sort_keys=True).encode()
         digest = sha256()
         for piece in (BACKUP, len(text).to_bytes(_LENGTH_BYTES, "big"), text, self.data):
@@ -126,7 +131,10 @@ class Backup:
             pointer = Pointer.parse(header["snapshot"].encode())
             kept = header.get("retention")  # earlier versions wrote none
             retention = None if kept is None else RetentionSettings.model_validate(kept)
-            backup = cls(header["feed"], int(header["epoch"]), pinned, pointer, data, retention)
+            written = header.get("table")
+            table = None if written is None else Convention.model_validate(written)
+            epoch = int(header["epoch"])
+            backup = cls(header["feed"], epoch, pinned, pointer, data, retention, table)
             config_hash = sha256(pinned.config.encode()).hexdigest()
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"its header is incomplete: {error!r}") from error
@@ -177,7 +185,10 @@ def backup_of(store: Store) -> Backup:
         if data is not None:
             feed = store.keys.feed
             check_supported(feed, state.pinned)
-            backup = Backup(feed, state.epoch, state.pinned, state.snapshot, data, state.retention)
+            table = readable_convention(store)
+            backup = Backup(
+                feed, state.epoch, state.pinned, state.snapshot, data, state.retention, table
+            )
             _ = backup.position  # raises if the snapshot is damaged
             return backup
     raise NoSuchSnapshot(

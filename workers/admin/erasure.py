@@ -46,17 +46,26 @@ from workers.session.replay import Replay, kept_positions, settings_of
 
 Pages = Callable[[], Iterable[Sequence[Entry]]]  # returns a new iterator over pages of entries
 
+Progress = Callable[[int], None]
+
 WRITER = "erase"
 _LEASE = 5.0  # seconds
 
 
 def learn_again(
-    feed: str, state: FeedState, kept: Pages, holes: Sequence[bytes], at: Position, first: bytes
+    feed: str,
+    state: FeedState,
+    kept: Pages,
+    holes: Sequence[bytes],
+    at: Position,
+    first: bytes,
+    progress: Progress | None = None,
 ) -> tuple[Base, Replay]:
     """Learn the kept input again; return the base of the new learner, and the replay.
 
     `kept` returns the input up to the position `at` of the feed, `holes` are the IDs of the erased
-    entries since the first kept one, in order, and `first` is the first ID of both.
+    entries since the first kept one, in order, and `first` is the first ID of both. `progress` is
+    called with the number of entries so far.
     """
     replay, erased = Replay.of(feed, state), frozenset(holes)
     count = sum(entry[0] not in erased for page in kept() for entry in page) + len(holes)
@@ -65,6 +74,8 @@ def learn_again(
         replay.position = replace(replay.position, seq=replay.position.seq + skipped)
         if run:
             replay.answer(run)
+            if progress is not None:
+                progress(replay.position.seq - at.seq + count)
     return Base(first, replace(at, n=replay.predictor.n)), replay
 
 
@@ -118,10 +129,13 @@ class Erasure:
     unlinked: int  # erased entries of the feed without a known digest
 
 
-def erase(store: Store, person: str, copies: Copies | None = None) -> Erasure:
+def erase(
+    store: Store, person: str, copies: Copies | None = None, progress: Progress | None = None
+) -> Erasure:
     """Erase all entries with a producer's id, delayed labels included.
 
-    If `copies` are of an earlier feed of this name, only they are changed.
+    If `copies` are of an earlier feed of this name, only they are changed. `progress` is called
+    with the number of entries that are learned again so far.
 
     Raises NoSuchFeed, FeedInUse if there is no such feed, or a worker holds it; BadConfiguration if
     it is a combination, keeps nothing of the id, or has unanswered entries with the id.
@@ -133,7 +147,7 @@ def erase(store: Store, person: str, copies: Copies | None = None) -> Erasure:
     settings_of(store.keys.feed, state)  # raises for a combination
     check_not_in_use(store)
     with holding(store.url, store.keys.feed, WRITER, _LEASE):
-        return _erase(store, feed_state(store), sent, copies)
+        return _erase(store, feed_state(store), sent, copies, progress)
 
 
 def _erase_copies(feed: str, sent: bytes, copies: Copies) -> Erasure:
@@ -143,7 +157,9 @@ def _erase_copies(feed: str, sent: bytes, copies: Copies) -> Erasure:
     return Erasure(0, copies.erase(ids), None, 0)
 
 
-def _erase(store: Store, state: FeedState, sent: bytes, copies: Copies | None) -> Erasure:
+def _erase(
+    store: Store, state: FeedState, sent: bytes, copies: Copies | None, progress: Progress | None
+) -> Erasure:
     record = erased_of(store)
     to_erase = _find(store, state, sent, copies, record)
     new = {at: seq for at, seq in to_erase.items() if at not in record.entries}
@@ -152,7 +168,7 @@ def _erase(store: Store, state: FeedState, sent: bytes, copies: Copies | None) -
         record.entries[at] = ErasedEntry(seq, links.get(at))
     record.is_unfinished = True
     write(store, record)
-    learned = _learn_again(store, state, record)
+    learned = _learn_again(store, state, record, progress)
     erased = frozenset(record.entries)
     keys = store.keys
     for stream in (keys.input, keys.out, keys.dlq):
@@ -228,14 +244,14 @@ def _links(
     return link_digests(to_erase, record.entries, sources, state.position.digest)
 
 
-def _learn_again(store: Store, state: FeedState, record: Erased) -> int:
+def _learn_again(store: Store, state: FeedState, record: Erased, progress: Progress | None) -> int:
     """Learn the feed again as its only snapshot; return the number of examples learned."""
     feed, at = store.keys.feed, state.position
     oldest = store.first_entry(store.keys.input)
     first = at.cursor if oldest is None else min(oldest[0], at.cursor, key=parse_id)
     base, replay = learn_again(
         feed, state, lambda: store.pages(store.keys.input, b"0-0", at.cursor),
-        record.between(first, at.cursor), at, first,
+        record.between(first, at.cursor), at, first, progress,
     )  # fmt: skip
     body = replay.recent.prepend_to(replay.predictor.snapshot())
     pointer, data = snapshots.encode(feed, state.pinned.config_hash, base.position, body)

@@ -13,6 +13,7 @@ from workers.broker.streams import Entry
 from workers.errors import BadConfiguration, InputLost
 from workers.feed.erased import Missing
 from workers.feed.position import MAX_ID_PART, parse_id
+from workers.push.feed_convention import keep_convention, readable_convention
 from workers.reading.registry import NoSuchFeed
 
 Progress = Callable[[int], None]
@@ -32,6 +33,8 @@ class Fork:
 def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     """Copy the kept input of a feed to a new one, under the same IDs; continue a partial copy.
 
+    How its tables are written is copied as well.
+
     Entries that are added to the source meanwhile are not copied. `progress` is called with the
     number of entries of the new feed so far.
 
@@ -46,6 +49,7 @@ def fork(store: Store, target: Store, progress: Progress | None = None) -> Fork:
     cursor, seq = (_START, 0) if state is None else (state.position.cursor, state.position.seq)
     answered = _copied_before(store, target, parse_id(cursor))
     target.register()
+    keep_convention(target, readable_convention(store))
     before, copied = target.length(target.keys.input), 0
     for page in unbroken_input(store, target.newest_id(target.keys.input), last, _trimmed):
         target.append(target.keys.input, page)

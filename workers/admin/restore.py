@@ -24,6 +24,7 @@ from workers.feed.pinned_config import changes, check_supported, pinned_config
 from workers.feed.position import Position
 from workers.feed.retention import KeptBytes
 from workers.feed.state import RETENTION, FeedState, Pointer, initial_fields
+from workers.push.feed_convention import keep_convention
 from workers.reading.lag import lag
 from workers.reading.registry import check_not_in_use
 from workers.session import snapshots
@@ -77,6 +78,7 @@ def restore(store: Store, backup: Backup, overwrite: bool = False, force: bool =
     if reply[0] != b"OK":
         raise _refusal(store.keys.feed, position, [part.decode() for part in reply])
     store.register()
+    keep_convention(store, backup.table)
     for key in before - set(parts):
         store.delete(key)
     waits = lag(store)

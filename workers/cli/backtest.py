@@ -251,11 +251,12 @@ def backtest(
 
 
 def _print_costs(feed: str, file: Path, redis: RedisOptions, json: bool) -> None:
+    from workers.cli.progress import doing
     from workers.offline.backtest.configurations import read_sections
     from workers.offline.decision_costs import decision_costs
 
     sections = read_sections(file)
-    with redis.answered(feed) as store:
+    with redis.answered(feed) as store, doing("reading the answers"):
         found = decision_costs(store, sections)
     if json:
         costs = {name: asdict(report) for name, report in found.items()}
@@ -270,7 +271,7 @@ def _finished(
     chosen: "Sequence[Configuration]", entries: Entries, how: RunOptions
 ) -> "list[Finished]":
     """Record the history and answer it; after Ctrl-C print how to continue."""
-    from workers.cli.progress import backtest_progress
+    from workers.cli.progress import backtest_progress, doing
     from workers.offline.backtest.answers import check_labels
     from workers.offline.backtest.history import record
     from workers.offline.backtest.kept_results import KeptResults
@@ -280,7 +281,8 @@ def _finished(
     if how.answers is not None:
         check_labels(chosen)
     with TemporaryDirectory(prefix="online-svm-backtest-") as place:
-        recording = record(entries, Path(place) / "history")
+        with doing("reading the entries"):
+            recording = record(entries, Path(place) / "history")
         note(f"{counted(recording.entries, 'entry', 'entries')}, {recording.digest[:12]}")
         try:
             with (

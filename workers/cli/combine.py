@@ -2,11 +2,15 @@
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
 from workers.cli.common import RedisOptions, note, opt
+from workers.cli.progress import at_intervals
+
+if TYPE_CHECKING:
+    from workers.session.answer import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +96,21 @@ def combine(
 
     configure(work.log_format)
     options = {name: value for name, value in asdict(decision).items() if value is not None}
-    counts, url = Counter[str](), redis.url()
+    counts, url, show = (
+        Counter[str](),
+        redis.url(),
+        at_intervals(lambda count: f"{into}: {count:,} combined"),
+    )
+
+    def observe(done: "Outcome") -> None:
+        counts.update(out=len(done.out), dlq=len(done.dlq))
+        show(counts["out"])
+
     with watching(url, work.metrics) as watch:
         waiting = combination.run(
             combination.Combined(feeds, into, options, join_window, work.once), url,
             settings=WorkerSettings(batch=work.batch, wait_replicas=work.wait_replicas),
-            observe=lambda done: counts.update(out=len(done.out), dlq=len(done.dlq)),
+            observe=observe,
             watch=watch, known=KnownFeeds.of_user(url),
         )  # fmt: skip
     note(

@@ -32,12 +32,14 @@ def erase(
     there. No worker may hold it meanwhile. Run again, the command finishes one that was cut off.
     """
     from workers.admin.erasure import erase as remove
+    from workers.cli.progress import doing
 
     confirm(f"Erase all entries with this id from feed {feed!r} for good?", yes)
     with redis.store(feed) as store:
         opened = nullcontext(None) if archive is None else _opened(archive, feed)
-        with opened as copies:
-            found = remove(store, id, copies)
+        entries = store.length(store.keys.input)
+        with opened as copies, doing(f"erasing from feed {feed!r}", entries) as progress:
+            found = remove(store, id, copies, progress)
         saved = found.learned is None or _save(store)
         readers = [] if archive is not None else _readers(store)
     if json:

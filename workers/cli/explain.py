@@ -31,10 +31,11 @@ def explain(
     It reads only, and needs the input since the snapshot before the answer (worker --keep-input).
     It ends with exit code 5 if the replay gives other bytes.
     """
+    from workers.cli.progress import doing
     from workers.offline.explain import explain_answer
     from workers.reading.registry import require
 
-    with redis.store(feed) as store:
+    with redis.store(feed) as store, doing("answering the input before it again"):
         require(store)
         found = explain_answer(store, id)
     if json:

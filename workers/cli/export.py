@@ -139,11 +139,16 @@ def export(
 
 
 def _export_table(store: "Store", target: Path, options: TableOptions) -> None:
+    from workers.cli.progress import doing
     from workers.offline.answer_table import AnswerTable
 
-    table = AnswerTable(store, options.features)
-    with writing(target), _opened(target, options.overwrite) as file:
-        count = table.write(file, options.raw)
+    total = store.length(store.keys.out)
+    with (
+        doing("exporting", total) as progress,
+        writing(target), _opened(target, options.overwrite) as file,
+    ):  # fmt: skip
+        table = AnswerTable(store, options.features)
+        count = table.write(file, options.raw, progress)
     if table.trimmed:
         note(
             f"the input of {counted(table.trimmed, 'answer')} is no longer kept: true_label and "
@@ -187,8 +192,11 @@ def _export_archive(url: str, feed: str, to: Path, options: ArchiveOptions, as_j
 
 def _run(archiver: "Archiver", stop: "Stop", directory: Path, follow: bool, every: float) -> None:
     """Archive, and print what was added; after an error only if anything was."""
+    from workers.cli.progress import doing
+
     try:
-        archiver.run(stop, follow, every)
+        with nullcontext() if follow else doing(f"exporting to {directory}"):
+            archiver.run(stop, follow, every)
     except BaseException:
         if archiver.done.answers:
             note(describe(archiver.done, directory))

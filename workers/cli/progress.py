@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 import orjson
 from typing_extensions import override
 
-from workers.cli.common import PROGRESS_SECONDS
+from workers.cli.common import PROGRESS_SECONDS, note
 from workers.text import counted, printable
 
 if TYPE_CHECKING:
@@ -33,13 +33,43 @@ _ALARM_FIELDS = (
 
 
 @contextmanager
+def doing(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show what is done while the block runs, if that takes longer than `PROGRESS_SECONDS`.
+
+    It is a bar on a terminal, else lines on standard error. The callback takes the number that is
+    done so far, of `total`; without it the lines have the seconds.
+    """
+    if sys.stderr.isatty():
+        with _bar(total, what) as (bar, task):
+            yield lambda count: bar.update(task, completed=count)
+        return
+    count, speed, ended = 0, _Speed(), Event()
+
+    def tick() -> None:
+        while not ended.wait(PROGRESS_SECONDS):
+            note(f"{what}: {_done(count, total, speed)}" if count else f"{what} ({speed.elapsed})")
+
+    def update(done: int) -> None:
+        nonlocal count
+        count = done
+
+    thread = Thread(target=tick, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield update
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
 def push_progress(total: int | None) -> Iterator[Callable[[int], None]]:
     """Yield a callback for the number of rows sent so far."""
     if not sys.stderr.isatty():
         yield plain_progress(total)
         return
     with _bar(total, "pushing") as (bar, task):
-        speed = _speed()
+        speed = _Speed()
         yield lambda sent: bar.update(task, completed=sent, rate=f"{speed(sent):,.0f}/s")
 
 
@@ -75,7 +105,9 @@ def backtest_progress(
 
 
 def _running(names: Sequence[str], total: int, counts: Sequence[int]) -> str:
-    """Return the progress of the running configurations; "" if none runs."""
+    """Return the progress of the running configurations; "" between two of them."""
+    if not any(counts):
+        return f"of {total:,}: the first model is fitted"
     pairs = zip(names, counts, strict=True)
     running = [f"{name} {count:,}" for name, count in pairs if 0 < count < total]
     return f"of {total:,}: {', '.join(running)}" if running else ""
@@ -101,21 +133,30 @@ def at_intervals(line: Callable[[Done], str], at_once: bool = False) -> Callable
 
 def plain_progress(total: int | None, done: str = "pushed") -> Callable[[int], None]:
     """Return a callback that prints at intervals the number of rows that are done."""
-    of = ("" if total is None else f" of {total:,}") + f" {done}"
-    speed = _speed()
-
-    def line(count: int) -> str:
-        rate = speed(count)
-        left = f", {_duration((total - count) / rate)} left" if total and rate else ""
-        return f"{count:,}{of}, {rate:,.0f}/s{left}"
-
-    return at_intervals(line)
+    speed = _Speed()
+    return at_intervals(lambda count: _done(count, total, speed, f" {done}"))
 
 
-def _speed() -> Callable[[int], float]:
-    """Return a function from a number of rows to rows a second since now."""
-    began = time.monotonic()
-    return lambda count: count / max(1e-3, time.monotonic() - began)
+def _done(count: int, total: int | None, speed: "_Speed", done: str = "") -> str:
+    if total and count >= total:
+        return f"all {total:,}{done}, finishing ({speed.elapsed})"
+    rate = speed(count)
+    left = f", {_duration((total - count) / rate)} left" if total and rate else ""
+    return f"{count:,}{'' if total is None else f' of {total:,}'}{done}, {rate:,.0f}/s{left}"
+
+
+class _Speed:
+    """Rows a second since the beginning."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    @property
+    def elapsed(self) -> str:
+        return _duration(time.monotonic() - self._began)
+
+    def __call__(self, count: int) -> float:
+        return count / max(1e-3, time.monotonic() - self._began)
 
 
 def _duration(seconds: float) -> str:

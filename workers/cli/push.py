@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from workers.push.back_pressure import HighWater
     from workers.push.convention import Convention
     from workers.push.ingest import Fields
-    from workers.push.rows import Layout, Reading
+    from workers.push.reading import Reading
+    from workers.push.rows import Layout
     from workers.push.sources import Row
 
 
@@ -178,7 +179,12 @@ def _planned(
 
 def _check(plan: _Plan, option: str) -> None:
     """Read and encode the rows without pushing them; print their number."""
-    count = sum(1 for _ in map(plan.encode, plan.rows))
+    from workers.cli.progress import doing
+
+    count = 0
+    with doing("checking", plan.total) as progress:
+        for count, _ in enumerate(map(plan.encode, plan.rows), 1):
+            progress(count)
     noun = "label" if plan.are_labels else "row"
     note(f"{counted(count, noun)} can be pushed; none was, as {option} asks")
 

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from workers.cli.common import (
-    Json,
-    Overwrite,
-    RedisOptions,
-    note,
-    opt,
-    replacing,
-    show_json,
-)
+from workers.cli.common import Json, Overwrite, RedisOptions, note, opt, replacing, show_json
+from workers.cli.progress import doing
 from workers.errors import BadConfiguration, writing
 from workers.python_process import importing
 from workers.text import printable
@@ -94,13 +87,15 @@ def report(
 def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> None:
     if file.along not in ("n", "time"):
         raise BadConfiguration(f"--along {file.along!r}: expected n or time")
-    past = replace(_past(feed, file, redis), positive=file.positive)
-    with importing():
-        from workers.dashboard.html_report import html_report, sentences
+    with doing("reading what is kept"):
+        past = replace(_past(feed, file, redis), positive=file.positive)
     if file.card:
         _write_card(past, file, feed, as_json)
         return
-    text = html_report(past)
+    with doing("drawing the report"):
+        with importing():
+            from workers.dashboard.html_report import html_report, sentences
+        text = html_report(past)
     with writing(file.out), replacing(file.out, file.overwrite) as target:
         target.write(text)
     if as_json:
@@ -112,9 +107,10 @@ def _write(feed: str, file: FileOptions, redis: RedisOptions, as_json: bool) -> 
 
 
 def _write_card(past: "Excerpt", file: FileOptions, feed: str, as_json: bool) -> None:
-    from workers.dashboard.model_card import as_html, as_markdown, model_card
+    with doing("writing the card"):
+        from workers.dashboard.model_card import as_html, as_markdown, model_card
 
-    title, sections = f"Model card of feed {past.feed}", model_card(past)
+        title, sections = f"Model card of feed {past.feed}", model_card(past)
     written = [file.out.with_suffix(".md"), file.out.with_suffix(".html")]
     for path, render in zip(written, (as_markdown, as_html), strict=True):
         with writing(path), replacing(path, file.overwrite) as target:
@@ -128,7 +124,7 @@ def _write_card(past: "Excerpt", file: FileOptions, feed: str, as_json: bool) ->
 def _compare(first: str, second: str, level: float, redis: RedisOptions, as_json: bool) -> None:
     from workers.offline.comparison import compare
 
-    with redis.answered(first) as one, redis.answered(second) as other:
+    with redis.answered(first) as one, redis.answered(second) as other, doing("comparing"):
         found = compare(one, other, level)
     if as_json:
         show_json({"first": first, "second": second} | asdict(found))

@@ -26,6 +26,7 @@ def restore(
     """Put a feed back to its backup, after Redis lost it; a worker continues from there."""
     from workers.admin import restore as restoring
     from workers.admin.backup import Backup
+    from workers.cli.progress import doing
 
     backup = Backup.read(file)
     with redis.store(feed) as store:
@@ -33,7 +34,8 @@ def restore(
         if replaces:
             at = f"{backup.position.seq:,}"
             confirm(f"Feed {feed!r} exists: put its state back to entry {at}, for good?", yes)
-        restored = restoring.restore(store, backup, replaces, force)
+        with doing(f"restoring feed {feed!r}"):
+            restored = restoring.restore(store, backup, replaces, force)
     for line in describe(feed, restored):
         note(line)
 

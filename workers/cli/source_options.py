@@ -1,6 +1,6 @@
 """Options to read a source, shared by `push`, `verify` and `backtest`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +11,8 @@ from typing_extensions import override
 from workers.cli.common import DataDir, note, opt
 
 if TYPE_CHECKING:
-    from workers.push.rows import Layout, Reading, Row
+    from workers.push.reading import Reading
+    from workers.push.rows import Layout, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class SourceOptions:
 
     def reading(self) -> "Reading":
         """Return the options for a reader of `workers.push`."""
-        from workers.push.rows import Reading
+        from workers.push.reading import Reading
 
         return Reading(
             format=self.format, label=self.label, header=not self.no_header, features=self.features,
@@ -133,18 +134,25 @@ class SourceOptions:
     ) -> "Iterable[Row]":
         """Print a summary of the columns from the first rows, if `full` of each; return all rows.
 
+        What later rows show is printed after the last one.
+
         At most one chunk is read ahead: rows of a live source must not wait for later ones.
         """
         from workers.push.columns import MAX_ROWS, head_of, summary
-        from workers.push.preview import columns
+        from workers.push.preview import at_end, columns
 
         remaining = iter(rows)
         head = head_of(remaining, min(MAX_ROWS, chunk))
-        for line in summary(head, layout, self.arrays):
+        lines = summary(head, layout, self.arrays)
+        for line in (*lines, *(columns(head, layout) if full else ())):
             note(line)
-        for line in columns(head, layout) if full else ():
-            note(line)
-        return chain(head, remaining)
+
+        def whole() -> "Iterator[Row]":
+            yield from chain(head, remaining)
+            for line in at_end(layout, lines):
+                note(line)
+
+        return whole()
 
 
 @dataclass(frozen=True, slots=True)

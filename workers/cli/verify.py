@@ -46,6 +46,7 @@ def verify(
     """
     from workers.admin.verify import verify as recompute
     from workers.admin.verify import verify_history
+    from workers.cli.progress import doing
     from workers.push.feed_convention import stored_convention
     from workers.push.ingest import encoded
     from workers.push.sources import rows
@@ -55,7 +56,7 @@ def verify(
             raise BadConfiguration("--repair answers the input that Redis keeps: leave out --input")
         _repair(feed, redis, json)
         return
-    with redis.store(feed) as store:
+    with redis.store(feed) as store, doing("answering the input again"):
         if input is None:
             found = recompute(store)
         elif Path(input).is_dir():
@@ -77,8 +78,9 @@ def verify(
 
 def _repair(feed: str, redis: RedisOptions, as_json: bool) -> None:
     from workers.admin.repair import repair
+    from workers.cli.progress import doing
 
-    with redis.store(feed) as store:
+    with redis.store(feed) as store, doing("comparing state and answers"):
         done = repair(store)
     if as_json:
         moved = done.after.seq - done.before.seq

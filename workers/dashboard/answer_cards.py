@@ -87,6 +87,7 @@ class ReliabilityCard(Card):
             "probability", 0, "probability", "count", source=self._source, color=ANNOUNCED, width=7
         )
         counts.y_range.start = 0
+        counts.yaxis.ticker.desired_num_ticks = 2  # more would overlap
         return [drawn, counts]
 
     def fill(self, excerpt: Excerpt) -> str:
@@ -322,7 +323,7 @@ class FeaturesCard(TextCard):
         )  # fmt: skip
         moved = (
             [safe(names[j], 40), _short(found.before[j]), _short(found.after[j]),
-             f"{found.shift[j]:+.2f}", f"{found.z[j]:+.1f}"]
+             _signed(found.shift[j], 2), _signed(found.z[j], 1)]
             for j in order[:_MAX_SHOWN_FEATURES]
         )  # fmt: skip
         return self.show(table(columns, moved))

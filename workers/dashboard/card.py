@@ -29,7 +29,8 @@ PLOTS = (ASSETS / "plots.css").read_text("utf-8")
 _LEGEND = ":host .bk-label { color: var(--ink) !important; }"
 _CONTROL = """:host { color: var(--ink); }
 .bk-input, .bk-input option { background-color: var(--card); color: var(--ink);
-  border-color: var(--line); }"""
+  border-color: var(--line); }
+select:not([multiple]).bk-input { appearance: auto; background-image: none; }"""
 
 HEIGHT = 260  # pixels of a plot
 COUNTS = 110  # pixels of the bars below the reliability diagram
@@ -136,7 +137,7 @@ def legend(drawn: figure, items: Sequence[tuple[str, object]]) -> None:
     shown = Legend(
         items=[(name, [renderer]) for name, renderer in items], orientation="horizontal", ncols=2,
         label_text_font_size="12px", border_line_color=None, background_fill_alpha=0.0, padding=0,
-        margin=2, click_policy="hide", stylesheets=[InlineStyleSheet(css=_LEGEND)],
+        margin=2, spacing=6, click_policy="hide", stylesheets=[InlineStyleSheet(css=_LEGEND)],
     )  # fmt: skip
     drawn.add_layout(shown, "above")
 

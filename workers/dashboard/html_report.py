@@ -207,5 +207,5 @@ def _guarantee(past: Excerpt) -> Iterator[str]:
     if last is None:
         return
     reason = last.get("reason")
-    because = f": {str(reason)[:300]}" if reason else ""
+    because = f": {str(reason)[:300].rstrip('.')}" if reason else ""
     yield f"The last answer has the guarantee {str(last['guarantee'])[:_MAX_NAME]}{because}."

@@ -29,7 +29,7 @@ from workers.reading.incidents import alarm_line
 from workers.text import counted, printable
 
 _MAX_ROWS = 20  # rows of a table
-_MAX_CHARS = 200  # characters of a cell or an item
+_MAX_CHARS = 800  # characters of a cell or an item
 _PURPOSE = "purpose:"
 
 
@@ -143,8 +143,9 @@ def _limits(past: Excerpt) -> Iterator[str]:
     tests: list[Test] = tests_of(past.last)
     for test in tests:
         if test.lower == test.lower:
+            part = f"{test.scope} {test.name}".strip()
             yield (
-                f"{test.kind}, {test.scope} {test.name}: frequency less probability between "
+                f"{test.kind}, {part}: frequency less probability between "
                 f"{test.lower:+.3f} and {test.upper:+.3f} since example {test.since:,.0f} (95 %)"
             )
     if not tests:

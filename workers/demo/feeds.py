@@ -10,7 +10,8 @@ from workers.broker import commands
 from workers.broker.connection import Connection
 from workers.feed.keys import FeedKeys
 from workers.push.ingest import shuffled
-from workers.push.rows import Features, Reading, Row
+from workers.push.reading import Reading
+from workers.push.rows import Features, Row
 from workers.push.sources import rows
 from workers.reading.incidents import RaisedAlarm, raised_alarms
 

@@ -14,7 +14,8 @@ from workers.gateway.bodies import Example, LabelOfExample
 from workers.gateway.refused import Refused, wrong
 from workers.gateway.tensors import MAX_ROWS
 from workers.push.ingest import Fields, entry, label_entry
-from workers.push.rows import BadSource, Row, label_text
+from workers.push.reading import BadSource
+from workers.push.rows import Row, label_text
 
 MAX_PARTS = 1 << 17
 """Largest number of names, arrays and objects in one request, which determine the time to parse. A

@@ -25,6 +25,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from online_svm.metrics.detection import proportion
 from online_svm.stream.alarm import AlarmKind
 from online_svm.version import __version__
 from workers.message.codes import CODES
@@ -32,6 +33,7 @@ from workers.monitor.feed_alarms import FeedAlarms
 from workers.monitor.health import StatusCache
 from workers.monitor.watch import Duration, Durations, FeedRecord, WorkerWatch
 from workers.reading.status import FeedStatus
+from workers.reading.verdict import LEVELS, trust
 
 PREFIX = "online_svm"
 
@@ -68,6 +70,20 @@ _FIGURES = {
     ),
 }
 """Fields of a report, each with the name and the help text of its metric."""
+
+_CLASS_FIGURES = {
+    "examples": ("class_examples", "Recent examples of a class."),
+    "frequency": ("class_frequency_ratio", "Share of a class in the recent examples."),
+    "probability": ("class_announced_ratio", "Mean probability of a class in recent answers."),
+    "calibration_error": (
+        "class_calibration_error_ratio",
+        "The calibration error of the probability of a class, in recent answers.",
+    ),
+}
+"""Fields of a class in a report, likewise."""
+
+MAX_CLASSES = 5
+"""Classes of a feed with metrics: all, or those with the fewest examples."""
 
 _PENDING = {
     "pending": ("pending_examples", "Answered examples that wait to be learned."),
@@ -227,6 +243,13 @@ def _details(records: Records, found: Mapping[str, FeedStatus]) -> Iterator[Metr
         for name in _GUARANTEES if guarantee is not None else ():
             family.add_metric([feed, name], float(name == guarantee))
     yield from _non_empty(family)
+    judged = gauge("verdict", "The level of the verdict on the answers: 1 for one.", "level")
+    for feed, status in read.items():
+        if status.answer:
+            level = trust(status).level
+            for name in LEVELS:
+                judged.add_metric([feed, name], float(name == level))
+    yield from _non_empty(judged)
     yield from of_report({feed: status.report for feed, status in found.items() if status.report})
 
 
@@ -271,9 +294,44 @@ def of_report(reports: Messages) -> Iterator[Metric]:
             if name not in _PENDING:
                 late.add_metric([feed, name], float(count))
     yield from _non_empty(*families.values(), late)
+    yield from _classes(reports)
     yield from _monitors(reports)
     yield from _costs(reports)
     yield from _promises(reports)
+
+
+def _classes(reports: Messages) -> Iterable[Metric]:
+    """Yield how well the rarest classes are found, by the label, and what their probability is."""
+    figures = {field: gauge(*about, "class") for field, about in _CLASS_FIGURES.items()}
+    shares = {}
+    for share, text in (("recall", "examples of a class"), ("precision", "answers with a class")):
+        for end, of in (
+            ("", "Share"),
+            ("_lower", "Lower 95 % bound"),
+            ("_upper", "Upper 95 % bound"),
+        ):
+            words = f"{of} of right labels in the recent {text}."
+            shares[share + end] = gauge(f"class_{share}{end}_ratio", words, "class")
+    for feed, report in reports.items():
+        for each in _rarest(report):
+            labels = [feed, str(each["label"])]
+            for field, family in figures.items():
+                if each.get(field) is not None:
+                    family.add_metric(labels, float(each[field]))
+            hits = round((each.get("accuracy") or 0.0) * each["predicted"])
+            for share, total in (("recall", each["examples"]), ("precision", each["predicted"])):
+                if total:
+                    found = proportion(min(hits, total), total)
+                    shares[share].add_metric(labels, found.value)
+                    shares[f"{share}_lower"].add_metric(labels, found.lower)
+                    shares[f"{share}_upper"].add_metric(labels, found.upper)
+    yield from _non_empty(*figures.values(), *shares.values())
+
+
+def _rarest(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    listed = (report.get("windowed") or {}).get("classes") or ()
+    named = [each for each in listed if each["label"] is not None]
+    return sorted(named, key=lambda each: int(each["examples"]))[:MAX_CLASSES]
 
 
 def _monitors(reports: Messages) -> Iterable[Metric]:
@@ -294,14 +352,17 @@ def _monitors(reports: Messages) -> Iterable[Metric]:
 
 def _costs(reports: Messages) -> Iterable[Metric]:
     family = gauge("example_cost", "Mean cost of a scored example, if one acts so.", "rule")
+    actions = gauge("actions", "Answers with each action.", "action")
     for feed, report in reports.items():
         costs = report.get("costs") or {}
+        for action, count in (costs.get("taken") or {}).items():
+            actions.add_metric([feed, action], float(count))
         rules = {"answers": costs.get("mean"), "most probable label": costs.get("by_label")}
         rules |= {f"always {action}": mean for action, mean in (costs.get("always") or {}).items()}
         for rule, mean in rules.items():
             if mean is not None:
                 family.add_metric([feed, rule], float(mean))
-    yield from _non_empty(family)
+    yield from _non_empty(family, actions)
 
 
 def _promises(reports: Messages) -> Iterable[Metric]:

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from workers.broker.store import Store
@@ -31,9 +31,15 @@ class AnswerTable:
         names = (name for row in self._rows(reads_input=features) for name in row)
         self._columns = list(dict.fromkeys(("entry", *names)))
 
-    def write(self, target: TextIO, raw: bool) -> int:
-        """Write the table; return the number of rows."""
-        return write_table(target, self._columns, self._checked(), raw)
+    def write(self, target: TextIO, raw: bool, progress: Callable[[int], None]) -> int:
+        """Write the table; return the number of rows. `progress` is called with it so far."""
+
+        def counted() -> Iterator[dict[str, Any]]:
+            for count, row in enumerate(self._checked()):
+                progress(count)
+                yield row
+
+        return write_table(target, self._columns, counted(), raw)
 
     def _checked(self) -> Iterator[dict[str, Any]]:
         known = frozenset(self._columns)

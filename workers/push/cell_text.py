@@ -14,21 +14,22 @@ MAX_LENGTH = 64  # characters of the longest text that is taken apart
 _BLANK = "[ \u00a0\u2007\u2009\u202f]"
 _CODES = (
     "AED|ARS|AUD|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EUR|GBP|HKD|HUF|IDR|ILS|INR|JPY|KRW|MXN|MYR|NOK|"
-    "NZD|PHP|PLN|RON|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR|zł|Kč|Ft|lei|RM"
+    "NZD|PHP|PLN|RON|RUB|SAR|SEK|SGD|THB|TL|TRY|TWD|UAH|USD|VND|ZAR|zł|Kč|Ft|lei|RM"
 )
 _CURRENCY = rf"(?:[A-Z]{{0,2}}\$|[£¤¥฿﷼\u20a0-\u20c0]|(?:kr|Kr|Fr|Rs|руб)\.?|{_CODES})"
 _SAME_UNIT = {"EUR": "€", "USD": "$", "US$": "$", "GBP": "£", "Kr": "kr", "Fr": "CHF", "PLN": "zł"}
 _NUMBER = re.compile(
-    rf"(?P<open>\()?{_BLANK}*(?P<sign>[+\-\u2212])?{_BLANK}*(?:(?P<before>{_CURRENCY}){_BLANK}*)?"
+    rf"(?:(?P<first>{_CURRENCY}){_BLANK}*(?=\())?(?P<open>\()?{_BLANK}*(?P<sign>[+\-\u2212])?{_BLANK}*(?:(?P<before>{_CURRENCY}){_BLANK}*)?"
     rf"(?P<inner>[+\-\u2212])?(?P<body>[0-9](?:[0-9.,'’]|{_BLANK}(?=[0-9]{{3}}))*|[.,][0-9]+)"
     r"(?P<dash>(?<=[.,])(?:--?|–|—))?(?P<exponent>[eE][+-]?[0-9]{1,4})?"
-    rf"{_BLANK}*(?P<after>{_CURRENCY}|%)?{_BLANK}*(?P<last>[\-\u2212])?(?P<close>\))?"
+    rf"{_BLANK}*(?P<after>{_CURRENCY}|%|‰)?{_BLANK}*(?P<last>[\-\u2212])?(?P<close>\))?"
 )
 _GROUPED = re.compile(
     rf"[1-9][0-9]{{0,2}}(?:(?P<sign>[.,'’]|{_BLANK})[0-9]{{3}}(?:(?P=sign)[0-9]{{3}})*)"
 )
 _INDIAN = re.compile(r"[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}")
 _PLAIN = re.compile(r"0|[1-9][0-9]*")
+_PHONE = re.compile(rf"\+(?:[0-9]{_BLANK}?){{8,}}")
 
 _CLOCK = (
     r"(?:(?:,?\s+|T)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
@@ -39,15 +40,24 @@ _DATE = re.compile(
     rf"(?P<a>[0-9]{{1,4}})(?P<by>[./-])\s?(?P<b>[0-9]{{1,2}})(?P=by)\s?(?P<c>[0-9]{{1,4}}){_CLOCK}"
 )
 _NAMED = re.compile(
-    r"(?:(?P<day>[0-9]{1,2})\.?[\s-]?(?P<month>[^\W\d_]{3,9})\.?,?[\s-]?"
-    r"|(?P<month2>[^\W\d_]{3,9})\.?\s(?P<day2>[0-9]{1,2})(?:st|nd|rd|th)?,?\s)"
-    rf"(?P<year>[0-9]{{4}}){_CLOCK}"
+    r"(?:(?P<day>[0-9]{1,2})\.?[\s-]?(?P<month>[^\W\d_]{3,10})\.?,?[\s-]?"
+    r"|(?P<month2>[^\W\d_]{3,10})\.?\s(?P<day2>[0-9]{1,2})(?:st|nd|rd|th)?,?\s)"
+    rf"(?P<year>[0-9]{{4}}|[0-9]{{2}}){_CLOCK}"
 )
 _MONTHS = (
-    ("january", "januar", "jänner"), ("february", "februar"), ("march", "märz", "mrz"),
-    ("april",), ("may", "mai"), ("june", "juni"), ("july", "juli"), ("august",), ("september",),
-    ("october", "oktober"), ("november",), ("december", "dezember"),
-)  # fmt: skip
+    "january januar jänner janvier enero gennaio januari janeiro",
+    "february februar février fevrier febrero febbraio februari fevereiro",
+    "march märz mrz mrt mars marzo maart março",
+    "april avril abril aprile",
+    "may mai mayo maggio mei maio",
+    "june juni juin junio giugno junho",
+    "july juli juillet julio luglio julho",
+    "august août aout agosto augustus",
+    "september septembre septiembre settembre setembro",
+    "october oktober octobre octubre ottobre outubro",
+    "november novembre noviembre novembro",
+    "december dezember décembre decembre diciembre dicembre dezembro",
+)  # the languages of western Europe
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FIRST_TWO_DIGIT_YEAR = 69  # as POSIX has it: 69 is 1969, 68 is 2068
 
@@ -78,8 +88,10 @@ def number_of(text: str) -> Number | None:
     """
     if len(text) > MAX_LENGTH or (found := _NUMBER.fullmatch(text)) is None:
         return None
+    if text[0] == "+" and _PHONE.fullmatch(text):
+        return None
     signs = [part for part in found.group("sign", "inner", "last") if part]
-    units = [part for part in found.group("before", "after") if part]
+    units = [part for part in found.group("first", "before", "after") if part]
     is_negative = found["open"] is not None
     if (
         is_negative != (found["close"] is not None)
@@ -136,10 +148,9 @@ def times_of(text: str) -> dict[Order, str] | None:
         return _by_order(found) or None
     if (found := _NAMED.fullmatch(text)) is None:
         return None
-    name = (found["month"] or found["month2"]).casefold()
-    month = next(
-        (i for i, names in enumerate(_MONTHS, 1) if any(n.startswith(name) for n in names)), 0
-    )
+    name = " " + (found["month"] or found["month2"]).casefold()
+    months = [i for i, names in enumerate(_MONTHS, 1) if name in f" {names}"]
+    month = months[0] if len(months) == 1 else 0  # "jui" is the beginning of two
     iso = _iso(found["year"], str(month), found["day"] or found["day2"], found)
     return None if iso is None else dict.fromkeys(("dmy", "mdy", "ymd"), iso)
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from online_svm.stream.cells import time_of
 from workers.push import preview
-from workers.push.rows import BadSource, Layout, Row, number
+from workers.push.reading import BadSource
+from workers.push.rows import Layout, Row, number
 from workers.text import counted
 
 MAX_ROWS = 1000  # rows that are examined, at most

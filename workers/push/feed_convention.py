@@ -33,6 +33,20 @@ def stored_convention(reader: FeedReader) -> Convention | None:
         ) from None
 
 
+def readable_convention(reader: FeedReader) -> Convention | None:
+    """Return the stored convention of a feed; None if there is none, or it cannot be read."""
+    try:
+        return stored_convention(reader)
+    except StateLost:
+        return None
+
+
+def keep_convention(reader: FeedReader, convention: Convention | None) -> None:
+    """Store a convention that a feed had elsewhere, unless the feed has one by now."""
+    if convention is not None and readable_convention(reader) is None:
+        store_convention(reader, convention)
+
+
 def store_convention(reader: FeedReader, convention: Convention) -> bool:
     """Store the convention of a feed; return False if it is too large, or this user may not."""
     payload = convention.model_dump_json(exclude_defaults=True)

@@ -7,11 +7,9 @@ from typing import Any, TextIO, cast
 
 import orjson
 
+from workers.push.reading import BadSource, Format, Reading
 from workers.push.rows import (
-    BadSource,
-    Format,
     Layout,
-    Reading,
     Row,
     find_layout,
     label_text,

@@ -1,11 +1,14 @@
 """What a person should know of a table before it is sent: how it is read, and probable leaks."""
 
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 
-from workers.push.convention import ColumnReading, shown_value
+from workers.push.cell_reader import ColumnReading, shown_value
 from workers.push.rows import Layout, Row
 from workers.push.text_encoding import FALLBACK
 
@@ -16,6 +19,11 @@ _MIN_OF_SECOND_CLASS = 5
 _BINS = 20  # of a column of numbers
 _UNEXPLAINED = 0.05  # share of the errors of "always the most frequent class" that a leak leaves
 _NEARLY = 0.98  # share of distinct values from which on a column identifies rows
+_MAX_CATEGORIES = 50  # values that are compared without case
+_LEFT_OUT = "  left out  at the end: "
+_WITH_WORD = re.compile(r"[-+]?[0-9][0-9.,'\s]*\s?(?:[^\W\d]{1,8}[.²³]?|‰|°C?)")
+_NAME_OF_TIME = re.compile(r"(?i)\bdate|date\b|datum|fecha|zeit|(?:\b|_)(?:am|at|on)$")
+_EXCEL_DAYS = (20_000, 80_000)  # from 1954 to 2119
 _WORDS = {",": "decimal comma", ".": "decimal point", "dmy": "day first", "mdy": "month first",
           "ymd": "year first"}  # fmt: skip
 
@@ -98,11 +106,14 @@ def warnings(head: Sequence[Row], layout: Layout) -> Iterator[str]:
     """Yield a line for each probable mistake in the first rows of a source."""
     classes = Counter(row.y for row in head if row.y is not None)
     yield from _one_class(classes)
-    yield from _set_aside(layout)
+    yield from at_end(layout)
     named = [row for row in head if isinstance(row.x, Mapping)]
     if named:
         names = [*dict.fromkeys(name for row in named for name in row.x)][:_MAX_COLUMNS]
         labelled = [row for row in named if row.y is not None]
+        for name in names:
+            column = [row.x.get(name) for row in named if isinstance(row.x, Mapping)]
+            yield from _written_with_words(name, [v for v in column if v is not None])
         if _can_leak(classes):
             for name in names:
                 values = [row.x.get(name) for row in labelled if isinstance(row.x, Mapping)]
@@ -119,6 +130,50 @@ def _one_class(classes: Mapping[str, int]) -> Iterator[str]:
             yield (
                 f"  warning   labels {shown} are probably one class: --label-case lower joins them"
             )
+
+
+def _day(value: object) -> date | None:
+    """Return the day that a number may stand for, counted as by Excel or written as 20251231."""
+    if not isinstance(value, int | float):
+        return None
+    if _EXCEL_DAYS[0] < value < _EXCEL_DAYS[1]:
+        return date(1899, 12, 30) + timedelta(int(value))
+    with suppress(ValueError):
+        return datetime.strptime(f"{value:.15g}", "%Y%m%d").date()
+    return None
+
+
+def at_end(layout: Layout, told: Sequence[str] = ()) -> Iterator[str]:
+    """Yield what the rows so far show of a table; without columns that `told` lines name."""
+    for line in _set_aside(layout):
+        if not any(each.startswith(line.partition(":")[0]) for each in told):
+            yield line
+    if layout.left_out and not any(each.startswith(_LEFT_OUT) for each in told):
+        yield f"{_LEFT_OUT}{'; '.join(layout.left_out)}"
+
+
+def _written_with_words(name: str, values: Sequence[object]) -> Iterator[str]:
+    """Yield a warning for numbers with a word behind them, for days of Excel, for cases."""
+    texts = [value for value in values if isinstance(value, str)]
+    if found := [text for text in texts if _WITH_WORD.fullmatch(text)]:
+        if 2 * len(found) > len(values):
+            yield (
+                f"  warning   {name}: values such as {found[0][:40]!r} are text: write the number "
+                "alone, or with a currency or %"
+            )
+    elif not texts and values and _NAME_OF_TIME.search(name):
+        days = [_day(value) for value in values]
+        if None not in days:
+            yield (
+                f"  warning   {name} is a number; if {values[0]:.15g} is the day {days[0]}, write "
+                "it as that"
+            )
+    elif len({*texts}) <= _MAX_CATEGORIES:
+        by_case: dict[str, set[str]] = defaultdict(set)
+        for text in texts:
+            by_case[text.casefold()].add(text)
+        if several := [sorted(each) for each in by_case.values() if len(each) > 1]:
+            yield f"  warning   {name}: {', '.join(several[0][:8])} are probably one value"
 
 
 def _set_aside(layout: Layout) -> Iterator[str]:

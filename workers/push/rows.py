@@ -3,31 +3,18 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import orjson
 
 from online_svm.errors import InvalidExample
 from online_svm.stream.cells import is_number, time_of
-from workers.errors import BadConfiguration
+from workers.push.cell_reader import CellReader
+from workers.push.reading import BadSource, Reading
 
-if TYPE_CHECKING:
-    from workers.push.cell_text import Decimal, Order
-    from workers.push.convention import CellReader, Convention
-
-Format = Literal["csv", "jsonl", "libsvm", "arff", "xlsx", "parquet"]
 Features = Sequence[Any] | Mapping[str, Any]
 
-MISSING = ("", "?")  # texts that stand for a missing value in any table
-
 _MIN_INEXACT = 2.0**63  # see `label_text`
-
-
-class BadSource(BadConfiguration):
-    """The source of examples does not exist, or cannot be read."""
-
-    line: int | None = None  # line of the source; None: the last one that was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +31,6 @@ class Row:
     score_version: str | int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The options for reading a source."""
-
-    # Below, an entry is a JSON line in the form of an input entry.
-    format: Format | None = None  # default by the file's extension; JSON lines for standard input
-    label: str | None = None  # column of the label; default the last one, `y` in JSON lines
-    labelled: bool = True  # False: every column is a feature
-    header: bool = True  # whether the first line of a CSV file names its columns
-    # Width of a LIBSVM source; default its largest index, for which the whole source is read first
-    features: int | None = None
-    data_dir: Path | None = None  # directory of the benchmark sets
-    # Column of an annotator's probability, for rows without a label; a feed rejects rows with both
-    prob: str | None = None
-    drop: tuple[str, ...] = ()  # columns to leave out
-    id: str | None = None  # column of the producer's id; `id` in an entry
-    slices: tuple[str, ...] = ()  # columns of text to send as slices; `s` in an entry
-    na: tuple[str, ...] = ()  # texts besides `MISSING` that stand for a missing value
-    time: str | None = None  # column of the time of an example; `time` in an entry
-    score: str | None = None  # column of another model's score; `score` in an entry
-    score_version: str | None = None  # column of its version; `score_version` in an entry
-    named: bool = True  # whether features keep their names, so that they may be texts
-    labels_only: bool = False  # whether rows are labels of earlier examples, with their ids
-    # How the cells of a table are written, where its values do not prove it
-    decimal: "Decimal | None" = None
-    order: "Order | None" = None  # of day, month and year
-    encoding: str | None = None  # of a CSV file
-    label_case: Literal["lower", "keep"] | None = None
-    known: "Convention | None" = None  # what earlier tables of the feed proved
-    examined: int = 1000  # rows that are read before the first one is converted
-
-    @property
-    def scores(self) -> list[str]:
-        """The columns of the score and its version that are named."""
-        return [name for name in (self.score, self.score_version) if name is not None]
-
-    @property
-    def missing(self) -> frozenset[str]:
-        """Texts that stand for a missing value."""
-        return frozenset((*MISSING, *self.na))
-
-
 @dataclass(slots=True)
 class Layout:
     """The roles of the columns of a source; a reader fills them in with the first row."""
@@ -98,9 +43,10 @@ class Layout:
     scores: list[str] = field(default_factory=list)  # columns of a score and its version
     dropped: list[str] = field(default_factory=list)  # columns that are not sent
     label_is_last: bool = False  # whether the last column is the label because none was named
-    cells: "CellReader | None" = None  # how the cells of a table are read
+    cells: CellReader | None = None  # how the cells of a table are read
     form: list[str] = field(default_factory=list)  # separator and the like, for people
     encoding: str | None = None  # of text that is not Unicode
+    left_out: list[str] = field(default_factory=list)  # rows at the end that are no examples
 
     def features(self, names: Sequence[str]) -> list[str]:
         """Return the columns that are features."""
@@ -127,6 +73,15 @@ def label_text(value: object) -> str | None:
             raise BadSource(f"{value:g} has more digits than a number keeps: send it as a text")
         value = int(value)
     return orjson.dumps(value).decode()
+
+
+def with_blanks_of_names(reading: Reading, names: Sequence[str]) -> Reading:
+    """Return the options with names of columns as the table has them, with blanks around them."""
+    stripped = {name.strip(): name for name in names}
+    found = {role: getattr(reading, role) for role in ("label", "id", "prob", "time")}
+    given = {*stripped} - {*names}
+    own: dict[str, Any] = {role: stripped[name] for role, name in found.items() if name in given}
+    return replace(reading, **own) if own else reading
 
 
 def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:

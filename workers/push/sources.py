@@ -15,10 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from workers.push.cell_reader import Undecided
 from workers.push.columns import NotNumbers
-from workers.push.convention import Undecided
 from workers.push.formats import READERS, Lines
-from workers.push.rows import BadSource, Format, Layout, Reading, Row, label_text, refuse_columns
+from workers.push.reading import BadSource, Format, Reading
+from workers.push.rows import Layout, Row, label_text, refuse_columns
 from workers.push.tables import parquet_table, table_rows, xlsx_table
 from workers.push.text_encoding import opened
 

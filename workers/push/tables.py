@@ -10,29 +10,32 @@ from typing import Any, NamedTuple, TypeVar
 from zipfile import BadZipFile
 
 from online_svm.stream.cells import is_number
+from workers.push.cell_reader import CellReader
 from workers.push.columns import not_numbers
-from workers.push.convention import CellReader
+from workers.push.reading import BadSource, Reading
 from workers.push.rows import (
-    BadSource,
     Layout,
-    Reading,
     Row,
     find_layout,
     milliseconds,
     number,
     slices_of,
+    with_blanks_of_names,
     with_score,
     with_targets,
 )
+from workers.push.table_bounds import Record, filled, first_line_is_data, header_at, rows_within
+from workers.text import counted
 
 Item = TypeVar("Item")
-Record = tuple[int, Sequence[Any]]  # line of a source, and its cells
 
 _MAX_EXAMINED_CELLS = 1_000_000
-_SNIFFED = 20  # lines by which the separator is found
+_MAX_TITLE_SHOWN = 40  # characters of a line above a header
+_SNIFFED = 40  # lines by which the separator and the header are found
 _MAX_SNIFFED_LENGTH = 1 << 16  # characters of the first line, beyond which it alone is examined
-_SEPARATORS = ",;\t|"
+_SEPARATORS = ",;\t|^~¦"
 _SEPARATOR_LINE = re.compile(r"sep=(.)\s*")  # the first line of a CSV file of Excel
+_AS_FORMULA = re.compile('="(.*)"')  # a text as some programs protect it from Excel
 _SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank"}
 _NO_LABEL = frozenset(("n/a", "#n/a", "na", "nan", "null", "-", "--", "–", "—"))
 """Texts in lower case that stand for no label, unless + is a label, and - thus may be."""
@@ -80,7 +83,9 @@ def csv_table(
     if head and (found := _SEPARATOR_LINE.fullmatch(head[0][1].removeprefix("\ufeff"))):
         separator, head = found[1], head[1:]
         next(every)
-    separator, quote = _dialect([line for _, line in head], separator)
+    separator, quote, titles = _dialect([line for _, line in head], separator, reading.header)
+    if above := [next(every)[1] for _ in range(titles)]:
+        layout.form.append(_titles_text(titles, above[0].strip()))
     at = 0
 
     def texts() -> Iterator[str]:
@@ -92,13 +97,14 @@ def csv_table(
     def records() -> Iterator[Record]:
         try:
             for cells in parsed:
-                if len(cells) != len(names):
-                    raise _at(at, BadSource(f"not {len(names)} columns, as the first line has"))
-                yield at, cells
+                yield at, [_unwrapped(cell) for cell in cells] if has_formulas else cells
         except csv.Error as error:
             raise _at(at, error) from None
 
-    parsed = csv.reader(texts(), delimiter=separator, quotechar=quote)
+    has_formulas = any('="' in line for _, line in head)
+    parsed = csv.reader(
+        texts(), delimiter=separator, quotechar=quote, skipinitialspace=separator == " "
+    )
     first = next(parsed, [])
     try:
         check_width(len(first))
@@ -124,8 +130,21 @@ def _at(line: int, error: Any) -> Any:
     return error
 
 
-def _dialect(lines: Sequence[str], separator: str | None) -> tuple[str, str]:
-    """Return the separator and the quote by which the most lines are as wide as the first."""
+def _unwrapped(cell: str) -> str:
+    found = _AS_FORMULA.fullmatch(cell)
+    return cell if found is None else found[1]
+
+
+def _titles_text(count: int, first: str) -> str:
+    lines = counted(count, "line")
+    return f"{lines} above the header left out, from {first[:_MAX_TITLE_SHOWN]!r}"
+
+
+def _dialect(lines: Sequence[str], separator: str | None, has_header: bool) -> tuple[str, str, int]:
+    """Return the separator and the quote by which the most lines are as wide as the header.
+
+    The last number is how many lines are above the header.
+    """
     text = "".join(lines)
     found = []
     for each in separator or _SEPARATORS:
@@ -134,21 +153,28 @@ def _dialect(lines: Sequence[str], separator: str | None) -> tuple[str, str]:
             rf"(?m)(^|{re.escape(each)})'[^'\n]*'($|[\r{re.escape(each)}])", text
         ):
             quotes = "'\""
-        found += [(_agreement(lines, each, quote), each, quote) for quote in quotes]
+        found += [(*_agreement(lines, each, quote, has_header), each, quote) for quote in quotes]
     best = max(found, key=lambda one: one[0])
     if separator is None and best[0][0] == 0 and lines and " " in lines[0].strip():
-        return " ", '"'
-    return best[1], best[2]
+        return " ", '"', 0
+    return best[2], best[3], best[1]
 
 
-def _agreement(lines: Sequence[str], separator: str, quote: str) -> tuple[int, int, int]:
-    """Return whether the first line is split, how many others agree, and the columns."""
+def _agreement(
+    lines: Sequence[str], separator: str, quote: str, has_header: bool
+) -> tuple[tuple[int, int, int], int]:
+    """Return whether the header is split, how many others agree, the columns; and its line."""
+    reader = csv.reader(lines, delimiter=separator, quotechar=quote)
+    rows, ends = list[list[str]](), [0]
     try:
-        rows = [*csv.reader(lines, delimiter=separator, quotechar=quote)]
+        for row in reader:
+            rows.append(row)
+            ends.append(reader.line_num)
     except csv.Error:
-        return (0, 0, 0)
-    width = len(rows[0]) if rows else 0
-    return (int(width > 1), sum(len(row) == width for row in rows[1:]), width)
+        return (0, 0, 0), 0
+    at = header_at(rows) if has_header else 0
+    width = len(rows[at]) if rows else 0
+    return (int(width > 1), sum(len(row) == width for row in rows[at + 1 :]), width), ends[at]
 
 
 def xlsx_table(path: Path, layout: Layout) -> Table:
@@ -163,15 +189,28 @@ def xlsx_table(path: Path, layout: Layout) -> Table:
         book = load_workbook(path, read_only=True, data_only=True)
     except (BadZipFile, KeyError, ValueError, OSError) as error:
         raise BadSource(f"no Excel workbook: {str(error)[:200]}") from None
-    sheet = book.worksheets[0]
-    others = len(book.worksheets) - 1
-    layout.form.append(f"sheet {sheet.title}" + (f", {others} more not read" if others else ""))
-    rows = enumerate(sheet.iter_rows(values_only=True), 1)
-    filled = ((at, row) for at, row in rows if any(cell is not None for cell in row))
-    _, first = next(filled, (0, ()))
+    sheets = {sheet.title: [*islice(_filled_rows(sheet), _SNIFFED)] for sheet in book.worksheets}
+    title = next((name for name, head in sheets.items() if _is_table(head)), next(iter(sheets)))
+    others = [name for name in sheets if name != title]
+    layout.form.append(f"sheet {title}" + (f", not read: {', '.join(others)}" if others else ""))
+    rows, head = _filled_rows(book[title]), [cells for _, cells in sheets[title]]
+    widest = max(map(len, head), default=0)
+    if titles := header_at([(*cells, *[None] * (widest - len(cells))) for cells in head]):
+        layout.form.append(_titles_text(titles, next(str(c) for c in head[0] if c is not None)))
+    first: Sequence[Any] = next(islice(rows, titles, None), (0, ()))[1]
     width = max((i for i, cell in enumerate(first, 1) if cell is not None), default=0)
     names = ["" if cell is None else str(cell) for cell in first[:width]]
-    return Table(names, ((at, (*row, *[None] * width)[:width]) for at, row in filled))
+    return Table(names, ((at, (*row, *[None] * width)[:width]) for at, row in rows))
+
+
+def _filled_rows(sheet: Any) -> Iterator[Record]:
+    rows = enumerate(sheet.iter_rows(values_only=True), 1)
+    return ((at, row) for at, row in rows if any(cell is not None for cell in row))
+
+
+def _is_table(head: Sequence[Record]) -> bool:
+    """Return whether the first rows have a header of at least two columns and a row below."""
+    return any(filled(cells) > 1 for _, cells in head[:-1])
 
 
 def parquet_table(path: Path) -> Table:
@@ -200,11 +239,17 @@ def parquet_table(path: Path) -> Table:
 def table_rows(table: Table, reading: Reading, layout: Layout) -> Iterator[Row]:
     """Yield the rows of a table; its first ones decide how the cells of each column are read."""
     names = table.names
+    if "" not in reading.drop:  # separators after the last name
+        names = names[: max((i for i, name in enumerate(names, 1) if name.strip()), default=0)]
+    if table.has_header and first_line_is_data(names):
+        layout.form.append("the names look like values: --no-header if the first line is a row")
+    reading = with_blanks_of_names(reading, names)
     find_layout(names, reading, layout)
+    within = rows_within(table.records, len(table.names), len(names), layout.left_out)
     wanted = layout.features(names)
     cells = layout.cells = CellReader(reading)
     count = min(reading.examined, max(1, _MAX_EXAMINED_CELLS // max(1, len(names))))
-    head, records = look_ahead(table.records, count)
+    head, records = look_ahead(within, count)
     score = None if reading.labels_only else reading.score
     others = (layout.prob, layout.time, score)
     read = [*wanted, *(name for name in others if name is not None)]

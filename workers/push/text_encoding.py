@@ -5,7 +5,7 @@ import io
 import re
 from typing import IO, TextIO
 
-from workers.push.rows import BadSource
+from workers.push.reading import BadSource
 
 FALLBACK = "windows-1252"
 """Encoding of text that is not UTF-8, unless one is given: that of Excel in western Europe."""

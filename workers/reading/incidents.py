@@ -169,6 +169,12 @@ class Incident:
         return Incident((kept[0], *kept[1:][-MAX_PARTS:]))
 
 
+def incident_of(alarms: Sequence[Alarm]) -> Incident | None:
+    """Return the incident of these open alarms, the oldest first; None without any."""
+    parts = tuple(alarm for alarm in alarms if alarm.kind != "comparison")
+    return Incident(parts[-MAX_PARTS:]) if parts else None
+
+
 class ReportedOpenAlarms(NamedTuple):
     """The alarms that a report lists as open, without comparisons."""
 

@@ -26,7 +26,7 @@ from workers.reading.answers import (
     stored_values,
 )
 from workers.reading.events import Event, known_events
-from workers.reading.incidents import Incident, open_alarms, open_incident
+from workers.reading.incidents import Incident, incident_of, open_alarms, open_incident
 from workers.reading.lag import NO_LAG, Lag, backlog, damaged, lag, lags
 from workers.reading.registry import holder, require
 from workers.reading.selective_labels import MAX_COMPARED_ANSWERS, selective_labels
@@ -220,8 +220,9 @@ def read_many(
 ) -> dict[str, FeedStatus]:
     """Return the lag of each feed, for the metrics of a worker; damaged feeds are left out.
 
-    `in_detail` adds counters, the newest report and the newest answer; if these cannot be read,
-    `now` stays 0. `sources` as for `lag.lags`.
+    `in_detail` adds counters, settings, the newest report, the newest answer, and the open alarms
+    as an incident, without those that closed; if these cannot be read, `now` stays 0. `sources` as
+    for `lag.lags`.
     """
     measured = lags(readers, sources)
     found = {feed: FeedStatus(feed=feed, lag=each) for feed, each in measured.items()}
@@ -230,9 +231,15 @@ def read_many(
         if feed in found:
             with suppress(StateLost):
                 status = replace(_with_counters(reader, found[feed]), now=time.time())
-                report = _newest_object(reader, reader.keys.met)
-                answer = _newest_object(reader, reader.keys.out)
-                found[feed] = replace(status, report=report, answer=answer or {})
+                last = _newest_entry(reader, reader.keys.met)
+                answer = _newest_entry(reader, reader.keys.out)
+                found[feed] = replace(
+                    status,
+                    report=None if last is None else message(last),
+                    answer={} if answer is None else message(answer),
+                    settings=stored_values(reader),
+                    incident=_reported_incident(reader, last),
+                )
     return found
 
 
@@ -297,12 +304,18 @@ def _with_holder_and_lag(
     )
 
 
-def _newest_object(reader: FeedReader, stream: str) -> dict[str, Any] | None:
-    """Return the payload of the last entry of a stream; None if no JSON object can be read."""
+def _newest_entry(reader: FeedReader, stream: str) -> Sequence[Any] | None:
+    """Return the last entry of a stream; None if no JSON object can be read in it."""
     with suppress(StateLost):
         last = reader.last_entry(stream)
-        payload = None if last is None else message(last)
-        return payload if isinstance(payload, dict) else None
+        return last if last is not None and isinstance(message(last), dict) else None
+    return None
+
+
+def _reported_incident(reader: FeedReader, report: Sequence[Any] | None) -> Incident | None:
+    """Return the open alarms of a report, and those after it, as an incident."""
+    with suppress(StateLost):
+        return None if report is None else incident_of(open_alarms(reader, report))
     return None
 
 

@@ -116,6 +116,7 @@ def trust(status: FeedStatus) -> Verdict:
         return Verdict("care", f"Off by {off.words}", "No test has raised an alarm.")
     if not agreed.holds:
         return Verdict("wait", f"Too early to say ({_needs(agreed.needed)}): {_compared(agreed)}")
+    reason = reason.rstrip(".")
     why = f"The guarantee is approximate: {reason}." if guarantee == "approximate" else ""
     return _of_benefit(agreed, benefit(figures, settings), why)
 

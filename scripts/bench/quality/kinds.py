@@ -34,7 +34,7 @@ from scripts.tables import printed
 from workers.cli.common import DataDir
 from workers.offline.backtest.prequential import HEADLINE, Published
 from workers.push.datasets import ADULT_COLUMNS, CAR_ORDERS, fields
-from workers.push.rows import MISSING
+from workers.push.reading import MISSING
 from workers.text import counted
 
 Values = NDArray[Any]  # rows as they come: a float or a text each, NaN for a gap

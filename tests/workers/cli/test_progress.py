@@ -13,6 +13,7 @@ from world import wait_until
 
 from online_svm.stream.validity_report import LabelReport, MethodReport, ValidityReport
 from workers.cli import progress
+from workers.cli.combine import _Counts
 from workers.cli.progress import LoggedProgress, WorkerProgress, push_progress
 from workers.feed.position import Position
 from workers.feed.state import RejectedEntry
@@ -133,3 +134,39 @@ def test_a_push_shows_a_bar_on_a_terminal_and_plain_lines_elsewhere(monkeypatch,
         assert "pushing" in shown.getvalue()
     else:
         assert re.fullmatch(r"500 of 1,000 pushed, [\d,]+/s, 0 s left\n", shown.getvalue())
+
+
+def test_what_takes_long_says_what_it_does_and_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.01)
+
+    def told(pattern):
+        seen = []
+
+        def is_told():
+            seen.append(capsys.readouterr().err)
+            return re.search(pattern, "".join(seen), re.MULTILINE)
+
+        wait_until(is_told, why=f"{pattern} is told")
+
+    with progress.doing("exporting", 40) as counted:
+        told(r"^exporting \(0 s\)$")
+        counted(10)
+        told(r"^exporting: 10 of 40, [\d,]+/s, \d+ s left$")
+        counted(40)
+        told(r"^exporting: all 40, finishing \(\d+ s\)$")
+    capsys.readouterr()
+    time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_is_quick_says_nothing(capsys):
+    with progress.doing("exporting", 40) as counted:
+        counted(40)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_combination_says_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0)
+    counts = _Counts("both")
+    counts(dataclasses.replace(outcome(0, 3), out=[(b"1-1", b"{}")] * 3))
+    assert (counts.answers, capsys.readouterr().err) == (3, "both: 3 combined\n")

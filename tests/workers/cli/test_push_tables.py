@@ -4,10 +4,13 @@ import re
 
 import orjson
 import pytest
+from world import work
 
+from workers.admin.backup import Backup
 from workers.broker.store import Store
 from workers.cli import progress
 from workers.errors import AccessDenied
+from workers.push.convention import Convention
 from workers.push.feed_convention import store_convention, stored_convention
 
 TABLE = (
@@ -118,8 +121,6 @@ def test_a_producer_without_the_right_pushes_and_stores_nothing(store, monkeypat
         raise AccessDenied("no")
 
     monkeypatch.setattr(Store, "call", denied)
-    from workers.push.convention import Convention
-
     assert stored_convention(store) is None
     assert not store_convention(store, Convention(decimal=","))
 
@@ -136,3 +137,39 @@ def test_a_file_that_does_not_exist_is_missing(run, feed, tmp_path):
     for name in ("nowhere.csv", "nowhere.xlsx", "nowhere.parquet", "nowhere"):
         code, _, err = run("push", feed, name, "--label", "y")
         assert (code, f"{name}: no such file" in err) == (2, True)
+
+
+def test_a_fork_and_a_restored_backup_keep_how_tables_are_written(
+    run, redis_url, store, feed, table, tmp_path
+):
+    assert run("push", feed, table, *NAMED)[0] == 0
+    known, saved = stored_convention(store), tmp_path / "a.backup"
+    work(redis_url, feed, {}, 2)
+    assert run("fork", feed, "--to", f"{feed}-fork")[0] == 0
+    assert run("backup", feed, "--out", saved)[0] == 0
+    with Store(redis_url, f"{feed}-fork") as fork:
+        assert stored_convention(fork) == known
+    run("reset", feed, "--input", "--yes")
+    assert run("restore", feed, saved)[0] == 0
+    assert stored_convention(store) == known
+    store_convention(store, Convention(decimal="."))  # of a later table
+    assert run("restore", feed, saved, "--yes")[0] == 0
+    assert stored_convention(store) == Convention(decimal=".")
+
+
+def test_a_damaged_convention_prevents_no_backup(run, redis_url, store, feed, table, tmp_path):
+    run("push", feed, table, *NAMED)
+    work(redis_url, feed, {}, 2)
+    store.call("XADD", store.keys.table, "MAXLEN", "=", 1, "*", "p", "no JSON")
+    assert run("backup", feed, "--out", tmp_path / "a.backup")[0] == 0
+    assert Backup.read(tmp_path / "a.backup").table is None
+
+
+def test_rows_at_the_end_that_are_no_examples_are_told(run, store, feed, tmp_path):
+    path = tmp_path / "a.csv"
+    lines = ["Stand: heute", "q;r;y", *("1,5;2;a" for _ in range(1200)), "Summe;5;", "Ende;;"]
+    path.write_text("\n".join(lines))
+    code, _, err = run("push", feed, path)
+    assert (code, len(sent(store))) == (0, 1200)
+    assert "1 line above the header left out, from 'Stand: heute'" in err
+    assert "  left out  at the end: line 1203, 'Summe'; line 1204, 'Ende'\n" in err

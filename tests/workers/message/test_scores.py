@@ -15,7 +15,7 @@ from workers.gateway.rows import example
 from workers.message.column_decode import decode_columns
 from workers.message.decode import decode
 from workers.push.ingest import entry
-from workers.push.rows import BadSource, Reading
+from workers.push.reading import BadSource, Reading
 from workers.push.sources import rows
 
 LIMITS = Limits()

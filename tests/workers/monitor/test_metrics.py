@@ -4,6 +4,7 @@ import json
 
 import pytest
 from monitored_feed import COUNT, Watched, push, work, working
+from scipy.stats import binomtest
 
 from online_svm.stream.alarm import Alarm
 from workers.broker.store import Store
@@ -13,6 +14,8 @@ from workers.message.encode import encode_alarms
 from workers.monitor.metrics import MAX_DETAILED_FEEDS, of_report
 from workers.monitor.watch import FeedRecord
 from workers.reading.answers import payload
+from workers.reading.status import read_status
+from workers.reading.verdict import LEVELS, trust
 from workers.runner import combination
 from workers.session.telemetry import Telemetry
 
@@ -171,6 +174,51 @@ def test_a_report_sets_the_metrics_of_validity_and_monitors():
         ("monitor_log_threshold", "calibration", "class"): 6.5,
         ("monitor_log_threshold", "exchangeability", "class"): 7.0,
     }
+
+
+CLASSES = [
+    {"label": label, "examples": examples, "predicted": predicted, "accuracy": accuracy,
+     "frequency": examples / 1000, "probability": 0.1, "calibration_error": None}
+    for label, examples, predicted, accuracy in [
+        ("legit", 900, 960, 0.9), (None, 0, 0, None), ("fraud", 30, 20, 0.75), ("a", 20, 0, None),
+        ("b", 25, 0, None), ("c", 15, 10, 1.0), ("d", 10, 10, 0.0),
+    ]
+]  # fmt: skip
+
+
+def test_the_rarest_classes_have_recall_and_precision_with_intervals():
+    report = {"windowed": {"overall": {"scored": 1000}, "classes": CLASSES},
+              "costs": {"mean": 0.4, "taken": {"review": 40, "legit": 960}}}  # fmt: skip
+    found = {
+        (sample.name.removeprefix("online_svm_"), *list(sample.labels.values())[1:]): sample.value
+        for family in of_report({"f": report})
+        for sample in family.samples
+    }
+    assert {label for name, label in found if name == "class_examples"} == set("abcd") | {"fraud"}
+    assert found["class_recall_ratio", "fraud"] == 15 / 30
+    assert found["class_precision_ratio", "fraud"] == 15 / 20
+    bounds = binomtest(15, 30).proportion_ci(0.95, "exact")
+    ends = [found[f"class_recall_{end}_ratio", "fraud"] for end in ("lower", "upper")]
+    assert ends == pytest.approx([bounds.low, bounds.high], rel=1e-9)
+    assert (found["class_recall_ratio", "d"], found["class_precision_ratio", "d"]) == (0, 0)
+    assert ("class_precision_ratio", "a") not in found
+    assert not any(name == "class_calibration_error_ratio" for name, _ in found)
+    assert (found["actions", "review"], found["actions", "legit"]) == (40, 960)
+
+
+def test_the_level_of_the_verdict_is_that_of_status(store, watched):
+    push(store)
+    work(store, watched.metrics)
+    levels = {level: watched("verdict", level=level) for level in LEVELS}
+    assert levels == {level: float(level == trust(read_status(store)).level) for level in LEVELS}
+    assert sum(levels.values()) == 1
+    last = store.last_entries(store.keys.met, 1)[0]
+    entry = last[0].decode().partition("-")[0]
+    store.call("XADD", store.keys.alarms, f"{int(entry) + 1}-0", "p", encode_alarms([ALARM], 60))
+    later = Watched(store)
+    later.metrics.answered(0.02)
+    assert later("verdict", level="bad") == 1
+    later.close()
 
 
 def test_alarms_are_counted_by_kind(watched):

@@ -365,7 +365,7 @@ def test_a_workbook_is_read(tmp_path):
         Row({"at": "2025-02-01T08:00:00", "a": 1.5, "b": 3102.0}, "x"),
         Row({"at": None, "a": 2, "b": 20.95}, "z"),
     ]
-    assert layout.form == ["sheet Sheet, 1 more not read"]
+    assert layout.form == ["sheet Sheet, not read: more"]
     (tmp_path / "b.xlsx").write_bytes(b"PK")
     with pytest.raises(BadSource, match=r"b.xlsx: no Excel workbook"):
         list(rows(str(tmp_path / "b.xlsx"), Reading()))

@@ -1,5 +1,12 @@
 """Traced entries: a log line after the commit, and spans where an exporter is named."""
 
+import gzip
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 from structlog.testing import capture_logs
 from system_tools import package
@@ -77,6 +84,75 @@ def test_read_decide_and_commit_are_spans_below_the_one_that_asked(world, export
         assert dict(batch.attributes) == {
             "online_svm.feed": world.feed, "online_svm.entries": 4, "online_svm.seq": 0
         }  # fmt: skip
+
+
+class Collector(BaseHTTPRequestHandler):
+    """What an OpenTelemetry collector does with OTLP over HTTP: parse the message, and say so."""
+
+    def do_POST(self):
+        from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        sent = trace_service_pb2.ExportTraceServiceRequest.FromString(body)
+        self.server.received.append((self.path, self.headers["Content-Type"], sent))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(trace_service_pb2.ExportTraceServiceResponse().SerializeToString())
+
+    def log_message(self, *_):
+        pass
+
+
+EXPORTING = """
+import sys, types
+from workers.session import spans
+from workers.session.answer import Outcome
+from workers.feed.position import Position
+
+spans.start()
+traces = spans.BatchTraces("mail")
+traces.read(1_000)
+outcome = Outcome(
+    Position(b"1-0", 0, 0), Position(b"2-0", 1, 1), [b"2-0"], [], [], [], [], [],
+    traces={0: sys.argv[1]},
+)
+traces.decided(outcome)
+traces.committed(outcome)
+from opentelemetry import trace
+trace.get_tracer_provider().shutdown()
+"""
+
+
+def test_a_collector_gets_the_spans_as_otlp():
+    package("opentelemetry.exporter.otlp.proto.http", "pip install 'online-svm[otel]'")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        server.received = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        given = {
+            spans.EXPORTER: "otlp", "OTEL_SERVICE_NAME": "test",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+        }  # fmt: skip
+        subprocess.run(
+            [sys.executable, "-c", EXPORTING, SAMPLED], env=os.environ | given, check=True,
+            timeout=120,
+        )  # fmt: skip
+        server.shutdown()
+    ((path, kind, sent),) = server.received
+    assert (path, kind) == ("/v1/traces", "application/x-protobuf")
+    (resource,) = sent.resource_spans
+    about = {one.key: one.value.string_value for one in resource.resource.attributes}
+    assert about["service.name"] == "test"
+    (scope,) = resource.scope_spans
+    assert scope.scope.name == "online_svm"
+    by_name = {span.name: span for span in scope.spans}
+    assert by_name.keys() == {"online_svm.batch", "read", "decide", "commit"}
+    batch = by_name.pop("online_svm.batch")
+    assert {span.trace_id.hex() for span in scope.spans} == {SAMPLED[3:35]}
+    assert batch.parent_span_id.hex() == SAMPLED[36:52]
+    assert {span.parent_span_id for span in by_name.values()} == {batch.span_id}
+    assert (by_name["read"].start_time_unix_nano, batch.start_time_unix_nano) == (1_000, 1_000)
 
 
 def test_a_batch_without_traces_has_a_trace_of_its_own(world, exported):
