@@ -13,6 +13,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import one_thread  # noqa: F401  (before anything that loads numpy)
 import pytest
 import structlog
 import system_tools

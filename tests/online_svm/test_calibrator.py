@@ -17,16 +17,30 @@ from online_svm.river import calibrate
 CONFIG = PredictorConfig(classes=["a", "b"], scores="probability")
 
 
-@parametrize_with_checks(
-    [OnlineCalibrator(LogisticRegression()), OnlineCalibrator(LogisticRegression(), "margin")]
-)
+@parametrize_with_checks([OnlineCalibrator(LogisticRegression())])
 def test_it_passes_all_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    "check", [*yield_checks(calibrate(naive_bayes.GaussianNB()))], ids=lambda check: check.__name__
-)
+@pytest.mark.slow
+@parametrize_with_checks([OnlineCalibrator(LogisticRegression(), "margin")])
+def test_with_margins_it_passes_all_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+LONG = "check_bounded_memory_growth"
+
+
+def river_checks():
+    """Yield each check of river; those of further data sets are slow."""
+    seen = {LONG}
+    for check in yield_checks(calibrate(naive_bayes.GaussianNB())):
+        marks = [pytest.mark.slow] * (check.__name__ in seen)
+        seen.add(check.__name__)
+        yield pytest.param(check, id=check.__name__, marks=marks)
+
+
+@pytest.mark.parametrize("check", [*river_checks()])
 def test_it_passes_all_checks_of_river(check):
     check(calibrate(naive_bayes.GaussianNB()).clone())
 

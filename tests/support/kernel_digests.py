@@ -3,7 +3,7 @@
 A case is a function of a random generator: it makes one input, calls the kernel, and returns all
 that the kernel returned or wrote. Cases of one folder of the package are in one module of
 `kernel_cases`, under the names of the kernels. `python tests/support/kernel_digests.py AREA`
-records.
+records, of the first inputs and of all of them.
 """
 
 import json
@@ -19,7 +19,7 @@ import numpy as np
 
 Case = Callable[[np.random.Generator], Any]
 
-INPUTS = 1_000
+INPUTS, FIRST = 1_000, 150
 KEPT = Path(__file__).parents[1] / "data" / "kernel_digests"
 AREAS = sorted(path.stem for path in (Path(__file__).parent / "kernel_cases").glob("[a-z]*.py"))
 
@@ -29,8 +29,13 @@ def cases(area: str) -> dict[str, Case]:
     return found
 
 
-def recorded(area: str) -> dict[str, str]:
-    found: dict[str, str] = json.loads((KEPT / f"{area}.json").read_text())
+def kept(area: str, inputs: int) -> Path:
+    """Return the file of the digests of so many inputs."""
+    return KEPT / (f"{area}.json" if inputs == INPUTS else f"{area}.first.json")
+
+
+def recorded(area: str, inputs: int = INPUTS) -> dict[str, str]:
+    found: dict[str, str] = json.loads(kept(area, inputs).read_text())
     return found
 
 
@@ -65,6 +70,7 @@ def _bytes_of(value: Any) -> Iterator[bytes]:
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        found = {kernel: digest(case) for kernel, case in sorted(cases(name).items())}
-        (KEPT / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+        for count in (FIRST, INPUTS):
+            found = {kernel: digest(case, count) for kernel, case in sorted(cases(name).items())}
+            kept(name, count).write_text(json.dumps(found, indent=1) + "\n")
         print(name, len(found))

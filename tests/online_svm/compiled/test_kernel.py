@@ -4,7 +4,7 @@ import platform
 from pathlib import Path
 
 import pytest
-from kernel_digests import AREAS, cases, digest, recorded
+from kernel_digests import AREAS, FIRST, INPUTS, cases, digest, recorded
 
 from online_svm.compiled.kernel import LIBRARY
 
@@ -28,9 +28,16 @@ EVERY_CASE = [(area, name) for area in AREAS for name in sorted(cases(area))]
 
 @pytest.mark.parametrize(("area", "name"), EVERY_CASE)
 def test_a_kernel_gives_the_recorded_bytes(area: str, name: str) -> None:
+    assert digest(cases(area)[name], FIRST) == recorded(area, FIRST)[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("area", "name"), EVERY_CASE)
+def test_a_kernel_gives_the_recorded_bytes_for_a_thousand_inputs(area: str, name: str) -> None:
     assert digest(cases(area)[name]) == recorded(area)[name]
 
 
+@pytest.mark.parametrize("inputs", [FIRST, INPUTS])
 @pytest.mark.parametrize("area", AREAS)
-def test_no_recorded_digest_is_left_unchecked(area: str) -> None:
-    assert sorted(recorded(area)) == sorted(cases(area))
+def test_no_recorded_digest_is_left_unchecked(area: str, inputs: int) -> None:
+    assert sorted(recorded(area, inputs)) == sorted(cases(area))
