@@ -15,8 +15,7 @@ _INTRODUCTION = """\
 
 Made from `workers/gateway/openapi.py` and `refused.py` by `scripts/make_http_docs.py`. The same
 facts, with the schemas of all bodies, are the OpenAPI 3.1 document of a gateway:
-`GET /openapi.json`. The [guide](guide.md#http) says how to use it,
-[clients](how-to/clients.md) how from other programs.
+`GET /openapi.json`. [Clients](how-to/clients.md) shows how to use it.
 
 ## Operations
 
