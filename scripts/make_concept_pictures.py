@@ -54,7 +54,7 @@ def picture(width: int, height: int, shapes: Iterable[str]) -> str:
     head = f'<path d="M0 0L8 4L0 8z" fill="{BLACK}"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        'font-family="sans-serif" font-size="13">\n'
+        f'width="{width}" height="{height}" font-family="sans-serif" font-size="13">\n'
         f'<defs><marker id="head" refX="7" refY="4" markerWidth="8" markerHeight="8" '
         f'orient="auto">{head}</marker></defs>\n'
         f'<rect width="{width}" height="{height}" fill="#fff"/>\n'
@@ -100,40 +100,25 @@ def dot(at: Point, colour: str) -> str:
 def life() -> str:
     """Draw the life of one example."""
     return picture(
-        760,
-        250,
+        480,
+        430,
         [
-            box(10, 20, 150, "1  it comes", "features, and", "perhaps an id"),
-            arrow((160, 52), (196, 52)),
-            box(200, 20, 170, "2  it is answered", "label, probability,", "interval"),
-            arrow((370, 52), (406, 52)),
-            box(410, 20, 150, "3  it waits", "at most one", "horizon", fill="#fff"),
-            arrow((560, 52), (596, 52)),
-            box(600, 20, 150, "4  its label comes", "with it, later,", "or never"),
-            arrow((675, 84), (675, 132)),
-            box(
-                560,
-                136,
-                190,
-                "5  its answer is scored",
-                "figures, monitors,",
-                "weights of the experts",
-            ),
-            arrow((560, 168), (524, 152)),
-            arrow((560, 176), (524, 206)),
-            box(290, 122, 230, "6  four in five train", "at the next refit", fill="#e8f5e9"),
-            box(290, 182, 230, "6  one in five calibrates", "at once", fill="#fdf3e1"),
-            arrow((290, 146), (224, 164)),
-            arrow((290, 206), (224, 180)),
-            box(
-                10,
-                136,
-                210,
-                "7  it leaves",
-                "when 2,000 later ones",
-                "are learned (window)",
-                fill="#fff",
-            ),
+            box(10, 10, 200, "1  it comes", "features, perhaps an id"),
+            arrow((210, 33), (266, 33)),
+            box(270, 10, 200, "2  it is answered", "label, probability, interval"),
+            arrow((370, 57), (370, 96)),
+            box(270, 100, 200, "3  it waits", "at most one horizon", fill="#fff"),
+            arrow((270, 123), (214, 123)),
+            box(10, 100, 200, "4  its label comes", "with it, later, or never"),
+            arrow((110, 147), (110, 176), (240, 176), (240, 191)),
+            box(100, 195, 280, "5  its answer is scored", "figures, monitors, weights of experts"),
+            arrow((160, 242), (120, 281)),
+            arrow((320, 242), (360, 281)),
+            box(10, 285, 220, "6  four in five train", "at the next refit", fill="#e8f5e9"),
+            box(250, 285, 220, "6  one in five calibrates", "at once", fill="#fdf3e1"),
+            arrow((120, 332), (190, 371)),
+            arrow((360, 332), (290, 371)),
+            box(100, 375, 280, "7  it leaves", "when 2,000 later ones are learned", fill="#fff"),
         ],
     )
 
@@ -141,29 +126,29 @@ def life() -> str:
 def probability() -> str:
     """Draw how a probability, its interval and the Venn pair arise."""
     return picture(
-        760,
-        330,
+        520,
+        530,
         [
-            box(10, 30, 190, "members", "support vector machine", "boosted trees",
+            box(10, 10, 220, "members", "support vector machine", "boosted trees",
                 "logistic regression", "nearest examples", "recent stacks"),
-            box(10, 205, 190, "simple experts", "base rate", "two logistic regressions"),
-            arrow((200, 82), (246, 82)),
-            box(250, 48, 150, "committee", "a stack weighs", "its members"),
-            arrow((325, 112), (325, 146)),
-            arrow((200, 225), (246, 196)),
-            box(250, 150, 150, "experts", "averaged by how", "well they did"),
-            arrow((400, 182), (446, 182)),
-            box(450, 150, 130, "last labels", "correct it, if", "that helps"),
-            arrow((580, 182), (616, 182)),
-            box(620, 133, 130, "answer", "probability", "lower", "upper", fill="#e8f5e9"),
-            box(450, 250, 300, "last 500 labelled answers",
-                "how often such a probability was right"),
-            arrow((685, 250), (685, 218)),
-            arrow((400, 74), (446, 62)),
-            box(450, 25, 130, "calibration set", "no member", "trained on it", fill="#fdf3e1"),
-            arrow((580, 57), (616, 57)),
-            box(620, 18, 130, "venn", "one probability for", "each possible label:", "exact",
+            arrow((230, 67), (276, 67)),
+            box(280, 35, 210, "committee", "a stack weighs its members"),
+            arrow((385, 82), (385, 146)),
+            box(10, 150, 220, "simple experts", "base rate", "two logistic regressions"),
+            arrow((230, 182), (276, 182)),
+            box(280, 150, 210, "experts", "averaged by how", "well they did"),
+            arrow((385, 214), (385, 246)),
+            box(280, 250, 210, "last labels", "correct it, if that helps"),
+            arrow((385, 297), (385, 326)),
+            box(280, 330, 210, "answer", "probability", "lower, upper", fill="#e8f5e9"),
+            box(10, 330, 220, "last 500 labelled answers", "how often such a",
+                "probability was right"),
+            arrow((230, 362), (276, 362)),
+            box(10, 440, 220, "calibration set", "no member trained on it", fill="#fdf3e1"),
+            arrow((230, 467), (276, 467)),
+            box(280, 440, 210, "venn", "one probability for each", "possible label: exact",
                 fill="#fdf3e1"),
+            arrow((490, 58), (508, 58), (508, 472), (494, 472)),
         ],
     )  # fmt: skip
 
@@ -202,10 +187,11 @@ def simulated() -> Simulation:
     return Simulation(reports, list(before.windowed.reliability), after)
 
 
-def axes(x: float, width: float, title: str, below: str) -> list[str]:
-    """Return the frame of a plot of 240 by `width`, with its captions."""
-    frame = f'<rect x="{x:g}" y="40" width="{width:g}" height="240" fill="none" stroke="{GREY}"/>'
-    return [frame, text((x, 28), title, "start"), text((x + width / 2, 318), below)]
+def axes(top: float, width: float, title: str, below: str) -> list[str]:
+    """Return the frame of a plot, 240 high from `top` + 40, with its captions."""
+    frame = f'<rect x="60" y="{top + 40:g}" width="{width:g}" height="240" fill="none"'
+    captions = [text((60, top + 28), title, "start"), text((60 + width / 2, top + 318), below)]
+    return [f'{frame} stroke="{GREY}"/>', *captions]
 
 
 def reliability(bins: Iterable[ReliabilityBin], colour: str) -> list[str]:
@@ -243,17 +229,17 @@ def monitors() -> str:
     feed = simulated()
 
     def place(n: float, log_wealth: float) -> Point:
-        return 420 + 320 * (n - START) / (STOP - START), 250 - 24 * log_wealth
+        return 60 + 400 * (n - START) / (STOP - START), 580 - 24 * log_wealth
 
     shapes = [
-        *axes(60, 240, "how often it was yes", "announced probability of yes"),
+        *axes(0, 240, "how often it was yes", "announced probability of yes"),
         line([(60, 280), (300, 40)], GREY, 'stroke-dasharray="4"'),
         *(text((54, 284 - 240 * q), f"{q:g}", "end") for q in (0, 0.5, 1)),
         *(text((60 + 240 * p, 297), f"{p:g}") for p in (0, 0.5, 1)),
-        *axes(420, 320, "wealth of a bet against the feed (log)", "learned examples"),
-        *(text((place(n, 0)[0], 297), f"{n:,}") for n in (1800, 1900, 2000, 2100, 2200)),
+        *axes(330, 400, "wealth of a bet against the feed (log)", "learned examples"),
+        *(text((place(n, 0)[0], 627), f"{n:,}") for n in (1800, 1900, 2000, 2100, 2200)),
         line([place(CHANGE, -1.25), place(CHANGE, 8.75)], GREY, 'stroke-dasharray="4"'),
-        text((place(CHANGE, 0)[0] - 6, 90), "the labels change", "end"),
+        text((place(CHANGE, 0)[0] - 6, 420), "the labels change", "end"),
     ]
     named = ((feed.before, BLUE, "before"), (feed.after, RED, "after, if it did not learn"))
     for i, (bins, colour, words) in enumerate(named):
@@ -261,11 +247,11 @@ def monitors() -> str:
     points, threshold = wealth(feed.reports, "exchangeability")
     shapes += [
         line([place(START, threshold), place(STOP, threshold)], BLACK, 'stroke-dasharray="2"'),
-        text((426, place(0, threshold)[1] + 16), "alarm", "start"),
+        text((66, place(0, threshold)[1] + 16), "alarm", "start"),
         line([place(n, value) for n, value in points if n >= START], RED, 'stroke-width="2"'),
         dot(place(points[-1][0] + EVERY, threshold), RED),
     ]
-    return picture(760, 330, shapes)
+    return picture(480, 660, shapes)
 
 
 PICTURES: dict[str, Callable[[], str]] = {
