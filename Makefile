@@ -110,7 +110,8 @@ docs: $(VENV)/.dev   ## the site of the documents, in build/site
 	@echo "build/site/index.html"
 
 # Needs Chromium: apt-get install chromium.
-pictures: $(VENV)/.dev  ## the pictures of the live page, in docs/images (two minutes)
+pictures: $(VENV)/.dev  ## the pictures of the concepts and of the live page, in docs/images (two minutes)
+	$(BIN)/python scripts/make_concept_pictures.py
 	$(BIN)/python scripts/make_pictures.py
 
 clean:           ## remove what the targets above made

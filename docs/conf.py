@@ -19,12 +19,12 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT))
 
 NAVIGATION = {
-    "Learn": ["tutorial"],
+    "Start here": ["tutorial", "concepts", "choosing-settings", "operate"],
     "How to": sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
-    "Explained": ["guide", "operate", "scale", "monitoring", "guarantees", "where-it-does-not-help",
+    "Explained": ["monitoring", "guarantees", "where-it-does-not-help", "scale",
                   "explanation/architecture", "explanation/extending"],
-    "Look up": ["settings", "errors", "messages", "http", "measured", "river-benchmark",
-                "own-score-benchmark", "python", "glossary"],
+    "Look up": ["settings", "commands", "features", "errors", "messages", "http", "measured",
+                "river-benchmark", "own-score-benchmark", "python", "glossary"],
     "The project": ["../CHANGELOG", "../CONTRIBUTING", "../SECURITY", "../deploy/README",
                     "../deploy/redis/README", "../deploy/licences"],
 }  # fmt: skip

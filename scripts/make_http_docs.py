@@ -16,8 +16,7 @@ _INTRODUCTION = """\
 
 Made from `workers/gateway/openapi.py` and `refused.py` by `scripts/make_http_docs.py`. A gateway
 serves the same facts, with the schemas of all bodies and the sentence of each problem, as an
-OpenAPI 3.1 document: `GET /openapi.json`. The [guide](guide.md#http) and
-[clients](how-to/clients.md) show how to use it.
+OpenAPI 3.1 document: `GET /openapi.json`. [Clients](how-to/clients.md) shows how to use it.
 
 ## Operations
 

@@ -1,4 +1,4 @@
-"""The web application that the guide prints asks, labels and shows drift."""
+"""The web application of docs/how-to/clients.md asks, labels and shows drift."""
 
 import io
 import re
@@ -16,7 +16,7 @@ from world import Worker, flags_of, wait_until  # noqa: E402
 
 from workers.broker.store import Store  # noqa: E402
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "clients.md").read_text(encoding="utf-8")
 LEARNED = 300
 
 

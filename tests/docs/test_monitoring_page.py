@@ -1,4 +1,4 @@
-"""The page on monitoring: its example is what `status` says, and its figures hold."""
+"""The pages on monitoring and costs: the example is what `status` says, and figures hold."""
 
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from online_svm.stream.validity_report import ValidityReport
 from workers.cli.validity_text import validity_lines
 from workers.message.encode import encode_report
 
-PAGE = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "monitoring.md").read_text("utf-8")
+COSTS = (DOCS / "how-to" / "costs.md").read_text("utf-8")
 
 
 def report_after(count, **settings):
@@ -60,7 +62,7 @@ def test_german_credit_costs_what_the_page_says(data_set, review, semantics):
     config = PredictorConfig(classes=("1", "2"), costs=costs, semantics=semantics)
     answers = OnlinePredictor(config).step_many(data.X, [str(label) for label in data.y])
     told = [answer for answer in answers if isinstance(answer, ValidityReport)][-1].costs
-    text = " ".join(PAGE.split())
+    text = " ".join(COSTS.split())
     if review:
         rule = "with `review` at .5" if semantics == 6 else "which looks at the interval,"
         n, mean = told.taken["review"], f"{told.mean:.3f}".removeprefix("0")

@@ -37,7 +37,7 @@ def tracked():
 CONTRIBUTING = read("CONTRIBUTING.md")
 ARCHITECTURE = read("docs/explanation/architecture.md")
 TASKS = read("docs/explanation/extending.md")
-DRAWING, ORDER, _ = re.findall(r"```text\n(.*?)```", ARCHITECTURE, re.S)
+DRAWING, ORDER = re.findall(r"```text\n(.*?)```", ARCHITECTURE, re.S)
 FILES = re.compile(r"`((?:online_svm|workers|tests|scripts|docs)/[\w/.]+)")
 
 

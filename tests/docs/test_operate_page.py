@@ -1,4 +1,4 @@
-"""The queries of the archive run, and give what the streams of the feed say."""
+"""The query of the archive runs, and gives what the streams of the feed say."""
 
 import json
 import re
@@ -58,11 +58,3 @@ def test_the_query_for_duckdb_gives_the_accuracy_of_each_day(expected):
     check(duckdb.sql(block("sql")).fetchall(), expected)
     model = "SELECT DISTINCT payload ->> '$.model' FROM 'cold/feed=mail/kind=answers/*/*.parquet'"
     assert len(duckdb.sql(model).fetchall()) > 1
-
-
-def test_the_query_for_pyarrow_gives_the_same(expected):
-    names = {}
-    exec(block("python"), names)  # our own page
-    columns = ("day", "entry_count", "right_mean", "probability_mean")
-    table = names["by_day"]
-    check(list(zip(*(table[name].to_pylist() for name in columns), strict=True)), expected)

@@ -2,8 +2,8 @@
 
 A page is typed in an empty folder, with an embedded Redis of its own. Shell blocks run in bash and
 Python blocks in one namespace; `toml` and `json` must parse. A command that stays at work does so
-in the background until the page ends. Before a fence may stand `<!-- not run: REASON -->`,
-`<!-- run by: TEST -->`, `<!-- file: NAME -->` (the reader saves it), or
+in the background until the page ends, or until a line `# Ctrl-C`. Before a fence may stand
+`<!-- not run: REASON -->`, `<!-- run by: TEST -->`, `<!-- file: NAME -->` (the reader saves it), or
 `<!-- printed by: COMMAND -->` (a command before it printed these words, with any numbers).
 """
 
@@ -30,6 +30,9 @@ from workers.broker.store import Store
 
 STAY = re.compile(r"online-svm (worker|gateway|dashboard|scorer) |.* --follow\b")
 """Commands that end when somebody ends them."""
+
+STOP = re.compile(r"# Ctrl-C\b|online-svm redis stop")
+"""Lines before which those commands are ended."""
 
 REDIS, PORT = "redis://localhost:6379/0", "8765"
 """What pages print for a Redis and a port; each run has its own."""
@@ -70,7 +73,7 @@ def commands(text):
     lines = text.replace("\\\n", " ").splitlines()
     if any(line.startswith("$ ") for line in lines):
         lines = [line[2:] for line in lines if line.startswith("$ ")]
-    return [line for line in lines if line.strip() and not line.startswith("#")]
+    return [line for line in lines if line.strip() and (line[:1] != "#" or STOP.match(line))]
 
 
 def words(line):
@@ -138,7 +141,7 @@ class Reader:
         if STAY.match(line):
             self._begin(line)
             return
-        if line.startswith("online-svm redis stop"):
+        if STOP.match(line):
             self._end_all()
         done = subprocess.run(
             ["bash", "-ec", line], cwd=self._folder, env=self._environment, timeout=PATIENCE,

@@ -11,6 +11,7 @@ from PIL import Image
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.stream.validity_report import ValidityReport
+from scripts import make_concept_pictures
 from workers.demo.run import METRICS_EVERY, PLANS
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -94,6 +95,12 @@ def test_the_live_view_of_the_readme_is_that_of_the_present_code(reports):
             shown_numbers(r)[: len(table)] for r in made if last - 2 * METRICS_EVERY <= r.n <= last
         ]
         assert any(np.allclose(table, expected, rtol=0, atol=UNIT) for expected in near), HOW
+
+
+def test_the_pictures_of_the_concepts_are_those_of_the_present_code():
+    assert make_concept_pictures.main(["--check"]) == 0, "python scripts/make_concept_pictures.py"
+    for name in make_concept_pictures.PICTURES:
+        assert (IMAGES / f"concept-{name}.svg").stat().st_size < 20_000
 
 
 def test_the_readme_begins_with_a_small_picture_of_the_page():

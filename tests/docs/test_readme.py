@@ -9,9 +9,9 @@ from scripts.bench.commands import MODULES as BENCHMARKS
 from workers.cli import app as cli
 
 ROOT = Path(__file__).parents[2]
-README, MAKEFILE, GUIDE, TUTORIAL = (
+README, MAKEFILE, PAGE_OF_COMMANDS, TUTORIAL = (
     (ROOT / name).read_text(encoding="utf-8")
-    for name in ("README.md", "Makefile", "docs/guide.md", "docs/tutorial.md")
+    for name in ("README.md", "Makefile", "docs/commands.md", "docs/tutorial.md")
 )
 MEASURED = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md"))
 
@@ -72,9 +72,8 @@ def test_the_readme_is_short_and_has_the_plain_commands_of_its_two_targets():
         assert f"\n.venv/bin/python -m pip install {extra}\n" in README
 
 
-def test_every_command_of_the_guide_is_one_and_none_is_left_out():
-    table = GUIDE[GUIDE.index("## Commands") : GUIDE.index("## Features")]
-    cells = re.findall(r"^\| (`.*?) \| ", table, re.MULTILINE)
+def test_every_command_of_the_page_is_one_and_none_is_left_out():
+    cells = re.findall(r"^\| (`.*?) \| ", PAGE_OF_COMMANDS, re.MULTILINE)
     named = {name for cell in cells for name in re.findall(r"`([a-z]+)[ `]", cell)}
     assert named == set(cli.COMMANDS)
 
