@@ -17,7 +17,7 @@ from online_svm.errors import SHOWN, InvalidExample
 from online_svm.predictor.delayed_labels import Correction, DelayedLabels, Kind, LabelStep
 from online_svm.predictor.pending_examples import PendingExample, answer_runs
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.cells import stacked, widened
+from online_svm.stream.cells import stacked
 from online_svm.stream.input_batch import AnsweredIds, DelayedLabel, InputBatch
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
@@ -170,7 +170,7 @@ class Admission:
         if sent is not None:
             waiting = queue.known.get(sent)
             if waiting is not None and label is not None:
-                if not _are_same(batch.X[row], waiting.x):
+                if not waiting.has_features(batch.X[row]):
                     raise InvalidExample("id_with_other_features", id=sent[:SHOWN])
                 self._take_label(index, DelayedLabel(sent, label))
                 return
@@ -199,12 +199,6 @@ class Admission:
         seen, most = self._seen, self._max_classes
         if most is not None and label not in seen and len(seen) >= most:
             raise InvalidExample("label_too_many", label=label[:SHOWN], most=most)
-
-
-def _are_same(x: Floats, y: Floats) -> bool:
-    """Return whether two rows have equal values; missing values are equal."""
-    width = max(len(x), len(y))
-    return np.array_equal(widened(x, width), widened(y, width), equal_nan=True)
 
 
 _KINDS: tuple[Kind, ...] = ("answer", "learn", "give_up", "label")

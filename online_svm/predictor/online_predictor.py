@@ -24,7 +24,6 @@ restarts with the examples that follow.
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -167,10 +166,11 @@ class OnlinePredictor:
             raise InvalidExample("y_and_p")
         slices = checked_slices(example.slices, self.schema.slices)
         schema = schema.of_example(x)
-        block = self._in_order(
-            row[None, :], [label], schema=schema, ids=[example.id], slices=[slices],
-            probabilities=None if probability is None else np.array([probability]),
-            times=None if example.time is None else [example.time],
+        probabilities = None if probability is None else np.array([probability])
+        times = None if example.time is None else [example.time]
+        block = self.step_many(
+            row[None, :], [label], probabilities, schema,
+            ids=[example.id], times=times, slices=[slices],
         )[0]  # fmt: skip
         assert isinstance(block, PredictionBlock)
         return block.row(0)
@@ -252,16 +252,11 @@ class OnlinePredictor:
             If the lengths differ, a probability cannot be learned, or `given` is set while
             `given_answers` is off.
         """
-        return self._in_order(
-            X, labels, probabilities=probabilities, schema=schema, ids=ids, times=times,
-            slices=slices, given=given,
-        )  # fmt: skip
-
-    def _in_order(self, X: Floats, labels: Sequence[str | None], **columns: Any) -> Answers:
-        """Process rows that are the next ones; `columns` are further ones of an `InputBatch`."""
-        queue = self.delayed_labels
-        queue.check_new(columns["ids"] or ())
-        batch = InputBatch(X, labels, range(len(X)), first=queue.accepted, **columns)
+        queue, rows = self.delayed_labels, range(len(X))
+        queue.check_new(ids or ())
+        batch = InputBatch(
+            X, labels, rows, {}, queue.accepted, probabilities, schema, ids, times, slices, given
+        )
         return self.process(batch).found
 
     def process(

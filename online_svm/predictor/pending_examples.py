@@ -10,7 +10,7 @@ import numpy as np
 from online_svm.metrics.cumulative import possible_terms
 from online_svm.storage.state import Header, State, nest, require, under
 from online_svm.storage.state_schema import StateSchema, floats
-from online_svm.stream.cells import stacked
+from online_svm.stream.cells import stacked, widened
 from online_svm.stream.input_batch import InputBatch
 from online_svm.stream.prediction import PredictionBlock
 from online_svm.types import Arrays, Bools, Floats, Ints
@@ -177,6 +177,11 @@ class PendingExample:
         if batch.probabilities is not None:
             example.probability = float(batch.probabilities[row])
         return example
+
+    def has_features(self, x: Floats) -> bool:
+        """Return whether its features equal `x`; missing values are equal."""
+        width = max(len(x), len(self.x))
+        return np.array_equal(widened(x, width), widened(self.x, width), equal_nan=True)
 
     @property
     def has_target(self) -> bool:
