@@ -179,7 +179,7 @@ class Admission:
             if first is not None:
                 self._result.repeats[index] = first
                 return
-        if label is not None and self._max_classes is not None:
+        if label is not None and label not in self._seen:
             self._check_classes(label)
             self._seen.add(label)
         if queue.is_delayed:
@@ -196,8 +196,8 @@ class Admission:
         return found
 
     def _check_classes(self, label: str) -> None:
-        seen, most = self._seen, self._max_classes
-        if most is not None and label not in seen and len(seen) >= most:
+        most = self._max_classes
+        if most is not None and label not in self._seen and len(self._seen) >= most:
             raise InvalidExample("label_too_many", label=label[:SHOWN], most=most)
 
 
