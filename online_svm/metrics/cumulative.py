@@ -1,14 +1,23 @@
-"""Cumulative validity: accuracy and mean probability of all examples so far, in constant memory."""
+"""Cumulative validity: accuracy and mean probability of all examples so far, in constant memory.
+
+While labels are missing, the open answers bound accuracy and Brier score from below and above. The
+expectation of each score under the announced probabilities is the estimate that NannyML calls
+confidence-based performance estimation.
+"""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from online_svm.compiled.kernel import kernel
 from online_svm.compiled.special import erfc
+from online_svm.metrics.label_weights import repetitions
+from online_svm.storage.state import nest, under
 from online_svm.storage.state_schema import StateSchema, floats, ints, one
-from online_svm.stream.validity_report import LabelReport, MethodReport
+from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.validity_report import LabelReport, MeanBounds, MethodReport, ValidityReport
 from online_svm.types import Arrays, Floats, Ints
 
 # Columns of the running sums: four for the predicted label, four for the SVM's class, two scores.
@@ -105,3 +114,143 @@ class CumulativeValidity:
 @kernel
 def _add(sums: Floats, counts: Ints, answers: MethodAnswers, truth: Ints) -> None:
     """Add each labelled row, in order, to `sums` (N_SUMS,) and `counts` (N_COUNTS,)."""
+
+
+_SCORED = StateSchema(one("scored"))
+
+
+class StreamValidity:
+    """Running sums over every scored example, in constant memory.
+
+    `maps`: names of the published calibrators.
+    """
+
+    def __init__(self, maps: Sequence[str]) -> None:
+        self.scored = 0
+        self._sums = {name: CumulativeValidity(intervals=True) for name in ("headline", "venn")}
+        self._maps = {name: CumulativeValidity(intervals=False) for name in maps}
+
+    def update(self, block: PredictionBlock, columns: Ints) -> None:
+        """Add the labelled rows of `block`; `columns` holds their true class columns, or -1.
+
+        With a label budget each row is counted for each example for which its label stands.
+        """
+        self.scored += int(np.count_nonzero(columns >= 0))
+        rows = repetitions(block)
+        if rows is not None:
+            block, columns = block.taken(rows), columns[rows]
+        own, none, flat = block.svm_label, NO_INTERVAL, np.ascontiguousarray
+        primary = MethodAnswers(block.point, flat(block.lower), flat(block.upper), block.label, own)
+        least, most = flat(block.venn_lower), flat(block.venn_upper)
+        label = block.venn_point.argmax(axis=1)
+        venn = MethodAnswers(block.venn_point, least, most, label, own)
+        self._sums["headline"].update(primary, columns)
+        self._sums["venn"].update(venn, columns)
+        for name, point in block.maps.items():
+            answers = MethodAnswers(point, none, none, point.argmax(axis=1), own)
+            self._maps[name].update(answers, columns)
+
+    def report(self, n: int) -> ValidityReport:
+        """Return the report after `n` learned examples."""
+        headline, venn = (sums.report() for sums in self._sums.values())
+        maps = {name: sums.report() for name, sums in self._maps.items()}
+        return ValidityReport(n, self.scored, headline, venn, maps)
+
+    def state(self) -> Arrays:
+        """Return the sums as arrays."""
+        arrays = _SCORED.arrays_of(self)
+        for name, sums in (self._sums | self._maps).items():
+            arrays |= nest(name, sums.state())
+        return arrays
+
+    @classmethod
+    def from_state(cls, state: Arrays, maps: Sequence[str]) -> Self:
+        """Return the sums described by `state`."""
+        validity = cls(maps)
+        _SCORED.fill(validity, None, state)
+        for held in (validity._sums, validity._maps):
+            held |= {name: CumulativeValidity.from_state(under(name, state)) for name in held}
+        return validity
+
+
+_UNIT = 1 << 32
+"""Fixed-point unit of the terms: integer sums are exact, so terms can be subtracted again."""
+
+COUNT, TOP, BEST, WORST, EXPECTED = range(5)
+
+
+def possible_terms(block: PredictionBlock) -> Ints:
+    """Return the terms of each row of a block for the sums of `OpenAnswers`, shape (m, 5).
+
+    Warm-up rows are never scored: their terms are zero.
+    """
+    terms = np.zeros((len(block), 5), dtype=np.int64)
+    if block.status != "ok":
+        return terms
+    scores = _brier_by_outcome(block.point)
+    expected = _sum_of_columns(block.point * scores)
+    own = block.point[np.arange(len(block)), block.label]
+    columns = (own, scores.min(axis=1), scores.max(axis=1), expected)
+    terms[:, COUNT] = 1
+    terms[:, TOP:] = np.rint(np.column_stack(columns) * _UNIT).astype(np.int64)
+    return terms
+
+
+class OpenAnswers:
+    """Sums over the answers of a model whose labels are missing."""
+
+    def __init__(self) -> None:
+        self._sums = np.zeros(5, dtype=np.int64)
+
+    @property
+    def count(self) -> int:
+        """Number of answers without a label."""
+        return int(self._sums[COUNT])
+
+    def add(self, terms: Ints) -> None:
+        """Add terms of answers; negated terms remove an answer."""
+        self._sums += terms
+
+    def accuracy(self, scored: int, report: MethodReport) -> MeanBounds | None:
+        """Return the lowest, expected and highest accuracy of scored and open answers."""
+        found = 0.0 if report.predicted.accuracy is None else report.predicted.accuracy
+        return self._bounds(scored, found, 0.0, self._value(TOP), float(self.count))
+
+    def brier(self, scored: int, report: MethodReport) -> MeanBounds | None:
+        """Return the best, expected and worst Brier score of scored and open answers."""
+        found = 0.0 if report.brier is None else report.brier
+        values = (self._value(BEST), self._value(EXPECTED), self._value(WORST))
+        return self._bounds(scored, found, *values)
+
+    def _bounds(
+        self, scored: int, found: float, least: float, expected: float, most: float
+    ) -> MeanBounds | None:
+        total = scored + self.count
+        if not total:
+            return None
+        known = found * scored
+        return MeanBounds(
+            (known + least) / total, (known + expected) / total, (known + most) / total
+        )
+
+    def _value(self, place: int) -> float:
+        return int(self._sums[place]) / _UNIT
+
+
+def _brier_by_outcome(probabilities: Floats) -> Floats:
+    """Return the Brier score of each row for each possible label."""
+    if probabilities.shape[1] == 2:
+        second = probabilities[:, 1:]
+        first = 1.0 - second
+        return np.concatenate([second * second, first * first], axis=1)
+    squares = _sum_of_columns(probabilities * probabilities)
+    scores: Floats = squares[:, None] - 2.0 * probabilities + 1.0
+    return scores
+
+
+def _sum_of_columns(values: Floats) -> Floats:
+    """Return row sums, added in column order: the bits do not depend on the number of rows."""
+    total = np.zeros(len(values))
+    for k in range(values.shape[1]):
+        total += values[:, k]
+    return total

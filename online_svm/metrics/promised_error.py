@@ -13,7 +13,7 @@ strictest to the loosest: a proven candidate hands its share to the next one. So
 the largest shares, in proportion K, K - 1, ..., 1. The loosest proven candidate is in force.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Self
 
@@ -109,6 +109,13 @@ class SettledAnswers(NamedTuple):
         if block.label_draw is not None:
             n = np.where(block.label_draw < 1.0 / most, n, -1)
         return cls(n, _of_label(block), block.label, truth, before)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Return the rows of all parts, in order."""
+        none = np.empty(0, dtype=np.int64)
+        empty = cls(none, np.empty(0), none, none, none)
+        return cls(*map(np.concatenate, zip(empty, *parts, strict=True)))
 
     def part(self, begin: int, stop: int) -> Self:
         """Return rows begin ... stop - 1."""

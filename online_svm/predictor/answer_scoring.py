@@ -11,7 +11,7 @@ import numpy as np
 
 from online_svm.config import SCORE, PredictorConfig
 from online_svm.metrics.cost_matrix import RealisedCost
-from online_svm.metrics.cumulative import NO_INTERVAL, CumulativeValidity, MethodAnswers
+from online_svm.metrics.cumulative import OpenAnswers, StreamValidity
 from online_svm.metrics.label_weights import most_examples, without_p_values
 from online_svm.metrics.promised_error import PromisedErrorRate, SettledAnswers
 from online_svm.metrics.sequential.exchangeability import MAX_FEATURES
@@ -19,28 +19,16 @@ from online_svm.metrics.window_ring import SLICE_VALUES, SliceNames, SliceValues
 from online_svm.metrics.windowed_validity import WindowedValidity
 from online_svm.predictor.batch import Answers, LearningOrder
 from online_svm.predictor.guarantee import StreamMonitors
-from online_svm.predictor.label_budget import (
-    LabelBudgetCounts,
-    is_marked,
-    repetitions,
-    wanted_answers,
-)
-from online_svm.predictor.pending_examples import (
-    OpenAnswers,
-    PendingExample,
-    ScoredAnswers,
-    scored_answers,
-    settled_answers,
-)
+from online_svm.predictor.label_budget import LabelBudgetCounts, is_marked, wanted_answers
+from online_svm.predictor.pending_examples import PendingExample
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.storage.state import Header, State, nest, require, under
-from online_svm.storage.state_schema import StateSchema, one
 from online_svm.stream.alarm import Alarm
 from online_svm.stream.answer_columns import Guarantee
 from online_svm.stream.cells import watched
 from online_svm.stream.input_batch import SliceValue
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.scored_rows import ScoredRows, as_given
+from online_svm.stream.scored_rows import ScoredRows, SettledRows, as_given
 from online_svm.stream.validity_report import (
     FeatureReport,
     LabelCounts,
@@ -48,63 +36,6 @@ from online_svm.stream.validity_report import (
     ValidityReport,
 )
 from online_svm.types import Arrays, Floats, Ints
-
-_SCHEMA = StateSchema(one("scored"))
-
-
-class StreamValidity:
-    """Running sums over every scored example, in constant memory.
-
-    `maps`: names of the published calibrators.
-    """
-
-    def __init__(self, maps: Sequence[str]) -> None:
-        self.scored = 0
-        self._sums = {name: CumulativeValidity(intervals=True) for name in ("headline", "venn")}
-        self._maps = {name: CumulativeValidity(intervals=False) for name in maps}
-
-    def update(self, block: PredictionBlock, columns: Ints) -> None:
-        """Add the labelled rows of `block`; `columns` holds their true class columns, or -1.
-
-        With a label budget each row is counted for each example for which its label stands.
-        """
-        self.scored += int(np.count_nonzero(columns >= 0))
-        rows = repetitions(block)
-        if rows is not None:
-            block, columns = block.taken(rows), columns[rows]
-        own, none, flat = block.svm_label, NO_INTERVAL, np.ascontiguousarray
-        primary = MethodAnswers(block.point, flat(block.lower), flat(block.upper), block.label, own)
-        least, most = flat(block.venn_lower), flat(block.venn_upper)
-        label = block.venn_point.argmax(axis=1)
-        venn = MethodAnswers(block.venn_point, least, most, label, own)
-        self._sums["headline"].update(primary, columns)
-        self._sums["venn"].update(venn, columns)
-        for name, point in block.maps.items():
-            answers = MethodAnswers(point, none, none, point.argmax(axis=1), own)
-            self._maps[name].update(answers, columns)
-
-    def report(self, n: int) -> ValidityReport:
-        """Return the report after `n` learned examples."""
-        headline, venn = (sums.report() for sums in self._sums.values())
-        maps = {name: sums.report() for name, sums in self._maps.items()}
-        return ValidityReport(n, self.scored, headline, venn, maps)
-
-    def state(self) -> Arrays:
-        """Return the sums as arrays."""
-        arrays = _SCHEMA.arrays_of(self)
-        for name, sums in (self._sums | self._maps).items():
-            arrays |= nest(name, sums.state())
-        return arrays
-
-    @classmethod
-    def from_state(cls, state: Arrays, maps: Sequence[str]) -> Self:
-        """Return the sums described by `state`."""
-        validity = cls(maps)
-        _SCHEMA.fill(validity, None, state)
-        for held in (validity._sums, validity._maps):
-            held |= {name: CumulativeValidity.from_state(under(name, state)) for name in held}
-        return validity
-
 
 MAX_REPORTED_FEATURES = 256
 """Largest number of features whose kinds a report lists."""
@@ -119,6 +50,7 @@ class AnswerScoring:
     `watched`: number of features if rows are cells; else None.
     `encoder`: feature encoder of the active model.
     `counts`: one for each report due; empty between calls of the predictor.
+    `settled`: rows that were learned or given up; empty between calls of the predictor.
     """
 
     def __init__(self, config: PredictorConfig) -> None:
@@ -130,6 +62,7 @@ class AnswerScoring:
         if config.scores is not None:
             self._hidden.append(config.n_scores)  # a new version is a known change
         self.counts: deque[LabelCounts] = deque()
+        self.settled: list[SettledRows] = []
         self._validity = StreamValidity(config.published)
         self._windows = WindowedValidity.of(config, most_examples(config.label_budget))
         self._budget = None if config.label_budget is None else LabelBudgetCounts()
@@ -171,6 +104,7 @@ class AnswerScoring:
             "_validity", "_windows", "_monitors", "_costs", "promise", "_open", "_budget", "counts"
         ):  # fmt: skip
             setattr(other, name, deepcopy(getattr(self, name)))
+        other.settled = [*self.settled]
         return other
 
     def scored(
@@ -180,8 +114,8 @@ class AnswerScoring:
 
         With delayed labels an example is scored by the answer it got when it came.
 
-        `block`: the answers to the rows of `order` that are answered.
-        `columns`: column of the label of each answer, or -1; read only if labels come at once.
+        `block`: the answers to the rows of `order` that are answered; None if there are none.
+        `columns`: class column of the label of each answer, or -1.
         `since`: examples learned at the last alarm that was acted on.
         """
         answers: Answers = []
@@ -191,9 +125,11 @@ class AnswerScoring:
                 continue
             rows, answered = order.part(begin, stop), order.answered(stop)
             part = None if block is None or answered == done else block.part(done, answered)
-            alarms = self._score_rows(rows, part, columns[begin:stop], since)
+            settled = rows.settled(part, columns[done:answered])
+            self.settled += settled
+            alarms = self._score_rows(rows, settled, since)
             if self.promise is not None:
-                part = _decided(self.promise, rows, part, columns[begin:stop], alarms)
+                part = _decided(self.promise, rows, part, settled, alarms)
             watched = self._watched(part, alarms)
             answers += watched if due is None else with_report(watched, self.report(due))
             begin, done = stop, answered
@@ -286,22 +222,18 @@ class AnswerScoring:
         return [(n, int(np.searchsorted(before, n))) for n in due]
 
     def _score_rows(
-        self, order: LearningOrder, block: PredictionBlock | None, columns: Ints, since: int
+        self, order: LearningOrder, settled: Sequence[SettledRows], since: int
     ) -> list[Alarm]:
-        """Score the answers whose labels are learned by the rows of `order`; return the alarms."""
-        if order.delayed is None:
-            if block is None or block.status != "ok":
-                return []
-            scored = as_given(block, order.given)
-            answers = ScoredAnswers(scored, columns, order.slices, order.X, block.n + 1)
-            return self._score(answers, since)
+        """Score the examples that the rows settle; return the alarms."""
         if self._budget is not None:
-            self._budget.add(order.delayed, order.learns, order.gaps)
+            self._budget.add(order)
         alarms = list[Alarm]()
-        learned = order.before[order.learns] + 1
-        for answers in scored_answers(order.delayed.chosen(order.learns), learned):
-            alarms += self._score(answers, since)
-        self._open.add(order.delayed.open_terms())
+        for rows in settled:
+            if rows.block.status == "ok":
+                alarms += self._score(rows, order.given, since)
+        for row, change in enumerate(order.opens):
+            if change:
+                self._open.add(change * order.examples[row].terms)
         return alarms
 
     def _watched_rows(self, X: Floats) -> Floats:
@@ -310,9 +242,10 @@ class AnswerScoring:
             return X
         return watched(X, min(self.watched, MAX_FEATURES), self._hidden)
 
-    def _score(self, answers: ScoredAnswers, since: int) -> list[Alarm]:
-        """Score answers in the order in which their labels are learned; return the alarms."""
-        block, columns, slices, X, learned = wanted_answers(answers)
+    def _score(self, settled: SettledRows, given: Floats | None, since: int) -> list[Alarm]:
+        """Score answers, or `given` ones, in the order of their labels; return the alarms."""
+        block, _, columns, slices, X, before = wanted_answers(settled)
+        block = as_given(block, given)
         if not len(columns):
             return []
         rows = ScoredRows.of(block, columns, slices, self._watched_rows(X))
@@ -324,8 +257,7 @@ class AnswerScoring:
             self._costs.update(of.point, of.lower, of.upper, of.columns)
         if self._monitors is None or not len(rows):
             return []
-        if len(rows) < len(columns):
-            learned = learned[columns >= 0]
+        learned = (before if len(rows) == len(columns) else before[columns >= 0]) + 1
         if self._config.score_role == "watched":
             stated = replace(block, point=np.ascontiguousarray(block.maps[SCORE]))
             rows = ScoredRows.of(stated, columns, slices, self._watched_rows(X))
@@ -359,21 +291,17 @@ def _decided(
     promise: PromisedErrorRate,
     order: LearningOrder,
     block: PredictionBlock | None,
-    columns: Ints,
+    settled: Sequence[SettledRows],
     alarms: Sequence[Alarm],
 ) -> PredictionBlock | None:
     """Return the answers to the rows of `order` with decisions, and count the rows' labels."""
     withdrawing = [alarm.n for alarm in alarms if alarm.kind != "comparison"]
-    if order.delayed is None:
-        assert block is not None
-        settled = SettledAnswers.of(block, columns, order.before)
-        return promise.decided(block, promise.follow(settled, np.arange(len(block)), withdrawing))
+    counted = SettledAnswers.joined(
+        SettledAnswers.of(rows.block, rows.columns, rows.before, promise.most) for rows in settled
+    )
     is_settled = order.learns | order.gaps
-    examples = order.delayed.chosen(is_settled)
-    learns, before = order.learns[is_settled], order.before[is_settled]
-    settled = settled_answers(examples, learns, before, promise.most)
-    asked: Ints = (np.cumsum(is_settled) - is_settled)[order.delayed.answers]
-    thresholds = promise.follow(settled, asked, withdrawing)
+    asked: Ints = (np.cumsum(is_settled) - is_settled)[order.answers]
+    thresholds = promise.follow(counted, asked, withdrawing)
     return None if block is None else promise.decided(block, thresholds)
 
 

@@ -2,28 +2,31 @@
 
 Items are admitted one by one, in order, so the batching of the stream changes no result. The order
 depends on the entries alone, not on answers. So it is determined first, and the predictor then
-follows it.
+follows it. A label that comes with its example is a label with delay 0: its row answers the example
+and learns it. With a horizon, an example is answered in one row and learned in another.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from online_svm.errors import SHOWN, InvalidExample
-from online_svm.predictor.delayed_labels import DelayedLabels, Kind, LabelStep
-from online_svm.predictor.pending_examples import PendingExample
+from online_svm.predictor.delayed_labels import Correction, DelayedLabels, Kind, LabelStep
+from online_svm.predictor.pending_examples import PendingExample, answer_runs
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.cells import stacked, widened
-from online_svm.stream.input_batch import AnsweredIds, DelayedLabel, InputBatch, SliceValue
+from online_svm.stream.cells import stacked
+from online_svm.stream.input_batch import AnsweredIds, DelayedLabel, InputBatch
 from online_svm.stream.labels import LabelIndex
 from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.scored_rows import SettledRows
 from online_svm.stream.validity_report import Done, ValidityReport
 from online_svm.types import Bools, Floats, Ints
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 Waits = Generator[None, None, Result]
 """Work as a generator that yields before it waits for a refit; the next step waits."""
@@ -68,8 +71,7 @@ class BatchResult:
     repeats: dict[int, int] = field(default_factory=dict)
     rejected: dict[int, InvalidExample] = field(default_factory=dict)
     taken: dict[int, TakenLabel] = field(default_factory=dict)  # labels of earlier examples
-    # With a horizon: the learned examples with labels and answers.
-    learned: Sequence[PendingExample] = ()
+    settled: Sequence[SettledRows] = ()  # what was learned or given up, with its answers
     found: Answers = field(default_factory=list)  # in the order of `OnlinePredictor.step_many`
 
     def learned_before(self, index: int) -> int:
@@ -103,54 +105,16 @@ class BatchResult:
         return [(self.cause(alarm.n), alarm) for alarm in found]
 
 
-def admit(
-    batch: InputBatch, ids: AnsweredIds | None, classes: LabelIndex, max_classes: int | None
-) -> tuple[InputBatch, BatchResult]:
-    """Return the admitted part of a batch, and a result with its repeats and rejections.
+class Admission:
+    """Admits the items of a batch one by one, in order.
 
-    A repeated id is left out. A new label is rejected once there are `max_classes`. The ids of
-    admitted examples are added to `ids`.
-
-    `classes`: labels known before the batch.
-    `max_classes`: bound on undeclared labels.
-    """
-    result = BatchResult()
-    new = set() if classes.declared or max_classes is None else classes.unknown(batch.labels)
-    room = (max_classes or 0) - len(classes.labels)
-    # Leaving out repeats only removes labels: below the bound no label needs a check.
-    is_full = len(new) > room
-    window = 0 if ids is None else ids.window
-    if window == 0 and not is_full:
-        result.answered = batch.indices
-        return batch, result
-    added: set[str] = set()
-    for row, (index, label) in enumerate(zip(batch.indices, batch.labels, strict=True)):
-        sent = batch.id_of(row) if window else None
-        first = None if sent is None or ids is None else ids.first(sent)
-        if first is not None:
-            result.repeats[index] = first
-            continue
-        if is_full and label in new and label not in added:
-            if len(added) >= room:
-                result.rejected[index] = _one_too_many(label, max_classes)
-                continue
-            added.add(label)
-        if sent is not None and ids is not None:
-            ids.add(sent, batch.first + index)
-    left_out = result.repeats.keys() | result.rejected.keys()
-    batch = batch.without(left_out) if left_out else batch
-    result.answered = batch.indices
-    return batch, result
-
-
-class DelayedAdmission:
-    """Passes the examples and labels of a batch to the queue of delayed labels, one by one.
-
+    A repeated id is left out. A label is rejected if it is new and there are `max_classes` labels.
     A waiting example that is sent again is a label if it has one and the same features. With other
     features it is rejected; without a label it is a repeat.
 
-    `slice_codes`: returns the codes of slice values; called once for each accepted row.
+    `queue`: the examples that wait for labels; admitted ones and labels are added.
     `ids`: ids answered before the batch; the ids of the batch are added.
+    `seen`: labels seen so far.
     `max_classes`: bound on undeclared labels.
     """
 
@@ -158,123 +122,96 @@ class DelayedAdmission:
         self,
         batch: InputBatch,
         queue: DelayedLabels,
-        slice_codes: Callable[[Sequence[SliceValue | None] | None, int], Ints],
         ids: AnsweredIds | None,
+        seen: set[str],
         max_classes: int | None,
     ) -> None:
-        self._batch, self._queue, self._slice_codes = batch, queue, slice_codes
-        self._ids, self._max_classes = ids, max_classes
-        self._answered: list[int] = []
-        self._result = BatchResult(queue.learned, answered=self._answered)
+        self._batch, self._queue, self._seen = batch, queue, seen
+        self._ids = None if ids is None or ids.window == 0 else ids
+        self._max_classes = max_classes
+        self._answered, self._learned_by = list[int](), list[int]()
+        self._result = BatchResult(learned_by=self._learned_by, answered=self._answered)
 
-    def result(self) -> BatchResult:
-        """Process all items; return their outcomes, without answers."""
-        rows = {index: row for row, index in enumerate(self._batch.indices)}
-        learned_by: list[int] = []
-        for index in sorted(rows.keys() | self._batch.delayed.keys()):
-            before = self._queue.learned
+    def admitted(self) -> tuple[InputBatch, BatchResult]:
+        """Process all items; return the admitted examples, and the outcomes without answers."""
+        batch, result = self._batch, self._result
+        if self._admits_all():
+            result.answered = batch.indices
+            return batch, result
+        places = dict(zip(batch.indices, range(len(batch)), strict=True))
+        for index in sorted(places.keys() | batch.delayed.keys()) if batch.delayed else places:
             try:
-                if index in rows:
-                    self._take_row(index, rows[index])
+                if index in places:
+                    self._take_row(index, places[index])
                 else:
-                    self._take_label(index, self._batch.delayed[index])
+                    self._take_label(index, batch.delayed[index])
             except InvalidExample as error:
-                self._result.rejected[index] = error.alone()
-            learned_by += [index] * (self._queue.learned - before)
-        self._result.learned_by = learned_by
-        return self._result
+                result.rejected[index] = error.alone()
+        if len(self._answered) < len(batch):
+            batch = batch.without(places.keys() - set(self._answered))
+        return batch, result
+
+    def _admits_all(self) -> bool:
+        """Whether every item is an example that cannot be left out, and none waits."""
+        if self._queue.is_delayed or self._ids is not None:
+            return False
+        most = self._max_classes
+        return most is None or len(self._seen.union(self._batch.labels) - {None}) <= most
 
     def _take_label(self, index: int, label: DelayedLabel) -> None:
         self._check_classes(label.label)
-        self._result.taken[index] = TakenLabel(label, self._queue.label(*label))
+        done = self._queued(index, self._queue.label, *label)
+        self._result.taken[index] = TakenLabel(label, done)
+        self._seen.add(label.label)
 
     def _take_row(self, index: int, row: int) -> None:
-        batch, sent = self._batch, self._batch.id_of(row)
-        label = batch.labels[row]
-        waiting = None if sent is None else self._queue.waiting(sent)
-        if waiting is not None and sent is not None and label is not None:
-            if not _are_same(batch.X[row], waiting.x):
-                raise InvalidExample("id_with_other_features", id=sent[:SHOWN])
-            self._take_label(index, DelayedLabel(sent, label))
-            return
-        first = None if sent is None or self._ids is None else self._ids.first(sent)
-        first = first if waiting is None else waiting.seq
-        if first is not None:
-            self._result.repeats[index] = first
-            return
-        if label is not None:
+        batch, ids, queue = self._batch, self._ids, self._queue
+        sent, label = None if batch.ids is None else batch.ids[row], batch.labels[row]
+        if sent is not None:
+            waiting = queue.known.get(sent)
+            if waiting is not None and label is not None:
+                if not waiting.has_features(batch.X[row]):
+                    raise InvalidExample("id_with_other_features", id=sent[:SHOWN])
+                self._take_label(index, DelayedLabel(sent, label))
+                return
+            first = None if ids is None else ids.first(sent)
+            first = first if waiting is None else waiting.seq
+            if first is not None:
+                self._result.repeats[index] = first
+                return
+        if label is not None and label not in self._seen:
             self._check_classes(label)
-        example = PendingExample(
-            batch.X[row].copy(),
-            id=sent,
-            label=label,
-            time=0 if batch.times is None else batch.times[row],
-            seq=batch.first + index,
-            slices=self._slice_codes(None if batch.slices is None else [batch.slices[row]], 1)[0],
-        )
-        if batch.probabilities is not None:
-            example.probability = float(batch.probabilities[row])
-        self._queue.accept(example)
+            self._seen.add(label)
+        if queue.is_delayed:
+            self._queued(index, queue.accept, PendingExample.of(batch, row, index))
         self._answered.append(index)
-        if sent is not None and self._ids is not None:
-            self._ids.add(sent, batch.first + index)
+        if sent is not None and ids is not None:
+            ids.add(sent, batch.first + index)
+
+    def _queued(self, index: int, act: Callable[..., Result], *given: Any) -> Result:
+        """Let the queue act on an item, and record which examples are learned by that."""
+        before = self._queue.learned
+        found = act(*given)
+        self._learned_by += [index] * (self._queue.learned - before)
+        return found
 
     def _check_classes(self, label: str) -> None:
-        seen, most = self._queue.seen_labels, self._max_classes
-        if most is not None and label not in seen and len(seen) >= most:
-            raise _one_too_many(label, most)
+        most = self._max_classes
+        if most is not None and label not in self._seen and len(self._seen) >= most:
+            raise InvalidExample("label_too_many", label=label[:SHOWN], most=most)
 
 
-def _one_too_many(label: str, most: int | None) -> InvalidExample:
-    return InvalidExample("label_too_many", label=label[:SHOWN], most=most)
-
-
-def _are_same(x: Floats, y: Floats) -> bool:
-    """Return whether two rows have equal values; missing values are equal."""
-    width = max(len(x), len(y))
-    return np.array_equal(widened(x, width), widened(y, width), equal_nan=True)
-
-
-_ROWS: tuple[Kind, ...] = ("answer", "learn", "give_up", "label")
-"""Kinds of steps that become rows."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DelayedRows:
-    """Rows of a stream with delayed labels."""
-
-    examples: Sequence[PendingExample]
-    answers: Bools  # shape (m,); whether the row is answered; the others were answered before
-    opens: Ints  # shape (m,); change in the number of answers that wait for a label: 1, 0 or -1
-
-    def part(self, begin: int, stop: int) -> "DelayedRows":
-        """Return rows begin ... stop - 1."""
-        rows = slice(begin, stop)
-        return DelayedRows(self.examples[rows], self.answers[rows], self.opens[rows])
-
-    def chosen(self, mask: Bools) -> list[PendingExample]:
-        """Return the examples of the rows in `mask`."""
-        return [self.examples[row] for row in np.flatnonzero(mask).tolist()]
-
-    def open_terms(self) -> Ints:
-        """Return the change that the rows make to the sums of `OpenAnswers`."""
-        terms = np.zeros(5, dtype=np.int64)
-        for row in np.flatnonzero(self.opens).tolist():
-            terms += self.opens[row] * self.examples[row].terms
-        return terms
+_KINDS: tuple[Kind, ...] = ("answer", "learn", "give_up", "label")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearningOrder:
-    """Rows in the order in which they are answered and learned.
-
-    If labels come with their examples, each row is answered and then learned. With delayed labels
-    an example is answered in one row and learned in another.
+    """Rows in the order in which examples are answered, and learned or given up.
 
     Examples
     --------
-    >>> codes, probs = np.array([0, -1, 1]), np.full(3, np.nan)
-    >>> order = LearningOrder.at_once(np.zeros((3, 2)), codes, probs, 7, np.empty((3, 0)))
+    >>> batch = InputBatch(np.zeros((3, 2)), ["a", None, "b"], range(3))
+    >>> order = LearningOrder.at_once(batch, np.array([0, -1, 1]), np.empty((3, 0)), 7)
     >>> order.before.tolist(), order.part(1, 3).learns.tolist(), order.part(0, 2).after
     ([7, 8, 8], [False, True], 8)
     """
@@ -282,59 +219,59 @@ class LearningOrder:
     X: Floats  # shape (m, n_features)
     codes: Ints  # shape (m,); codes of the labels to learn; -1 for none
     probs: Floats  # shape (m,); probabilities to learn instead of labels; NaN for none
+    slices: Ints  # shape (m, n_slices); codes of the slice values
+    answers: Bools  # shape (m,); whether the row answers its example
     learns: Bools  # shape (m,); whether a label or a probability is learned
     gaps: Bools  # shape (m,); whether the row settles that its example is never learned
     before: Ints  # shape (m,); examples learned before each row
-    slices: Ints  # shape (m, n_slices); codes of the slice values
-    learns_all: bool  # whether every row is learned; then no row is a gap
-    delayed: DelayedRows | None = None  # None if labels come with their examples
+    is_plain: bool  # whether every row answers and learns
+    # Of each row, if an example is answered in one row and settled in another; else both are empty:
+    examples: Sequence[PendingExample] = ()
+    opens: Sequence[int] = ()  # change in the number of answers that wait for a label: 1, 0 or -1
     # Shape (m, n_classes, 3); answers to score instead of the predictor's own; see `given_columns`.
     given: Floats | None = None
 
     @classmethod
     def at_once(
-        cls,
-        X: Floats,
-        codes: Ints,
-        probs: Floats,
-        n: int,
-        slices: Ints,
-        given: Floats | None = None,
+        cls, batch: InputBatch, codes: Ints, slices: Ints, n: int, given: Floats | None = None
     ) -> Self:
-        """Return the order for labels that come with their examples, after `n` learned ones."""
-        learns = codes >= 0
-        learns_all = bool(learns.all())
-        if learns_all:  # most batches
-            before = np.arange(n, n + len(codes))
+        """Return the order for labels that come with their examples, after `n` learned ones.
+
+        `batch`: the admitted examples.
+        `codes`, shape (m,): codes of their labels.
+        """
+        m, learns, probs = len(batch), codes >= 0, batch.probabilities
+        probs = np.full(m, np.nan) if probs is None else probs
+        is_plain = bool(learns.all())
+        if is_plain:  # most batches
+            before = np.arange(n, n + m)
         else:
             learns |= ~np.isnan(probs)
-            learns_all = bool(learns.all())
-            before = n + np.cumsum(learns) - learns
-        return cls(X, codes, probs, learns, ~learns, before, slices, learns_all, given=given)
+            is_plain = bool(learns.all())
+            before = _before(n, learns)
+        answers = learns if is_plain else np.ones(m, dtype=np.bool_)
+        flags = (answers, learns, ~learns)
+        return cls(batch.X, codes, probs, slices, *flags, before, is_plain, given=given)
 
     @classmethod
     def of_steps(cls, steps: Sequence[LabelStep], codes: Ints, n: int) -> Self:
-        """Return the order of `steps` after `n` learned examples; `codes` are their labels."""
-        rows = [step for step in steps if step.kind in _ROWS]
-        examples = [step.example for step in rows if step.example is not None]
-        kinds = np.array([_ROWS.index(step.kind) for step in rows], dtype=np.int64)
+        """Return the order of `steps` after `n` learned examples.
+
+        `codes`: codes of the labels of the examples that are learned.
+        """
+        examples = [step.example for step in steps]
+        kinds = np.array([_KINDS.index(step.kind) for step in steps])
         answers, learns, gaps = kinds == 0, kinds == 1, kinds == 2
-        of_rows = np.full(len(rows), -1, dtype=np.int64)
+        of_rows = np.full(len(steps), -1, dtype=np.int64)
         of_rows[learns] = codes
         probs = np.array([example.probability for example in examples])
         probs[~learns] = np.nan
-        opens = np.array([step.opens for step in rows], dtype=np.int64)
+        X, slices = stacked([each.x for each in examples]), [each.slices for each in examples]
         return cls(
-            stacked([example.x for example in examples]),
-            of_rows,
-            probs,
-            learns,
-            gaps,
-            n + np.cumsum(learns) - learns,
-            np.array([example.slices for example in examples], dtype=np.int64),
-            bool(learns.all()),
-            DelayedRows(examples, answers, opens),
-        )
+            X, of_rows, probs, np.array(slices, dtype=np.int64), answers, learns, gaps,
+            _before(n, learns), is_plain=False, examples=examples,
+            opens=[step.opens for step in steps],
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.before)
@@ -346,42 +283,86 @@ class LearningOrder:
 
     def answered(self, stop: int) -> int:
         """Return the number of rows before `stop` that are answered."""
-        if self.delayed is None:
-            return stop
-        return int(np.count_nonzero(self.delayed.answers[:stop]))
+        return stop if self.is_plain else int(np.count_nonzero(self.answers[:stop]))
 
     def of_learned(self, values: Sequence[int]) -> Sequence[int]:
         """Select from one value a row the values of learned rows."""
-        if self.learns_all:
-            return values
-        return [values[row] for row in np.flatnonzero(self.learns).tolist()]
+        return values if self.is_plain else _chosen(values, self.learns)
 
     def part(self, begin: int, stop: int) -> "LearningOrder":
         """Return rows begin ... stop - 1; the arrays are views."""
-        if begin == 0 and stop == len(self):
-            return self
-        delayed = None if self.delayed is None else self.delayed.part(begin, stop)
-        return self._taken(slice(begin, stop), delayed)
+        return self if begin == 0 and stop == len(self) else self.taken(slice(begin, stop))
 
     def learned(self) -> "LearningOrder":
         """Return the learned rows alone."""
-        return self if self.learns_all and self.delayed is None else self._taken(self.learns)
+        return self if self.is_plain else self.taken(self.learns)
 
-    def computed(self, answers: Bools) -> "LearningOrder":
+    def computed(self) -> "LearningOrder":
         """Return the rows that are answered or learned."""
-        return self._taken(self.learns | answers)
+        if self.is_plain:
+            return self
+        chosen = self.answers | self.learns
+        return self if chosen.all() else self.taken(chosen)
 
-    def _taken(self, chosen: slice | Bools, delayed: DelayedRows | None = None) -> "LearningOrder":
-        learns = self.learns[chosen]
+    def taken(self, chosen: slice | Bools) -> "LearningOrder":
+        """Return the chosen rows; a slice gives views."""
         return LearningOrder(
-            self.X[chosen],
-            self.codes[chosen],
-            self.probs[chosen],
-            learns,
-            self.gaps[chosen],
-            self.before[chosen],
-            self.slices[chosen],
-            self.learns_all or bool(learns.all()),
-            delayed,
+            self.X[chosen], self.codes[chosen], self.probs[chosen], self.slices[chosen],
+            self.answers[chosen], self.learns[chosen], self.gaps[chosen], self.before[chosen],
+            self.is_plain, _chosen(self.examples, chosen), _chosen(self.opens, chosen),
             None if self.given is None else self.given[chosen],
-        )
+        )  # fmt: skip
+
+    def settled(self, block: PredictionBlock | None, columns: Ints) -> list[SettledRows]:
+        """Return the examples that the rows settle, in as few blocks as possible.
+
+        A label unknown to the model that answered gets the column of unseen labels.
+
+        `block`: answers to the answered rows; None if there are none.
+        `columns`: class column of the label of each answered row.
+        """
+        if block is not None and not self.examples:
+            return [SettledRows(block, self.codes, columns, self.slices, self.X, self.before)]
+        found, rows = list[SettledRows](), self.taken(self.learns | self.gaps)
+        for block, begin, stop in answer_runs(rows.examples):
+            run, place = rows.part(begin, stop), {y: i for i, y in enumerate(block.classes)}
+            unseen, labels = place.get(None, -1), [each.label for each in run.examples]
+            of_labels = [-1 if y is None else place.get(y, unseen) for y in labels]
+            columns = np.array(of_labels, dtype=np.int64)
+            found.append(SettledRows(block, run.codes, columns, run.slices, run.X, run.before))
+        return found
+
+
+def _before(n: int, learns: Bools) -> Ints:
+    """Return the number of examples learned before each row, after `n` learned ones."""
+    before: Ints = n + np.cumsum(learns) - learns
+    return before
+
+
+def _chosen(values: Sequence[Item], chosen: slice | Bools) -> Sequence[Item]:
+    """Select from one value a row, or from no values."""
+    if isinstance(chosen, slice) or not values:
+        return values[chosen] if isinstance(chosen, slice) else values
+    return [values[row] for row in np.flatnonzero(chosen).tolist()]
+
+
+Events = Sequence[LearningOrder | Correction]
+"""What happens in a batch, in order."""
+
+
+def in_order(steps: Sequence[LabelStep | Correction], labels: LabelIndex, n: int) -> Events:
+    """Return the events of steps after `n` learned examples; new labels get codes in order."""
+    events, rows = list[LearningOrder | Correction](), list[LabelStep]()
+    for step in (*steps, None):
+        if isinstance(step, LabelStep):
+            rows.append(step)
+            continue
+        if rows:
+            codes = labels.codes([each.example.label for each in rows if each.kind == "learn"])
+            order = LearningOrder.of_steps(rows, codes, n)
+            events.append(order)
+            n, rows = order.after, []
+        if step is not None:
+            labels.codes([step.label])
+            events.append(step)
+    return events

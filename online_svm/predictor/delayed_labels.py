@@ -1,14 +1,15 @@
 """DelayedLabels: the queue of answered examples that wait for delayed labels.
 
 It records when each example is answered, learned or dropped as a list of steps, in the order of the
-entries. The order depends on the entries alone, not on answers. Kinds of steps:
+entries, with the corrections of learned labels between them. The order depends on the entries
+alone, not on answers. Kinds of steps:
 
 - ``answer``: answer an example;
 - ``learn``: learn an example that was answered before;
 - ``give_up``: drop an example unlearned: its horizon passed without a label, or the queue is full;
-- ``label``: a waiting example got its label;
-- ``correct``: a learned example got another label;
-- ``report``: a report is due.
+- ``label``: a waiting example got its label.
+
+With horizon 0 no example waits, and the queue stays empty.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ MAX_EARLY_LABEL_IDS = 1000
 """Ids of labels for unknown examples that are kept, to count labels that precede their example."""
 
 
-Kind = Literal["answer", "learn", "give_up", "label", "correct", "report"]
+Kind = Literal["answer", "learn", "give_up", "label"]
 
 
 class Correction(NamedTuple):
@@ -48,9 +49,7 @@ class LabelStep(NamedTuple):
     """One step; the module docstring lists the kinds."""
 
     kind: Kind
-    example: PendingExample | None = None  # its example, except for `correct` and `report`
-    counts: LabelCounts | None = None  # for a report
-    correction: Correction | None = None
+    example: PendingExample
     opens: int = 0  # change in the number of answers that wait for a label: 1, 0 or -1
 
 
@@ -131,13 +130,14 @@ _SCHEMA = StateSchema(number("learned"), number("_accepted"), number("_clock"))
 class DelayedLabels:
     """The waiting examples of a stream in event order, and the record of settled ones.
 
-    `config`: with a horizon.
+    `is_delayed`: whether there is a horizon.
     `learned`: examples learned after the steps so far.
     `seen_labels`: seen labels, in order.
+    `known`: waiting examples by id.
     """
 
     def __init__(self, config: PredictorConfig) -> None:
-        self._horizon = config.horizon_length
+        self.is_delayed, self._horizon = config.takes_delayed_labels, config.horizon_length
         self._counts_time = config.counts_time
         self._at_arrival = config.maturity == "arrival"
         self._max_pending, self._window = config.max_pending, config.window
@@ -149,13 +149,10 @@ class DelayedLabels:
         self._clock = 0
         self._open_from = 0
         self._waiting: dict[int, PendingExample] = {}  # keyed by number: event order
-        self._known: dict[str, PendingExample] = {}  # waiting examples that have an id
+        self.known: dict[str, PendingExample] = {}
         self._settled = SettledExamples(config.max_pending)
-        self._steps: list[LabelStep] = []
-
-    def waiting(self, id: str) -> PendingExample | None:
-        """Return the waiting example with this id, or None."""
-        return self._known.get(id)
+        self._steps: list[LabelStep | Correction] = []
+        self._report_counts: list[LabelCounts] = []
 
     @property
     def accepted(self) -> int:
@@ -182,7 +179,7 @@ class DelayedLabels:
 
         Raises InvalidInput if an example with its id waits already; the state is unchanged then.
         """
-        if example.id in self._known:
+        if example.id in self.known:
             raise InvalidInput(f"id: {example.id[:40]!r} waits for its label already")
         self.counts.backwards += example.time < self._clock
         self._clock = example.time = max(self._clock, example.time)
@@ -192,7 +189,7 @@ class DelayedLabels:
             self.seen_labels[example.label] = None
         if example.id is not None:
             self.counts.early += self._settled.came_after_its_label(example.id)
-            self._known[example.id] = example
+            self.known[example.id] = example
         self._waiting[example.number] = example
         self.counts.pending += 1
         self._add("answer", example, opens=0 if example.has_target else 1)
@@ -205,8 +202,10 @@ class DelayedLabels:
 
         Raises InvalidInput if an example with one of the ids waits already, or an id occurs twice.
         """
+        if not self.is_delayed:  # no example waits
+            return
         known = [id for id in ids if id is not None]
-        if len(set(known)) < len(known) or not self._known.keys().isdisjoint(known):
+        if len(set(known)) < len(known) or not self.known.keys().isdisjoint(known):
             raise InvalidInput("ids: one waits for its label already, or is given twice")
 
     def label(self, id: str, label: str) -> Done:
@@ -215,7 +214,7 @@ class DelayedLabels:
         Raises InvalidExample if it cannot be used: ``unknown_id``, ``after_horizon``,
         ``after_window`` or ``conflict``. Only counts, and the memory of unknown ids, change then.
         """
-        example = self._known.get(id)
+        example = self.known.get(id)
         if example is None:
             return self._label_of_settled(id, label)
         if not np.isnan(example.probability):
@@ -230,10 +229,11 @@ class DelayedLabels:
             self._learn(example)
         return "accepted"
 
-    def take_steps(self) -> list[LabelStep]:
-        """Return the steps since the last call."""
-        steps, self._steps = self._steps, []
-        return steps
+    def take_steps(self) -> tuple[list[LabelStep | Correction], list[LabelCounts]]:
+        """Return the steps since the last call, and the counts at each report that became due."""
+        taken = self._steps, self._report_counts
+        self._steps, self._report_counts = [], []
+        return taken
 
     def examples(self) -> list[PendingExample]:
         """Return the waiting examples, in event order."""
@@ -263,7 +263,7 @@ class DelayedLabels:
         waiting = pending_from_state(State(header, under("waiting", arrays)))
         late._waiting = {example.number: example for example in waiting}
         late._open_from = next(iter(late._waiting), late._accepted)
-        late._known = {example.id: example for example in waiting if example.id is not None}
+        late.known = {example.id: example for example in waiting if example.id is not None}
         require(len(late._waiting) == late.counts.pending, "pending")
         return late
 
@@ -271,7 +271,7 @@ class DelayedLabels:
         before, n = self._settled.relabel(id, label, self.learned - (self._window or self.learned))
         self.seen_labels[label] = None
         if before != label:
-            self._steps.append(LabelStep("correct", correction=Correction(n, label)))
+            self._steps.append(Correction(n, label))
         return self._said_again(before, label)
 
     def _said_again(self, before: str, label: str) -> Done:
@@ -307,7 +307,7 @@ class DelayedLabels:
         self.learned += 1
         self._add("learn", example)
         if self.learned % self._metrics_every == 0:
-            self._steps.append(LabelStep("report", counts=self.counts.copy()))
+            self._report_counts.append(self.counts.copy())
 
     def _give_up(self, example: PendingExample) -> None:
         self._settle(example, GIVEN_UP, None)
@@ -318,9 +318,9 @@ class DelayedLabels:
         del self._waiting[example.number]
         self.counts.pending -= 1
         if example.id is not None:
-            del self._known[example.id]
+            del self.known[example.id]
             self._settled.remember(example.id, n, label)
 
     def _add(self, kind: Kind, example: PendingExample, opens: int = 0) -> None:
         self.counts.unlabelled += opens
-        self._steps.append(LabelStep(kind, example, opens=opens))
+        self._steps.append(LabelStep(kind, example, opens))

@@ -10,8 +10,8 @@ from online_svm.config import PredictorConfig
 from online_svm.metrics.cost_matrix import CostMatrix
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.answer_scoring import AnswerScoring
-from online_svm.predictor.batch import Answers, DelayedRows, LearningOrder, Waits
-from online_svm.predictor.delayed_labels import Correction, LabelStep
+from online_svm.predictor.batch import Answers, Events, LearningOrder, Waits
+from online_svm.predictor.delayed_labels import Correction
 from online_svm.predictor.ensemble import Ensemble
 from online_svm.predictor.expert_ensemble import ExpertEnsemble, RowsToLearn
 from online_svm.predictor.frozen_predictor import (
@@ -22,12 +22,7 @@ from online_svm.predictor.frozen_predictor import (
 )
 from online_svm.predictor.guarantee import LabelGaps
 from online_svm.predictor.label_budget import LabelBudget
-from online_svm.predictor.pending_examples import (
-    AnswerTimeOutputs,
-    PendingExample,
-    answer_time_outputs,
-    give,
-)
+from online_svm.predictor.pending_examples import PendingExample, answer_time_outputs, give
 from online_svm.predictor.refit_schedule import DueModel, RefitSchedule
 from online_svm.predictor.simple_experts import next_fit
 from online_svm.storage.state import State, nest, under
@@ -60,31 +55,24 @@ class InferenceEngine:
         self._budget = LabelBudget.of(config)
         self._experts = None if config.semantics < 6 else ExpertEnsemble(config)
 
-    def follow(self, order: LearningOrder) -> Waits[Answers]:
-        """Answer and learn rows in this order; pause when a refit result is needed."""
-        self._schedule.hold(order)
+    def follow(self, events: Events) -> Waits[Answers]:
+        """Answer and learn rows and correct labels, in order; pause when a refit is needed."""
         answers: Answers = []
-        begin = 0
-        while begin < len(order):
-            self._schedule.freeze_what_is_held()
-            if self._schedule.is_waiting:
-                yield
-            self.activate_if_due()
-            block, answered = self._answer_block(order, begin)
-            answers += answered
-            begin += len(block)
+        for event in events:
+            if isinstance(event, Correction):
+                yield from self._relabel(event)
+                continue
+            self._schedule.hold(event)
+            begin = 0
+            while begin < len(event):
+                self._schedule.freeze_what_is_held()
+                if self._schedule.is_waiting:
+                    yield
+                self.activate_if_due()
+                block, answered = self._answer_block(event, begin)
+                answers += answered
+                begin += len(block)
         return answers
-
-    def follow_steps(self, steps: Sequence[LabelStep]) -> Waits[Answers]:
-        """Execute steps in order: answer and learn examples, correct labels."""
-        answers: Answers = []
-        begin = 0
-        for i, step in enumerate(steps):
-            if step.correction is not None:
-                answers += yield from self._follow_rows(steps[begin:i])
-                yield from self._relabel(step.correction)
-                begin = i + 1
-        return answers + (yield from self._follow_rows(steps[begin:]))
 
     def know(self, schema: FeatureSchema) -> None:
         """Adopt the names and number of the features."""
@@ -187,12 +175,6 @@ class InferenceEngine:
         active.calibrate(due.outside, due.since, self._calibrations)
         return active
 
-    def _follow_rows(self, steps: Sequence[LabelStep]) -> Waits[Answers]:
-        learned = [step.example.label for step in steps if step.example and step.kind == "learn"]
-        codes = self._schedule.labels.codes(learned)
-        order = LearningOrder.of_steps(steps, codes, self._schedule.n)
-        return (yield from self.follow(order)) if len(order) else []
-
     def _relabel(self, correction: Correction) -> Waits[None]:
         """Change the label of a learned example for the next refit."""
         if self._schedule.is_waiting:
@@ -206,7 +188,7 @@ class InferenceEngine:
         schedule, due = self._schedule, self._next_change()
         block = order.part(begin, self._end_of_block(order, begin, due))
         block, answered = self._answer_until_acted(block)
-        if not block.learns_all and block.gaps.any():
+        if not block.is_plain and block.gaps.any():
             self._gaps.unlabelled = int(block.before[block.gaps][-1])
         if schedule.acts and _acted_at(answered) is not None:
             self._restart()
@@ -275,7 +257,7 @@ class InferenceEngine:
             return begin + self._until_new_label(order.codes[begin:stop])
         if self._config.learner == "psvm" and not self.model.has_probabilities:
             stop = begin + _with_first(~np.isnan(order.probs[begin:stop]))
-        if not (order.learns_all or self._gaps.lies_in_window(self._schedule.n)):
+        if not (order.is_plain or self._gaps.lies_in_window(self._schedule.n)):
             stop = begin + _with_first(order.gaps[begin:stop])
         return stop
 
@@ -291,45 +273,30 @@ class InferenceEngine:
         return self._gaps.reason(self._schedule.n)
 
     def _answer(self, order: LearningOrder, lacks: str | None) -> Answers:
-        """Answer rows with one model and one fit of its calibrators, then score them."""
-        block: PredictionBlock | None
-        columns = _NO_COLUMNS
-        if order.delayed is None:
-            block, columns = self._block(order, lacks)
-        else:
-            block = self._delayed_block(order, order.delayed, lacks)
-        if block is not None and self._costs is not None:
-            block = self._costs.decided(block)
+        """Answer rows with one model and one fit of its calibrators, then score settled ones."""
+        rows = order.computed()
+        block, columns = self._block(rows, lacks) if len(rows) else (None, _NO_COLUMNS)
         return self.scoring.scored(order, block, columns, self._schedule.since)
 
-    def _delayed_block(
-        self, order: LearningOrder, delayed: DelayedRows, lacks: str | None
-    ) -> PredictionBlock | None:
-        """Answer the rows that ask for it and store the answers with their examples."""
-        rows = order.computed(delayed.answers)
-        if not len(rows):
-            return None
-        is_computed = order.learns | delayed.answers
-        outputs = answer_time_outputs(delayed.chosen(is_computed), rows.learns)
-        block, _ = self._block(rows, lacks, outputs)
-        answered, examples = (
-            block.taken(delayed.answers[is_computed]),
-            delayed.chosen(delayed.answers),
-        )
-        if self._budget is not None and examples:
-            answered = self._budget.marked(answered, examples[0].number)
-        give(examples, answered)
-        return answered
+    def _block(self, rows: LearningOrder, lacks: str | None) -> tuple[PredictionBlock | None, Ints]:
+        """Learn rows and return the answers to those that ask, with the columns of their labels.
 
-    def _block(
-        self, rows: LearningOrder, lacks: str | None, earlier: AnswerTimeOutputs | None = None
-    ) -> tuple[PredictionBlock, Ints]:
-        """Return the answers to rows, and the label columns that were learned after each answer.
-
-        With delayed labels, a row that is learned is answered a second time, because `answer` is
-        where the model learns; the caller drops that answer.
+        A row that only learns is answered a second time, because `ActiveModel.answer` is where the
+        model learns; this answer is dropped. The other answers are stored with waiting examples.
         """
-        active = self.model
+        block, columns = self._computed(rows, lacks)
+        if not (rows.is_plain or rows.answers.all()):
+            block, columns = block.taken(rows.answers), columns[rows.answers]
+        waiting = rows.taken(rows.answers).examples if rows.examples else ()
+        if waiting:
+            if self._budget is not None:
+                block = self._budget.marked(block, waiting[0].number)
+            give(waiting, block)
+        return self._costs.decided(block) if self._costs is not None else block, columns
+
+    def _computed(self, rows: LearningOrder, lacks: str | None) -> tuple[PredictionBlock, Ints]:
+        """Return answers to rows, and the label columns that were learned after each answer."""
+        active, earlier = self.model, answer_time_outputs(rows.examples, rows.learns)
         if self._experts is not None:
             self._experts.count_labels(rows.codes)
         if active is None:

@@ -19,14 +19,15 @@ import numpy as np
 
 from online_svm.config import PredictorConfig
 from online_svm.metrics.label_weights import most_examples
-from online_svm.predictor.batch import DelayedRows
-from online_svm.predictor.pending_examples import PendingExample, ScoredAnswers
+from online_svm.predictor.batch import LearningOrder
+from online_svm.predictor.pending_examples import PendingExample
 from online_svm.storage.state import Header
 from online_svm.storage.state_schema import StateSchema, number, real
 from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.scored_rows import SettledRows
 from online_svm.stream.split import label_draws
 from online_svm.stream.validity_report import LabelBudgetReport
-from online_svm.types import Bools, Floats, Ints
+from online_svm.types import Floats
 
 MEMORY_ANSWERS = 256
 """The scale follows about so many answers."""
@@ -124,23 +125,10 @@ def is_marked(example: PendingExample, config: PredictorConfig) -> bool:
     return 1.0 / most_examples(config.label_budget) <= float(block.label_probability[row]) <= 1.0
 
 
-def wanted_answers(answers: ScoredAnswers) -> ScoredAnswers:
+def wanted_answers(rows: SettledRows) -> SettledRows:
     """Return the answers whose labels are wanted; the others are in no figure."""
-    wanted = answers.block.label_wanted
-    if wanted is None or wanted.all():
-        return answers
-    block, columns, slices, X, learned = answers
-    return ScoredAnswers(
-        block.taken(wanted), columns[wanted], slices[wanted], X[wanted], learned[wanted]
-    )
-
-
-def repetitions(block: PredictionBlock) -> Ints | None:
-    """Return the rows of a block, each as often as its label stands for examples."""
-    if block.label_probability is None:
-        return None
-    counts = np.rint(1.0 / block.label_probability).astype(np.int64)
-    return np.repeat(np.arange(len(block)), counts)
+    wanted = rows.block.label_wanted
+    return rows if wanted is None or wanted.all() else rows.taken(wanted)
 
 
 _COUNTS = StateSchema(
@@ -157,8 +145,8 @@ class LabelBudgetCounts:
         self.labelled = self.missing = self.unasked = 0
         self.expected = 0.0  # sum of the probabilities
 
-    def add(self, rows: DelayedRows, learns: Bools, gaps: Bools) -> None:
-        """Add rows; `learns`, `gaps`: whether each is learned, or given up without a label."""
+    def add(self, rows: LearningOrder) -> None:
+        """Add rows that were answered or settled."""
         for i, example in enumerate(rows.examples):
             block, _, row = example.original
             assert block.label_probability is not None
@@ -169,10 +157,10 @@ class LabelBudgetCounts:
                 self.answers += 1
                 self.wanted += is_wanted
                 self.expected += probability
-            elif learns[i] and example.label is not None:
+            elif rows.learns[i] and example.label is not None:
                 self.labelled += is_wanted
                 self.unasked += not is_wanted
-            elif gaps[i] or learns[i]:  # learned from a probability: no label either
+            elif rows.gaps[i] or rows.learns[i]:  # learned from a probability: no label either
                 self.missing += is_wanted
 
     def report(self) -> LabelBudgetReport:

@@ -71,7 +71,7 @@ class LabelledPredictor:
         Raises InvalidInput if labels are delayed in this feed, or a label cannot be used;
         InvalidExample if a label is not declared, or longer than 256 characters.
         """
-        if self.predictor.delayed_labels is not None:
+        if self.predictor.config.takes_delayed_labels:
             raise InvalidInput(
                 "the feed has a horizon: its labels come later, by id; this one can only be asked"
             )

@@ -23,9 +23,7 @@ restarts with the examples that follow.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -34,15 +32,16 @@ from online_svm.config.semantics import are_equal
 from online_svm.errors import InvalidExample, InvalidInput, InvalidSnapshot
 from online_svm.predictor.active_model import ActiveModel
 from online_svm.predictor.batch import (
+    Admission,
     Answers,
     BatchResult,
-    DelayedAdmission,
+    Events,
     LearningOrder,
     Waits,
-    admit,
     finished,
+    in_order,
 )
-from online_svm.predictor.delayed_labels import DelayedLabels
+from online_svm.predictor.delayed_labels import DelayedLabels, LabelStep
 from online_svm.predictor.frozen_predictor import FrozenPredictor
 from online_svm.predictor.inference_engine import InferenceEngine
 from online_svm.predictor.refit_schedule import RefitSchedule
@@ -55,7 +54,6 @@ from online_svm.stream.input_batch import (
     Example,
     InputBatch,
     SliceValue,
-    checked_probabilities,
     checked_slices,
 )
 from online_svm.stream.labels import LabelIndex
@@ -78,8 +76,8 @@ class OnlinePredictor:
     ----------
     schema : FeatureSchema
         Names or number of the features, once known.
-    delayed_labels : DelayedLabels or None
-        The examples that wait for delayed labels; None without a horizon.
+    delayed_labels : DelayedLabels
+        The examples that wait for delayed labels; without a horizon none does.
 
     Examples
     --------
@@ -100,7 +98,7 @@ class OnlinePredictor:
         self._refitter = _inline(config) if refitter is None else refitter
         self._schedule = RefitSchedule(config, self._refitter)
         self._engine = InferenceEngine(config, self._schedule)
-        self.delayed_labels = DelayedLabels(config) if config.takes_delayed_labels else None
+        self.delayed_labels = DelayedLabels(config)
         self.schema = FeatureSchema(config)
         self._tell_features()
 
@@ -168,16 +166,12 @@ class OnlinePredictor:
             raise InvalidExample("y_and_p")
         slices = checked_slices(example.slices, self.schema.slices)
         schema = schema.of_example(x)
-        answers = self._in_order(
-            row[None, :],
-            [label],
-            probabilities=None if probability is None else np.array([probability]),
-            schema=schema,
-            ids=[example.id],
-            times=None if example.time is None else [example.time],
-            slices=[slices],
-        )
-        block = answers[0]
+        probabilities = None if probability is None else np.array([probability])
+        times = None if example.time is None else [example.time]
+        block = self.step_many(
+            row[None, :], [label], probabilities, schema,
+            ids=[example.id], times=times, slices=[slices],
+        )[0]  # fmt: skip
         assert isinstance(block, PredictionBlock)
         return block.row(0)
 
@@ -201,7 +195,7 @@ class OnlinePredictor:
         >>> predictor.label("a", "spam"), predictor.label("a", "spam"), predictor.n
         ('accepted', 'repeated', 0)
         """
-        if self.delayed_labels is None:
+        if not self.config.takes_delayed_labels:
             raise InvalidInput("label: a label comes with its example; set a horizon")
         label = self.schema.label(y)
         assert label is not None
@@ -244,9 +238,7 @@ class OnlinePredictor:
         slices : sequence of (SliceValue or None), length m, optional
             Values that `schema.slice_values` accepted.
         given : sequence of (GivenAnswer or None), length m, optional
-            Answers that another system gave before the labels came; requires the setting
-            `given_answers`. The primary prediction and the monitors score them instead of the
-            predictor's own. They change no answer and nothing learned, except through `on_drift`.
+            Answers of another system that are scored; see `process`.
 
         Returns
         -------
@@ -260,24 +252,12 @@ class OnlinePredictor:
             If the lengths differ, a probability cannot be learned, or `given` is set while
             `given_answers` is off.
         """
-        return self._in_order(
-            X,
-            labels,
-            probabilities=probabilities,
-            schema=schema,
-            ids=ids,
-            times=times,
-            slices=slices,
-            given=given,
+        queue, rows = self.delayed_labels, range(len(X))
+        queue.check_new(ids or ())
+        batch = InputBatch(
+            X, labels, rows, {}, queue.accepted, probabilities, schema, ids, times, slices, given
         )
-
-    def _in_order(self, X: Floats, labels: Sequence[str | None], **columns: Any) -> Answers:
-        """Process rows that are the next ones; `columns` are further ones of an `InputBatch`."""
-        queue, ids = self.delayed_labels, columns["ids"]
-        if queue is not None and ids is not None:
-            queue.check_new(ids)
-        first = 0 if queue is None else queue.accepted
-        return self.process(InputBatch(X, labels, range(len(X)), first=first, **columns)).found
+        return self.process(batch).found
 
     def process(
         self, batch: InputBatch, ids: AnsweredIds | None = None, max_classes: int | None = None
@@ -322,44 +302,32 @@ class OnlinePredictor:
 
         While it is paused, a caller may read only `is_waiting`.
         """
-        batch, queue = self._checked(batch), self.delayed_labels
-        most = None if self.labels.declared else max_classes
-        scoring, schema = self._engine.scoring, batch.schema
-        if queue is None:
-            batch, result = admit(batch, ids, self.labels, most)
-        else:
-            result = DelayedAdmission(batch, queue, scoring.slice_codes, ids, most).result()
-        if result.answered or (schema is not None and schema.is_mixed):
-            self._know(schema)
-        if queue is None:
-            order = self._order_at_once(batch)
-            result.before, result.learned_by = self.n, order.of_learned(batch.indices)
-            result.found = yield from self._engine.follow(order)
-        else:
-            steps = queue.take_steps()
-            learned = (step.example for step in steps if step.kind == "learn")
-            result.learned = [example for example in learned if example is not None]
-            scoring.counts.extend(step.counts for step in steps if step.counts is not None)
-            result.found = yield from self._engine.follow_steps(steps)
+        batch, most = batch.checked(self.config), None if self.labels.declared else max_classes
+        seen = set() if most is None else {*self.labels.labels, *self.delayed_labels.seen_labels}
+        batch, result = Admission(batch, self.delayed_labels, ids, seen, most).admitted()
+        if result.answered or (batch.schema is not None and batch.schema.is_mixed):
+            self._know(batch.schema)
+        result.before = self.n
+        result.found = yield from self._engine.follow(self._events(batch, result))
+        result.settled, self._engine.scoring.settled = self._engine.scoring.settled, []
         return result
 
-    def _order_at_once(self, batch: InputBatch) -> LearningOrder:
-        """Return the order of a batch whose labels come with their examples."""
-        codes, given = self.labels.codes(batch.labels), batch.given
-        answers = None if given is None else given_columns(given, len(self.schema.classes))
+    def _events(self, batch: InputBatch, result: BatchResult) -> Events:
+        """Return the events of a batch of admitted examples; set what its result says of them."""
         slices = self._engine.scoring.slice_codes(batch.slices, len(batch))
-        assert batch.probabilities is not None
-        return LearningOrder.at_once(batch.X, codes, batch.probabilities, self.n, slices, answers)
-
-    def _checked(self, batch: InputBatch) -> InputBatch:
-        X, labels = batch.X, batch.labels
-        if batch.given is not None and not self.config.given_answers:
-            raise InvalidInput("given: the setting given_answers is off")
-        if len(X) != len(labels):
-            raise InvalidInput(f"labels: {len(labels)} for {len(X)} rows; give one for each row")
-        are_taken = self.config.learner == "psvm"
-        probs = checked_probabilities(batch.probabilities, labels, are_taken=are_taken)
-        return replace(batch, probabilities=probs)
+        if not self.delayed_labels.is_delayed:
+            codes, given = self.labels.codes(batch.labels), batch.given
+            answers = None if given is None else given_columns(given, len(self.schema.classes))
+            order = LearningOrder.at_once(batch, codes, slices, self.n, answers)
+            result.learned_by = order.of_learned(batch.indices)
+            return [order]
+        steps, counts = self.delayed_labels.take_steps()
+        rows = (step for step in steps if isinstance(step, LabelStep))
+        accepted = (step.example for step in rows if step.kind == "answer")
+        for example, of_example in zip(accepted, slices, strict=True):
+            example.slices = of_example
+        self._engine.scoring.counts.extend(counts)
+        return in_order(steps, self.labels, self.n)
 
     def _know(self, schema: FeatureSchema | None) -> None:
         if schema is not None and schema is not self.schema:
@@ -387,17 +355,13 @@ class OnlinePredictor:
         `restore` continues from it byte for byte.
         """
         self.activate_if_due()
-        header: Header = {
-            "config": self.config.model_dump(mode="json"),
-            "names": self.schema.names,
-            "dimension": self.schema.dimension,
-            "first": self.schema.first,
-        }
+        header: Header = {"config": self.config.model_dump(mode="json")}
+        header |= {name: getattr(self.schema, name) for name in ("names", "dimension", "first")}
         learned, arrays = self._schedule.state()
         answering, parts = self._engine.state()
         header |= learned | answering
         arrays |= parts
-        if self.delayed_labels is not None:
+        if self.config.takes_delayed_labels:
             header["late"], parts = self.delayed_labels.state()
             arrays |= nest("late", parts)
         return pack(header, arrays)
@@ -425,14 +389,13 @@ class OnlinePredictor:
         header, arrays = state
         names = None if header["names"] is None else tuple(header["names"])
         self._schedule = RefitSchedule.from_state(state, self.config, self._refitter)
-        if self.delayed_labels is not None:
+        if self.config.takes_delayed_labels:
             delayed = State(header["late"], under("late", arrays))
             self.delayed_labels = DelayedLabels.from_state(delayed, self.config)
-            if self.delayed_labels.learned != self.n:
-                raise ValueError(
-                    f"late labels are those of n = {self.delayed_labels.learned}, not {self.n}"
-                )
-        waiting = [] if self.delayed_labels is None else self.delayed_labels.examples()
+            learned = self.delayed_labels.learned
+            if learned != self.n:
+                raise ValueError(f"late labels are those of n = {learned}, not {self.n}")
+        waiting = self.delayed_labels.examples()
         self._engine = InferenceEngine.from_state(state, self.config, self._schedule, waiting)
         self._know(self.schema.of_features(names, header["dimension"], header.get("first")))
         self._schedule.continue_refits(state)

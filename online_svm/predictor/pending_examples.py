@@ -1,23 +1,18 @@
-"""Answered examples that wait to be learned, with their original answers.
-
-While labels are missing, they bound accuracy and Brier score from below and above. The expectation
-of each score under the announced probabilities is the estimate that NannyML calls confidence-based
-performance estimation.
-"""
+"""Answered examples that wait to be learned, with their original answers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from online_svm.metrics.promised_error import SettledAnswers
+from online_svm.metrics.cumulative import possible_terms
 from online_svm.storage.state import Header, State, nest, require, under
 from online_svm.storage.state_schema import StateSchema, floats
-from online_svm.stream.cells import stacked
+from online_svm.stream.cells import stacked, widened
+from online_svm.stream.input_batch import InputBatch
 from online_svm.stream.prediction import PredictionBlock
-from online_svm.stream.validity_report import MeanBounds, MethodReport
 from online_svm.types import Arrays, Bools, Floats, Ints
 
 _OUTPUTS_SCHEMAS = {
@@ -75,89 +70,6 @@ def use_answer_time_outputs(
         odds[row], now[1:] = answer["odds"], then[1:]
         now[0] = 0.5 * (now[0] + then[0])
         had_weight[row] = not np.array_equal(then[0], then[1])
-
-
-_UNIT = 1 << 32
-"""Fixed-point unit of the terms: integer sums are exact, so terms can be subtracted again."""
-
-COUNT, TOP, BEST, WORST, EXPECTED = range(5)
-
-
-def possible_terms(block: PredictionBlock) -> Ints:
-    """Return the terms of each row of a block for the sums of `OpenAnswers`, shape (m, 5).
-
-    Warm-up rows are never scored: their terms are zero.
-    """
-    terms = np.zeros((len(block), 5), dtype=np.int64)
-    if block.status != "ok":
-        return terms
-    scores = _brier_by_outcome(block.point)
-    expected = _sum_of_columns(block.point * scores)
-    own = block.point[np.arange(len(block)), block.label]
-    columns = (own, scores.min(axis=1), scores.max(axis=1), expected)
-    terms[:, COUNT] = 1
-    terms[:, TOP:] = np.rint(np.column_stack(columns) * _UNIT).astype(np.int64)
-    return terms
-
-
-class OpenAnswers:
-    """Sums over the answers of a model whose labels are missing."""
-
-    def __init__(self) -> None:
-        self._sums = np.zeros(5, dtype=np.int64)
-
-    @property
-    def count(self) -> int:
-        """Number of answers without a label."""
-        return int(self._sums[COUNT])
-
-    def add(self, terms: Ints) -> None:
-        """Add terms of answers; negated terms remove an answer."""
-        self._sums += terms
-
-    def accuracy(self, scored: int, report: MethodReport) -> MeanBounds | None:
-        """Return the lowest, expected and highest accuracy of scored and open answers."""
-        found = 0.0 if report.predicted.accuracy is None else report.predicted.accuracy
-        return self._bounds(scored, found, 0.0, self._value(TOP), float(self.count))
-
-    def brier(self, scored: int, report: MethodReport) -> MeanBounds | None:
-        """Return the best, expected and worst Brier score of scored and open answers."""
-        found = 0.0 if report.brier is None else report.brier
-        values = (self._value(BEST), self._value(EXPECTED), self._value(WORST))
-        return self._bounds(scored, found, *values)
-
-    def _bounds(
-        self, scored: int, found: float, least: float, expected: float, most: float
-    ) -> MeanBounds | None:
-        total = scored + self.count
-        if not total:
-            return None
-        known = found * scored
-        return MeanBounds(
-            (known + least) / total, (known + expected) / total, (known + most) / total
-        )
-
-    def _value(self, place: int) -> float:
-        return int(self._sums[place]) / _UNIT
-
-
-def _brier_by_outcome(probabilities: Floats) -> Floats:
-    """Return the Brier score of each row for each possible label."""
-    if probabilities.shape[1] == 2:
-        second = probabilities[:, 1:]
-        first = 1.0 - second
-        return np.concatenate([second * second, first * first], axis=1)
-    squares = _sum_of_columns(probabilities * probabilities)
-    scores: Floats = squares[:, None] - 2.0 * probabilities + 1.0
-    return scores
-
-
-def _sum_of_columns(values: Floats) -> Floats:
-    """Return row sums, added in column order: the bits do not depend on the number of rows."""
-    total = np.zeros(len(values))
-    for k in range(values.shape[1]):
-        total += values[:, k]
-    return total
 
 
 _MAPS = {"maps": "maps", "map_intervals": "map_intervals", "member_outputs": "said"}
@@ -252,6 +164,25 @@ class PendingExample:
     number: int = -1  # position in the stream: examples accepted before it
     answer: OriginalAnswer | None = None  # the original answer, once given
 
+    @classmethod
+    def of(cls, batch: InputBatch, row: int, index: int) -> Self:
+        """Return the example in a row of a batch, which has this index."""
+        example = cls(
+            batch.X[row].copy(),
+            id=batch.id_of(row),
+            label=batch.labels[row],
+            time=0 if batch.times is None else batch.times[row],
+            seq=batch.first + index,
+        )
+        if batch.probabilities is not None:
+            example.probability = float(batch.probabilities[row])
+        return example
+
+    def has_features(self, x: Floats) -> bool:
+        """Return whether its features equal `x`; missing values are equal."""
+        width = max(len(x), len(self.x))
+        return np.array_equal(widened(x, width), widened(self.x, width), equal_nan=True)
+
     @property
     def has_target(self) -> bool:
         """Whether it has a label or a probability to learn."""
@@ -285,8 +216,15 @@ def give(examples: Iterable[PendingExample], block: PredictionBlock) -> None:
         example.answer = OriginalAnswer(block, terms, row)
 
 
-def answer_time_outputs(examples: Sequence[PendingExample], learns: Bools) -> AnswerTimeOutputs:
-    """Return the answer-time outputs of rows; `learns`, shape (m,): whether each is learned."""
+def answer_time_outputs(
+    examples: Sequence[PendingExample], learns: Bools
+) -> AnswerTimeOutputs | None:
+    """Return the answer-time outputs of rows; None if no row learns an example of `examples`.
+
+    `learns`, shape (m,): whether each row is learned; the other rows are answered.
+    """
+    if not examples or not learns.any():
+        return None
     rows = np.full(len(examples), -1, dtype=np.int64)
     answers: list[dict[str, Floats] | None] = [None] * len(examples)
     here = {e.number: i for i, e in enumerate(examples) if not learns[i]}
@@ -309,57 +247,6 @@ def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:
         if then is None or then.block is not last.block or then.row != last.row + 1:
             yield AnswerRun(first.block.part(first.row, last.row + 1), begin, i)
             begin = i
-
-
-class ScoredAnswers(NamedTuple):
-    """Answers with the labels that came for them."""
-
-    block: PredictionBlock
-    # Shape (m,); column of the true label in the classes of the block; -1 for a probability.
-    columns: Ints
-    slices: Ints  # shape (m, n_slices); codes of the slice values
-    X: Floats  # shape (m, n_features)
-    learned: Ints  # shape (m,); examples learned up to and including each row
-
-
-def scored_answers(examples: Sequence[PendingExample], learned: Ints) -> Iterator[ScoredAnswers]:
-    """Yield the original answers of learned examples, in order, except for warm-up answers.
-
-    A label unknown to the model gets the column of unseen labels.
-    """
-    for block, begin, stop in answer_runs(examples):
-        if block.status != "ok":
-            continue
-        place = {label: column for column, label in enumerate(block.classes)}
-        unseen = place.get(None, -1)
-        of_run = examples[begin:stop]
-        columns = [-1 if e.label is None else place.get(e.label, unseen) for e in of_run]
-        yield ScoredAnswers(
-            block,
-            np.array(columns, dtype=np.int64),
-            np.array([example.slices for example in of_run], dtype=np.int64),
-            stacked([example.x for example in of_run]),
-            learned[begin:stop],
-        )
-
-
-def settled_answers(
-    examples: Sequence[PendingExample], learns: Bools, before: Ints, most: int = 1
-) -> SettledAnswers:
-    """Return the original answers of learned and dropped examples, in order.
-
-    `learns`, shape (m,): whether an example is learned; the others never get a label.
-    `before`, shape (m,): examples learned before each.
-    `most`: the largest number of examples for which a label may stand, with a label budget.
-    """
-    none = np.empty(0, dtype=np.int64)
-    parts = [SettledAnswers(none, np.empty(0), none, none, none)]
-    for block, begin, stop in answer_runs(examples):
-        place = {label: column for column, label in enumerate(block.classes) if label is not None}
-        truth = [place.get(e.label or "", -1) for e in examples[begin:stop]]
-        found = np.where(learns[begin:stop], np.array(truth, dtype=np.int64), -1)
-        parts.append(SettledAnswers.of(block, found, before[begin:stop], most))
-    return SettledAnswers(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def pending_state(examples: Sequence[PendingExample]) -> State:

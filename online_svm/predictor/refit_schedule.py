@@ -188,7 +188,7 @@ class RefitSchedule:
     def relabel(self, n: int, label: str) -> None:
         """Change the label of a learned example for the next refit."""
         (code,) = self.labels.codes([label])
-        self._examples.relabel(n, int(code), len(self.labels.labels))
+        self._examples.relabel(n, int(code), int(code) + 1)
 
     def freeze_what_is_held(self) -> None:
         """Submit the refits whose examples have arrived; at most two are queued."""

@@ -103,12 +103,14 @@ class AvailableExamples:
         return self._codes.stop
 
     def append(self, X: Floats, codes: Ints, probs: Floats, n_labels: int) -> None:
-        """Add examples at the end; `n_labels` labels are then known.
+        """Add examples at the end; at most `n_labels` labels are then known.
 
         New columns are gaps in earlier rows.
         """
         if not len(X):
             return
+        if n_labels > len(self._arrivals):  # labels of later examples may have codes already
+            n_labels = int(codes.max()) + 1
         if self._rows is None:
             self._rows = SlidingArray(np.empty((0, X.shape[1])), first=self.stop)
         elif self._rows.held.shape[1] < X.shape[1]:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from online_svm.config import PredictorConfig
 from online_svm.errors import SHOWN, InvalidExample, InvalidInput
 from online_svm.stream.schema import FeatureSchema
 from online_svm.stream.scored_rows import GivenAnswer
@@ -145,6 +146,21 @@ class InputBatch:
     def id_of(self, row: int) -> str | None:
         """Return the producer's id of an example."""
         return None if self.ids is None else self.ids[row]
+
+    def checked(self, config: PredictorConfig) -> "InputBatch":
+        """Return the batch with a probability for each row; see `checked_probabilities`.
+
+        Raises InvalidInput if its columns have other lengths, or are none of this configuration.
+        """
+        if self.given is not None and not config.given_answers:
+            raise InvalidInput("given: the setting given_answers is off")
+        if len(self.X) != len(self.labels):
+            raise InvalidInput(
+                f"labels: {len(self.labels)} for {len(self.X)} rows; give one for each row"
+            )
+        are_taken = config.learner == "psvm"
+        probs = checked_probabilities(self.probabilities, self.labels, are_taken=are_taken)
+        return replace(self, probabilities=probs)
 
     def without(self, left_out: Container[int]) -> "InputBatch":
         """Return the batch without the examples at these indices."""

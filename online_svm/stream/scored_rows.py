@@ -81,6 +81,29 @@ def _numbers(values: object, count: int, no_list: str, no_shares: str) -> tuple[
     return tuple(map(float, values))
 
 
+class SettledRows(NamedTuple):
+    """Examples that were learned or never will be, in this order, with the answers they got."""
+
+    block: PredictionBlock  # the original answers
+    codes: Ints  # shape (m,); codes of the labels; -1 without a label
+    # Shape (m,); column of the true label in the classes of the block; -1 without a label.
+    columns: Ints
+    slices: Ints  # shape (m, n_slices); codes of the slice values
+    X: Floats  # shape (m, n_features)
+    before: Ints  # shape (m,); examples learned before each row
+
+    def taken(self, chosen: Bools) -> "SettledRows":
+        """Return the chosen rows."""
+        return SettledRows(
+            self.block.taken(chosen),
+            self.codes[chosen],
+            self.columns[chosen],
+            self.slices[chosen],
+            self.X[chosen],
+            self.before[chosen],
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
     """Answers of one model to m labelled examples, in the order in which these were learned.

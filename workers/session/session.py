@@ -219,7 +219,7 @@ class Session(FeedSession[Entry]):
     def _pending_labels(self) -> dict[str, bytes]:
         """Return the fields of the state about labels that are still missing."""
         labels = self._predictor.delayed_labels
-        if labels is None:
+        if not labels.is_delayed:
             return {}
         oldest, counts = labels.oldest_open, labels.counts
         since = None if oldest is None else oldest.time
@@ -333,8 +333,7 @@ class Session(FeedSession[Entry]):
 
 def _examples_of_input(predictor: OnlinePredictor) -> int | None:
     """Return for how many examples of the predictor the input is kept."""
-    pending = 0 if predictor.delayed_labels is None else predictor.delayed_labels.counts.pending
-    return kept_examples(predictor.config.window, pending)
+    return kept_examples(predictor.config.window, predictor.delayed_labels.counts.pending)
 
 
 def assemble(

@@ -84,3 +84,32 @@ def test_an_answer_names_its_example_and_what_is_left_out_has_none():
     assert [list(answered.indices) for answered in result.answers] == [[1], [9]]
     assert [result.learned_before(index) for index in (0, 1, 4, 5, 9, 10)] == [0, 0, 1, 1, 1, 2]
     assert seen == {"b": 3, "a": 101, "d": 109}
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_settled_row_has_its_label_and_the_answer_that_it_got(is_late):
+    X, labels = rows()
+    late = late_batch(X, labels, 7)
+    predictor = made(**({"horizon": 12} if is_late else {}))
+    points, settled = [], []
+    for begin in range(0, COUNT, 50):
+        here = slice(begin, begin + 50)
+        batch = InputBatch(X[here], labels[here], range(50))
+        if is_late:
+            indices = late.indices[here]
+            next_ones = range(indices[0], indices[-1] + 2)
+            sent = {index: late.delayed[index] for index in next_ones if index in late.delayed}
+            batch = InputBatch(X[here], [None] * 50, indices, sent, ids=late.ids[here])
+        result = predictor.process(batch)
+        points += [point for _, block in result.answers for point in block.point.tolist()]
+        settled += result.settled
+    names, i = predictor.labels.labels, 0
+    for block, codes, columns, _, seen, before in settled:
+        stop = i + len(block)
+        assert seen.tolist() == X[i:stop].tolist()
+        assert [names[code] for code in codes] == labels[i:stop]
+        assert [block.classes[column] for column in columns] == labels[i:stop]
+        assert block.point.tolist() == points[i:stop]
+        assert before.tolist() == list(range(i, stop))
+        i = stop
+    assert i == predictor.n == (COUNT - 12 if is_late else COUNT)

@@ -185,6 +185,22 @@ def test_a_correction_of_what_was_learned_takes_effect_at_the_next_refit():
     assert twin.snapshot() == predictor.snapshot()
 
 
+@pytest.mark.parametrize("changes", [{}, CONFIGS["committee"]], ids=["single", "committee"])
+def test_new_labels_of_corrections_and_examples_keep_their_order_in_any_batch(changes):
+    config = late_settings(classes=None, horizon=4, refit_lag=2, **changes)
+    X, labels, _ = late_stream(120, np.random.default_rng(14))
+    labels[30], labels[36], labels[41] = "e", "d", "f"  # learned beside the correction to "c"
+    events = [("example", i, label) for i, label in enumerate(labels)]
+    events[40:40] = [("label", 31, "c")]
+    one = OnlinePredictor(config)
+    expected = follow(one, X, events, 1)
+    assert one.labels.labels[2:] == ["e", "c", "d", "f"]
+    for size in (7, 121):
+        other = OnlinePredictor(config)
+        assert follow(other, X, events, size) == expected
+        assert other.snapshot() == one.snapshot()
+
+
 def test_the_guarantee_is_approximate_while_a_corrected_example_is_in_the_window_and_only_then():
     """An example is learned with the label of that moment; it may still be corrected."""
     config = late_settings(window=40, horizon=1, refit_lag=0)

@@ -9,18 +9,14 @@ import numpy as np
 
 from online_svm.errors import InvalidExample
 from online_svm.metrics.cost_matrix import CostMatrix
-from online_svm.predictor.batch import BatchResult
-from online_svm.predictor.delayed_labels import DelayedLabels
 from online_svm.predictor.online_predictor import OnlinePredictor
-from online_svm.predictor.pending_examples import answer_runs
 from online_svm.refit.older_rows import OlderRows, OlderRowsCheck
-from online_svm.stream.cells import stacked
 from online_svm.stream.labels import sorted_labels
 from online_svm.stream.prediction import PredictionBlock
+from online_svm.stream.scored_rows import SettledRows
 from online_svm.types import Floats, Ints
 from workers.offline.backtest.configurations import Configuration
 from workers.offline.backtest.history import Entry
-from workers.session.answer import AnsweredBatch
 from workers.session.replay import Replay
 
 HEADLINE = "probability"  # name of the primary probability of an answer
@@ -85,14 +81,13 @@ def answer(
         began = time.process_time()
         answered = replay.predict(batch)
         found.seconds += time.process_time() - began
-        if replay.predictor.delayed_labels is None:
-            _score(answered, scored, found)
-        else:
-            _score_delayed(answered.result, replay.predictor.delayed_labels, scored, found)
-        if check is not None:
-            X, learned = _learned(answered, replay.predictor.delayed_labels)
-            if learned:
-                check.learn(X, learned, is_named=replay.predictor.schema.is_mixed)
+        for rows in answered.result.settled:
+            found.n_warming += scored.add(rows)
+            found.n_unlabelled += int(np.count_nonzero(rows.codes < 0))
+            if check is not None:
+                labelled, names = rows.codes >= 0, replay.predictor.labels.labels
+                learned = [names[code] for code in rows.codes[labelled].tolist()]
+                check.learn(rows.X[labelled], learned, is_named=replay.predictor.schema.is_mixed)
         found.n_repeated += len(answered.result.repeats)
         _count_rejected(found, answered.decoded.rejected | answered.result.rejected)
         found.n_entries = replay.position.seq
@@ -113,38 +108,6 @@ def published(block: PredictionBlock) -> dict[str, Published]:
     return {HEADLINE: headline, VENN: venn} | maps
 
 
-def _score(answered: AnsweredBatch, scored: "_Scored", found: HistoryOutcome) -> None:
-    """Score the answers of a batch by the labels that came with it."""
-    decoded, result = answered
-    labels = dict(zip(decoded.accepted, decoded.labels, strict=True))
-    for indices, block in result.answers:
-        found.n_warming += scored.add(block, [labels[i] for i in indices])
-    found.n_unlabelled += sum(labels[i] is None for i in result.answered)
-
-
-def _score_delayed(
-    result: BatchResult, delayed: DelayedLabels, scored: "_Scored", found: HistoryOutcome
-) -> None:
-    """Score the examples that were learned in a batch, by their earlier answers."""
-    for block, begin, stop in answer_runs(result.learned):
-        labels = [example.label for example in result.learned[begin:stop]]
-        found.n_warming += scored.add(block, labels)
-    found.n_unlabelled = delayed.counts.censored + delayed.counts.dropped
-
-
-def _learned(answered: AnsweredBatch, delayed: DelayedLabels | None) -> tuple[Floats, list[str]]:
-    """Return the labelled rows that were learned in a batch, and their labels."""
-    decoded, result = answered
-    if delayed is not None:
-        pairs = [(each.x, each.label) for each in result.learned if each.label is not None]
-        return stacked([x for x, _ in pairs]), [label for _, label in pairs]
-    learned, labels = set(result.answered), decoded.labels
-    rows = [
-        row for row, at in enumerate(decoded.accepted) if at in learned and labels[row] is not None
-    ]
-    return decoded.X[rows], [label for row in rows if (label := labels[row]) is not None]
-
-
 def _count_rejected(found: HistoryOutcome, rejected: Mapping[int, InvalidExample]) -> None:
     for _, error in sorted(rejected.items()):
         found.rejected[error.code] = found.rejected.get(error.code, 0) + 1
@@ -156,18 +119,18 @@ class _Scored:
 
     def __init__(self) -> None:
         self._blocks: list[tuple[Classes, dict[str, Published]]] = []
-        self._labels: list[str] = []
+        self._columns: list[Ints] = []
         self._learned: list[Ints] = []
 
-    def add(self, block: PredictionBlock, labels: Sequence[str | None]) -> int:
+    def add(self, settled: SettledRows) -> int:
         """Add the labelled rows of a block; if it is warming, only return their number."""
-        rows = [i for i, label in enumerate(labels) if label is not None]
+        block, rows = settled.block, np.flatnonzero(settled.codes >= 0)
         if block.status == "warming":
             return len(rows)
-        if rows:
+        if len(rows):
             methods = {name: _rows(method, rows) for name, method in published(block).items()}
             self._blocks.append((block.classes, methods))
-            self._labels += [label for label in labels if label is not None]
+            self._columns.append(settled.columns[rows])
             self._learned.append(block.n[rows])
         return 0
 
@@ -184,12 +147,8 @@ class _Scored:
 
     def _truth(self, classes: Classes) -> Ints:
         column = {name: index for index, name in enumerate(classes)}
-        truth, begin = [], 0
-        for (block_classes, _), learned in zip(self._blocks, self._learned, strict=True):
-            labels = self._labels[begin : begin + len(learned)]
-            begin += len(learned)
-            truth += [column[name if name in block_classes else None] for name in labels]
-        return np.array(truth, dtype=np.int64)
+        places = [np.array([column[name] for name in of_block]) for of_block, _ in self._blocks]
+        return np.concatenate([of[at] for of, at in zip(places, self._columns, strict=True)])
 
     def _joined(self, name: str, classes: Classes) -> Published:
         """Return a method over all classes; a class that a model did not know has 0."""
@@ -205,7 +164,7 @@ class _Scored:
         )
 
 
-def _rows(method: Published, rows: Sequence[int]) -> Published:
+def _rows(method: Published, rows: Ints) -> Published:
     return method.mapped(lambda values: values[rows])
 
 
