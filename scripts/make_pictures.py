@@ -118,6 +118,7 @@ def photograph(browser: str, address: str) -> None:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for name, query, (width, height) in shots:
             page = chromium.new_page(viewport={"width": width, "height": height})
+            page.set_default_timeout(1000 * PATIENCE)  # a busy machine draws slowly
             page.goto(address + query)
             page.locator("canvas" if query else "table").first.wait_for()
             page.wait_for_timeout(1000 * (UNTIL_PICTURE if query else 3))

@@ -11,6 +11,7 @@ A value that a feed does not have is not exported: a 0 would be a measurement.
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from functools import cache
 from importlib.metadata import version
 from operator import attrgetter
@@ -75,12 +76,11 @@ _CLASS_FIGURES = {
     "examples": ("class_examples", "Recent examples of a class."),
     "frequency": ("class_frequency_ratio", "Share of a class in the recent examples."),
     "probability": ("class_announced_ratio", "Mean probability of a class in recent answers."),
-    "calibration_error": (
-        "class_calibration_error_ratio",
-        "The calibration error of the probability of a class, in recent answers.",
-    ),
+    "calibration_error": ("class_calibration_error_ratio", "The same as of all, for a class."),
 }
 """Fields of a class in a report, likewise."""
+
+_ENDS = {"": "Share", "_lower": "Lower 95 % bound", "_upper": "Upper 95 % bound"}
 
 MAX_CLASSES = 5
 """Classes of a feed with metrics: all, or those with the fewest examples."""
@@ -305,11 +305,7 @@ def _classes(reports: Messages) -> Iterable[Metric]:
     figures = {field: gauge(*about, "class") for field, about in _CLASS_FIGURES.items()}
     shares = {}
     for share, text in (("recall", "examples of a class"), ("precision", "answers with a class")):
-        for end, of in (
-            ("", "Share"),
-            ("_lower", "Lower 95 % bound"),
-            ("_upper", "Upper 95 % bound"),
-        ):
+        for end, of in _ENDS.items():
             words = f"{of} of right labels in the recent {text}."
             shares[share + end] = gauge(f"class_{share}{end}_ratio", words, "class")
     for feed, report in reports.items():
@@ -322,9 +318,8 @@ def _classes(reports: Messages) -> Iterable[Metric]:
             for share, total in (("recall", each["examples"]), ("precision", each["predicted"])):
                 if total:
                     found = proportion(min(hits, total), total)
-                    shares[share].add_metric(labels, found.value)
-                    shares[f"{share}_lower"].add_metric(labels, found.lower)
-                    shares[f"{share}_upper"].add_metric(labels, found.upper)
+                    for end, value in zip(_ENDS, astuple(found), strict=True):
+                        shares[share + end].add_metric(labels, value)
     yield from _non_empty(*figures.values(), *shares.values())
 
 

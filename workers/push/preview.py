@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from itertools import pairwise
@@ -121,15 +121,16 @@ def warnings(head: Sequence[Row], layout: Layout) -> Iterator[str]:
 
 
 def _one_class(classes: Mapping[str, int]) -> Iterator[str]:
+    for labels in _same_but_case(classes):
+        shown = ", ".join(f"{label[:40]} {classes[label]:,}" for label in labels)
+        yield f"  warning   labels {shown} are probably one class: --label-case lower joins them"
+
+
+def _same_but_case(texts: Iterable[str]) -> Iterator[list[str]]:
     groups: dict[str, list[str]] = defaultdict(list)
-    for label in classes:
-        groups[label.strip().casefold()].append(label)
-    for labels in groups.values():
-        if len(labels) > 1:
-            shown = ", ".join(f"{label[:40]} {classes[label]:,}" for label in labels[:8])
-            yield (
-                f"  warning   labels {shown} are probably one class: --label-case lower joins them"
-            )
+    for text in dict.fromkeys(texts):
+        groups[text.strip().casefold()].append(text)
+    return (group[:8] for group in groups.values() if len(group) > 1)
 
 
 def _day(value: object) -> date | None:
@@ -169,11 +170,8 @@ def _written_with_words(name: str, values: Sequence[object]) -> Iterator[str]:
                 "it as that"
             )
     elif len({*texts}) <= _MAX_CATEGORIES:
-        by_case: dict[str, set[str]] = defaultdict(set)
-        for text in texts:
-            by_case[text.casefold()].add(text)
-        if several := [sorted(each) for each in by_case.values() if len(each) > 1]:
-            yield f"  warning   {name}: {', '.join(several[0][:8])} are probably one value"
+        for group in _same_but_case(texts):
+            yield f"  warning   {name}: {', '.join(group)} are probably one value"
 
 
 def _set_aside(layout: Layout) -> Iterator[str]:

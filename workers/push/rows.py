@@ -75,15 +75,6 @@ def label_text(value: object) -> str | None:
     return orjson.dumps(value).decode()
 
 
-def with_blanks_of_names(reading: Reading, names: Sequence[str]) -> Reading:
-    """Return the options with names of columns as the table has them, with blanks around them."""
-    stripped = {name.strip(): name for name in names}
-    found = {role: getattr(reading, role) for role in ("label", "id", "prob", "time")}
-    given = {*stripped} - {*names}
-    own: dict[str, Any] = {role: stripped[name] for role, name in found.items() if name in given}
-    return replace(reading, **own) if own else reading
-
-
 def find_layout(names: Sequence[str], reading: Reading, layout: Layout) -> None:
     """Find the role of each column of a table.
 

@@ -20,7 +20,6 @@ from workers.push.rows import (
     milliseconds,
     number,
     slices_of,
-    with_blanks_of_names,
     with_score,
     with_targets,
 )
@@ -243,7 +242,6 @@ def table_rows(table: Table, reading: Reading, layout: Layout) -> Iterator[Row]:
         names = names[: max((i for i, name in enumerate(names, 1) if name.strip()), default=0)]
     if table.has_header and first_line_is_data(names):
         layout.form.append("the names look like values: --no-header if the first line is a row")
-    reading = with_blanks_of_names(reading, names)
     find_layout(names, reading, layout)
     within = rows_within(table.records, len(table.names), len(names), layout.left_out)
     wanted = layout.features(names)
