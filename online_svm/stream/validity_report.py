@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.answer_columns import Count, Probability, Published, doc
+from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
 
 Done = Literal["accepted", "repeated", "corrected"]  # outcome of a delayed label
 
 
 @dataclass(slots=True)
-class LabelCounts(Published):
+class LabelCounts(StrictRecord):
     """Counts since the feed began, except `pending` and `unlabelled`, which are present numbers."""
 
     pending: Annotated[Count, doc("Answered examples that wait to be learned.")] = 0
@@ -57,7 +57,7 @@ _Brier = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class ReliabilityBin(Published):
+class ReliabilityBin(StrictRecord):
     """One of at most ten equal-mass bins, by ascending probability."""
 
     count: Annotated[int, Field(ge=1, description="Number of examples.")]
@@ -74,7 +74,7 @@ class ReliabilityBin(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class WindowScores(Published):
+class WindowScores(StrictRecord):
     """Scores of the headline over some examples; without examples, all but the count are null."""
 
     scored: Annotated[Count, doc("Number of examples.")]
@@ -109,7 +109,7 @@ class WindowScores(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedScores(Published):
+class WeightedScores(StrictRecord):
     """The same scores, weighted: the last example has weight 1, earlier ones decreasing weights."""
 
     weight: Annotated[_Positive, doc("Sum of the weights.")]
@@ -122,7 +122,7 @@ class WeightedScores(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassFigures(Published):
+class ClassFigures(StrictRecord):
     """Observed frequency of one class, and the probabilities predicted for it."""
 
     label: Annotated[str | None, doc("The class; null for unseen labels.")]
@@ -141,7 +141,7 @@ class ClassFigures(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class SliceScores(Published):
+class SliceScores(StrictRecord):
     """Scores of the examples of one slice."""
 
     value: Annotated[str | None, doc("The value; null for all values after the first 20.")]
@@ -149,7 +149,7 @@ class SliceScores(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class Descriptive(Published):
+class Descriptive(StrictRecord):
     """Statistics of the window, for the same event as `calibration_error`.
 
     They are not tests, because the window is evaluated repeatedly.
@@ -176,7 +176,7 @@ class Descriptive(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class WindowedReport(Published):
+class WindowedReport(StrictRecord):
     """Figures of the headline over the last scored examples."""
 
     window: Annotated[int, Field(ge=1, description="`metrics_window`.")]
@@ -192,7 +192,7 @@ class WindowedReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelReport(Published):
+class LabelReport(StrictRecord):
     """Accuracy of a choice of label, and its announced probability.
 
     All values are null before the first scored example.
@@ -212,7 +212,7 @@ class LabelReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class MethodReport(Published):
+class MethodReport(StrictRecord):
     """Cumulative validity of one method."""
 
     predicted: Annotated[LabelReport, doc("For the label with the largest probability.")]
@@ -223,7 +223,7 @@ class MethodReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class MeanBounds(Published):
+class MeanBounds(StrictRecord):
     """Bounds on a mean once all missing labels have arrived."""
 
     lower: Annotated[float, doc("Smallest possible value.")]
@@ -232,7 +232,7 @@ class MeanBounds(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class LateLabelReport(Published):
+class LateLabelReport(StrictRecord):
     """Outcomes of delayed labels."""
 
     counts: Annotated[LabelCounts, doc("Counts of examples and labels.")]
@@ -244,7 +244,7 @@ class LateLabelReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelBudgetReport(Published):
+class LabelBudgetReport(StrictRecord):
     """Which labels were wanted, with a `label_budget`, and which came.
 
     With it, figures are weighted: a wanted label counts for as many examples as it stands for,
@@ -263,7 +263,7 @@ class LabelBudgetReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class CostReport(Published):
+class CostReport(StrictRecord):
     """Mean cost of a scored example, by the setting `costs`; null before the first."""
 
     scored: Annotated[Count, doc("Number of scored examples.")]
@@ -276,7 +276,7 @@ class CostReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class PromiseReport(Published):
+class PromiseReport(StrictRecord):
     """What holds of the setting `promise`."""
 
     holds: Annotated[bool, doc("Whether cases are decided; else all are reviewed.")]
@@ -305,7 +305,7 @@ class PromiseReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class MonitorsReport(Published):
+class MonitorsReport(StrictRecord):
     """State of the monitors."""
 
     alarms: Annotated[Count, doc("Number of alarms so far.")]
@@ -325,7 +325,7 @@ class MonitorsReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureReport(Published):
+class FeatureReport(StrictRecord):
     """A named feature in the active model."""
 
     kind: Annotated[
