@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
-from online_svm.stream.answer_columns import Count, Published, doc
+from online_svm.stream.answer_columns import Count, StrictRecord, doc
 
 AlarmKind = Literal["calibration", "exchangeability", "comparison"]
 AlarmScope = Literal["overall", "class", "category", "bin", "slice", "scores", "labels"]
@@ -15,7 +15,7 @@ MIN_NAMED_SHIFT = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Moved(Published):
+class Moved(StrictRecord):
     """A feature whose recent mean shifted."""
 
     feature: Annotated[str | int, doc("Name, or number from 0 on.")]
@@ -27,7 +27,7 @@ class Moved(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm(Published):
+class Alarm(StrictRecord):
     """A sequential test rejected its hypothesis.
 
     Examples

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 
-class Published:
+class StrictRecord:
     """Base of published records: pydantic refuses unknown fields, NaN and infinity."""
 
     __slots__ = ()

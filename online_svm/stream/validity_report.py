@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from online_svm.stream.alarm import Alarm
-from online_svm.stream.answer_columns import Count, Probability, Published, doc
+from online_svm.stream.answer_columns import Count, Probability, StrictRecord, doc
 
 Done = Literal["accepted", "repeated", "corrected"]  # outcome of a delayed label
 
 
 @dataclass(slots=True)
-class LabelCounts(Published):
+class LabelCounts(StrictRecord):
     """Counts since the feed began; `pending` and `unlabelled` are present numbers."""
 
     pending: Annotated[Count, doc("Answered examples that are not learned yet.")] = 0
@@ -56,7 +56,7 @@ _Brier = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class ReliabilityBin(Published):
+class ReliabilityBin(StrictRecord):
     """One of at most ten equal-mass bins, by ascending probability."""
 
     count: Annotated[int, Field(ge=1, description="Number of examples.")]
@@ -73,7 +73,7 @@ class ReliabilityBin(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class WindowScores(Published):
+class WindowScores(StrictRecord):
     """Scores of the headline over some examples; all but the count are null without examples."""
 
     scored: Annotated[Count, doc("Labelled examples answered after warm-up.")]
@@ -106,7 +106,7 @@ class WindowScores(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedScores(Published):
+class WeightedScores(StrictRecord):
     """The same scores, with decreasing weights of earlier examples; the last has weight 1."""
 
     weight: Annotated[_Positive, doc("Sum of the weights.")]
@@ -119,7 +119,7 @@ class WeightedScores(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassFigures(Published):
+class ClassFigures(StrictRecord):
     """Frequency of one class, and its probabilities."""
 
     label: Annotated[str | None, doc("The class; null for unseen labels.")]
@@ -138,7 +138,7 @@ class ClassFigures(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class SliceScores(Published):
+class SliceScores(StrictRecord):
     """Scores of the examples of one slice."""
 
     value: Annotated[str | None, doc("The value; null for all after the first 20.")]
@@ -146,7 +146,7 @@ class SliceScores(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class Descriptive(Published):
+class Descriptive(StrictRecord):
     """Statistics of the window, for the event of `calibration_error`.
 
     They are no tests, because the window is evaluated repeatedly.
@@ -170,7 +170,7 @@ class Descriptive(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class WindowedReport(Published):
+class WindowedReport(StrictRecord):
     """Figures of the headline over the last scored examples."""
 
     window: Annotated[int, Field(ge=1, description="`metrics_window`.")]
@@ -186,7 +186,7 @@ class WindowedReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelReport(Published):
+class LabelReport(StrictRecord):
     """Accuracy of a choice of label, and its announced probability and interval.
 
     All are null before the first scored example; the ends are null for a map.
@@ -203,7 +203,7 @@ class LabelReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class MethodReport(Published):
+class MethodReport(StrictRecord):
     """Cumulative validity of one method."""
 
     predicted: Annotated[LabelReport, doc("The most probable label.")]
@@ -214,7 +214,7 @@ class MethodReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class MeanBounds(Published):
+class MeanBounds(StrictRecord):
     """Bounds on a mean once all missing labels have arrived."""
 
     lower: Annotated[float, doc("Smallest possible value.")]
@@ -223,7 +223,7 @@ class MeanBounds(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class LateLabelReport(Published):
+class LateLabelReport(StrictRecord):
     """Outcomes of delayed labels."""
 
     counts: Annotated[LabelCounts, doc("The counts.")]
@@ -233,7 +233,7 @@ class LateLabelReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelBudgetReport(Published):
+class LabelBudgetReport(StrictRecord):
     """Wanted labels, with a `label_budget`.
 
     It weights the figures: a wanted label counts for the examples it stands for, others for none.
@@ -250,7 +250,7 @@ class LabelBudgetReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class CostReport(Published):
+class CostReport(StrictRecord):
     """Mean cost of a scored example, with `costs`; null before the first."""
 
     scored: Annotated[Count, doc("Labelled examples answered after warm-up.")]
@@ -261,7 +261,7 @@ class CostReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class PromiseReport(Published):
+class PromiseReport(StrictRecord):
     """State of the `promise`."""
 
     holds: Annotated[bool, doc("Whether cases are decided; else all are reviewed.")]
@@ -285,7 +285,7 @@ class PromiseReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class MonitorsReport(Published):
+class MonitorsReport(StrictRecord):
     """State of the monitors."""
 
     alarms: Annotated[Count, doc("Alarms so far.")]
@@ -304,7 +304,7 @@ class MonitorsReport(Published):
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureReport(Published):
+class FeatureReport(StrictRecord):
     """A named feature in the active model."""
 
     kind: Annotated[
