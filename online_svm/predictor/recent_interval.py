@@ -28,29 +28,59 @@ nominal 90 % covered 86 % for three, four and seven classes; without the first t
 1.3 times the width. Without the first half the width was 1.5 times, for no more coverage.
 """
 
-BINS = 10
-"""Bins of each class. Coverage of P(y | p) is too low with 7; 14 make intervals a fifth wider."""
-
 COUNT_EVERY = 50
 """Labels between two counts; a quarter of the stored labels if that is less."""
+
+
+MAX_ODDS = 1e9
+"""More than any odds: those of the kernel end at a million."""
+
+
+class IntervalRule(NamedTuple):
+    """How wide the intervals are."""
+
+    bins: int  # of each class
+    # Each end is moved outwards by this number over the number of counted examples: the resolution
+    # of the count.
+    moved: float
+    # Whether the shift grows outside the means of the first and the last bin: by the square root of
+    # the ratio of the odds, which allows for probabilities that are too timid or too bold there.
+    widens_outside: bool
+
+
+RULE_BEFORE_6 = IntervalRule(10, 0.0, widens_outside=False)
+"""Of semantics 4 and 5. Near 0 and 1, true probabilities are often closer to 0 or 1 than the ends."""
+
+RULE = IntervalRule(8, 2.0, widens_outside=True)
+"""Of semantics 6: at least 86 % coverage in all ranges of p, see docs/measured.md. With ten bins it
+is the same and intervals are a ninth wider."""
 
 
 class Shifts(NamedTuple):
     """The bins of each class, and their shifts as ratios of the odds p / (1 - p)."""
 
-    # Shape (n_classes, BINS - 1); ascending; a probability is in the bin of as many edges as lie
+    # Shape (n_classes, bins - 1); ascending; a probability is in the bin of as many edges as lie
     # below it.
     edges: Floats
-    # Shape (n_classes, BINS); odds of the lower end over odds of p, and odds of p over odds of the
+    # Shape (n_classes, bins); odds of the lower end over odds of p, and odds of p over odds of the
     # upper end. Both are 0 for an empty bin.
     low: Floats
     high: Floats
+    # Shape (n_classes, 2); the mean odds of the first and the last bin, outside which the shift
+    # grows; 0 and `MAX_ODDS` if it does not.
+    outer: Floats
+    moved: Floats  # shape (1,); how far each end is moved outwards
 
     @classmethod
-    def none(cls, n_classes: int) -> Self:
+    def none(cls, n_classes: int, bins: int) -> Self:
         """Return the shifts without examples: every interval is [0, 1]."""
-        edges = np.zeros((n_classes, BINS - 1))
-        return cls(edges, np.zeros((n_classes, BINS)), np.zeros((n_classes, BINS)))
+        return cls(
+            np.zeros((n_classes, bins - 1)),
+            np.zeros((n_classes, bins)),
+            np.zeros((n_classes, bins)),
+            np.tile([0.0, MAX_ODDS], (n_classes, 1)),
+            np.zeros(1),
+        )
 
 
 class RecentPoints(NamedTuple):
@@ -72,27 +102,28 @@ class RowsToAnswer(NamedTuple):
 class RecentIntervals:
     """Class intervals from recent primary predictions; they span models.
 
-    Recent probabilities of each class are cut into ten bins with about equal sums of sqrt(p (1 -
-    p)), so that bins are as narrow for improbable classes as for others. In a bin with k hits among
-    n and mean m, the Clopper-Pearson ends L and U become sigmoid(logit p + logit L - logit m), and
+    Recent probabilities of each class are cut into bins with about equal sums of sqrt(p (1 - p)),
+    so that bins are as narrow for improbable classes as for others. In a bin with k hits among n
+    and mean m, the Clopper-Pearson ends L and U become sigmoid(logit p + logit L - logit m), and
     the same with U, for each p of the bin. Within a bin the error of the primary prediction is
-    nearly constant on the logit scale, unlike its frequency. Of two classes, the first has the
-    complement of the interval of the second.
+    nearly constant on the logit scale, unlike its frequency. The rule then widens the interval. Of
+    two classes, the first has the complement of the interval of the second.
 
     No theorem covers these intervals: several models made the probabilities, and the next one may
     differ. Unseen labels share the last column, if there is one, and count as one class.
 
     `level`: stated coverage, in (0, 1).
     `view`: the classes of the answers.
+    `rule`: how wide the intervals are.
     """
 
-    def __init__(self, level: float, view: ClassView) -> None:
-        self.level, self._classes = level, view.classes
+    def __init__(self, level: float, view: ClassView, rule: IntervalRule = RULE) -> None:
+        self.level, self._classes, self._rule = level, view.classes, rule
         n_classes = len(view.classes)
         self._points = SlidingArray(np.empty((0, n_classes)))
         self._columns = SlidingArray(np.empty(0, dtype=np.int64))
         self._since = 0  # labels since the last count
-        self._shifts = Shifts.none(n_classes)
+        self._shifts = Shifts.none(n_classes, rule.bins)
 
     def follow(self, before: "RecentIntervals") -> None:
         """Carry over the recent probabilities from the previous model, and count them again.
@@ -146,25 +177,36 @@ class RecentIntervals:
         first = len(columns) - min(MAX_COUNTED_EXAMPLES, answered - answered // EARLY_DIVISOR)
         points, columns = points[first:], columns[first:]
         ascending = np.sort(np.ascontiguousarray(points.T), axis=1)
+        self._shifts.moved[:] = self._rule.moved / len(columns)
         _count(
-            binomial_intervals(self.level), RecentPoints(points, columns), ascending, self._shifts
+            binomial_intervals(self.level),
+            RecentPoints(points, columns),
+            ascending,
+            self._shifts,
+            self._rule.widens_outside,
         )
 
     def state(self) -> Arrays:
         """Return probabilities, labels and shifts."""
         arrays = {"said": self._points.held.copy(), "columns": self._columns.held.copy()}
-        arrays |= {name: part.copy() for name, part in self._shifts._asdict().items()}
+        arrays |= {name: getattr(self._shifts, name).copy() for name in self._stored_shifts}
         numbers = {"since": self._since, "first": self._points.first}
         return arrays | {name: np.array([k], dtype=np.int64) for name, k in numbers.items()}
 
+    @property
+    def _stored_shifts(self) -> tuple[str, ...]:
+        """Names of the shifts in a state: before semantics 6, the last two have their defaults."""
+        return Shifts._fields if self._rule.widens_outside else Shifts._fields[:3]
+
     def restore(self, state: Arrays) -> None:
         """Continue from a state."""
-        k = len(self._classes)
+        k, bins = len(self._classes), self._rule.bins
+        of_rule = (floats("outer", f"{k} 2"), floats("moved", "1"))
         found = StateSchema(
             floats("said", f"n {k}"), ints("columns", "n", below=k),
             one("since", below=COUNT_EVERY), one("first"),
-            floats("edges", f"{k} {BINS - 1}"), floats("low", f"{k} {BINS}"),
-            floats("high", f"{k} {BINS}"),
+            floats("edges", f"{k} {bins - 1}"), floats("low", f"{k} {bins}"),
+            floats("high", f"{k} {bins}"), *(of_rule if self._rule.widens_outside else ()),
         ).values(type(self), None, state)  # fmt: skip
         size, since = len(found["columns"]), int(found["since"])
         require(
@@ -174,8 +216,10 @@ class RecentIntervals:
         require(first == 0 or size == MAX_COUNTED_EXAMPLES, "first")
         self._points = SlidingArray(found["said"], first)
         self._columns = SlidingArray(found["columns"], first)
+        for name in self._stored_shifts:
+            require(bool((found[name] >= 0.0).all()), name)
         self._since = since
-        self._shifts = Shifts(*(found[name] for name in Shifts._fields))
+        self._shifts = self._shifts._replace(**{name: found[name] for name in self._stored_shifts})
 
 
 def _gap(counted: int) -> int:
@@ -196,7 +240,11 @@ def _answer(
 
 @kernel
 def _count(
-    intervals: BinomialIntervals, recent: RecentPoints, ascending: Floats, shifts: Shifts
+    intervals: BinomialIntervals,
+    recent: RecentPoints,
+    ascending: Floats,
+    shifts: Shifts,
+    widens_outside: bool,
 ) -> None:
     """Write the edges and shifts of each class.
 

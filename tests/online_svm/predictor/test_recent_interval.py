@@ -1,4 +1,4 @@
-"""The interval of more classes: its bins, counts and shifts, against a literal loop."""
+"""The interval of the primary prediction: bins, counts and shifts, against a literal loop."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,10 @@ from scipy.special import expit, logit
 from online_svm.config import PredictorConfig
 from online_svm.predictor.online_predictor import OnlinePredictor
 from online_svm.predictor.recent_interval import (
-    BINS,
     COUNT_EVERY,
     MAX_COUNTED_EXAMPLES,
+    RULE,
+    RULE_BEFORE_6,
     RecentIntervals,
 )
 from online_svm.stream.labels import ClassView
@@ -33,31 +34,40 @@ def answered(held, columns, point):
     return np.stack(held.answer(np.empty((len(point), 0)), columns, point), axis=-1)
 
 
-def literally(p, said, came):
+def literally(p, said, came, rule=RULE):
     """Return the interval of p, of what was said of a class and whether it came."""
     if not len(said):
         return 0.0, 1.0
     order = np.sort(said)
     weights = np.sqrt(order * (1.0 - order)).cumsum()
-    edges = [order[weights * BINS >= weights[-1] * b][0] for b in range(1, BINS)]
-    alike = np.searchsorted(edges, said) == np.searchsorted(edges, p)
+    edges = [order[weights * rule.bins >= weights[-1] * b][0] for b in range(1, rule.bins)]
+    here = np.searchsorted(edges, p)
+    alike = np.searchsorted(edges, said) == here
     if not alike.any():
         return 0.0, 1.0
     hits, total, middle = came[alike].sum(), alike.sum(), logit(said[alike].mean())
     tail = (1.0 - LEVEL) / 2.0
     low = stats.beta.ppf(tail, hits, total - hits + 1) if hits else 0.0
     high = stats.beta.ppf(1.0 - tail, hits + 1, total - hits) if hits < total else 1.0
-    shifted = [expit(logit(p) + logit(end) - middle) for end in (low, high)]
-    return min(shifted[0], p), max(shifted[1], p)
+    q = np.clip(p, 1e-6, 1.0 - 1e-6)
+    below, above = here == 0 and logit(q) < middle, here == rule.bins - 1 and logit(q) > middle
+    is_outside = rule.widens_outside and (below or above)
+    wider = 0.5 * abs(logit(q) - middle) if is_outside else 0.0
+    low, high = (
+        expit(logit(q) + logit(end) - middle + move) for end, move in ((low, -wider), (high, wider))
+    )
+    moved = rule.moved / len(said)
+    return min(max(low - moved, 0.0), p), max(min(high + moved, 1.0), p)
 
 
+@pytest.mark.parametrize("rule", [RULE, RULE_BEFORE_6])
 @pytest.mark.parametrize("size", [1, 7, 800])
-def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_the_cuts(size):
+def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_the_cuts(size, rule):
     columns, point = sample(800)
-    held, parts = RecentIntervals(LEVEL, THREE), []
+    held, parts = RecentIntervals(LEVEL, THREE, rule), []
     for i in range(0, 800, size):
         parts.append(answered(held, columns[i : i + size], point[i : i + size]))
-        state, held = held.state(), RecentIntervals(LEVEL, THREE)
+        state, held = held.state(), RecentIntervals(LEVEL, THREE, rule)
         held.restore(state)
     found = np.concatenate(parts)
     learned, counted, due = [], [], 1
@@ -65,7 +75,7 @@ def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_th
         if i < 60 or i % 40 == 0:
             for y in range(3):
                 came = columns[counted] == y
-                expected = literally(point[i, y], point[counted, y], came)
+                expected = literally(point[i, y], point[counted, y], came, rule)
                 assert found[i, y] == pytest.approx(expected, abs=1e-12)
         if columns[i] >= 0:
             learned.append(i)
@@ -97,7 +107,7 @@ def test_intervals_hold_probabilities_of_0_and_1():
     assert np.isfinite(found).all()
     assert (found[..., 0] <= point).all()
     assert (point <= found[..., 1]).all()
-    assert found[-1, 0, 0] > 0.98
+    assert found[-1, 0, 0] > 0.97
 
 
 @pytest.mark.parametrize("size", [400, 600, 900])
@@ -134,8 +144,12 @@ def test_a_damaged_state_is_refused():
         {"since": np.array([COUNT_EVERY - 1])},
         {"first": np.array([1])},
         {"first": np.array([-1])},
+        {"outer": -state["outer"]},
+        {"moved": -state["moved"]},
     ):
-        with pytest.raises(ValueError, match=r"RecentIntervals: '|(since|first) does not fit"):
+        with pytest.raises(
+            ValueError, match=r"RecentIntervals: '|(since|first|outer|moved) does not fit"
+        ):
             RecentIntervals(LEVEL, THREE).restore(state | damage)
 
 
