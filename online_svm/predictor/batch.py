@@ -7,7 +7,7 @@ follows it.
 
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -367,11 +367,29 @@ class LearningOrder:
         """Return the learned rows alone."""
         return self if self.learns_all and self.delayed is None else self._taken(self.learns)
 
+    def with_copies(self, copied: Bools) -> "tuple[LearningOrder, Ints]":
+        """Return the rows with an unlabelled copy before each row in `copied`, and their sources.
+
+        A copy is answered by the present state, and is not learned. The source of a row of the
+        result is its row in this order; that of a copy equals that of the row after it.
+        """
+        sources = np.repeat(np.arange(len(self)), 1 + copied)
+        rows, is_copy = self._taken(sources), np.append(sources[:-1] == sources[1:], False)
+        return replace(
+            rows,
+            codes=np.where(is_copy, -1, rows.codes),
+            probs=np.where(is_copy, np.nan, rows.probs),
+            learns=rows.learns & ~is_copy,
+            learns_all=rows.learns_all and not is_copy.any(),
+        ), sources
+
     def computed(self, answers: Bools) -> "LearningOrder":
         """Return the rows that are answered or learned."""
         return self._taken(self.learns | answers)
 
-    def _taken(self, chosen: slice | Bools, delayed: DelayedRows | None = None) -> "LearningOrder":
+    def _taken(
+        self, chosen: slice | Bools | Ints, delayed: DelayedRows | None = None
+    ) -> "LearningOrder":
         learns = self.learns[chosen]
         return LearningOrder(
             self.X[chosen],

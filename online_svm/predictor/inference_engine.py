@@ -260,7 +260,7 @@ class InferenceEngine:
         due = self._schedule.changes
         if self.model is not None:
             due += self._gaps.ends(self._schedule.n)
-        if self._experts is not None and (self.model is None or self.model.for_experts is not None):
+        if self._has_experts:
             due.append(self._schedule.since + next_fit(self._schedule.n - self._schedule.since))
         return min(due, default=None)
 
@@ -286,6 +286,12 @@ class InferenceEngine:
         return _with_first(codes >= self._experts.n_labels)
 
     @property
+    def _has_experts(self) -> bool:
+        """Whether the expert ensemble answers."""
+        model = self.model
+        return self._experts is not None and (model is None or model.for_experts is not None)
+
+    @property
     def _lacks(self) -> str | None:
         """Why the window's labels do not support an exact guarantee; None if they do."""
         return self._gaps.reason(self._schedule.n)
@@ -305,17 +311,24 @@ class InferenceEngine:
     def _delayed_block(
         self, order: LearningOrder, delayed: DelayedRows, lacks: str | None
     ) -> PredictionBlock | None:
-        """Answer the rows that ask for it and store the answers with their examples."""
+        """Answer the rows that ask for it and store the answers with their examples.
+
+        A row with a label is answered once more before it is learned, because the intervals count
+        answers of the present state as well.
+        """
         rows = order.computed(delayed.answers)
         if not len(rows):
             return None
         is_computed = order.learns | delayed.answers
-        outputs = answer_time_outputs(delayed.chosen(is_computed), rows.learns)
+        computed, asks = delayed.chosen(is_computed), delayed.answers[is_computed]
+        copies = None
+        if self._has_experts:
+            rows, sources = rows.with_copies(rows.codes >= 0)
+            computed, asks = [computed[i] for i in sources.tolist()], asks[sources]
+            copies = np.where(rows.codes >= 0, np.arange(len(rows)) - 1, -1)
+        outputs = answer_time_outputs(computed, rows.learns, asks, rows.before, copies)
         block, _ = self._block(rows, lacks, outputs)
-        answered, examples = (
-            block.taken(delayed.answers[is_computed]),
-            delayed.chosen(delayed.answers),
-        )
+        answered, examples = block.taken(asks), delayed.chosen(delayed.answers)
         if self._budget is not None and examples:
             answered = self._budget.marked(answered, examples[0].number)
         give(examples, answered)

@@ -35,6 +35,12 @@ class AnswerTimeOutputs(NamedTuple):
     rows: Ints  # shape (m,); for a learned row, the row of the same call that answered it; else -1
     answers: list[dict[str, Floats] | None]
     # For the other learned rows, the outputs by `RecentEnsemble.answer`; None without a model.
+    # Shape (m,); for a learned row, its copy in the same call, which the present state answers;
+    # else -1. None if no row has one.
+    copies: Ints | None = None
+    # Shape (m,); whether at least half of the examples that were learned before the row had been
+    # learned before its answer. None with `copies`.
+    comparable: Bools | None = None
 
 
 def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:
@@ -285,19 +291,34 @@ def give(examples: Iterable[PendingExample], block: PredictionBlock) -> None:
         example.answer = OriginalAnswer(block, terms, row)
 
 
-def answer_time_outputs(examples: Sequence[PendingExample], learns: Bools) -> AnswerTimeOutputs:
-    """Return the answer-time outputs of rows; `learns`, shape (m,): whether each is learned."""
+def answer_time_outputs(
+    examples: Sequence[PendingExample],
+    learns: Bools,
+    answers: Bools,
+    before: Ints,
+    copies: Ints | None,
+) -> AnswerTimeOutputs:
+    """Return the answer-time outputs of rows.
+
+    `learns`, `answers`, shape (m,): whether each row is learned, or asks for an answer.
+    `before`, shape (m,): examples learned before each row.
+    `copies`: see `AnswerTimeOutputs`.
+    """
     rows = np.full(len(examples), -1, dtype=np.int64)
-    answers: list[dict[str, Floats] | None] = [None] * len(examples)
-    here = {e.number: i for i, e in enumerate(examples) if not learns[i]}
+    stored: list[dict[str, Floats] | None] = [None] * len(examples)
+    then = np.zeros(len(examples), dtype=np.int64)
+    here = {examples[i].number: i for i in np.flatnonzero(answers).tolist()}
     for i in np.flatnonzero(learns).tolist():
         example = examples[i]
         if example.number in here:
             rows[i] = here[example.number]
+            then[i] = before[rows[i]]
         elif example.answer is not None and example.answer.block.member_outputs is not None:
             outputs, row = example.answer.block.member_outputs, example.answer.row
-            answers[i] = {name: values[row] for name, values in outputs.items()}
-    return AnswerTimeOutputs(learns, rows, answers)
+            stored[i] = {name: values[row] for name, values in outputs.items()}
+            then[i] = example.answer.block.n[row]
+    comparable = None if copies is None else 2 * then >= before
+    return AnswerTimeOutputs(learns, rows, stored, copies, comparable)
 
 
 def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:

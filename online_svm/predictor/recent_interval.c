@@ -38,9 +38,9 @@ typedef struct {
     double *lower, *upper;
 } RowsToAnswer;
 
-/* The square root of how far the odds lie outside the outer means, as a ratio: below 1 there, else 1. */
+/* How far the odds lie outside the outer means, as a ratio: below 1 there, else 1. */
 static inline double widening(double odds, const double outer[2]) {
-    return sqrt(odds < outer[0] ? odds / outer[0] : outer[1] < odds ? outer[1] / odds : 1.0);
+    return odds < outer[0] ? odds / outer[0] : outer[1] < odds ? outer[1] / odds : 1.0;
 }
 
 /* Write the interval of the probability p of class y. */
