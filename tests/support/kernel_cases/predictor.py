@@ -179,7 +179,7 @@ def _pair(rng: np.random.Generator) -> Any:
 
 def _recent(rng: np.random.Generator) -> Any:
     n_classes = whole(rng, 2, 6)
-    rule = RULE if flag(rng) else RULE_BEFORE_6
+    rule = RULE if flag(rng, 2) else RULE_BEFORE_6
     held = RecentIntervals(pick(rng, LEVELS), ClassView("abcdef"[:n_classes], True), rule)
     written = []
     for m in (0, whole(rng, 1, 9), int(rng.choice([20, 90, 90, 700], p=[0.5, 0.2, 0.25, 0.05]))):
@@ -196,7 +196,7 @@ def _recent(rng: np.random.Generator) -> Any:
 
 def _count(rng: np.random.Generator) -> Any:
     n_classes, n = whole(rng, 1, 6), pick(rng, [0, 1, 7, 64, 300])
-    rule = RULE if flag(rng) else RULE_BEFORE_6
+    rule = RULE if flag(rng, 2) else RULE_BEFORE_6
     points, shifts = _probabilities(rng, n, n_classes), Shifts.none(n_classes, rule.bins)
     if rng.random() < 0.3:
         points[:, 0] = rng.choice([0.0, 0.25, 1.0])
