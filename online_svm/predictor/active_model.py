@@ -24,7 +24,12 @@ from online_svm.predictor.frequency_interval import FrequencyIntervals
 from online_svm.predictor.pair_prediction import PairPrediction, PrimaryAnswers, PrimaryPrediction
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.recent_ensemble import MemberOutputs, RecentEnsemble
-from online_svm.predictor.recent_interval import RecentIntervals
+from online_svm.predictor.recent_interval import (
+    DELAYED_RULE,
+    RULE,
+    RULE_BEFORE_6,
+    RecentIntervals,
+)
 from online_svm.refit.committee.stack import CommitteeModel
 from online_svm.refit.task import RefitResult
 from online_svm.storage.state import State, as_array, nest, under
@@ -109,7 +114,10 @@ class ActiveModel:
         self._intervals: FrequencyIntervals | RecentIntervals | None = None
         if self._has_recent_intervals:
             assert config.interval_level is not None
-            self._intervals = RecentIntervals(config.interval_level, view)
+            rule = DELAYED_RULE if config.takes_delayed_labels else RULE
+            if config.semantics < 6:
+                rule = RULE_BEFORE_6
+            self._intervals = RecentIntervals(config.interval_level, view, rule)
 
     @property
     def _has_recent_intervals(self) -> bool:

@@ -8,7 +8,7 @@ and learns it. With a horizon, an example is answered in one row and learned in 
 
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -297,6 +297,21 @@ class LearningOrder:
         """Return the learned rows alone."""
         return self if self.is_plain else self.taken(self.learns)
 
+    def with_copies(self, copied: Bools) -> "LearningOrder":
+        """Return the rows with an unlabelled copy before each row in `copied`.
+
+        The present state answers a copy, for the intervals; nothing asks for it or learns it.
+        """
+        sources = np.repeat(np.arange(len(self)), 1 + copied)
+        rows, is_copy = self.taken(sources), np.append(sources[:-1] == sources[1:], False)
+        return replace(
+            rows,
+            codes=np.where(is_copy, -1, rows.codes),
+            probs=np.where(is_copy, np.nan, rows.probs),
+            answers=rows.answers & ~is_copy,
+            learns=rows.learns & ~is_copy,
+        )
+
     def computed(self) -> "LearningOrder":
         """Return the rows that are answered or learned."""
         if self.is_plain:
@@ -304,7 +319,7 @@ class LearningOrder:
         chosen = self.answers | self.learns
         return self if chosen.all() else self.taken(chosen)
 
-    def taken(self, chosen: slice | Bools) -> "LearningOrder":
+    def taken(self, chosen: slice | Bools | Ints) -> "LearningOrder":
         """Return the chosen rows; a slice gives views."""
         return LearningOrder(
             self.X[chosen], self.codes[chosen], self.probs[chosen], self.slices[chosen],
@@ -339,11 +354,11 @@ def _before(n: int, learns: Bools) -> Ints:
     return before
 
 
-def _chosen(values: Sequence[Item], chosen: slice | Bools) -> Sequence[Item]:
+def _chosen(values: Sequence[Item], chosen: slice | Bools | Ints) -> Sequence[Item]:
     """Select from one value a row, or from no values."""
     if isinstance(chosen, slice) or not values:
         return values[chosen] if isinstance(chosen, slice) else values
-    return [values[row] for row in np.flatnonzero(chosen).tolist()]
+    return [values[row] for row in np.arange(len(values))[chosen].tolist()]
 
 
 Events = Sequence[LearningOrder | Correction]

@@ -21,7 +21,7 @@ from online_svm.predictor.ensemble import DELAYED_UPDATE, Ensemble, WeightUpdate
 from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.recent_ensemble import MAX_FEATURES, RecentEnsemble
-from online_svm.predictor.recent_interval import RecentIntervals
+from online_svm.predictor.recent_interval import DELAYED_RULE, RULE, RecentIntervals
 from online_svm.predictor.score_experts import N_SCORE_EXPERTS, ScoreExperts
 from online_svm.predictor.simple_experts import (
     N_EXPERTS,
@@ -60,6 +60,9 @@ while these are on their way. Tuned for horizons of 50 and 250."""
 MAX_FIRST_EXAMPLES = 500
 """Newest examples that are kept for fits, until the recent ensemble holds as many; fewer if a row
 has so many features that a fit takes fewer."""
+
+MIN_ORIGINALS = 750
+"""Original answers before their intervals count; by then they fill the count of 500."""
 
 _SCHEMA = StateSchema(number("_fitted_at"), flag("_is_stale"), number("_model"), number("n_labels"))
 _NO_LABELS: Ints = np.empty(0, dtype=np.int64)
@@ -114,7 +117,13 @@ class ExpertEnsemble:
         self._view, n_classes = view, len(view.classes)
         self._simple, self._history = SimpleExperts(n_classes), LabelHistory(n_classes)
         level = self._config.interval_level
-        self._intervals = None if level is None else RecentIntervals(level, view)
+        # With delayed labels, "intervals" count answers of the state before a label is learned, and
+        # "originals" the original answers.
+        rule = DELAYED_RULE if self._is_delayed else RULE
+        names = ("intervals", "originals") if self._is_delayed else ("intervals",)
+        self._intervals = dict[str, RecentIntervals]()
+        if level is not None:
+            self._intervals = {name: RecentIntervals(level, view, rule) for name in names}
 
     @property
     def view(self) -> ClassView:
@@ -142,10 +151,9 @@ class ExpertEnsemble:
         moved = np.array(places, dtype=np.int64)
         self._kept = [(X, moved[columns]) for X, columns in self._kept]
         self._is_stale = True
-        if self._intervals is not None:
-            earlier = self._intervals
-            self._intervals = RecentIntervals(earlier.level, view)
-            self._intervals.follow(earlier)
+        for name, earlier in self._intervals.items():
+            self._intervals[name] = RecentIntervals(earlier.level, view, earlier.rule)
+            self._intervals[name].follow(earlier)
 
     def fit_if_due(self, n: int, k: int, model: FittedModel | None, order: Ints | None) -> None:
         """Fit the regressions if they are due after `n` learned examples.
@@ -192,9 +200,7 @@ class ExpertEnsemble:
         average = self._experts.answer(experts, rows.columns)
         corrected = self._history.answer(average, rows.columns, sources, features)
         mixed = self._corrected.answer([average, corrected], rows.columns)
-        interval = None
-        if self._intervals is not None:
-            interval = self._intervals.answer(average, rows.columns, mixed)
+        interval = self._interval(average, mixed, rows) if self._intervals else None
         self._keep(rows, recent)
         outputs = {}
         if self._is_delayed:
@@ -231,8 +237,8 @@ class ExpertEnsemble:
         header = _SCHEMA.header_of(self) | {"labels": list(self._view.labels)}
         arrays = nest("weights", self._experts.state()) | nest("corrected", self._corrected.state())
         arrays |= nest("simple", self._simple.state()) | nest("history", self._history.state())
-        if self._intervals is not None:
-            arrays |= nest("intervals", self._intervals.state())
+        for name, counted in self._intervals.items():
+            arrays |= nest(name, counted.state())
         if self._scores is not None:
             header["scores"], parts = self._scores.state()
             arrays |= nest("scores", parts)
@@ -253,8 +259,8 @@ class ExpertEnsemble:
         ensemble._corrected.restore(under("corrected", arrays))
         ensemble._simple = SimpleExperts.from_state(under("simple", arrays), k)
         ensemble._history = LabelHistory.from_state(under("history", arrays), k)
-        if ensemble._intervals is not None:
-            ensemble._intervals.restore(under("intervals", arrays))
+        for name, counted in ensemble._intervals.items():
+            counted.restore(under(name, arrays))
         columns = ScoreColumns.of(config)
         if ensemble._scores is not None and columns is not None:
             scores = State(header["scores"], under("scores", arrays))
@@ -265,6 +271,35 @@ class ExpertEnsemble:
             require(kept["X"].shape[1] <= MAX_FEATURES, "X")
             ensemble._kept = [(kept["X"], kept["columns"])]
         return ensemble
+
+    def _interval(self, average: Floats, mixed: Floats, rows: RowsToLearn) -> tuple[Floats, Floats]:
+        """Return lower and upper ends of the intervals, and count the learned rows.
+
+        With delayed labels, the state has learned much since the original answers, so their errors
+        say little about it; its own answers before each label say more. Under drift it is the other
+        way round: the state has learned the examples just before the label, which no answer can.
+        So the intervals hold those of both, once there are enough original answers that were given
+        with at least half of the examples that are learned now.
+        """
+        earlier = rows.earlier
+        lower, upper = self._intervals["intervals"].answer(
+            average, rows.columns, _present(mixed, earlier)
+        )
+        originals = self._intervals.get("originals")
+        if originals is None:
+            return lower, upper
+        counts = (
+            np.zeros(len(mixed), dtype=bool)
+            if earlier is None
+            else earlier.comparable & earlier.learns
+        )
+        columns = np.where(counts, rows.columns, -1)
+        joins = columns >= 0
+        is_enough = originals.n_labels + np.cumsum(joins) - joins >= MIN_ORIGINALS
+        low, high = originals.answer(average, columns, mixed)
+        lower[is_enough] = np.minimum(lower, low)[is_enough]
+        upper[is_enough] = np.maximum(upper, high)[is_enough]
+        return lower, upper
 
     def _examples(self, model: FittedModel | None) -> tuple[Floats, Ints]:
         """Return labelled examples of known classes for a fit."""
@@ -315,6 +350,13 @@ class ExpertEnsemble:
 def _most_kept(n_features: int) -> int:
     """Return how many rows of so many features are kept for fits."""
     return min(MAX_FIRST_EXAMPLES, most_fitted(n_features))
+
+
+def _present(mixed: Floats, earlier: AnswerTimeOutputs | None) -> Floats:
+    """Return the probabilities with those of copies in the place of their learned rows."""
+    if earlier is None or earlier.copied is None:
+        return mixed
+    return mixed[np.arange(len(mixed)) - earlier.copied]
 
 
 def _fill_in_earlier(

@@ -242,7 +242,7 @@ class InferenceEngine:
         due = self._schedule.changes
         if self.model is not None:
             due += self._gaps.ends(self._schedule.n)
-        if self._experts is not None and (self.model is None or self.model.for_experts is not None):
+        if self._has_experts:
             due.append(self._schedule.since + next_fit(self._schedule.n - self._schedule.since))
         return min(due, default=None)
 
@@ -268,6 +268,12 @@ class InferenceEngine:
         return _with_first(codes >= self._experts.n_labels)
 
     @property
+    def _has_experts(self) -> bool:
+        """Whether the expert ensemble answers."""
+        model = self.model
+        return self._experts is not None and (model is None or model.for_experts is not None)
+
+    @property
     def _lacks(self) -> str | None:
         """Why the window's labels do not support an exact guarantee; None if they do."""
         return self._gaps.reason(self._schedule.n)
@@ -281,9 +287,14 @@ class InferenceEngine:
     def _block(self, rows: LearningOrder, lacks: str | None) -> tuple[PredictionBlock | None, Ints]:
         """Learn rows and return the answers to those that ask, with the columns of their labels.
 
+        A waiting example with a label is answered once more before it is learned, because the
+        intervals count answers of the present state as well.
+
         A row that only learns is answered a second time, because `ActiveModel.answer` is where the
         model learns; this answer is dropped. The other answers are stored with waiting examples.
         """
+        if rows.examples and self._has_experts:
+            rows = rows.with_copies(rows.codes >= 0)
         block, columns = self._computed(rows, lacks)
         if not (rows.is_plain or rows.answers.all()):
             block, columns = block.taken(rows.answers), columns[rows.answers]
@@ -296,7 +307,10 @@ class InferenceEngine:
 
     def _computed(self, rows: LearningOrder, lacks: str | None) -> tuple[PredictionBlock, Ints]:
         """Return answers to rows, and the label columns that were learned after each answer."""
-        active, earlier = self.model, answer_time_outputs(rows.examples, rows.learns)
+        active = self.model
+        earlier = answer_time_outputs(rows.examples, rows.learns, rows.answers, rows.before)
+        if earlier is not None and self._has_experts:
+            earlier = earlier._replace(copied=rows.codes >= 0)
         if self._experts is not None:
             self._experts.count_labels(rows.codes)
         if active is None:

@@ -30,6 +30,10 @@ class AnswerTimeOutputs(NamedTuple):
     rows: Ints  # shape (m,); for a learned row, the row of the same call that answered it; else -1
     answers: list[dict[str, Floats] | None]
     # For the other learned rows, the outputs by `RecentEnsemble.answer`; None without a model.
+    # Shape (m,); whether at least half of the examples that were learned before the row had been
+    # learned before its answer.
+    comparable: Bools
+    copied: Bools | None = None  # shape (m,); whether the row before is a copy of the row
 
 
 def member_outputs_from_state(state: Arrays) -> dict[str, Floats]:
@@ -217,25 +221,29 @@ def give(examples: Iterable[PendingExample], block: PredictionBlock) -> None:
 
 
 def answer_time_outputs(
-    examples: Sequence[PendingExample], learns: Bools
+    examples: Sequence[PendingExample], learns: Bools, answers: Bools, before: Ints
 ) -> AnswerTimeOutputs | None:
     """Return the answer-time outputs of rows; None if no row learns an example of `examples`.
 
-    `learns`, shape (m,): whether each row is learned; the other rows are answered.
+    `learns`, `answers`, shape (m,): whether each row is learned, or asks for an answer.
+    `before`, shape (m,): examples learned before each row.
     """
     if not examples or not learns.any():
         return None
     rows = np.full(len(examples), -1, dtype=np.int64)
-    answers: list[dict[str, Floats] | None] = [None] * len(examples)
-    here = {e.number: i for i, e in enumerate(examples) if not learns[i]}
+    stored: list[dict[str, Floats] | None] = [None] * len(examples)
+    then = np.zeros(len(examples), dtype=np.int64)
+    here = {examples[i].number: i for i in np.flatnonzero(answers).tolist()}
     for i in np.flatnonzero(learns).tolist():
         example = examples[i]
         if example.number in here:
             rows[i] = here[example.number]
+            then[i] = before[rows[i]]
         elif example.answer is not None and example.answer.block.member_outputs is not None:
             outputs, row = example.answer.block.member_outputs, example.answer.row
-            answers[i] = {name: values[row] for name, values in outputs.items()}
-    return AnswerTimeOutputs(learns, rows, answers)
+            stored[i] = {name: values[row] for name, values in outputs.items()}
+            then[i] = example.answer.block.n[row]
+    return AnswerTimeOutputs(learns, rows, stored, 2 * then >= before)
 
 
 def answer_runs(examples: Sequence[PendingExample]) -> Iterator[AnswerRun]:

@@ -159,7 +159,7 @@ def test_the_answer_mixes_committee_base_rate_regressions_and_label_history(clas
     average = parts._experts.answer(experts, columns[100:])
     corrected = parts._history.answer(average, columns[100:])
     mixed = parts._corrected.answer([average, corrected], columns[100:])
-    lower, upper = parts._intervals.answer(average, columns[100:], mixed)
+    lower, upper = parts._intervals["intervals"].answer(average, columns[100:], mixed)
     np.testing.assert_array_equal(block.point, mixed)
     np.testing.assert_array_equal(block.lower, lower)
     np.testing.assert_array_equal(block.upper, upper)

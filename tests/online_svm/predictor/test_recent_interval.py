@@ -1,4 +1,4 @@
-"""The interval of more classes: its bins, counts and shifts, against a literal loop."""
+"""The interval of the primary prediction: bins, counts and shifts, against a literal loop."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,15 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from online_svm.config import PredictorConfig
+from online_svm.predictor.expert_ensemble import MIN_ORIGINALS, RowsToLearn
 from online_svm.predictor.online_predictor import OnlinePredictor
+from online_svm.predictor.pending_examples import AnswerTimeOutputs
 from online_svm.predictor.recent_interval import (
-    BINS,
     COUNT_EVERY,
+    DELAYED_RULE,
     MAX_COUNTED_EXAMPLES,
+    RULE,
+    RULE_BEFORE_6,
     RecentIntervals,
 )
 from online_svm.stream.labels import ClassView
@@ -33,31 +37,40 @@ def answered(held, columns, point):
     return np.stack(held.answer(np.empty((len(point), 0)), columns, point), axis=-1)
 
 
-def literally(p, said, came):
+def literally(p, said, came, rule=RULE):
     """Return the interval of p, of what was said of a class and whether it came."""
     if not len(said):
         return 0.0, 1.0
     order = np.sort(said)
     weights = np.sqrt(order * (1.0 - order)).cumsum()
-    edges = [order[weights * BINS >= weights[-1] * b][0] for b in range(1, BINS)]
-    alike = np.searchsorted(edges, said) == np.searchsorted(edges, p)
+    edges = [order[weights * rule.bins >= weights[-1] * b][0] for b in range(1, rule.bins)]
+    here = np.searchsorted(edges, p)
+    alike = np.searchsorted(edges, said) == here
     if not alike.any():
         return 0.0, 1.0
     hits, total, middle = came[alike].sum(), alike.sum(), logit(said[alike].mean())
-    tail = (1.0 - LEVEL) / 2.0
+    tail = (1.0 - LEVEL) / 2.0 * rule.missed
     low = stats.beta.ppf(tail, hits, total - hits + 1) if hits else 0.0
     high = stats.beta.ppf(1.0 - tail, hits + 1, total - hits) if hits < total else 1.0
-    shifted = [expit(logit(p) + logit(end) - middle) for end in (low, high)]
-    return min(shifted[0], p), max(shifted[1], p)
+    q = np.clip(p, 1e-6, 1.0 - 1e-6)
+    below, above = here == 0 and logit(q) < middle, here == rule.bins - 1 and logit(q) > middle
+    is_outside = rule.widens_outside and (below or above)
+    wider = abs(logit(q) - middle) if is_outside else 0.0
+    low, high = (
+        expit(logit(q) + logit(end) - middle + move) for end, move in ((low, -wider), (high, wider))
+    )
+    moved = rule.moved / len(said)
+    return min(max(low - moved, 0.0), p), max(min(high + moved, 1.0), p)
 
 
-@pytest.mark.parametrize("size", [1, 7, 800])
-def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_the_cuts(size):
+@pytest.mark.parametrize("rule", [RULE, DELAYED_RULE, RULE_BEFORE_6])
+@pytest.mark.parametrize("size", [7, 800])
+def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_the_cuts(size, rule):
     columns, point = sample(800)
-    held, parts = RecentIntervals(LEVEL, THREE), []
+    held, parts = RecentIntervals(LEVEL, THREE, rule), []
     for i in range(0, 800, size):
         parts.append(answered(held, columns[i : i + size], point[i : i + size]))
-        state, held = held.state(), RecentIntervals(LEVEL, THREE)
+        state, held = held.state(), RecentIntervals(LEVEL, THREE, rule)
         held.restore(state)
     found = np.concatenate(parts)
     learned, counted, due = [], [], 1
@@ -65,7 +78,7 @@ def test_each_answer_is_the_shift_of_its_bin_among_the_last_labelled_whatever_th
         if i < 60 or i % 40 == 0:
             for y in range(3):
                 came = columns[counted] == y
-                expected = literally(point[i, y], point[counted, y], came)
+                expected = literally(point[i, y], point[counted, y], came, rule)
                 assert found[i, y] == pytest.approx(expected, abs=1e-12)
         if columns[i] >= 0:
             learned.append(i)
@@ -97,7 +110,7 @@ def test_intervals_hold_probabilities_of_0_and_1():
     assert np.isfinite(found).all()
     assert (found[..., 0] <= point).all()
     assert (point <= found[..., 1]).all()
-    assert found[-1, 0, 0] > 0.98
+    assert found[-1, 0, 0] > 0.97
 
 
 @pytest.mark.parametrize("size", [400, 600, 900])
@@ -134,8 +147,12 @@ def test_a_damaged_state_is_refused():
         {"since": np.array([COUNT_EVERY - 1])},
         {"first": np.array([1])},
         {"first": np.array([-1])},
+        {"outer": -state["outer"]},
+        {"moved": -state["moved"]},
     ):
-        with pytest.raises(ValueError, match=r"RecentIntervals: '|(since|first) does not fit"):
+        with pytest.raises(
+            ValueError, match=r"RecentIntervals: '|(since|first|outer|moved) does not fit"
+        ):
             RecentIntervals(LEVEL, THREE).restore(state | damage)
 
 
@@ -154,3 +171,55 @@ def test_what_was_said_outlives_a_model_and_an_answer_without_a_label_leaves_no_
     predictor.step_many(X[:5], [None] * 5)
     for name, array in predictor.active.state().arrays.items():
         np.testing.assert_array_equal(array, kept[name])
+
+
+def test_with_delayed_labels_the_answer_of_the_present_state_is_counted():
+    """Not the answer that a much worse model gave before it."""
+    config = {"classes": ("c0", "c1"), "window": 200, "refit_every": 40, "refit_lag": 0}
+    X, labels = stream(300)
+    late = OnlinePredictor(PredictorConfig(**config, horizon=100))
+    late.step_many(X[:299], labels[:299])
+    expected = late.frozen().answer(X[199:200]).point  # example 199 is learned next
+    given = blocks(late.step_many(X[299:], labels[299:]))
+    assert len(given) == 1
+    counted = counted_by(late)
+    np.testing.assert_array_equal(counted[-1:], expected)
+    at_once = OnlinePredictor(PredictorConfig(**config))
+    points = np.concatenate([block.point for block in blocks(at_once.step_many(X, labels))])
+    np.testing.assert_array_equal(counted_by(at_once), points)
+
+
+def counted_by(predictor, name="intervals"):
+    return predictor._engine._experts._intervals[name].state()["said"]
+
+
+def test_original_answers_count_once_enough_were_given_by_a_comparable_state():
+    config = {"classes": ("c0", "c1"), "window": 200, "refit_every": 100, "refit_lag": 0}
+    X, labels = stream(400)
+    late = OnlinePredictor(PredictorConfig(**config, horizon=100))
+    late.step_many(X, labels)  # 300 are learned: the first, and those from 200 on, had half
+    assert len(counted_by(late)) == 300
+    assert len(counted_by(late, "originals")) == 101
+    one = late._engine._experts
+    for n in (MIN_ORIGINALS - 1, MIN_ORIGINALS):
+        for name in ("intervals", "originals"):
+            columns, point = sample(2 * n, 2)
+            labelled = np.flatnonzero(columns >= 0)[:n]
+            held = one._intervals[name] = RecentIntervals(LEVEL, ClassView("ab", True))
+            far = 0.5 if name == "originals" else 1.0  # these were too certain
+            answered(held, columns[labelled], 0.5 + far * (point[labelled] - 0.5))
+        rows = RowsToLearn(X[:1], None, np.array([-1]), earlier(1))
+        asked = np.array([[0.4, 0.6]])
+        lower, upper = one._interval(asked, asked, rows)
+        ends = [answered(held, np.array([-1]), asked)[0].T for held in one._intervals.values()]
+        low, high = ends[0] if n < MIN_ORIGINALS else (
+            np.minimum(ends[0][0], ends[1][0]), np.maximum(ends[0][1], ends[1][1])
+        )  # fmt: skip
+        np.testing.assert_array_equal([lower[0], upper[0]], [low, high])
+    assert (ends[0][0] != low).any() or (ends[0][1] != high).any()
+
+
+def earlier(m):
+    """Return what is known of m rows that are not learned."""
+    never, nowhere = np.zeros(m, dtype=bool), np.full(m, -1)
+    return AnswerTimeOutputs(never, nowhere, [None] * m, nowhere, never)

@@ -18,7 +18,13 @@ from online_svm.predictor.ensemble import Ensemble, WeightUpdate
 from online_svm.predictor.frequency_interval import FrequencyIntervals
 from online_svm.predictor.label_history import N_FEATURES, LabelHistory
 from online_svm.predictor.neighbours import KEPT_EXAMPLES, N_VOTES, write_votes
-from online_svm.predictor.recent_interval import RecentIntervals, RecentPoints, Shifts
+from online_svm.predictor.recent_interval import (
+    RULE,
+    RULE_BEFORE_6,
+    RecentIntervals,
+    RecentPoints,
+    Shifts,
+)
 from online_svm.predictor.simple_experts import N_EXPERTS, PENALTIES, Regressions
 from online_svm.refit.feature_encoder import FeatureEncoder
 from online_svm.refit.time_columns import fill_times
@@ -173,7 +179,8 @@ def _pair(rng: np.random.Generator) -> Any:
 
 def _recent(rng: np.random.Generator) -> Any:
     n_classes = whole(rng, 2, 6)
-    held = RecentIntervals(pick(rng, LEVELS), ClassView("abcdef"[:n_classes], True))
+    rule = RULE if flag(rng, 2) else RULE_BEFORE_6
+    held = RecentIntervals(pick(rng, LEVELS), ClassView("abcdef"[:n_classes], True), rule)
     written = []
     for m in (0, whole(rng, 1, 9), int(rng.choice([20, 90, 90, 700], p=[0.5, 0.2, 0.25, 0.05]))):
         point = _probabilities(rng, m, n_classes)
@@ -189,13 +196,14 @@ def _recent(rng: np.random.Generator) -> Any:
 
 def _count(rng: np.random.Generator) -> Any:
     n_classes, n = whole(rng, 1, 6), pick(rng, [0, 1, 7, 64, 300])
-    points, shifts = _probabilities(rng, n, n_classes), Shifts.none(n_classes)
+    rule = RULE if flag(rng, 2) else RULE_BEFORE_6
+    points, shifts = _probabilities(rng, n, n_classes), Shifts.none(n_classes, rule.bins)
     if rng.random() < 0.3:
         points[:, 0] = rng.choice([0.0, 0.25, 1.0])
     ascending = np.sort(np.ascontiguousarray(points.T), axis=1)
     intervals = binomial_intervals(pick(rng, LEVELS))
     said = RecentPoints(points, rng.integers(0, n_classes, n))
-    recent_interval._count(intervals, said, ascending, shifts)
+    recent_interval._count(intervals, said, ascending, shifts, rule.widens_outside)
     return tuple(shifts)
 
 
