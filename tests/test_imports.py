@@ -3,6 +3,7 @@
 import ast
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -54,8 +55,13 @@ def sources(package):
     return sorted((ROOT / package).rglob("*.py"))
 
 
+@cache
 def imports(package):
-    """Yield each file, and the dotted name of each module that it imports, at any depth."""
+    """Return each file, and the dotted name of each module that it imports, at any depth."""
+    return [*_imports(package)]
+
+
+def _imports(package):
     for path in sources(package):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Import):

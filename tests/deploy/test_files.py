@@ -7,7 +7,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import kubernetes_validate
 import pytest
 import yaml
 from compose_spec import PyCompose
@@ -182,8 +181,10 @@ def folder(request):
 
 
 def test_each_resource_is_one_by_the_schema_of_kubernetes(folder):
+    from kubernetes_validate import validate  # takes seconds to load where every extra is installed
+
     for resource in build(folder):
-        kubernetes_validate.validate(resource, "1.30", strict=True)
+        validate(resource, "1.30", strict=True)
 
 
 def test_a_pod_is_confined(folder):

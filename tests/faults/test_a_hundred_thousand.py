@@ -27,7 +27,7 @@ BATCH = 1000
 CONFIG = PredictorConfig(window=100, refit_every=50, refit_lag=0, metrics_every=100, gamma=0.5)
 MIB = 1 << 20
 
-FEWER = COUNT // 5  # rows of names: from the thousandth name on they cost what they will ever cost
+FEWER = COUNT // 10  # rows of names: from the thousandth name on they cost what they will ever cost
 FLOODS = {
     "labels": (
         lambda i: [b"x", b"[%d,%d]" % (i % 7, i % 3), b"y", b"label %d" % i],

@@ -134,7 +134,7 @@ def test_live_probes_are_answered_while_many_such_bodies_come(served, tell_line)
         for _, kind in zip(range(CLIENTS), cycle(MIXED), strict=False):
             threads.submit(post_until, stop, client, kind, done)
         try:
-            for _ in range(30):
+            while len(waits) < 10 or len(done) <= CLIENTS:
                 before = len(done)
                 assert client.get("/v2/health/live").status == 200
                 waits.append(len(done) - before)
@@ -142,7 +142,6 @@ def test_live_probes_are_answered_while_many_such_bodies_come(served, tell_line)
         finally:
             stop.set()
     tell_line(f"probes: at most {max(waits)} of {len(done)} bodies before one of them")
-    assert len(done) > CLIENTS
     assert max(waits) <= 2 * CLIENTS, "each client has one body on its way, and may send another"
 
 

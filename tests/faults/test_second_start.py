@@ -3,16 +3,41 @@
 import json
 
 import pytest
-from world import COUNT, World
+from world import COUNT, World, restore, saved
+
+from workers.broker import embedded
 
 HALF = COUNT // 2
 BOUNDS = ("--retain-out", "7", "--retain-bytes", "4096")
 
 
+@pytest.fixture(scope="module")
+def url():
+    with embedded.temporary() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def after_keeping(url):
+    """What is stored after a worker that kept the input of the first half."""
+    with World(url, "kept") as world:
+        work(world, HALF, "--keep-input")
+        return saved(world.store)
+
+
 @pytest.fixture
-def begun(embedded_url, feed, run_command):
+def begun(url, feed, run_command):
     """A feed; `work` lets a worker with some options answer so many more entries, and stops it."""
-    with World(embedded_url, feed, run_command) as world:
+    with World(url, feed, run_command) as world:
+        yield world
+
+
+@pytest.fixture
+def keeping(url, run_command, after_keeping):
+    """A feed half of which was answered by a worker that kept the input."""
+    with World(url, "kept", run_command) as world:
+        restore(world.store, after_keeping)
+        world.pushed = HALF
         yield world
 
 
@@ -31,31 +56,28 @@ def events(world, code):
     return [event["detail"] for event in found if event["code"] == code]
 
 
-def test_input_that_was_kept_is_kept_by_a_later_start_without_the_option(begun):
-    work(begun, HALF, "--keep-input")
-    said = work(begun, HALF)
-    assert kept(begun) == COUNT
+def test_input_that_was_kept_is_kept_by_a_later_start_without_the_option(keeping):
+    said = work(keeping, HALF)
+    assert kept(keeping) == COUNT
     assert "keep_input" not in said
-    begun.check()
+    keeping.check()
 
 
-def test_input_is_given_up_where_that_is_asked_for_and_it_is_announced(begun):
-    work(begun, HALF, "--keep-input")
-    said = work(begun, HALF, "--no-keep-input")
+def test_input_is_given_up_where_that_is_asked_for_and_it_is_announced(keeping):
+    said = work(keeping, HALF, "--no-keep-input")
     assert "keep_input: True, from now on False" in said
-    assert kept(begun) < COUNT
-    assert events(begun, "retention") == ["keep_input: True, from now on False"]
-    begun.check()
+    assert kept(keeping) < COUNT
+    assert events(keeping, "retention") == ["keep_input: True, from now on False"]
+    keeping.check()
 
 
-def test_a_feed_of_a_version_that_stored_none_of_it_goes_on(begun):
-    work(begun, HALF, "--keep-input")
-    begun.store.call("HDEL", begun.store.keys.state, "retention")
-    said = work(begun, HALF, "--keep-input")
+def test_a_feed_of_a_version_that_stored_none_of_it_goes_on(keeping):
+    keeping.store.call("HDEL", keeping.store.keys.state, "retention")
+    said = work(keeping, HALF, "--keep-input")
     assert "from now on" not in said
-    assert kept(begun) == COUNT
-    assert begun.store.state().retention.keep_input
-    begun.check()
+    assert kept(keeping) == COUNT
+    assert keeping.store.state().retention.keep_input
+    keeping.check()
 
 
 def test_bounds_and_the_policy_are_those_of_the_first_start(begun):
@@ -77,19 +99,17 @@ def test_what_waits_for_a_consumer_is_not_trimmed_by_a_later_start(begun):
     begun.check()
 
 
-def test_a_backup_takes_along_what_is_kept(begun, tmp_path):
-    work(begun, HALF, "--keep-input")
+def test_a_backup_takes_along_what_is_kept(keeping, tmp_path):
     file = tmp_path / "backup"
-    assert begun.run("backup", begun.feed, "--out", str(file))[0] == 0
-    keys = [key for key in begun.store.types() if key != begun.store.keys.input]
-    begun.store.call("DEL", *keys, *begun.store.snapshot_keys())
-    assert begun.run("restore", begun.feed, str(file))[0] == 0
-    assert begun.store.state().retention.keep_input
+    assert keeping.run("backup", keeping.feed, "--out", str(file))[0] == 0
+    keys = [key for key in keeping.store.types() if key != keeping.store.keys.input]
+    keeping.store.call("DEL", *keys, *keeping.store.snapshot_keys())
+    assert keeping.run("restore", keeping.feed, str(file))[0] == 0
+    assert keeping.store.state().retention.keep_input
 
 
-def test_a_fork_and_a_reset_say_how_the_input_stays_kept(begun):
-    work(begun, HALF, "--keep-input")
-    err = begun.run("fork", begun.feed, "--to", f"{begun.feed}-2")[2]
-    assert f"online-svm worker {begun.feed}-2 --keep-input" in " ".join(err.split())
-    err = begun.run("reset", begun.feed, "--yes")[2]
+def test_a_fork_and_a_reset_say_how_the_input_stays_kept(keeping):
+    err = keeping.run("fork", keeping.feed, "--to", f"{keeping.feed}-2")[2]
+    assert f"online-svm worker {keeping.feed}-2 --keep-input" in " ".join(err.split())
+    err = keeping.run("reset", keeping.feed, "--yes")[2]
     assert "a worker trims it unless it has --keep-input again" in " ".join(err.split())

@@ -89,7 +89,7 @@ def trained():
     return predictor.snapshot()
 
 
-@fuzz(150)
+@fuzz(60)
 @given(st.lists(entries, max_size=24))
 def test_any_entries_are_answered_and_rejected_ones_change_nothing(trained, batch):
     predictor = OnlinePredictor(CONFIG)
@@ -147,7 +147,7 @@ json_like = st.one_of(
 )
 
 
-@fuzz(150)
+@fuzz(60)
 @given(st.data(), damage)
 def test_a_snapshot_that_is_damaged_or_says_something_else_is_refused_or_restored(
     trained, data, harm

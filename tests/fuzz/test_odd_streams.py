@@ -28,7 +28,7 @@ def rows(count, seed=0):
 CLASSES = {"classes": ("a", "b")}
 ALTERNATING = [labelled(x, "ab"[i % 2]) for i, x in enumerate(rows(1200))]
 STREAMS = {
-    "one class": ({}, [labelled(x, "a") for x in rows(10_000)]),
+    "one class": ({}, [labelled(x, "a") for x in rows(3000)]),
     "one of two declared classes": (CLASSES, [labelled(x, "a") for x in rows(1500)]),
     "a second class after 1,000": (
         {}, [labelled(x, "a" if i < 1000 else "ab"[i % 2]) for i, x in enumerate(rows(1500))],

@@ -17,16 +17,24 @@ from online_svm.river import calibrate
 CONFIG = PredictorConfig(classes=["a", "b"], scores="probability")
 
 
-@parametrize_with_checks(
-    [OnlineCalibrator(LogisticRegression()), OnlineCalibrator(LogisticRegression(), "margin")]
-)
+@parametrize_with_checks([OnlineCalibrator(LogisticRegression())])
 def test_it_passes_all_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    "check", [*yield_checks(calibrate(naive_bayes.GaussianNB()))], ids=lambda check: check.__name__
-)
+@pytest.mark.slow
+@parametrize_with_checks([OnlineCalibrator(LogisticRegression(), "margin")])
+def test_with_margins_it_passes_all_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+LONG = "check_bounded_memory_growth"
+
+
+@pytest.mark.parametrize("check", [
+    pytest.param(check, id=check.__name__, marks=[pytest.mark.slow] * (check.__name__ == LONG))
+    for check in yield_checks(calibrate(naive_bayes.GaussianNB()))
+])  # fmt: skip
 def test_it_passes_all_checks_of_river(check):
     check(calibrate(naive_bayes.GaussianNB()).clone())
 

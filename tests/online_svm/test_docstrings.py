@@ -1,14 +1,20 @@
 """What a base class or a protocol says of a method is said there alone."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BASES = {"Protocol", "ABC"}
 
 
+@cache
 def documented():
-    """Yield each class of either package, with its methods and their docstrings."""
+    """Return each class of either package, with its methods and their docstrings."""
+    return [*_documented()]
+
+
+def _documented():
     for package in ("online_svm", "workers"):
         for path in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -165,6 +165,7 @@ def test_without_examples_a_map_returns_one_half_or_is_vacuous(map_):
 
 
 @each_map
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.floats(allow_nan=False, allow_infinity=False), st.booleans()), max_size=12

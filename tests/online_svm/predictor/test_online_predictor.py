@@ -36,7 +36,7 @@ def test_intervals_are_those_of_the_specification_read_literally(
 ):
     monkeypatch.setattr(learner, "TOLERANCE", 1e-6)
     monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
-    X, labels = stream(160, n_classes)
+    X, labels = stream(100 if schedule["refit_every"] == 1 else 160, n_classes)
     classes = tuple(f"c{k}" for k in range(n_classes))
     config = PredictorConfig(
         classes=classes, split=split, gamma=0.3, committee="single", **schedule

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from predictor_answers import flat, rows
 
@@ -139,13 +139,14 @@ def test_where_calls_are_cut_changes_no_byte(world):
     whole, single = OnlinePredictor(config), OnlinePredictor(config)
     expected = said(whole, columns, [0, N])
     assert list(one_by_one(single, **columns)) == rows(expected)
-    for size in (1, 7, 33):
+    for size in (1, 19):
         parts = OnlinePredictor(config)
         assert said(parts, columns, [*range(0, N, size), N]) == expected
         assert parts.snapshot() == whole.snapshot()
 
 
 @pytest.mark.parametrize("learner", ["svc", "psvm"])
+@settings(max_examples=25)
 @given(
     cuts=st.lists(st.integers(0, 90), max_size=6),
     kinds=st.lists(st.sampled_from("ypn"), min_size=90, max_size=90),
@@ -154,8 +155,8 @@ def test_where_calls_are_cut_changes_no_byte(world):
 )
 def test_any_batches_of_any_stream_give_the_same_bytes(learner, cuts, kinds, n_classes, lag):
     """Of labels, of probabilities where the learner takes them, and of examples with neither."""
-    settings = {"window": 30, "refit_every": 15, "refit_lag": lag, "metrics_every": 4}
-    world = World(settings, n_classes) if learner == "svc" else World(settings | PSVM)
+    schedule = {"window": 30, "refit_every": 15, "refit_lag": lag, "metrics_every": 4}
+    world = World(schedule, n_classes) if learner == "svc" else World(schedule | PSVM)
     columns = {name: values[:90] for name, values in stream(world).items()}
     labels = zip(columns["labels"], kinds, strict=True)
     columns["labels"] = [label if kind == "y" else None for label, kind in labels]
@@ -174,7 +175,7 @@ def test_a_restored_predictor_continues_byte_for_byte(world):
     """And whoever takes a snapshot, be a refit under way or not, says what he would have said."""
     config, columns = PredictorConfig(**world.settings), stream(world)
     whole, found = OnlinePredictor(config), []
-    for cut in pairwise([0, 9, 10, 25, 31, 41, 45, 60, 77, 80, 83, 100, 119, N]):
+    for cut in pairwise([0, 9, 10, 31, 45, 77, 80, 83, 119, N]):
         moved = OnlinePredictor(config)
         moved.restore(whole.snapshot())
         assert moved.snapshot() == whole.snapshot()

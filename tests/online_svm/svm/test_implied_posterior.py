@@ -32,15 +32,15 @@ def test_machines_and_votes_are_those_of_separate_fits(C, gamma, near):
     """The definition: one scikit-learn fit a weight, and counting."""
     X, y = blobs(0)
     queries, _ = blobs(1, n=200)
-    model = ImpliedPosterior(n_models=39, C=C, gamma=gamma, tol=1e-8).fit(X, y)
-    decisions = np.empty((200, 39))
-    for j in range(39):
-        z = (j + 1) / 40
+    model = ImpliedPosterior(n_models=19, C=C, gamma=gamma, tol=1e-8).fit(X, y)
+    decisions = np.empty((200, 19))
+    for j in range(19):
+        z = (j + 1) / 20
         svc = SVC(C=C, gamma=gamma, class_weight={0: 1 - z, 1: z}, tol=1e-8).fit(X, y)
         decisions[:, j] = svc.decision_function(queries)
     assert np.abs(model._banks[0].decisions(queries) - decisions).max() < near
     votes = (decisions > 0).sum(axis=1)
-    assert model.vote_shares(queries) == pytest.approx((votes + 1) / 41, abs=1e-12)
+    assert model.vote_shares(queries) == pytest.approx((votes + 1) / 21, abs=1e-12)
 
 
 @pytest.mark.parametrize("odds", [0.2, 1.0, 5.0])

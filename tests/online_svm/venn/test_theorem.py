@@ -10,7 +10,7 @@ from online_svm.svm.exact.rolling_machine import RollingMachine
 from online_svm.venn.counted_set import CountedSet, Taxonomy, VennSet, class_scores, margins
 from online_svm.venn.scheme import VennScheme
 
-DRAWS = 20_000
+DRAWS = 8_000
 CALIBRATION = 12  # small, so that the categories are small: there a wrong formula shows
 
 

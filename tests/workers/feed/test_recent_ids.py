@@ -61,7 +61,7 @@ def answers(stream, window, cuts):
     return restarted(CONFIG, numbered(stream), Limits(dedupe_window=window), cuts)[:2]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(STREAMS, WINDOWS, CUTS)
 def test_a_repeated_id_is_a_duplicate_and_changes_no_other_answer(stream, window, cuts):
     out, position = answers(stream, window, [1000])

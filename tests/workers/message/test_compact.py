@@ -51,7 +51,7 @@ def is_close(found, told):
     return found == told if abs(told) >= 1e9 else abs(found - told) <= HALF
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(block=blocks(), data=st.data())
 def test_an_expanded_answer_is_the_full_one_rounded_and_without_its_maps(block, data):
     seqs = [int(n) + 3 for n in block.n]
@@ -139,6 +139,7 @@ def test_every_field_of_an_answer_is_kept_derived_or_left_out():
     assert set(DERIVED) & kept == {"label", "svm_label"}  # as an index: the text is derived
 
 
+@settings(max_examples=50)
 @given(block=blocks())
 def test_a_compact_answer_is_as_the_schema_says(block):
     for payload in encode_compact(block, range(len(block)), [None] * len(block)):

@@ -33,7 +33,7 @@ def message_of(block, i, seq, id_):
     return PredictionMessage(seq=seq, id=id_, **fields)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(block=blocks(), data=st.data())
 def test_a_block_is_encoded_as_its_rows_are_through_the_schema(block, data):
     seqs = [int(n) + 3 for n in block.n]
@@ -138,6 +138,7 @@ def test_a_number_has_the_fewest_digits_that_read_back_and_no_plus(values):
     assert dumps(values) == f"[{','.join(map(in_python, values))}]".encode()
 
 
+@settings(max_examples=50)
 @given(VALUES)
 def test_what_is_written_reads_back_and_text_stays_as_it_is(value):
     assert json.loads(dumps(value)) == value

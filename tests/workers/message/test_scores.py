@@ -52,7 +52,7 @@ ENTRIES = st.fixed_dictionaries(
 def test_an_entry_is_decoded_alike_in_any_batch(use):
     known = schema(use)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(ENTRIES, st.integers(1, 20))
     def check(fields, count):
         batch = [(b"%d-0" % i, fields) for i in range(1, count + 1)]

@@ -107,7 +107,7 @@ OTHERS = [
     steps("left"),
 ]
 once = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 pytestmark = pytest.mark.servers("embedded")  # the sampler reads both alike: see test_lag.py
 
