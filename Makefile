@@ -35,7 +35,7 @@ demo: $(VENV)/.run   ## the main job on real data, with an embedded Redis (half 
 test: $(VENV)/.dev   ## the default test suite
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-slow: $(VENV)/.dev   ## the tests that take more than ten seconds each
+slow: $(VENV)/.dev   ## the tests that take more than ten seconds each, and default tests with more inputs
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "slow and not chaos and not fuzz" $(ARGS)
 
 # It needs Redis 7 on PATH, and Ray for the tests of Ray; what is missing is skipped with the reason.
@@ -77,7 +77,7 @@ lint: $(VENV)/.dev   ## ruff, clang-format and clang-tidy: rules and format
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m scripts.building.analysis
 
-# Needs gcc. The whole of it takes two minutes.
+# Needs gcc.
 sanitize: $(VENV)/.dev ## tests of the kernels and the fuzzers under AddressSanitizer and UBSan
 	$(BIN)/python -m scripts.building.sanitize tests/online_svm/compiled tests/online_svm/svm/exact \
 		tests/fuzz/test_fuzz_parsers.py

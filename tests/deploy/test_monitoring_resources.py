@@ -7,7 +7,6 @@ that the files use, and no others, so that a misspelt member is an error. They n
 import re
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 from kustomized import build
@@ -60,13 +59,15 @@ SPECS = {
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda one: one["kind"])
 def test_a_resource_is_one_by_its_schema(resource):
+    from jsonschema import validate  # see test_files.py
+
     api = {"const": "monitoring.coreos.com/v1"}
     spec = SPECS[resource["kind"]]
     schema = closed(
         ["apiVersion", "kind", "metadata", "spec"], apiVersion=api, kind=TEXT, spec=spec,
         metadata=closed(["name"], name=TEXT, labels=TEXTS),
     )  # fmt: skip
-    jsonschema.validate(resource, schema)
+    validate(resource, schema)
 
 
 def test_the_rules_are_those_of_prometheus_without_kubernetes():

@@ -3,6 +3,7 @@
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import cycle
 from threading import Event
 
@@ -56,41 +57,43 @@ def tensor(name, rows, data, **more):
 
 
 EXAMPLES = {
-    "one name": joined(repeated(b'"a":0'), b'{"x":{', b"}}"),
-    "other names": joined(numbered(b'"%x":0'), b'{"x":{', b"}}"),
+    "one name": lambda: joined(repeated(b'"a":0'), b'{"x":{', b"}}"),
+    "other names": lambda: joined(numbered(b'"%x":0'), b'{"x":{', b"}}"),
     "other names, of which the last is there twice":
-        joined(numbered(b'"%x":0'), b'{"x":{', b',"last":0,"last":0}}'),
-    "names of one row": joined(numbered(b'"a%05d":1.5'), b'{"x":{', b"}}"),
-    "small objects": joined(repeated(b'{"":0}'), b'{"x":[', b"]}"),
-    "empty objects": joined(repeated(b"{}"), b'{"x":[', b"]}"),
-    "empty arrays": joined(repeated(b"[]"), b'{"x":[', b"]}"),
-    "deep arrays": joined(repeated(b"[" * 100 + b"]" * 100), b'{"x":[', b"]}"),
-    "as many arrays as may be": joined([b"[]"] * 130_000 + [b"0"] * SIZE, b'{"x":[', b"]}"),
-    "as many objects as may be": joined([b'{"":0}'] * 65_000 + [b"0"] * SIZE, b'{"x":[', b"]}"),
-    "digits": joined(repeated(b"0"), b'{"x":[', b"]}"),
-    "texts": joined(repeated(b'""'), b'{"x":[', b"]}"),
-    "colons in texts": joined(repeated(b'":::::::::::"'), b'{"x":[', b"]}"),
-    "escaped texts": joined(repeated(b'"\\""'), b'{"x":[', b"]}"),
-    "one text of escapes": b'{"x":[],"id":"%s"}' % (b"\\u005b" * (SIZE // 6 - 20)),
-    "a text without an end": b'{"x":["' + b'\\"' * (SIZE // 2 - 10),
-    "rows": joined(repeated(b'{"x":[0.5,1,-2],"y":"a","id":"n","time":1}'), b"[", b"]"),
-    "a thousand rows": compact([{"x": {f"n{i}": 0.5 for i in range(100)}}] * 1000),
+        lambda: joined(numbered(b'"%x":0'), b'{"x":{', b',"last":0,"last":0}}'),
+    "names of one row": lambda: joined(numbered(b'"a%05d":1.5'), b'{"x":{', b"}}"),
+    "small objects": lambda: joined(repeated(b'{"":0}'), b'{"x":[', b"]}"),
+    "empty objects": lambda: joined(repeated(b"{}"), b'{"x":[', b"]}"),
+    "empty arrays": lambda: joined(repeated(b"[]"), b'{"x":[', b"]}"),
+    "deep arrays": lambda: joined(repeated(b"[" * 100 + b"]" * 100), b'{"x":[', b"]}"),
+    "as many arrays as may be":
+        lambda: joined([b"[]"] * 130_000 + [b"0"] * SIZE, b'{"x":[', b"]}"),
+    "as many objects as may be":
+        lambda: joined([b'{"":0}'] * 65_000 + [b"0"] * SIZE, b'{"x":[', b"]}"),
+    "digits": lambda: joined(repeated(b"0"), b'{"x":[', b"]}"),
+    "texts": lambda: joined(repeated(b'""'), b'{"x":[', b"]}"),
+    "colons in texts": lambda: joined(repeated(b'":::::::::::"'), b'{"x":[', b"]}"),
+    "escaped texts": lambda: joined(repeated(b'"\\""'), b'{"x":[', b"]}"),
+    "one text of escapes": lambda: b'{"x":[],"id":"%s"}' % (b"\\u005b" * (SIZE // 6 - 20)),
+    "a text without an end": lambda: b'{"x":["' + b'\\"' * (SIZE // 2 - 10),
+    "rows": lambda: joined(repeated(b'{"x":[0.5,1,-2],"y":"a","id":"n","time":1}'), b"[", b"]"),
+    "a thousand rows": lambda: compact([{"x": {f"n{i}": 0.5 for i in range(100)}}] * 1000),
 }  # fmt: skip
 
 TENSORS = {
-    "tensors": joined(numbered(b'{"name":"%x"}'), b'{"inputs":[', b"]}"),
-    "tensors of one name": joined(repeated(b'{"name":"a"}'), b'{"inputs":[', b"]}"),
-    "tensors of one value": joined(
+    "tensors": lambda: joined(numbered(b'{"name":"%x"}'), b'{"inputs":[', b"]}"),
+    "tensors of one name": lambda: joined(repeated(b'{"name":"a"}'), b'{"inputs":[', b"]}"),
+    "tensors of one value": lambda: joined(
         numbered(b'{"name":"%x","shape":[1],"datatype":"FP64","data":[1]}'), b'{"inputs":[', b"]}"
     ),
-    "columns": compact({"inputs": [tensor(f"n{i}", 1000, [0] * 1000) for i in range(500)]}),
-    "columns of long names": compact(
+    "columns": lambda: compact({"inputs": [tensor(f"n{i}", 1000, [0] * 1000) for i in range(500)]}),
+    "columns of long names": lambda: compact(
         {"inputs": [tensor(f"{i}" * 600, 1000, [0] * 1000) for i in range(260)]}
     ),
-    "a long id of many rows": compact(
+    "a long id of many rows": lambda: compact(
         {"id": "i" * 1_000_000, "inputs": [tensor("a", 1000, [0] * 1000)]}
     ),
-    "outputs": joined(
+    "outputs": lambda: joined(
         repeated(b'{"name":"label"}'),
         b'{"inputs":[{"name":"a","shape":[1],"datatype":"FP64","data":[0]}],"outputs":[', b"]}",
     ),
@@ -121,9 +124,13 @@ def test_a_body_made_to_be_slow_takes_little_time(served, kind, tell_line):
 
 
 def post(client, kind):
-    path, bodies = (EXAMPLE, EXAMPLES) if kind in EXAMPLES else (INFER, TENSORS)
-    assert len(bodies[kind]) <= SIZE
-    return client.post(f"{path}?timeout=0", bodies[kind])
+    assert len(body(kind)) <= SIZE
+    return client.post(f"{EXAMPLE if kind in EXAMPLES else INFER}?timeout=0", body(kind))
+
+
+@cache
+def body(kind):
+    return (EXAMPLES | TENSORS)[kind]()
 
 
 def test_live_probes_are_answered_while_many_such_bodies_come(served, tell_line):

@@ -122,7 +122,7 @@ def page_in(told):
         return reply.read()
 
 
-@pytest.mark.parametrize("program", ["script", "module"])
+@pytest.mark.parametrize("program", ["script", pytest.param("module", marks=pytest.mark.slow)])
 def test_a_worker_its_refits_and_its_page_work(filled, hostile, program):
     safely = (sys.executable, "-P", "-m", "workers.cli")
     started = (hostile.program,) if program == "script" else safely

@@ -4,8 +4,6 @@ import json
 import re
 from functools import cache
 
-from jsonschema import Draft202012Validator
-
 from workers.gateway.openapi import document, fields_of
 
 DOCUMENT = document()
@@ -25,6 +23,8 @@ def operation_of(method, path):
 
 @cache
 def validator(text):
+    from jsonschema import Draft202012Validator  # takes seconds to load with every extra
+
     return Draft202012Validator(json.loads(text) | {"components": DOCUMENT["components"]})
 
 

@@ -195,20 +195,16 @@ def test_on_independent_examples_little_is_lost():
 # Batches and restarts
 
 WORLDS = {
-    "two": TWO,
     "three": THREE,
-    "discovered": {},
-    "one class": {},
     "no level": TWO | {"interval_level": None},
-    "unscaled": TWO | {"scale": "none"},
     "unscaled, discovered": {"scale": "none"},
     "lag": TWO | {"refit_lag": 15},
-    "single": TWO | {"committee": "single"},
 }
+"""Of those that test_same_bytes.py lacks, or restarts less often."""
 
 
 def world(name, n=130):
-    k = {"three": 3, "discovered": 3, "unscaled, discovered": 3, "one class": 1}.get(name, 2)
+    k = 3 if name in ("three", "unscaled, discovered") else 2
     X, labels = stream(n, k)
     if k == 3:  # the last class is met late, in the warm-up and with a model
         labels = ["c1" if y == "c2" and 6 < i < 50 else y for i, y in enumerate(labels)]

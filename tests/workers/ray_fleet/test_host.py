@@ -18,6 +18,8 @@ from workers.ray_fleet.host import ShardHost
 from workers.runner.shard import owner
 from workers.stop import Stop
 
+pytestmark = pytest.mark.servers("embedded")  # shards: see runner/test_shards_at_work.py
+
 COUNT = 120
 TOLD = SETTINGS | {"classes": ["a", "b"]}
 

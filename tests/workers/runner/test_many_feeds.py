@@ -19,6 +19,8 @@ from workers.runner import feed_task
 
 COUNT = 130
 
+pytestmark = pytest.mark.servers("embedded")  # broker/test_servers.py has the other kinds
+
 
 @pytest.mark.parametrize(
     ("given", "options"),

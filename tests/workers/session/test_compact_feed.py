@@ -20,6 +20,8 @@ from workers.offline.explain import explain_answer
 from workers.reading.answers import answer
 from workers.session.join.sources import Source
 
+pytestmark = pytest.mark.servers("embedded")  # a form of answers is no matter of the server
+
 COMPACT = Limits(payload="compact")
 OPTIONS = {"limits": COMPACT, "snapshot_every": 60, "keep_input": True}
 

@@ -10,6 +10,8 @@ from world import World, drain
 
 from workers.broker.store import Store
 
+pytestmark = pytest.mark.servers("embedded")  # a form of rows is no matter of the server
+
 QUICK = {"window": 120, "refit_every": 30, "refit_lag": 0, "classes": ("no", "yes")}
 
 

@@ -47,8 +47,9 @@ def entries(examples, *, delayed=False):
     return found
 
 
-@pytest.mark.parametrize("delayed", [False, True])
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(
+    ("use", "delayed"), [("alone", False), ("watched", False), ("member", True)]
+)
 @pytest.mark.servers("embedded")
 def test_batches_and_kills_change_no_byte(world, use, delayed):
     sent = entries(scored(), delayed=delayed)

@@ -29,6 +29,7 @@ from workers.push.datasets import DataNotFound
 RIVER = "river LogisticRegression"
 SVC_ROLLING = PEERS["rolling SVC, sigmoid"]
 ROLLING = [name for name in PEERS if name.startswith(("rolling", "river"))]
+SLOWEST = ("river LeveragingBagging", "river SRP")
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,9 @@ def test_a_class_too_rare_to_calibrate_gets_its_smoothed_frequency():
     assert alone[299] == pytest.approx([251 / 252, 1 / 252])
 
 
-@pytest.mark.parametrize("name", ROLLING)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in SLOWEST)) for name in ROLLING
+])  # fmt: skip
 def test_no_peer_sees_a_label_before_it_answers_and_each_takes_more_classes(examples, name):
     for (X, codes), k, right in ((examples, 2, 0.7), (stream("waveform", seed=0), 3, 0.5)):
         X, codes = X[:300], codes[:300]
