@@ -31,10 +31,16 @@ def test_with_margins_it_passes_all_checks_of_scikit_learn(estimator, check):
 LONG = "check_bounded_memory_growth"
 
 
-@pytest.mark.parametrize("check", [
-    pytest.param(check, id=check.__name__, marks=[pytest.mark.slow] * (check.__name__ == LONG))
-    for check in yield_checks(calibrate(naive_bayes.GaussianNB()))
-])  # fmt: skip
+def river_checks():
+    """Yield each check of river; those of further data sets are slow."""
+    seen = {LONG}
+    for check in yield_checks(calibrate(naive_bayes.GaussianNB())):
+        marks = [pytest.mark.slow] * (check.__name__ in seen)
+        seen.add(check.__name__)
+        yield pytest.param(check, id=check.__name__, marks=marks)
+
+
+@pytest.mark.parametrize("check", [*river_checks()])
 def test_it_passes_all_checks_of_river(check):
     check(calibrate(naive_bayes.GaussianNB()).clone())
 

@@ -28,10 +28,7 @@ def checks(model, *slow):
 LONG = "check_bounded_memory_growth"
 
 
-@pytest.mark.parametrize(
-    ("model", "check"),
-    [*checks(OnlineClassifier(**LIGHT), LONG), *checks(OnlineClassifier(**BINARY, **LIGHT), LONG)],
-)
+@pytest.mark.parametrize(("model", "check"), [*checks(OnlineClassifier(**LIGHT), LONG)])
 def test_it_passes_all_checks_of_river(model, check):
     check(model.clone())
 

@@ -104,6 +104,7 @@ def result(data_set):
         return venn.run(Run(quick=True))
 
 
+@pytest.mark.slow
 def test_every_printed_value_has_a_measurement_and_a_reason_where_it_differs(result):
     assert len(result["rows"]) == 22
     for row in result["rows"]:

@@ -43,6 +43,7 @@ def test_what_was_measured_is_kept_and_held_against_its_bounds(tmp_path, monkeyp
     assert len(asked) == 5
 
 
+@pytest.mark.slow
 def test_copies_of_a_feed_go_on_as_it_does_under_a_steady_load(embedded_url):
     learned, rows = stream(80), stream(120)[80:]
     feeds = load.names(2)

@@ -70,6 +70,7 @@ def test_probabilities_are_those_of_the_counts():
     assert point[t, 1] == pytest.approx((sum(same) + rate) / (len(same) + 1))
 
 
+@pytest.mark.slow
 def test_the_sensitivity_is_the_greatest_that_the_run_length_allows():
     cell = DetectorCell("rate .2 to .6", "CUSUM (Page)", 12)
     found = measure(cell)
@@ -165,6 +166,7 @@ def test_results_on_a_real_stream_are_of_our_answers_too():
     assert ["online-svm" in program for program in programs] == [True, False]
 
 
+@pytest.mark.slow
 def test_the_order_in_which_labels_come_alarms_where_one_class_comes_sooner():
     by_horizon, by_arrival = LATE.values()
     seeds = range(4)

@@ -64,6 +64,7 @@ def test_ours_is_what_the_default_answers_to_rows_as_they_come(data_dir):
     assert found.rows[OURS].log_loss == expected.log_loss
 
 
+@pytest.mark.slow
 def test_one_table_has_every_method_and_all_learn_from_texts_and_gaps(data_dir, tmp_path, capsys):
     results = [*run("adult,car", None, 1, COUNT, 1, tmp_path / "k", data_dir)]
     found = [one.values for one in results if one.values]

@@ -64,6 +64,7 @@ def test_abrupt_drift_changes_the_rule_at_every_eight_hundredth_example():
         assert np.mean((sums[held] > threshold) == codes[held]) == pytest.approx(0.9, abs=0.03)
 
 
+@pytest.mark.slow
 def test_the_lists_are_apart_and_every_stream_has_the_classes_it_says(data_set):
     assert not set(DEVELOPMENT) & set(HELD_OUT)
     compared = DEVELOPMENT | HELD_OUT
