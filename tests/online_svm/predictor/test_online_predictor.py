@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -20,20 +21,22 @@ DECLARED = {"classes": ("c0", "c1"), "features": 3}
 PSVM = PredictorConfig(**DECLARED, learner="psvm", window=60, refit_every=25)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("split", ["oldest", "interleaved"])
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        {"window": None, "refit_every": 1, "refit_lag": 0, "scale": "none"},
-        {"window": 60, "refit_every": 25, "refit_lag": 20},
-        {"window": 40, "refit_every": 100, "refit_lag": 99},
-    ],
-    ids=["paper", "rolling", "slow"],
-)  # fmt: skip
+SCHEDULES = {
+    "paper": {"window": None, "refit_every": 1, "refit_lag": 0, "scale": "none"},
+    "rolling": {"window": 60, "refit_every": 25, "refit_lag": 20},
+    "slow": {"window": 40, "refit_every": 100, "refit_lag": 99},
+}
+LONGEST = ("paper", "interleaved", 3)
+
+
+@pytest.mark.parametrize(("schedule", "split", "n_classes"), [
+    pytest.param(*case, marks=[pytest.mark.slow] * (case == LONGEST))
+    for case in product(SCHEDULES, ("oldest", "interleaved"), (2, 3))
+])  # fmt: skip
 def test_intervals_are_those_of_the_specification_read_literally(
     schedule, split, n_classes, monkeypatch
 ):
+    schedule = SCHEDULES[schedule]
     monkeypatch.setattr(learner, "TOLERANCE", 1e-6)
     monkeypatch.setattr(scaling, "RESCALE_EVERY", 1)
     X, labels = stream(100 if schedule["refit_every"] == 1 else 160, n_classes)

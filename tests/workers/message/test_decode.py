@@ -156,7 +156,7 @@ def batches(draw):
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(batch=batches())
 def test_a_batch_is_decoded_as_its_entries_are_alone(schema, batch):
     assert together(batch, schema) == alone(batch, schema)

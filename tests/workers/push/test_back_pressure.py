@@ -148,6 +148,7 @@ def test_the_wait_is_told_once_in_a_while_and_names_the_marks(capsys):
     ]
 
 
+@pytest.mark.servers("embedded")
 def test_the_command_waits_and_says_so(store, redis_url, feed):
     command = ["push", feed, "Phishing", "--limit", "300", "--high-water", "100"]
     with Worker(*command, "--redis", redis_url) as pushing:
