@@ -152,7 +152,9 @@ def test_the_tabs_are_reached_and_chosen_by_keyboard(browser, page_of, mail):
             expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("narrow", "dark")])
+@pytest.mark.parametrize(("size", "scheme"), [
+    ("desktop", "light"), pytest.param("narrow", "dark", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_no_page_breaks_a_rule_of_wcag_a_or_aa(
     browser, page_of, mail, feeds, embedded_url, tmp_path, run_command, size, scheme
 ):

@@ -3,12 +3,14 @@
 import os
 import signal
 
+import pytest
 from fleet_feeds import FLAGS, fleet, fleet_feeds, shards, status
 from world import wait_until
 
 COUNT = 120
 
 
+@pytest.mark.slow
 def test_actors_answer_feeds_outlive_a_kill_and_leave_snapshots_when_stopped(node, own_redis, feed):
     where = ("--address", node.address, "--redis", own_redis.url, "--name", feed)
     with fleet_feeds(own_redis.url, feed, 4, COUNT) as feeds:
