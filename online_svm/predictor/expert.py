@@ -24,7 +24,7 @@ class RowsToLearn(NamedTuple):
 
 
 class Expert(Protocol):
-    """An expert of a stream, which spans models. A subclass inherits what it does not need.
+    """An expert of a stream, which spans models; a subclass defines what it needs.
 
     Its answers and state do not depend on how rows are cut into calls.
     """
@@ -52,7 +52,7 @@ class Expert(Protocol):
         return True
 
     def moved(self, _places: Sequence[int], _n_classes: int) -> "Expert":
-        """Return the expert of other classes: column i becomes `places[i]` of `n_classes`."""
+        """Return what it is for other classes: column i becomes `places[i]` of `n_classes`."""
         return self
 
     def state(self) -> State:
@@ -60,7 +60,7 @@ class Expert(Protocol):
         return State({}, {})
 
     def restore(self, _state: State) -> None:
-        """Continue from a state."""
+        """Continue from a state of this kind of expert, for as many classes."""
         return
 
 

@@ -153,37 +153,41 @@ class ExpertEnsemble:
         `point`, shape (m, n_classes): the committee's prediction; None without a model.
         `recent`: examples that the recent ensemble holds.
         """
-        m, k = len(rows.columns), len(self.view.classes)
-        shapes = {"experts": (len(self._averaged), k)}
-        shapes |= {key: (k, one.n_stored) for key, one in self.experts.items() if one.n_stored}
-        sources, stored = Sources(rows.earlier, m, shapes), dict[str, Floats]()
-        if self._is_delayed:
-            stored = {key: sources.fill(key, np.empty((m, *of))) for key, of in shapes.items()}
-        scaled = None if self._scales_itself else rows.scaled
-        rows = rows._replace(scaled=scaled, point=point, sources=sources.rows)
-        found = self._asked(rows, stored, {}, corrects=False)
+        X, scaled, columns, earlier, *_ = rows
+        shapes = self._shapes() if self._is_delayed else {}
+        sources, m = Sources(earlier, len(columns), shapes), len(columns)
+        stored = {key: sources.fill(key, np.empty((m, *of))) for key, of in shapes.items()}
+        scaled = None if self._scales_itself else scaled
+        rows = RowsToLearn(X, scaled, columns, earlier, point, sources.rows)
+        found: dict[str, Floats] = {}
+        self._ask(rows, stored, found, corrects=False)
         outputs = np.array([found[name] for name in self._averaged])
         if self._is_delayed:
             stored["experts"] = sources.fill("experts", outputs.swapaxes(0, 1))
-        found["average"] = average = self._average.answer(outputs, rows.columns)
-        found = self._asked(rows, stored, found, corrects=True)
+        found["average"] = average = self._average.answer(outputs, columns)
+        self._ask(rows, stored, found, corrects=True)
         corrected = [found[name] for name in self._corrections]
-        mixed = self._corrected.answer([average, *corrected], rows.columns)
+        mixed = self._corrected.answer([average, *corrected], columns)
         interval = None
         if self._intervals is not None:
-            interval = self._intervals.answer(average, rows.columns, mixed)
-        self._first.keep(rows.X, rows.columns, recent)
+            interval = self._intervals.answer(average, columns, mixed)
+        self._first.keep(X, columns, recent)
         return ExpertAnswers(mixed, interval, stored)
 
-    def _asked(
-        self, rows: RowsToLearn, stored: Arrays, found: Arrays, *, corrects: bool
-    ) -> dict[str, Floats]:
-        """Return `found` with the answers of the experts that correct, or of the others."""
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of what is stored of a row, by name."""
+        k = len(self.view.classes)
+        shapes: dict[str, tuple[int, ...]] = {"experts": (len(self._averaged), k)}
+        return shapes | {
+            key: (k, one.n_stored) for key, one in self.experts.items() if one.n_stored
+        }
+
+    def _ask(self, rows: RowsToLearn, stored: Arrays, found: Arrays, *, corrects: bool) -> None:
+        """Add to `found` the answers of the experts that correct, or of the others."""
         for key, expert in self.experts.items():
             if expert.corrects == corrects:
-                answers = expert.answer(rows._replace(stored=stored.get(key)), found)
-                found |= zip(expert.outputs, answers, strict=True)
-        return found
+                own = rows._replace(stored=stored[key]) if key in stored else rows
+                found |= zip(expert.outputs, expert.answer(own, found), strict=True)
 
     def added_to(self, warming: PredictionBlock, rows: RowsToLearn) -> PredictionBlock:
         """Return the answers to rows before there is a model, with everything else as in `warming`.

@@ -114,13 +114,13 @@ class RecentEnsemble:
         odds = np.empty((len(point), self._inputs, self._decisions))
         had_weight = np.zeros(len(point), dtype=bool)
         shapes = {"odds": odds.shape[1:], "parts": (len(parts), point.shape[1])}
-        sources = Sources(earlier, len(point), shapes)
+        sources = None if earlier is None else Sources(earlier, len(point), shapes)
         begin = 0
         for stop in fit_stops(of_known, self._since):
             rows = slice(begin, stop)
             asks = np.ones(stop - begin, dtype=bool) if earlier is None else ~earlier.learns[rows]
             self._answer(given.part(rows), of_known[rows], asks, parts[:, rows], odds[rows])
-            if earlier is not None:
+            if sources is not None:
                 learned = begin + np.flatnonzero(~asks)
                 had_weight[learned] = _use_answer_time_outputs(sources, learned, parts, odds)
             self._keep(given.X[rows], of_known[rows], odds[rows])
